@@ -1,0 +1,26 @@
+# make demo: install and run the main job on the bundled data. make test: run the whole suite.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
+
+.PHONY: demo test check bench clean
+
+demo: .venv/.demo
+	$(BIN)/omnimarket run crop-choice --out runs/crop-choice
+
+test: .venv/.test
+	$(BIN)/python -m pytest
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.demo: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) --editable .
+	touch $@
+
+.venv/.test: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) --editable '.[test]'
+	touch $@ .venv/.demo
+
+clean:
+	rm -rf .venv runs

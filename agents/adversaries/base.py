@@ -1,0 +1,51 @@
+"""What all adversaries share: no context unless they have one, and a stream of their own.
+
+    @register.adversary("stubborn")
+    class Stubborn(Adversary):
+        def commit(self, context, history, announced):
+            return OutcomeLaw.pure(np.ones(self.outcomes))
+
+``announced`` holds the mixture of every block (``announced.mean_label`` is its mean outcome), and
+never the draw, which does not exist yet. Parameters are keyword arguments of ``__init__``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from market.history import History
+from market.randomness import generator_state, restore_generator
+from market.records import Announcement, Context, OutcomeLaw
+
+
+class Adversary:
+    """Base of the adversaries: subclass it and write ``commit``.
+
+    Parameters
+    ----------
+    outcomes : int
+        Coordinates of an outcome, d.
+    rng : numpy Generator
+        The adversary's own stream; unrelated to the referee's.
+    """
+
+    def __init__(self, outcomes: int, rng: np.random.Generator) -> None:
+        self.outcomes, self.rng = outcomes, rng
+
+    def context(self, history: History) -> Context:  # noqa: ARG002
+        """Return an empty context."""
+        return Context()
+
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        """Seal the law of this round's outcome."""
+        raise NotImplementedError
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs: the generator, and what a subclass adds."""
+        return {"rng": generator_state(self.rng)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        restore_generator(self.rng, state["rng"])

@@ -1,0 +1,52 @@
+"""Replayed data: outcomes and contexts row by row, from the start again when they run out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from market.history import History
+from market.records import Announcement, Context, OutcomeLaw
+
+Array = NDArray[np.float64]
+
+
+class Replay:
+    """Plays the rows of a table.
+
+    Parameters
+    ----------
+    outcomes : array (T, d)
+        In [0, 1].
+    contexts : array (T, f), optional
+        What everybody sees before each row.
+    names : tuple of str
+        The features' names.
+    """
+
+    def __init__(
+        self, outcomes: Array, contexts: Array | None = None, names: tuple[str, ...] = ()
+    ) -> None:
+        self._rows = np.asarray(outcomes, dtype=np.float64)
+        self.outcomes = int(self._rows.shape[1])
+        self._names = names
+        self._contexts = np.zeros((len(self._rows), 0)) if contexts is None else contexts
+
+    def context(self, history: History) -> Context:
+        """Return this row's features."""
+        return Context(self._names, self._contexts[history.rounds % len(self._rows)])
+
+    def commit(
+        self, context: Context, history: History, announced: Announcement  # noqa: ARG002
+    ) -> OutcomeLaw:
+        """Seal this row's outcome."""
+        return OutcomeLaw.pure(self._rows[history.rounds % len(self._rows)])
+
+    def state(self) -> dict[str, Any]:
+        """Return nothing: the position is the number of rounds played."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue; there is nothing to restore."""

@@ -1,0 +1,208 @@
+r"""Nature: i.i.d., drifting, cyclic and regime-switching outcomes, indifferent to the forecast.
+
+Each keeps a mean path m_t in [0, 1]^d and draws y_t coordinate by coordinate from the beta law
+with that mean and ``concentration`` c, Beta(c m, c (1 - m)): c = 2 with mean 1/2 is the uniform
+law, large c is nearly the mean itself, and c = 0 stands for the mean exactly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agents.adversaries.base import Adversary
+from market import register
+from market.history import History
+from market.records import Announcement, Context, OutcomeLaw
+
+Array = NDArray[np.float64]
+
+EDGE = 1e-3  # means are kept this far from 0 and 1, where the beta law degenerates
+
+
+class _Nature(Adversary):
+    """Draws around a mean path.
+
+    Parameters
+    ----------
+    outcomes : int
+    rng : numpy Generator
+    concentration : float
+        Of the beta law; 0 for the mean itself.
+    """
+
+    def __init__(self, outcomes: int, rng: np.random.Generator, *, concentration: float) -> None:
+        super().__init__(outcomes, rng)
+        if concentration < 0:
+            raise ValueError(f"concentration is {concentration}; give a number of at least 0")
+        self.concentration = concentration
+
+    def mean(self, time: int) -> Array:
+        """Return the mean (d,) of round ``time``."""
+        raise NotImplementedError
+
+    def commit(
+        self, context: Context, history: History, announced: Announcement  # noqa: ARG002
+    ) -> OutcomeLaw:
+        """Seal an outcome drawn around the mean."""
+        mean = self.mean(history.rounds)
+        if self.concentration == 0:
+            return OutcomeLaw.pure(mean)
+        inner = np.clip(mean, EDGE, 1 - EDGE)
+        return OutcomeLaw.pure(
+            self.rng.beta(self.concentration * inner, self.concentration * (1 - inner))
+        )
+
+
+@register.adversary("iid")
+class IID(_Nature):
+    """The same law every round.
+
+    Parameters
+    ----------
+    outcomes : int
+    rng : numpy Generator
+    mean : float or sequence of d floats
+        In [0, 1].
+    concentration : float
+        Of the beta law; the default of 2 with mean 1/2 is uniform.
+    """
+
+    def __init__(
+        self,
+        outcomes: int,
+        rng: np.random.Generator,
+        *,
+        mean: ArrayLike = 0.5,
+        concentration: float = 2.0,
+    ) -> None:
+        super().__init__(outcomes, rng, concentration=concentration)
+        self._mean = np.broadcast_to(np.asarray(mean, dtype=np.float64), (outcomes,))
+        if not ((self._mean >= 0) & (self._mean <= 1)).all():
+            raise ValueError(f"mean is {mean}; give numbers in [0, 1]")
+
+    def mean(self, time: int) -> Array:  # noqa: ARG002
+        """Return the constant mean."""
+        return self._mean
+
+
+@register.adversary("drifting")
+class Drifting(_Nature):
+    """A mean that walks at random, reflected at the walls.
+
+    Parameters
+    ----------
+    outcomes : int
+    rng : numpy Generator
+    step : float
+        Standard deviation of the walk per round.
+    concentration : float
+    """
+
+    def __init__(
+        self,
+        outcomes: int,
+        rng: np.random.Generator,
+        *,
+        step: float = 0.01,
+        concentration: float = 20.0,
+    ) -> None:
+        super().__init__(outcomes, rng, concentration=concentration)
+        self.step = step
+        self._place = rng.random(outcomes)
+
+    def mean(self, time: int) -> Array:  # noqa: ARG002
+        """Take a step and return the new mean."""
+        place = np.abs(self._place + self.step * self.rng.standard_normal(self.outcomes)) % 2
+        self._place = np.where(place > 1, 2 - place, place)
+        return self._place
+
+    def state(self) -> dict[str, Any]:
+        """Return generator and place."""
+        return super().state() | {"place": self._place}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        super().restore(state)
+        self._place = np.array(state["place"])
+
+
+@register.adversary("cyclic")
+class Cyclic(_Nature):
+    """Seasons: each coordinate a sine wave, the coordinates spread evenly over the cycle.
+
+    Parameters
+    ----------
+    outcomes : int
+    rng : numpy Generator
+    period : float
+        Rounds per cycle.
+    amplitude : float
+        Half the height of the wave, in [0, 1/2].
+    concentration : float
+        The default of 0 gives the wave without noise.
+    """
+
+    def __init__(
+        self,
+        outcomes: int,
+        rng: np.random.Generator,
+        *,
+        period: float = 200.0,
+        amplitude: float = 0.5,
+        concentration: float = 0.0,
+    ) -> None:
+        super().__init__(outcomes, rng, concentration=concentration)
+        if not 0 <= amplitude <= 0.5 or period <= 0:
+            raise ValueError(f"amplitude {amplitude} must lie in [0, 0.5], period {period} above 0")
+        self.period, self.amplitude = period, amplitude
+
+    def mean(self, time: int) -> Array:
+        """Return the wave at this round."""
+        phase = time / self.period + np.arange(self.outcomes) / self.outcomes
+        return np.clip(0.5 + self.amplitude * np.sin(2 * np.pi * phase), 0.0, 1.0)
+
+
+@register.adversary("switching")
+class Switching(_Nature):
+    """Regimes: a mean that is drawn uniformly from the cube and kept for a number of rounds.
+
+    Parameters
+    ----------
+    outcomes : int
+    rng : numpy Generator
+    length : int
+        Rounds per regime.
+    concentration : float
+    """
+
+    def __init__(
+        self,
+        outcomes: int,
+        rng: np.random.Generator,
+        *,
+        length: int = 400,
+        concentration: float = 20.0,
+    ) -> None:
+        super().__init__(outcomes, rng, concentration=concentration)
+        if length < 1:
+            raise ValueError(f"length is {length}; give a whole number of at least 1")
+        self.length = length
+        self._regime = np.full(outcomes, 0.5)
+
+    def mean(self, time: int) -> Array:
+        """Return the regime's mean, a new one every ``length`` rounds."""
+        if time % self.length == 0:
+            self._regime = self.rng.random(self.outcomes)
+        return self._regime
+
+    def state(self) -> dict[str, Any]:
+        """Return generator and regime."""
+        return super().state() | {"regime": self._regime}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        super().restore(state)
+        self._regime = np.array(state["regime"])

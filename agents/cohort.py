@@ -1,0 +1,96 @@
+"""Many agents of one kind held as arrays: the fast path, and the only one.
+
+Agents with equal losses who hear the same forecast choose alike, so a cohort of N agents keeps K
+rows, one per distinct loss, and ``row_of`` says which row an agent belongs to. Every round costs
+a handful of passes over ``(K, A)`` and ``(K, A, n)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.responses import Response
+from market.ledger import Ledger
+from market.losses import SeparablePower
+from market.randomness import generator_state, restore_generator
+from market.records import Context, Decision, Forecast
+
+Array = NDArray[np.float64]
+
+
+@dataclass(eq=False)
+class Cohort:
+    """Agents of one loss form, one number of actions and one response rule.
+
+    Parameters
+    ----------
+    name : str
+    utility : str
+        The registered name of their utility, for the logs.
+    block : int
+        Which block of the broadcast they hear.
+    loss : stack of K losses
+        The distinct losses, normalised into [0, 1].
+    row_of : int array (N,)
+        The row of each agent.
+    coefficients : arrays (K, A), (K, A, n)
+        Offset and weights of each loss in the block's basis.
+    response : Response
+    ledger : Ledger
+        Scores the K rows.
+    rng : numpy Generator
+        Draws the actions of agents who randomise.
+    policies : tuple of callables
+        Benchmark policies, each from a context to an action index.
+    """
+
+    name: str
+    utility: str
+    block: int
+    loss: SeparablePower
+    row_of: NDArray[np.intp]
+    coefficients: tuple[Array, Array]
+    response: Response
+    ledger: Ledger
+    rng: np.random.Generator
+    policies: tuple[Any, ...] = ()
+    kind: str = field(default="trader", init=False)
+
+    @property
+    def rule(self) -> str:
+        """Name of the response rule, for the logs."""
+        return self.response.name
+
+    def decide(self, forecast: Forecast, context: Context) -> Decision:  # noqa: ARG002
+        """Respond to the forecast, all rows at once."""
+        predicted = self.response.predicted(forecast, self.loss, self.coefficients)
+        play = self.response.play(predicted)
+        return Decision(play, self._draw(play), predicted)
+
+    def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
+        """Learn nothing: these agents trust the forecast."""
+
+    def gap(self) -> float:
+        """Excess of the response rule over a best response to what it predicts."""
+        return self.response.gap(self.loss.actions)
+
+    def _draw(self, play: Array) -> NDArray[np.intp]:
+        """Draw one action per agent; pure play needs no draw."""
+        if self.response.eta is None:
+            return play.argmax(1)[self.row_of]
+        ladder = np.cumsum(play, axis=1)[self.row_of]
+        thrown = (self.rng.random(len(self.row_of))[:, None] >= ladder).sum(1)
+        return np.minimum(thrown, play.shape[1] - 1)
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs."""
+        return {"ledger": self.ledger.state(), "rng": generator_state(self.rng)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        self.ledger.restore(state["ledger"])
+        restore_generator(self.rng, state["rng"])

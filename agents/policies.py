@@ -1,0 +1,92 @@
+"""Benchmark policies c(x): simple rules on the context that an agent could have followed.
+
+Both kinds are data: a scenario file writes their numbers. A policy of one's own is any callable
+from a context to an action index, registered with ``market.register.policy``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from market import register
+from market.records import Context
+
+
+@register.policy("steps")
+@dataclass(frozen=True)
+class Steps:
+    """A fixed choice per range of one feature, e.g. by season or regime.
+
+    Parameters
+    ----------
+    feature : str
+    edges : sequence of float
+        Ascending; action i is chosen where the feature is at least edge i - 1 and below edge i.
+    actions : sequence of int
+        One more than there are edges.
+    """
+
+    feature: str
+    edges: Sequence[float]
+    actions: Sequence[int]
+
+    def __post_init__(self) -> None:
+        if len(self.actions) != len(self.edges) + 1:
+            raise ValueError(f"{len(self.edges)} edges need {len(self.edges) + 1} actions")
+        if list(self.edges) != sorted(self.edges):
+            raise ValueError("edges must ascend")
+
+    def __call__(self, context: Context) -> int:
+        """Return the action suggested in this context."""
+        step = np.searchsorted(self.edges, context[self.feature], side="right")
+        return int(self.actions[int(step)])
+
+
+@register.policy("threshold")
+@dataclass(frozen=True)
+class Threshold:
+    """One action below a threshold on a feature, another at or above it.
+
+    Parameters
+    ----------
+    feature : str
+    at : float
+    below, above : int
+        Actions.
+    """
+
+    feature: str
+    at: float
+    below: int
+    above: int
+
+    @property
+    def actions(self) -> Sequence[int]:
+        """The actions that the policy can suggest."""
+        return (self.below, self.above)
+
+    def __call__(self, context: Context) -> int:
+        """Return the action suggested in this context."""
+        return self.above if context[self.feature] >= self.at else self.below
+
+
+@dataclass(frozen=True)
+class NamedPolicy:
+    """A policy under the name that a scenario gives it.
+
+    Parameters
+    ----------
+    name : str
+    rule : callable
+        From a context to an action index.
+    """
+
+    name: str
+    rule: Callable[[Context], int]
+
+    def __call__(self, context: Context) -> int:
+        """Return the action suggested in this context."""
+        return int(self.rule(context))

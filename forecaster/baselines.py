@@ -1,0 +1,115 @@
+"""Forecasts that users know: constant, last value, running mean, exponential smoothing.
+
+Each predicts the vector s(y) of the same basis that Decision-Swap would predict, deterministically
+and without a guarantee.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from market import register
+from market.records import Forecast, Mixture
+
+Array = NDArray[np.float64]
+
+
+class Baseline:
+    """A deterministic forecast; subclasses say how ``_value`` moves.
+
+    Parameters
+    ----------
+    size : int
+        Length n of the predicted vector.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._value = np.full(size, 0.5)
+        self.time = 0
+
+    def mixture(self, x: Any = None) -> Mixture:  # noqa: ARG002
+        """Return the prediction as a law with one atom."""
+        return Mixture(self._value[None].copy(), np.ones(1))
+
+    def predict(self, x: Any = None) -> Forecast:
+        """Return the prediction."""
+        return Forecast(self.mixture(x), 0)
+
+    def update(self, y: ArrayLike) -> None:
+        """Learn the vector that was predicted."""
+        self.time += 1
+        self._value = self._moved(np.asarray(y, dtype=np.float64))
+
+    def _moved(self, truth: Array) -> Array:
+        raise NotImplementedError
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs."""
+        return {"value": self._value, "time": self.time}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        self._value, self.time = np.array(state["value"]), int(state["time"])
+
+
+@register.forecaster("constant")
+class Constant(Baseline):
+    """Always the same vector.
+
+    Parameters
+    ----------
+    size : int
+    value : float
+        In [0, 1].
+    """
+
+    def __init__(self, size: int, *, value: float = 0.5) -> None:
+        super().__init__(size)
+        if not 0 <= value <= 1:
+            raise ValueError(f"value is {value}; give a number in [0, 1]")
+        self._value = np.full(size, float(value))
+
+    def _moved(self, truth: Array) -> Array:  # noqa: ARG002
+        return self._value
+
+
+@register.forecaster("last-value")
+class LastValue(Baseline):
+    """The last vector seen; one half at first."""
+
+    def _moved(self, truth: Array) -> Array:
+        return truth
+
+
+@register.forecaster("running-mean")
+class RunningMean(Baseline):
+    """The mean of all vectors seen; one half at first."""
+
+    def _moved(self, truth: Array) -> Array:
+        if self.time == 1:
+            return truth
+        return np.clip(self._value + (truth - self._value) / self.time, 0.0, 1.0)
+
+
+@register.forecaster("exponential-smoothing")
+class ExponentialSmoothing(Baseline):
+    """Geometrically discounted mean.
+
+    Parameters
+    ----------
+    size : int
+    rate : float
+        Share of the newest vector, in (0, 1].
+    """
+
+    def __init__(self, size: int, *, rate: float = 0.1) -> None:
+        super().__init__(size)
+        if not 0 < rate <= 1:
+            raise ValueError(f"rate is {rate}; give a number in (0, 1]")
+        self.rate = rate
+
+    def _moved(self, truth: Array) -> Array:
+        return np.clip(self._value + self.rate * (truth - self._value), 0.0, 1.0)

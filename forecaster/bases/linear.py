@@ -1,0 +1,45 @@
+"""The linear basis: the outcome itself, s(y) = y. Exact for linear losses, size d.
+
+A linear loss with values in [0, 1] on the cube has sum |r_i| <= 1, its range: lambda is 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from market.basis import Basis
+from market.losses import SeparablePower
+
+Array = NDArray[np.float64]
+
+
+class LinearBasis(Basis):
+    """The coordinates of the outcome.
+
+    Parameters
+    ----------
+    outcomes : int
+        Coordinates of an outcome, d.
+    """
+
+    lipschitz = 1.0
+    error = 0.0
+    convex_image = True
+
+    def __init__(self, outcomes: int) -> None:
+        self.outcomes = self.size = outcomes
+
+    def transform(self, y: ArrayLike) -> Array:
+        """Return the outcomes as they are."""
+        return np.asarray(y, dtype=np.float64)
+
+    def coefficients(self, loss: SeparablePower) -> tuple[Array, Array]:
+        """Return the loss's own offset and weights; ValueError if it is not linear."""
+        if (loss.exponent != 1).any():
+            raise ValueError("a loss with an exponent other than 1 is not linear; use PowerBasis")
+        return loss.offset, loss.weights
+
+    def inverse(self, points: Array) -> Array:
+        """Return the predictions: they are label forecasts."""
+        return points

@@ -1,0 +1,125 @@
+r"""Powers of the coordinates: s_{j,k}(y) = y_j ** rho_k, size n = d m. For additive CES losses.
+
+A loss ``sum_j w_j y_j ** rho`` whose exponent is one of rho_1..rho_m is exact, with lambda 1 when
+it is normalised. Between the exponents a loss is interpolated, for each y_j, as a polynomial in
+rho of degree m - 1 (Lagrange form L_k):
+
+    y ** rho = sum_k L_k(rho) y ** rho_k + remainder,
+    |remainder| <= prod_k |rho - rho_k| / m!  *  sup_y |ln y|^m y^rho_1,
+
+and the last factor is (m / (e rho_1))^m, reached at y = exp(-m / rho_1). So ten thousand agents
+with as many exponents need only a handful of functions per coordinate. ``lipschitz`` is then the
+Lebesgue constant of the exponents, sup_rho sum_k |L_k(rho)|.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from market.basis import Basis
+from market.losses import SeparablePower
+
+Array = NDArray[np.float64]
+
+MOST_EXPONENTS = 24  # beyond this the interpolation is no smaller than an exact list
+
+
+class PowerBasis(Basis):
+    """The powers ``y_j ** rho_k`` of every coordinate.
+
+    Parameters
+    ----------
+    exponents : array (m,)
+        Distinct and positive; kept in ascending order.
+    outcomes : int
+        Coordinates of an outcome, d.
+    exact : bool
+        Refuse losses whose exponent is not listed (error 0). Otherwise they are interpolated.
+    """
+
+    def __init__(self, exponents: ArrayLike, outcomes: int, *, exact: bool = True) -> None:
+        self.exponents = np.unique(np.asarray(exponents, dtype=np.float64))
+        if not (self.exponents > 0).all():
+            raise ValueError("exponents must be positive")
+        self.outcomes, self.exact = outcomes, exact
+        self.size = outcomes * len(self.exponents)
+        self.convex_image = len(self.exponents) == 1
+        self.lipschitz, self.error = (1.0, 0.0) if exact else self._declare()
+
+    @classmethod
+    def covering(cls, low: float, high: float, outcomes: int, *, error: float = 0.01) -> Self:
+        """Smallest interpolating basis for exponents in [low, high] within ``error``.
+
+        The nodes are Chebyshev's of the first kind on the interval, which minimise the product
+        in the remainder.
+
+        Raises
+        ------
+        ValueError
+            If more than ``MOST_EXPONENTS`` nodes would be needed.
+        """
+        for count in range(2, MOST_EXPONENTS + 1):
+            angles = (2 * np.arange(count) + 1) * np.pi / (2 * count)
+            nodes = (low + high) / 2 - (high - low) / 2 * np.cos(angles)
+            basis = cls(nodes, outcomes, exact=False)
+            basis._span = (low, high)
+            basis.lipschitz, basis.error = basis._declare()
+            if basis.error <= error:
+                return basis
+        raise ValueError(
+            f"exponents from {low} to {high} need more than {MOST_EXPONENTS} powers for an error "
+            f"of {error}; narrow the range or list fewer exponents"
+        )
+
+    def transform(self, y: ArrayLike) -> Array:
+        """Map outcomes (..., d) to (..., d m), the powers of a coordinate side by side."""
+        powers = np.asarray(y, dtype=np.float64)[..., None] ** self.exponents
+        result: Array = powers.reshape(*powers.shape[:-2], self.size)
+        return result
+
+    def coefficients(self, loss: SeparablePower) -> tuple[Array, Array]:
+        """Spread each weight over the powers of its coordinate."""
+        shares = self._lagrange(loss.exponent)
+        weights = loss.weights[..., None] * shares[..., None, None, :]
+        return loss.offset, np.ascontiguousarray(
+            weights.reshape(*loss.weights.shape[:-1], self.size)
+        )
+
+    def inverse(self, points: Array) -> Array:
+        """Undo each power and average over the exponents (exact when there is only one)."""
+        powers = np.asarray(points).reshape(*points.shape[:-1], self.outcomes, len(self.exponents))
+        result: Array = (np.maximum(powers, 0.0) ** (1 / self.exponents)).mean(axis=-1)
+        return result
+
+    _span: tuple[float, float] | None = None
+
+    def _lagrange(self, rho: Array) -> Array:
+        """Lagrange weights (..., m) of exponents (...); unit vectors at the nodes, exactly."""
+        rho = np.asarray(rho, dtype=np.float64)
+        at_node = rho[..., None] == self.exponents
+        if self.exact and not at_node.any(-1).all():
+            raise ValueError(f"an exponent is not among {self.exponents.tolist()}")
+        low, high = self._span or (self.exponents[0], self.exponents[-1])
+        if (rho < low).any() or (rho > high).any():
+            raise ValueError(f"an exponent lies outside the basis's range [{low:.6g}, {high:.6g}]")
+        gaps = rho[..., None] - self.exponents
+        shares = np.empty_like(gaps)
+        for k in range(len(self.exponents)):
+            others = np.delete(np.arange(len(self.exponents)), k)
+            spans = self.exponents[k] - self.exponents[others]
+            shares[..., k] = np.prod(gaps[..., others] / spans, axis=-1)
+        return np.where(at_node.any(-1)[..., None], at_node.astype(np.float64), shares)
+
+    def _declare(self) -> tuple[float, float]:
+        """Return Lebesgue constant and remainder bound over the range, on a fine grid of it."""
+        low, high = self._span or (self.exponents[0], self.exponents[-1])
+        rho = np.linspace(low, high, 2001)
+        count = len(self.exponents)
+        products = np.abs(rho[:, None] - self.exponents).prod(-1).max()
+        steepest = (count / (math.e * low)) ** count
+        lebesgue = float(np.abs(self._lagrange(rho)).sum(-1).max())
+        return lebesgue, float(products / math.factorial(count) * steepest)

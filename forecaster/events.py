@@ -1,0 +1,263 @@
+r"""Conditioning events: what the forecaster promises to be unbiased on, and the biases so far.
+
+For each protected loss (row of coefficients r(a) in the predicted basis) and action a,
+
+    decision event      E(x, p) = [BR(p) = a]            or the quantal weight q(a, p)
+    cross event         E(x, p) = [BR(p) = a, c(x) = b]  for each policy c, suggestion b
+
+(paper, definitions of decision and decision cross calibration, and their smooth versions). The
+bias of an event is B = sum_t E_{p ~ mixture_t}[ E(x_t, p) (p - s_t) ], a vector in R^n; its
+occupancy is n_T(E) = sum_t E[E(x_t, p)].
+
+Layout. Losses with the same policies form a group. All (loss, action) pairs of all groups are
+rows of one table; decision biases have one vector per row. Given x a policy suggests exactly one
+b, so of a group's cross biases ``(policies, suggestions, rows, n)`` one slice per policy is awake
+in a round, and the per-round game sees a single table (rows, n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from market.response import row_loss
+
+Array = NDArray[np.float64]
+Policy = Callable[[Any], int]
+
+
+@dataclass(frozen=True, eq=False)
+class LossGroup:
+    """Distinct losses with a common number of actions and common benchmark policies.
+
+    Parameters
+    ----------
+    offset : array (K, A)
+    weights : array (K, A, n)
+        Coefficients in the predicted basis, exactly as the agents use them.
+    policies : sequence of callables
+        Each maps a context to an action index.
+    eta : float or None
+        Smoothness of the agents' quantal response; None for a hard best response.
+    """
+
+    offset: Array
+    weights: Array
+    policies: Sequence[Policy] = ()
+    eta: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """All (loss, action) pairs of all groups, as the compiled kernels read them.
+
+    Parameters
+    ----------
+    offset : array (R,)
+    weights : array (R, n)
+    start : int array (K + 1,)
+        Loss k owns rows start[k] to start[k + 1] - 1.
+    eta : array (K,)
+        Smoothness, infinite for a hard best response.
+    """
+
+    offset: Array
+    weights: Array
+    start: NDArray[np.int64]
+    eta: Array
+
+
+@numba.njit(cache=True)
+def respond(
+    offset: Array, weights: Array, start: NDArray[np.int64], eta: Array, point: Array, out: Array
+) -> None:
+    """Write each loss's response to one prediction into ``out`` (R,): probabilities of its rows."""
+    for k in range(start.shape[0] - 1):
+        first, end = start[k], start[k + 1]
+        best = first
+        for r in range(first, end):
+            out[r] = row_loss(offset[r], weights[r], point)
+            if out[r] < out[best]:
+                best = r
+        if np.isinf(eta[k]):
+            for r in range(first, end):
+                out[r] = 0.0
+            out[best] = 1.0
+        else:
+            lowest, total = out[best], 0.0
+            for r in range(first, end):
+                out[r] = np.exp(-eta[k] * (out[r] - lowest))
+                total += out[r]
+            for r in range(first, end):
+                out[r] /= total
+
+
+@numba.njit(cache=True)
+def _expected_weights(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    offset: Array, weights: Array, start: NDArray[np.int64], eta: Array, points: Array, mass: Array
+) -> tuple[Array, Array]:
+    seen = np.zeros(offset.shape[0])
+    moved = np.zeros(weights.shape)
+    out = np.empty(offset.shape[0])
+    for j in range(points.shape[0]):
+        respond(offset, weights, start, eta, points[j], out)
+        for r in range(offset.shape[0]):
+            share = mass[j] * out[r]
+            if share > 0.0:
+                seen[r] += share
+                for i in range(weights.shape[1]):
+                    moved[r, i] += share * points[j, i]
+    return seen, moved
+
+
+@numba.njit(cache=True)
+def _add(bias: Array, variation: Array, gain: Array) -> None:
+    for r in range(gain.shape[0]):
+        for i in range(gain.shape[1]):
+            bias[r, i] += gain[r, i]
+            variation[r, i] += abs(gain[r, i])
+
+
+@dataclass(frozen=True, eq=False)
+class Awake:
+    """The accumulators of the events that can happen in this round, for a range of rows.
+
+    Parameters
+    ----------
+    rows : slice
+        Rows of the table that these events belong to.
+    bias, variation : array (rows, n)
+        B and sum_t |increment of B|; views, written when the round is charged.
+    occupancy : array (rows,)
+    """
+
+    rows: slice
+    bias: Array
+    variation: Array
+    occupancy: Array
+
+
+class Events:
+    """The events of an instance and their accumulated biases.
+
+    Parameters
+    ----------
+    groups : sequence of LossGroup
+        All over the same basis.
+
+    Attributes
+    ----------
+    rows : Rows
+    size : int
+        Number of basis functions, n.
+    count : int
+        Number of events, |E|: sum over rows of 1 + policies x suggestions.
+    """
+
+    def __init__(self, groups: Sequence[LossGroup]) -> None:
+        if not groups:
+            raise ValueError("a forecaster needs at least one loss to protect")
+        self.groups = tuple(groups)
+        self.size = int(groups[0].weights.shape[-1])
+        sizes = [group.offset.size for group in groups]
+        self._bounds = np.cumsum([0, *sizes])
+        actions = np.concatenate([np.full(len(g.offset), g.offset.shape[1]) for g in groups])
+        self.rows = Rows(
+            np.concatenate([g.offset.ravel() for g in groups]),
+            np.concatenate([g.weights.reshape(-1, self.size) for g in groups]),
+            np.cumsum([0, *actions]),
+            np.concatenate([np.full(len(g.offset), g.eta or np.inf) for g in groups]),
+        )
+        self._decision = self._accumulators(len(self.rows.offset))
+        self._cross = [
+            self._accumulators(len(g.policies), g.offset.shape[1], size)
+            for g, size in zip(groups, sizes, strict=True)
+        ]
+        self.count = sum(
+            size * (1 + len(g.policies) * g.offset.shape[1])
+            for g, size in zip(groups, sizes, strict=True)
+        )
+
+    def _accumulators(self, *shape: int) -> tuple[Array, Array, Array]:
+        return np.zeros((*shape, self.size)), np.zeros((*shape, self.size)), np.zeros(shape)
+
+    def awake(self, x: Any) -> list[Awake]:
+        """Return the accumulators of the events that can happen given the context ``x``.
+
+        Raises
+        ------
+        ValueError
+            If a policy suggests an action that its group does not have.
+        """
+        views = [Awake(slice(0, len(self.rows.offset)), *self._decision)]
+        for g, group in enumerate(self.groups):
+            rows = slice(int(self._bounds[g]), int(self._bounds[g + 1]))
+            for j, policy in enumerate(group.policies):
+                suggestion = checked_suggestion(policy, x, group.offset.shape[1])
+                views.append(Awake(rows, *(part[j, suggestion] for part in self._cross[g])))
+        return views
+
+    def charge(self, awake: list[Awake], points: Array, mass: Array, truth: Array) -> None:
+        """Add a round to the biases, in expectation over the mixture.
+
+        Parameters
+        ----------
+        awake : list of Awake
+            As returned for this round's context.
+        points, mass : array (m, n), (m,)
+            The mixture.
+        truth : array (n,)
+            s(y).
+        """
+        rows = self.rows
+        seen, moved = _expected_weights(
+            rows.offset, rows.weights, rows.start, rows.eta, points, mass
+        )
+        gain = moved - seen[:, None] * truth
+        for view in awake:
+            _add(view.bias, view.variation, gain[view.rows])
+            np.add(view.occupancy, seen[view.rows], out=view.occupancy)
+
+    def table(self) -> Iterator[tuple[int, int, int | None, int | None, float, Array]]:
+        """Yield every event: loss, action, policy, suggestion, occupancy, bias (n,)."""
+        loss_of = np.repeat(np.arange(len(self.rows.start) - 1), np.diff(self.rows.start))
+        action_of = np.arange(len(loss_of)) - self.rows.start[loss_of]
+        bias, _, occupancy = self._decision
+        for row, loss in enumerate(loss_of):
+            yield int(loss), int(action_of[row]), None, None, float(occupancy[row]), bias[row]
+        for g, (bias, _, occupancy) in enumerate(self._cross):
+            for j, suggestion, row in np.ndindex(occupancy.shape):
+                at = int(self._bounds[g]) + row
+                yield (
+                    int(loss_of[at]),
+                    int(action_of[at]),
+                    j,
+                    suggestion,
+                    float(occupancy[j, suggestion, row]),
+                    bias[j, suggestion, row],
+                )
+
+    def state(self) -> dict[str, Array]:
+        """Return what a checkpoint needs."""
+        parts = {"decision": self._decision}
+        parts |= {f"cross{g}": arrays for g, arrays in enumerate(self._cross)}
+        return {f"{name}_{i}": array for name, arrays in parts.items() for i, array in enumerate(arrays)}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Continue from a checkpoint."""
+        for name, array in self.state().items():
+            array[...] = state[name]
+
+
+def checked_suggestion(policy: Policy, x: Any, actions: int) -> int:
+    """Ask a policy and check its answer; ValueError if it is not one of the actions."""
+    suggestion = int(policy(x))
+    if not 0 <= suggestion < actions:
+        name = getattr(policy, "name", getattr(policy, "__name__", repr(policy)))
+        raise ValueError(f"policy {name} suggests action {suggestion}; there are {actions}")
+    return suggestion

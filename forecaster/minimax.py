@@ -1,0 +1,193 @@
+r"""The per-round game: a mixture over predictions against the worst outcome, with a certificate.
+
+With H the normalised table of signed weights and q(r, p) the responses, let h(p) = sum_r q(r, p)
+H_r in R^n. The forecaster chooses a law pi over predictions in the box [0, 1]^n, nature an s in
+the box, and the forecaster pays
+
+    E_pi[ h(p) . (p - s) ],        worst case   E_pi[h(p) . p] + sum_i max(0, -E_pi[h_i(p)]).
+
+Its value is at most 0: against any law of s with mean m, predicting m pays 0. That is also the
+way to solve it. The best mixture over a finite set of points is a small linear program whose dual
+is the mean m that nature would choose; adding the point p = m answers it (a cutting plane through
+m), and the program is solved again until its value is small enough. The first points come from a
+player that walks from last round's mean against h with shrinking steps.
+
+The certificate is the worst case above, computed from the mixture that is returned. It covers
+every s in the box, so it holds whatever outcomes the basis can produce.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import highspy
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from forecaster.events import Rows, respond
+
+Array = NDArray[np.float64]
+
+STEPS = 60
+LARGEST_STEP, SMALLEST_STEP = 0.1, 0.01
+CUTS = 12
+LIGHTEST = 1e-9  # atoms with less weight are dropped
+
+
+@numba.njit(cache=True)
+def _field(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    offset: Array,
+    weights: Array,
+    start: NDArray[np.int64],
+    eta: Array,
+    table: Array,
+    point: Array,
+    responses: Array,
+    out: Array,
+) -> None:
+    """Write h(point) into ``out`` (n,)."""
+    respond(offset, weights, start, eta, point, responses)
+    out[:] = 0.0
+    for r in range(table.shape[0]):
+        if responses[r] > 0.0:
+            for i in range(table.shape[1]):
+                out[i] += responses[r] * table[r, i]
+
+
+@numba.njit(cache=True)
+def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    offset: Array,
+    weights: Array,
+    start: NDArray[np.int64],
+    eta: Array,
+    table: Array,
+    origin: Array,
+    steps: Array,
+    points: Array,
+    fields: Array,
+) -> None:
+    """Walk against h, one step size after the other; the visited points and their fields."""
+    responses = np.empty(table.shape[0])
+    points[0] = origin
+    for t in range(points.shape[0]):
+        _field(offset, weights, start, eta, table, points[t], responses, fields[t])
+        if t + 1 < points.shape[0]:
+            largest = np.abs(fields[t]).max()
+            rate = steps[t] / largest if largest > 0.0 else 0.0
+            for i in range(origin.shape[0]):
+                points[t + 1, i] = min(1.0, max(0.0, points[t, i] - rate * fields[t, i]))
+
+
+def field_at(rows: Rows, table: Array, point: Array) -> Array:
+    """Compute h(point) (n,)."""
+    out = np.empty(table.shape[1])
+    responses = np.empty(table.shape[0])
+    _field(rows.offset, rows.weights, rows.start, rows.eta, table, point, responses, out)
+    return out
+
+
+def worst_case(mass: Array, points: Array, fields: Array) -> float:
+    """Worst case over the box of a mixture (m,), with points and fields (m, n): its certificate."""
+    mean = mass @ fields
+    return float(mass @ (points * fields).sum(1) - np.minimum(mean, 0.0).sum())
+
+
+class MatrixGame:
+    """The restricted game as a linear program, solved by HiGHS; one solver object is kept.
+
+    Minimise sum_j w_j h_j.p_j + sum_i u_i subject to u_i + sum_j w_j h_ji >= 0, sum_j w_j = 1,
+    all variables at least 0. The duals of the first n rows are nature's mean.
+    """
+
+    def __init__(self) -> None:
+        self._solver = highspy.Highs()
+        for option, value in (("output_flag", False), ("presolve", "off"), ("threads", 1)):
+            self._solver.setOptionValue(option, value)
+
+    def solve(self, points: Array, fields: Array) -> tuple[Array, Array]:
+        """Return the best weights (m,) and nature's mean (n,)."""
+        count, size = points.shape
+        program = highspy.HighsLp()
+        program.num_col_, program.num_row_ = count + size, size + 1
+        program.col_cost_ = np.concatenate([(points * fields).sum(1), np.ones(size)])
+        program.col_lower_ = np.zeros(count + size)
+        program.col_upper_ = np.full(count + size, np.inf)
+        program.row_lower_ = np.concatenate([np.zeros(size), [1.0]])
+        program.row_upper_ = np.concatenate([np.full(size, np.inf), [1.0]])
+        matrix = np.zeros((size + 1, count + size))
+        matrix[:size, :count] = fields.T
+        matrix[:size, count:] = np.eye(size)
+        matrix[size, :count] = 1.0
+        program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        program.a_matrix_.start_ = np.arange(size + 2) * (count + size)
+        program.a_matrix_.index_ = np.tile(np.arange(count + size), size + 1)
+        program.a_matrix_.value_ = matrix.ravel()
+        self._solver.passModel(program)
+        self._solver.run()
+        solution = self._solver.getSolution()
+        mass = np.maximum(np.array(solution.col_value)[:count], 0.0)
+        return mass / mass.sum(), np.clip(np.array(solution.row_dual)[:size], 0.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A mixture with its certificate.
+
+    Parameters
+    ----------
+    points : array (m, n)
+    mass : array (m,)
+    certificate : float
+        Its worst case over the box, in units of the normalised weights.
+    """
+
+    points: Array
+    mass: Array
+    certificate: float
+
+
+def solve(
+    rows: Rows, table: Array, origin: Array, *, game: MatrixGame, tolerance: float
+) -> Solution:
+    """Solve a round.
+
+    Parameters
+    ----------
+    rows : Rows
+        Protected losses.
+    table : array (R, n)
+        H, the normalised signed weights.
+    origin : array (n,)
+        Where the walk starts: last round's mean.
+    game : MatrixGame
+    tolerance : float
+        Cutting planes are added while the certificate exceeds it, at most ``CUTS``.
+
+    Returns
+    -------
+    Solution
+    """
+    points, fields = explore(rows, table, origin)
+    mass, mean = game.solve(points, fields)
+    worst = worst_case(mass, points, fields)
+    for _ in range(CUTS):
+        if worst <= tolerance:
+            break
+        points = np.vstack([points, mean])
+        fields = np.vstack([fields, field_at(rows, table, mean)])
+        mass, mean = game.solve(points, fields)
+        worst = worst_case(mass, points, fields)
+    heavy = mass > LIGHTEST
+    mass = mass[heavy] / mass[heavy].sum()
+    return Solution(points[heavy], mass, worst_case(mass, points[heavy], fields[heavy]))
+
+
+def explore(rows: Rows, table: Array, origin: Array) -> tuple[Array, Array]:
+    """Walk against h from ``origin``; the visited points and their fields, each (STEPS, n)."""
+    points, fields = np.empty((STEPS, table.shape[1])), np.empty((STEPS, table.shape[1]))
+    steps = np.geomspace(LARGEST_STEP, SMALLEST_STEP, STEPS)
+    _walk(
+        rows.offset, rows.weights, rows.start, rows.eta, table, origin, steps, points, fields
+    )
+    return points, fields

@@ -1,0 +1,133 @@
+r"""Unbiased-Prediction (Noarov, Ramalingam, Roth and Xie; the paper's appendix).
+
+Every round: weigh the events by their biases so far (``weights``), solve the min-max game that
+those weights define (``minimax``), play the mixture; then add the round's expected biases
+(``events``). With the adaptive weights every event's bias stays below
+
+    sqrt(3 n_T(E) Lambda),   Lambda = ln(2 n |E| (1 + 3/(2 ln 2) ln(1 + T))) + slack terms,
+
+see ``bounds``. The last mixture's mean is where the next round's walk starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from forecaster.bounds import BiasBound
+from forecaster.events import Awake, Events, LossGroup
+from forecaster.minimax import MatrixGame, solve
+from forecaster.weights import AdaptiveWeights, ExponentialWeights, WeightRule
+from market.randomness import generator_state, restore_generator, stream
+from market.records import Forecast, Mixture
+
+Array = NDArray[np.float64]
+
+TOLERANCE = 0.05  # certificate per round that is let pass, in units of 1 / sqrt(time)
+
+
+class UnbiasedPrediction:
+    """Predicts vectors in [0, 1]^n without bias on a collection of events.
+
+    Parameters
+    ----------
+    groups : sequence of LossGroup
+        The losses to protect, with their policies.
+    weights : "adaptive" or "exponential"
+    horizon : int or None
+        Number of rounds, which the exponential rate may use.
+    seed : int
+        For ``predict``, which draws from the mixture by itself.
+
+    Attributes
+    ----------
+    events : Events
+    rule : WeightRule
+    slack : float
+        Sum of the positive certificates so far.
+    time : int
+        Rounds learned.
+
+    Raises
+    ------
+    ValueError
+        If the weights' name is unknown or a call is out of order.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[LossGroup],
+        *,
+        weights: str = "adaptive",
+        horizon: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.events = Events(groups)
+        self.experts = 2 * self.events.size * self.events.count
+        self.rule = self._rule(weights, horizon)
+        self.slack, self.time = 0.0, 0
+        self._rng = stream(seed, "forecaster")
+        self._game = MatrixGame()
+        self._origin = np.full(self.events.size, 0.5)
+        self._pending: tuple[list[Awake], Mixture] | None = None
+
+    def _rule(self, name: str, horizon: int | None) -> WeightRule:
+        if name == "adaptive":
+            return AdaptiveWeights()
+        if name == "exponential":
+            return ExponentialWeights(self.experts, horizon)
+        raise ValueError(f"weights '{name}' are unknown; choose 'adaptive' or 'exponential'")
+
+    def mixture(self, x: Any = None) -> Mixture:
+        """Return the law over predictions given the context, with its certificate."""
+        awake = self.events.awake(x)
+        rows = self.events.rows
+        table = self.rule.table(awake, rows.weights.shape, self.time + 1)
+        tolerance = TOLERANCE / np.sqrt(self.time + 1)
+        solution = solve(rows, table, self._origin, game=self._game, tolerance=tolerance)
+        mixture = Mixture(solution.points, solution.mass, solution.certificate)
+        self._pending = awake, mixture
+        return mixture
+
+    def predict(self, x: Any = None) -> Forecast:
+        """Return the mixture and a draw from it."""
+        return self.mixture(x).draw(self._rng)
+
+    def update(self, y: ArrayLike) -> None:
+        """Learn the vector (n,) that was predicted, in [0, 1]."""
+        if self._pending is None:
+            raise ValueError("update before a prediction; call mixture or predict first")
+        truth = np.asarray(y, dtype=np.float64)
+        if truth.shape != (self.events.size,) or not ((truth >= 0) & (truth <= 1)).all():
+            raise ValueError(f"update needs {self.events.size} numbers in [0, 1]")
+        awake, mixture = self._pending
+        self._pending = None
+        self.events.charge(awake, mixture.points, mixture.weights, truth)
+        self.slack += max(mixture.certificate or 0.0, 0.0)
+        self._origin = mixture.mean
+        self.time += 1
+
+    def bias_bound(self) -> BiasBound:
+        """Bound on every event's bias so far."""
+        horizon = getattr(self.rule, "horizon", None)
+        return BiasBound(self.experts, self.time, self.slack, self.rule.name, horizon)
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs."""
+        return {
+            "events": self.events.state(),
+            "slack": self.slack,
+            "time": self.time,
+            "origin": self._origin,
+            "rng": generator_state(self._rng),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        self.events.restore(state["events"])
+        self.slack, self.time = float(state["slack"]), int(state["time"])
+        self._origin = np.array(state["origin"])
+        restore_generator(self._rng, state["rng"])

@@ -1,0 +1,26 @@
+"""The one exception that means: the user can mend this."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(ValueError):
+    """A mistake in what the user gave; its text is one line that names the key and the cure."""
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """Say what is known, the nearest name first, for the end of an error line.
+
+    Parameters
+    ----------
+    name : str
+        What the user wrote.
+    known : iterable of str
+        What would have been accepted.
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    return f"{hint}choose one of: {', '.join(names) or '(none)'}"

@@ -1,0 +1,202 @@
+r"""The regret ledger: running sums from which every regret is read in a few array passes.
+
+For each row k (an agent, or several agents with equal losses and equal choices) the ledger adds,
+for the law of play q and the losses l of a round,
+
+    fixed[k, a, b]       += q_a l_b                  comparator: always b
+    followed[k, a, j]    += q_a l_{c_j(x)}           comparator: policy j
+    contextual[k, j, s, a, b] += q_a [c_j(x) = s] l_b    comparator: b, depending on (a, s)
+
+so that fixed[k, a, a] is what playing a cost. Rows that expected losses p when they chose also
+keep the same sums of p - l over the comparators. For a linear loss with coefficients r that sum
+is <r(b), B_a>, the realised bias of the event "a was played" seen through comparator b (plus the
+approximation error of the basis), and since p_a <= p_b + gap for the action played,
+
+    decision swap regret <= [ sum_a max_c (surprise[a, c] - surprise[a, a]) ] / T + gap,
+
+where c runs over the comparators: the bound from the biases, valid on every log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from market.records import Decision
+
+Array = NDArray[np.float64]
+
+MEASURES = ("external", "swap", "omniprediction", "decision_swap", "contextual_swap")
+
+
+@numba.njit(cache=True)
+def _record(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    play: Array,
+    losses: Array,
+    suggested: NDArray[np.intp],
+    fixed: Array,
+    followed: Array,
+    contextual: Array,
+) -> None:
+    for k in range(play.shape[0]):
+        for a in range(play.shape[1]):
+            q = play[k, a]
+            if q == 0.0:
+                continue
+            for b in range(losses.shape[1]):
+                fixed[k, a, b] += q * losses[k, b]
+            for j in range(suggested.shape[0]):
+                followed[k, a, j] += q * losses[k, suggested[j]]
+            if contextual.shape[0]:
+                for j in range(suggested.shape[0]):
+                    for b in range(losses.shape[1]):
+                        contextual[k, j, suggested[j], a, b] += q * losses[k, b]
+
+
+class Ledger:
+    """Counterfactual sums of K rows with A actions against C policies.
+
+    Parameters
+    ----------
+    rows, actions, policies : int
+        K, A, C.
+    measures : sequence of str
+        Which of ``MEASURES`` can be read.
+    constants : bool
+        Whether the constant policies belong to the benchmark class.
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        actions: int,
+        *,
+        policies: int = 0,
+        measures: Sequence[str] = MEASURES[:4],
+        constants: bool = True,
+    ) -> None:
+        self.measures, self.constants = tuple(measures), constants
+        self.rounds = 0
+        contextual = rows if "contextual_swap" in measures else 0
+        self.count = np.zeros((rows, actions))
+        self.fixed = np.zeros((rows, actions, actions))
+        self.followed = np.zeros((rows, actions, policies))
+        self.contextual = np.zeros((contextual, policies, actions, actions, actions))
+        self.surprise_fixed = np.zeros((rows, actions, actions))
+        self.surprise_followed = np.zeros((rows, actions, policies))
+        self.expects = True
+        self._nothing = np.zeros((0, 0, 0, 0, 0))
+
+    def add(self, decision: Decision, losses: Array, suggested: NDArray[np.intp]) -> None:
+        """Add a round.
+
+        Parameters
+        ----------
+        decision : Decision
+            Of the K rows.
+        losses : array (K, A)
+            Losses of all actions at the outcome.
+        suggested : int array (C,)
+            What each policy suggested.
+        """
+        play = decision.probabilities
+        self.rounds += 1
+        self.count += play
+        _record(play, losses, suggested, self.fixed, self.followed, self.contextual)
+        if decision.predicted is None:
+            self.expects = False
+        else:
+            surprise = decision.predicted - losses
+            arrays = (self.surprise_fixed, self.surprise_followed, self._nothing)
+            _record(play, surprise, suggested, *arrays)
+
+    @property
+    def own(self) -> Array:
+        """Loss suffered while playing each action (K, A), summed over rounds."""
+        own: Array = np.einsum("kaa->ka", self.fixed)
+        return own
+
+    def mean_loss(self) -> Array:
+        """Loss suffered per round (K,)."""
+        mean: Array = self.own.sum(1) / self._rounds
+        return mean
+
+    def comparators(self) -> Array:
+        """Loss of every policy of the benchmark class per played action (K, A, A + C or C)."""
+        return self._with_constants(self.fixed, self.followed)
+
+    def regret(self, measure: str) -> Array | None:
+        """Regret per round of every row (K,); None where the measure is not kept or has no policy.
+
+        Parameters
+        ----------
+        measure : str
+            One of ``MEASURES``.
+        """
+        if measure not in self.measures:
+            return None
+        total: Array | None = getattr(self, f"_{measure}")()
+        return None if total is None else total / self._rounds
+
+    def bound_from_bias(self) -> Array | None:
+        """Right-hand side of the module's inequality without the gap (K,).
+
+        None for rows that formed no expectation.
+        """
+        if not self.expects:
+            return None
+        surprise = self._with_constants(self.surprise_fixed, self.surprise_followed)
+        if not surprise.shape[2]:
+            return None
+        own = np.einsum("kaa->ka", self.surprise_fixed)
+        bound: Array = (surprise.max(2) - own).sum(1) / self._rounds
+        return bound
+
+    def _external(self) -> Array:
+        best: Array = self.fixed.sum(1).min(1)
+        return self.own.sum(1) - best
+
+    def _swap(self) -> Array:
+        regret: Array = (self.own - self.fixed.min(2)).sum(1)
+        return regret
+
+    def _omniprediction(self) -> Array | None:
+        comparators = self.comparators()
+        return self.own.sum(1) - comparators.sum(1).min(1) if comparators.shape[2] else None
+
+    def _decision_swap(self) -> Array | None:
+        comparators = self.comparators()
+        return (self.own - comparators.min(2)).sum(1) if comparators.shape[2] else None
+
+    def _contextual_swap(self) -> Array | None:
+        """Worst policy's; the constant policies add the plain swap regret."""
+        regrets = []
+        if self.contextual.shape[1]:
+            best = self.contextual.min(4).sum((2, 3))
+            regrets.append(self.own.sum(1) - best.min(1))
+        if self.constants:
+            regrets.append(self._swap())
+        return np.max(regrets, axis=0) if regrets else None
+
+    def _with_constants(self, fixed: Array, followed: Array) -> Array:
+        return np.concatenate([fixed, followed], axis=2) if self.constants else followed
+
+    @property
+    def _rounds(self) -> int:
+        return max(self.rounds, 1)
+
+    _ARRAYS = ("count", "fixed", "followed", "contextual", "surprise_fixed", "surprise_followed")
+
+    def state(self) -> dict[str, Array | int | bool]:
+        """Return what a checkpoint needs."""
+        arrays: dict[str, Array | int | bool] = {name: getattr(self, name) for name in self._ARRAYS}
+        return arrays | {"rounds": self.rounds, "expects": self.expects}
+
+    def restore(self, state: dict[str, Array | int | bool]) -> None:
+        """Continue from a checkpoint."""
+        for name in self._ARRAYS:
+            getattr(self, name)[...] = state[name]
+        self.rounds, self.expects = int(state["rounds"]), bool(state["expects"])

@@ -1,0 +1,229 @@
+"""Frozen records that travel between the rooms, in the order in which a round makes them.
+
+Shapes: d coordinates of an outcome, n functions of a basis, m atoms of a law, f features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from market.errors import closest
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What everybody sees before the round: named features.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Feature names.
+    values : array (f,)
+        Their values. ``context["month"]`` and ``context[0]`` both read one.
+    """
+
+    names: tuple[str, ...] = ()
+    values: Array = field(default_factory=lambda: np.empty(0))
+
+    def __getitem__(self, key: str | int) -> float:
+        if isinstance(key, str):
+            if key not in self.names:
+                raise KeyError(f"no feature '{key}' in the context; {closest(key, self.names)}")
+            key = self.names.index(key)
+        return float(self.values[key])
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """A law over predictions of one block, before the draw.
+
+    Parameters
+    ----------
+    points : array (m, n)
+        Predictions in the block's basis, each coordinate in [0, 1].
+    weights : array (m,)
+        Probabilities.
+    certificate : float or None
+        Worst case of the mixture's normalised min-max value over every possible s(y), computed
+        from the mixture itself; None for a forecaster that plays no such game.
+    labels : array (m, d) or None
+        The label forecast of each atom, an outcome.
+    """
+
+    points: Array
+    weights: Array
+    certificate: float | None = None
+    labels: Array | None = None
+
+    @cached_property
+    def mean(self) -> Array:
+        """Mean prediction (n,)."""
+        mean: Array = self.weights @ self.points
+        return mean
+
+    def draw(self, rng: np.random.Generator) -> Forecast:
+        """Draw one prediction."""
+        return Forecast(self, draw_index(self.weights, rng))
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """A mixture and the atom that was drawn from it and is broadcast.
+
+    Parameters
+    ----------
+    mixture : Mixture
+    index : int
+        The drawn atom.
+    """
+
+    mixture: Mixture
+    index: int
+
+    @property
+    def point(self) -> Array:
+        """The prediction that is broadcast (n,)."""
+        point: Array = self.mixture.points[self.index]
+        return point
+
+    @property
+    def label(self) -> Array | None:
+        """The label forecast that goes with it (d,), where one exists."""
+        return None if self.mixture.labels is None else self.mixture.labels[self.index]
+
+    @property
+    def certificate(self) -> float | None:
+        """The mixture's certificate."""
+        return self.mixture.certificate
+
+
+@dataclass(frozen=True, eq=False)
+class Announcement:
+    """What an adversary is shown: the mixture of every block, no draw.
+
+    Parameters
+    ----------
+    blocks : tuple of Mixture
+    """
+
+    blocks: tuple[Mixture, ...]
+
+    @cached_property
+    def mean_label(self) -> Array:
+        """Mean label forecast (d,) over atoms, averaged over the blocks."""
+        labels = [block.weights @ block.labels for block in self.blocks if block.labels is not None]
+        if not labels:
+            raise ValueError("no block of this forecast carries labels")
+        mean: Array = np.mean(labels, axis=0)
+        return mean
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeLaw:
+    """The law over outcomes that an adversary seals.
+
+    Parameters
+    ----------
+    points : array (m, d)
+        Outcomes in [0, 1].
+    weights : array (m,)
+        Probabilities.
+
+    Raises
+    ------
+    ValueError
+        If an outcome leaves [0, 1], is not a number, or the weights are no probabilities.
+    """
+
+    points: Array
+    weights: Array
+
+    def __post_init__(self) -> None:
+        points = np.atleast_2d(np.array(self.points, dtype=np.float64))
+        weights = np.atleast_1d(np.array(self.weights, dtype=np.float64))
+        if not ((points >= 0) & (points <= 1)).all():
+            raise ValueError("an outcome must be a number in [0, 1]")
+        if weights.shape != points.shape[:1] or (weights < 0).any():
+            raise ValueError("an outcome law needs one weight of at least 0 per outcome")
+        if abs(weights.sum() - 1) > 1e-9:
+            raise ValueError(f"the weights of an outcome law sum to {weights.sum()}, not 1")
+        for name, value in {"points": points, "weights": weights}.items():
+            value.flags.writeable = False  # sealed
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def pure(cls, y: ArrayLike) -> Self:
+        """Return the law that is certain of one outcome."""
+        return cls(np.asarray(y)[None], np.ones(1))
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """Draw one outcome (d,)."""
+        outcome: Array = self.points[draw_index(self.weights, rng)]
+        return outcome
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What a cohort's K rows do in a round.
+
+    Parameters
+    ----------
+    probabilities : array (K, A)
+        The law of play that the ledger charges: one-hot for a pure choice.
+    actions : int array (N,)
+        The action that each of the cohort's N agents played; rows may stand for several agents.
+    predicted : array (K, A) or None
+        The losses that the row expected when it chose; None for rows that form no expectation.
+    """
+
+    probabilities: Array
+    actions: NDArray[np.intp]
+    predicted: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """One complete round.
+
+    Parameters
+    ----------
+    number : int
+        Counted from 0.
+    context : Context
+    forecasts : tuple of Forecast
+        One per block.
+    law : OutcomeLaw
+        What the adversary had sealed.
+    decisions : tuple of Decision
+        One per cohort.
+    outcome : array (d,)
+    losses : tuple of array (K, A)
+        One per cohort: the losses of all actions at the outcome.
+    """
+
+    number: int
+    context: Context
+    forecasts: tuple[Forecast, ...]
+    law: OutcomeLaw
+    decisions: tuple[Decision, ...]
+    outcome: Array
+    losses: tuple[Array, ...]
+
+
+def draw_index(weights: Array, rng: np.random.Generator) -> int:
+    """Draw an index with the given probabilities from one uniform number."""
+    return min(int(np.searchsorted(np.cumsum(weights), rng.random(), side="right")), len(weights) - 1)
+
+
+def one_hot(actions: NDArray[np.intp], count: int) -> Array:
+    """Turn actions (K,) into probabilities (K, count)."""
+    rows = np.zeros((len(actions), count))
+    rows[np.arange(len(actions)), actions] = 1.0
+    return rows

@@ -1,0 +1,62 @@
+"""Names that scenario files may use, and the decorators that add a user's own.
+
+    @register.adversary("shouter")
+    class Shouter: ...
+
+A scenario file names things; it never imports or evaluates anything. Packages register their
+names when they are imported, a user's module when the command is given ``--import``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from market.errors import UserError, closest
+
+Thing = TypeVar("Thing", bound=Callable[..., Any])
+
+
+class Registry:
+    """One kind of named building block.
+
+    Parameters
+    ----------
+    kind : str
+        What the names stand for, as error lines call it.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._known: dict[str, Callable[..., Any]] = {}
+
+    def __call__(self, name: str) -> Callable[[Thing], Thing]:
+        """Register the decorated class or function; UserError if the name is taken."""
+
+        def add(thing: Thing) -> Thing:
+            if name in self._known:
+                raise UserError(f"{self.kind} '{name}' is registered twice; choose another name")
+            self._known[name] = thing
+            return thing
+
+        return add
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        if name not in self._known:
+            raise UserError(f"unknown {self.kind} '{name}'; {closest(name, self._known)}")
+        return self._known[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._known
+
+    def names(self) -> list[str]:
+        """Return all names, sorted."""
+        return sorted(self._known)
+
+
+utility = Registry("utility")
+response = Registry("response")
+agent = Registry("agent")
+adversary = Registry("adversary")
+policy = Registry("policy")
+forecaster = Registry("forecaster")

@@ -1,0 +1,83 @@
+"""How a table of predicted losses becomes a choice: one kernel for agents and forecaster.
+
+The forecaster's conditioning events are the agents' actions, so its idea of an action must equal
+the agent's to the last bit. Both therefore compute predicted losses with the same compiled row
+product, which adds in index order (no reassociation), and break ties to the lowest index.
+
+Quantal response (logit choice, the paper's smooth best response) plays action a with probability
+proportional to exp(-eta * l(a, p)). Its expected loss exceeds the best by at most ln(A) / eta.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+@numba.njit(cache=True, inline="always")
+def row_loss(offset: float, row: Array, point: Array) -> float:
+    """Compute ``offset + row @ point`` in index order (compiled; the only such product)."""
+    total = offset
+    for i in range(row.shape[0]):
+        total += row[i] * point[i]
+    return total
+
+
+@numba.njit(cache=True)
+def _expected(offset: Array, weights: Array, point: Array, out: Array) -> None:
+    for k in range(offset.shape[0]):
+        for a in range(offset.shape[1]):
+            out[k, a] = row_loss(offset[k, a], weights[k, a], point)
+
+
+def expected_losses(offset: Array, weights: Array, point: Array) -> Array:
+    """Losses that K agents expect at one prediction.
+
+    Parameters
+    ----------
+    offset : array (K, A)
+    weights : array (K, A, n)
+        Each loss's coefficients in the basis that is predicted.
+    point : array (n,)
+        The prediction.
+
+    Returns
+    -------
+    array (K, A)
+    """
+    out = np.empty(offset.shape)
+    _expected(offset, weights, np.ascontiguousarray(point, dtype=np.float64), out)
+    return out
+
+
+def best_response(losses: ArrayLike) -> NDArray[np.intp]:
+    """Index of the least loss along the last axis, the lowest index where several tie."""
+    return np.asarray(np.argmin(losses, axis=-1))
+
+
+def quantal_response(losses: ArrayLike, eta: float | Array) -> Array:
+    """Probabilities proportional to ``exp(-eta * losses)`` along the last axis.
+
+    Parameters
+    ----------
+    losses : array (..., A)
+    eta : float or array (...)
+        Smoothness, positive; large values come close to a best response.
+
+    Returns
+    -------
+    array (..., A)
+    """
+    losses = np.asarray(losses, dtype=np.float64)
+    excess = losses - losses.min(axis=-1, keepdims=True)
+    weights = np.exp(-np.asarray(eta)[..., None] * excess)
+    result: Array = weights / weights.sum(axis=-1, keepdims=True)
+    return result
+
+
+def quantal_gap(actions: int, eta: float) -> float:
+    """Bound how much a quantal response can lose against a best response: ln(A) / eta."""
+    return float(np.log(actions) / eta)

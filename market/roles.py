@@ -1,0 +1,91 @@
+"""What the players of the game must offer; every role is a Protocol, nothing has to be inherited."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from market.history import History
+from market.ledger import Ledger
+from market.losses import SeparablePower
+from market.records import Announcement, Context, Decision, Forecast, Mixture, OutcomeLaw
+
+Array = NDArray[np.float64]
+
+
+@runtime_checkable
+class Forecaster(Protocol):
+    """Predicts a vector in [0, 1]^n every round."""
+
+    def mixture(self, x: Any) -> Mixture:
+        """Return the law over predictions, given the context."""
+        ...
+
+    def predict(self, x: Any = None) -> Forecast:
+        """Return a mixture and a draw from it, for use outside a market."""
+        ...
+
+    def update(self, y: ArrayLike) -> None:
+        """Learn the vector that was predicted."""
+        ...
+
+
+@runtime_checkable
+class Adversary(Protocol):
+    """Chooses what happens, in sight of the forecast's mixture but never of its draw."""
+
+    outcomes: int
+
+    def context(self, history: History) -> Context:
+        """Return what everybody sees before the round."""
+        ...
+
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        """Seal the law of this round's outcome."""
+        ...
+
+
+@runtime_checkable
+class Cohort(Protocol):
+    """Agents of one kind as stacked arrays: K rows that the ledger scores, N >= K agents."""
+
+    name: str
+    kind: str
+    utility: str
+    block: int
+    policies: tuple[Any, ...]
+    row_of: NDArray[np.intp]
+    loss: SeparablePower
+    ledger: Ledger
+
+    @property
+    def rule(self) -> str:
+        """Name of the response rule, for the logs."""
+        ...
+
+    def gap(self) -> float | None:
+        """Excess over a best response to what it predicts; None where it promises nothing."""
+        ...
+
+    def decide(self, forecast: Forecast, context: Context) -> Decision:
+        """Choose for every row, on hearing the block's forecast."""
+        ...
+
+    def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
+        """Be told the losses of all actions."""
+        ...
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """Anything with a memory that a checkpoint can hold: arrays and plain values."""
+
+    def state(self) -> dict[str, Any]:
+        """Return the memory."""
+        ...
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from it."""
+        ...

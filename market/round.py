@@ -1,0 +1,137 @@
+"""One round of the game, one line per phase.
+
+    context   what everybody sees before the round
+    mixture   the forecaster's law over predictions, per block, with its certificate
+    commit    the adversary seals an outcome law: it has seen the mixture, and the draw does not
+              exist yet
+    draw      one prediction per block is drawn and broadcast
+    decide    every agent chooses
+    reveal    the outcome is drawn from the sealed law, losses are charged
+    record    the ledger adds the round; forecaster, agents and adversary are told
+
+Randomness belongs to the referee: prediction and outcome are drawn from two streams that no
+player holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from market.basis import Basis
+from market.history import History
+from market.randomness import stream
+from market.records import Announcement, Context, Mixture, OutcomeLaw, Round
+from market.roles import Adversary, Cohort, Forecaster, Resumable
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One basis of the broadcast and the forecaster instance that predicts it.
+
+    Parameters
+    ----------
+    name : str
+    basis : Basis
+    forecaster : Forecaster
+        Predicts ``basis.transform(y)``.
+    """
+
+    name: str
+    basis: Basis
+    forecaster: Forecaster
+
+    def mixture(self, context: Context) -> Mixture:
+        """Return the forecaster's mixture with labels, sealed against writing."""
+        mixture = self.forecaster.mixture(context)
+        mixture = replace(mixture, labels=self.basis.inverse(mixture.points))
+        for array in (mixture.points, mixture.weights, mixture.labels):
+            if array is not None:
+                array.flags.writeable = False
+        return mixture
+
+
+class Game:
+    """The players and the referee's own belongings.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+    cohorts : sequence of Cohort
+        Each hears the block that it names.
+    adversary : Adversary
+    seed : int
+        Root of the referee's streams.
+    """
+
+    def __init__(
+        self, blocks: Sequence[Block], cohorts: Sequence[Cohort], *, adversary: Adversary, seed: int
+    ) -> None:
+        self.blocks, self.cohorts, self.adversary = tuple(blocks), tuple(cohorts), adversary
+        self.history = History(adversary.outcomes)
+        self.forecast_stream = stream(seed, "referee", "forecast")
+        self.outcome_stream = stream(seed, "referee", "outcome")
+
+    def players(self) -> dict[str, object]:
+        """Everything with a memory of its own, by name, for checkpoints."""
+        named: dict[str, object] = {"adversary": self.adversary, "history": self.history}
+        named |= {f"block {block.name}": block.forecaster for block in self.blocks}
+        return named | {f"cohort {cohort.name}": cohort for cohort in self.cohorts}
+
+    def forgetful(self) -> list[str]:
+        """Names of the players that offer no ``state`` and ``restore``."""
+        return [
+            name
+            for name, who in self.players().items()
+            if not isinstance(who, Resumable) or not getattr(who, "resumable", True)
+        ]
+
+
+def play_round(game: Game) -> Round:
+    """Play one round.
+
+    Parameters
+    ----------
+    game : Game
+
+    Returns
+    -------
+    Round
+        Everything that happened.
+    """
+    context = game.adversary.context(game.history)
+    mixtures = tuple(block.mixture(context) for block in game.blocks)
+    law = _commit(game, context, mixtures)
+    forecasts = tuple(mixture.draw(game.forecast_stream) for mixture in mixtures)
+    decisions = tuple(cohort.decide(forecasts[cohort.block], context) for cohort in game.cohorts)
+    outcome = law.draw(game.outcome_stream)
+    losses = tuple(cohort.loss.losses(outcome) for cohort in game.cohorts)
+    played = Round(
+        game.history.rounds, context, forecasts, law, decisions, outcome, losses
+    )
+    _record(game, played)
+    return played
+
+
+def _commit(game: Game, context: Context, mixtures: tuple[Mixture, ...]) -> OutcomeLaw:
+    law = game.adversary.commit(context, game.history, Announcement(mixtures))
+    if law.points.shape[1] != game.adversary.outcomes:
+        raise ValueError(
+            f"the adversary announced {game.adversary.outcomes} outcomes and committed to "
+            f"{law.points.shape[1]}"
+        )
+    return law
+
+
+def _record(game: Game, played: Round) -> None:
+    context, outcome = played.context, played.outcome
+    for cohort, decision, losses in zip(game.cohorts, played.decisions, played.losses, strict=True):
+        suggested = np.array([policy(context) for policy in cohort.policies], dtype=np.intp)
+        cohort.ledger.add(decision, losses, suggested)
+        cohort.learn(decision, losses, outcome)
+    for block in game.blocks:
+        block.forecaster.update(block.basis.transform(outcome))
+    game.history.add(outcome)
+

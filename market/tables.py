@@ -1,0 +1,149 @@
+"""The tables that close a run, one row per agent, played action or event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from market.journal import agent_regret
+from market.ledger import MEASURES, Ledger
+from market.roles import Cohort
+from market.round import Game
+
+if TYPE_CHECKING:
+    from market.model import Guarantee
+
+Array = NDArray[np.float64]
+
+RARE = 0.01  # events below this share of the rounds are left out of the bias table
+
+
+def agents_table(game: Game, guarantees: Sequence[Guarantee]) -> pd.DataFrame:
+    """One row per agent: who it is, its regrets, and what it was promised.
+
+    A measure that was not kept is an empty column. ``bound`` is the theorem's, for realised draws
+    with probability 0.99; ``bound_from_bias`` holds on every log of agents who respond to a
+    prediction.
+    """
+    parts, first = [], 1
+    for cohort, guarantee in zip(game.cohorts, guarantees, strict=True):
+        parts.append(_cohort_rows(cohort, guarantee, first))
+        first += len(cohort.row_of)
+    return pd.concat(parts, ignore_index=True)
+
+
+def _cohort_rows(cohort: Cohort, guarantee: Guarantee, first: int) -> pd.DataFrame:
+    count = len(cohort.row_of)
+    loss, ledger = cohort.loss, cohort.ledger
+    bound = guarantee.bound() if guarantee.bound and ledger.rounds else None
+    from_bias = _bound_from_bias(cohort)
+    return pd.DataFrame(
+        {
+            "agent": np.arange(first, first + count),
+            "cohort": cohort.name,
+            "kind": cohort.kind,
+            "utility": cohort.utility,
+            "response": cohort.rule,
+            "actions": loss.actions,
+            "mean_loss": ledger.mean_loss()[cohort.row_of],
+            "loss_scale": loss.unit_scale[cohort.row_of],
+            "loss_offset": loss.unit_offset[cohort.row_of],
+            **{f"{measure}_regret": agent_regret(cohort, measure) for measure in MEASURES},
+            "bound": _spread_out(bound, cohort),
+            "bound_from_bias": _spread_out(from_bias, cohort),
+            "guarantee": guarantee.label,
+            "exploitability": np.full(count, np.nan),
+            "exploitability_exact": np.full(count, np.nan),
+        }
+    )
+
+
+def _bound_from_bias(cohort: Cohort) -> Array | None:
+    gap, bound = cohort.gap(), cohort.ledger.bound_from_bias()
+    return None if gap is None or bound is None else bound + gap
+
+
+def _spread_out(rows: Array | None, cohort: Cohort) -> Array:
+    return np.full(len(cohort.row_of), np.nan) if rows is None else rows[cohort.row_of]
+
+
+def swaps_table(game: Game) -> pd.DataFrame:
+    """One row per agent and action it played: the best replacement and what it would have saved.
+
+    ``best_policy`` is empty where a fixed action is the best comparator; then and always
+    ``best_replacement`` is the best fixed action. ``contribution`` is per round; an agent's
+    contributions add up to its decision swap regret (to its swap regret without comparators).
+    """
+    parts, first = [], 1
+    for cohort in game.cohorts:
+        rows = _swap_rows(cohort)
+        by_row = rows.groupby("row", sort=False)
+        agents = pd.DataFrame({"agent": np.arange(len(cohort.row_of)) + first, "row": cohort.row_of})
+        if len(by_row):
+            parts.append(agents.merge(rows, on="row", sort=False).drop(columns="row"))
+        first += len(cohort.row_of)
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _swap_rows(cohort: Cohort) -> pd.DataFrame:
+    ledger = cohort.ledger
+    comparators = ledger.comparators()
+    if not comparators.shape[2]:
+        comparators = ledger.fixed
+    row, action = np.nonzero(ledger.count > 0)
+    names = np.array([*_policy_names(cohort), ""], dtype=object)
+    best = comparators[row, action].argmin(1)
+    policy = best - (ledger.fixed.shape[2] if ledger.constants else 0)
+    return pd.DataFrame(
+        {
+            "row": row,
+            "action": action,
+            "count": ledger.count[row, action],
+            "best_replacement": ledger.fixed[row, action].argmin(1),
+            "best_policy": names[np.where(policy >= 0, policy, -1)],
+            "contribution": _contribution(ledger, comparators, row, action),
+        }
+    )
+
+
+def _contribution(
+    ledger: Ledger, comparators: Array, row: NDArray[np.intp], action: NDArray[np.intp]
+) -> Array:
+    saved: Array = ledger.own[row, action] - comparators[row, action].min(1)
+    return saved / max(ledger.rounds, 1)
+
+
+def _policy_names(cohort: Cohort) -> list[str]:
+    return [str(getattr(policy, "name", f"policy {j}")) for j, policy in enumerate(cohort.policies)]
+
+
+def biases_table(game: Game) -> pd.DataFrame:
+    """One row per event with at least one per cent of the rounds, in expectation over the mixtures.
+
+    ``loss`` counts the distinct losses of a block, ``policy`` the policies of its group; both
+    ``policy`` and ``suggestion`` are empty for a decision event. ``bias_i`` is the sum over
+    rounds, not an average.
+    """
+    widest = max(block.basis.size for block in game.blocks)
+    columns = ["block", "loss", "action", "policy", "suggestion", "occupancy"]
+    rows = [
+        [block.name, *row]
+        for block in game.blocks
+        for row in _event_rows(block.forecaster, RARE * game.history.rounds, widest)
+    ]
+    frame = pd.DataFrame(rows, columns=[*columns, *(f"bias_{i}" for i in range(widest))])
+    return frame.astype({"policy": "Int64", "suggestion": "Int64"})
+
+
+def _event_rows(forecaster: Any, least: float, widest: int) -> Iterator[list[Any]]:
+    events = getattr(forecaster, "events", None)
+    if events is None:
+        return
+    for loss, action, policy, suggestion, occupancy, bias in events.table():
+        if occupancy >= least and occupancy > 0:
+            padding = [np.nan] * (widest - len(bias))
+            yield [loss, action, policy, suggestion, occupancy, *bias, *padding]

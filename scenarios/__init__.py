@@ -1,0 +1,38 @@
+"""Putting it together, and showing it: scenarios, runs, logs, figures and the command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scenarios.build import Scenario
+
+__all__ = ["load"]
+
+
+def load(name: str, **settings: Any) -> Scenario:
+    """Load a scenario by its catalogue name or from a TOML file.
+
+    Parameters
+    ----------
+    name : str
+        A name that ``omnimarket list`` prints, or a path ending in ``.toml``.
+    **settings
+        Top-level keys to replace, such as ``rounds=2000``.
+
+    Returns
+    -------
+    Scenario
+        ``.build(seed=...)`` gives a ``market.model.MarketModel``.
+
+    Raises
+    ------
+    market.errors.UserError
+        If the scenario is unknown or does not validate.
+    """
+    from scenarios.build import Scenario
+    from scenarios.files import find, read
+    from scenarios.spec import validated
+
+    path = find(name)
+    return Scenario(validated(read(path) | settings, origin=path.parent))

@@ -1,0 +1,203 @@
+"""The command line. A user's mistake is one line on standard error and exit status 2.
+
+Heavy libraries are imported by the commands that need them, so that ``list`` and ``--help`` are
+quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from market.errors import UserError, closest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from market.model import MarketModel
+    from scenarios.build import Scenario
+
+ROOMS = ("market", "agents", "forecaster", "scenarios")
+
+app = typer.Typer(
+    name="omnimarket",
+    help="A market in which one forecast serves every agent, and what each agent regrets.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+Name = Annotated[str, typer.Argument(metavar="SCENARIO|FILE.toml", help="A name or a file.")]
+Rounds = Annotated[int | None, typer.Option(min=1, help="How many rounds to play.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Root seed.")]
+Out = Annotated[Path | None, typer.Option(help="Run directory; runs/NAME by default.")]
+Format = Annotated[str, typer.Option(help="parquet or csv.")]
+Assignments = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a key; repeatable.")
+]
+LogEvery = Annotated[int, typer.Option(min=1, help="Rounds between two regret log entries.")]
+Imports = Annotated[
+    list[str] | None,
+    typer.Option("--import", metavar="MODULE", help="Your module with agents; repeatable."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved file and stop.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing.")]
+
+
+@app.command("list")
+def list_scenarios() -> None:
+    """Print the named scenarios, one line each."""
+    from scenarios.files import catalogue, read
+
+    for name, path in catalogue().items():
+        typer.echo(f"{name}  {read(path).get('claim', '')}")
+
+
+@app.command()
+def run(  # noqa: PLR0913 - one parameter per option
+    scenario: Name,
+    *,
+    rounds: Rounds = None,
+    seed: Seed = None,
+    out: Out = None,
+    format: Format = "parquet",  # noqa: A002 - the option's name
+    assignments: Assignments = None,
+    log_every: LogEvery = 1,
+    imports: Imports = None,
+    dry_run: DryRun = False,
+    resume: Resume = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run a scenario and write its logs."""
+    import_modules(imports or [])
+    chosen = {"rounds": rounds, "seed": seed}
+    loaded = _loaded(scenario, assignments or [], chosen)
+    if dry_run:
+        _print_resolved(loaded)
+        return
+    from scenarios.run import Options
+    from scenarios.run import run as run_scenario
+
+    target = out or Path("runs") / loaded.spec.name
+    options = Options(target, format, log_every, resume)
+    with progress_bar(loaded.spec.name, loaded.spec.rounds, quiet=quiet) as advance:
+        model = run_scenario(loaded, options, progress=advance)
+    if not quiet:
+        _print_summary(loaded, model, target)
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What to re-measure: streams.")],
+    *,
+    out: Annotated[Path, typer.Option(help="Where the table and the figure go.")] = Path(
+        "runs/reproduce"
+    ),
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds per run.")] = 4000,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs per cell.")] = 10,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes.")] = None,
+) -> None:
+    """Re-measure a table of the project: CSV and a figure."""
+    if name != "streams":
+        raise UserError(f"unknown table '{name}'; {closest(name, ['streams'])}")
+    from scenarios.reproduce import streams
+
+    with progress_bar("streams", streams.cells(seeds), quiet=False) as advance:
+        table = streams.measure(rounds=rounds, seeds=seeds, jobs=jobs, progress=advance)
+    typer.echo(streams.text(table))
+    for path in streams.write(table, out / "streams"):
+        typer.echo(f"written: {path}")
+
+
+def import_modules(names: list[str]) -> None:
+    """Import a user's modules from the current directory or the path, so that they register."""
+    sys.path.insert(0, str(Path.cwd()))
+    for name in names:
+        try:
+            importlib.import_module(name.removesuffix(".py"))
+        except UserError:
+            raise
+        except ModuleNotFoundError as error:
+            raise UserError(f"--import {name}: {error}; run from the folder of the file") from error
+        except Exception as error:
+            kind = type(error).__name__
+            raise UserError(f"--import {name} failed: {kind}: {error}; mend the module") from error
+
+
+def _loaded(name: str, assignments: list[str], chosen: dict[str, Any]) -> Scenario:
+    from scenarios.build import Scenario
+    from scenarios.files import find, override, read
+    from scenarios.spec import validated
+
+    path = find(name)
+    raw = override(read(path), assignments)
+    raw |= {key: value for key, value in chosen.items() if value is not None}
+    return Scenario(validated(raw, origin=path.parent))
+
+
+def _print_resolved(scenario: Scenario) -> None:
+    import tomli_w
+
+    from scenarios.spec import resolved
+
+    scenario.build()
+    typer.echo(tomli_w.dumps(resolved(scenario.spec)), nl=False)
+
+
+def _print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
+    from scenarios.summary import print_summary
+
+    print_summary(scenario, model, out)
+
+
+@contextmanager
+def progress_bar(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """Show a bar on a terminal, nothing in a pipe; yields a function of how much is done."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, disable=quiet or not console.is_terminal) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def check_rooms() -> None:
+    """Refuse to start when one of the four packages comes from another installation."""
+    home = Path(__file__).resolve().parent.parent
+    for room in ROOMS:
+        spec = importlib.util.find_spec(room)
+        origin = Path(spec.origin).resolve() if spec and spec.origin else None
+        if origin is None or origin.parent.parent != home:
+            raise UserError(
+                f"package '{room}' comes from {origin}, not from {home}; another package shadows "
+                "it: rename that one or run from another folder"
+            )
+
+
+def main() -> None:
+    """Run the command; the entry point of ``omnimarket``."""
+    try:
+        check_rooms()
+        sys.exit(app(standalone_mode=False) or 0)
+    except UserError as error:
+        _fail(str(error), 2)
+    except (KeyboardInterrupt, typer.Abort):
+        _fail("interrupted; continue with --resume", 130)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        _fail(f"{error.format_message()}; see omnimarket --help", 2)
+
+
+def _fail(line: str, status: int) -> None:
+    typer.echo("omnimarket: " + " ".join(line.split()), err=True)
+    sys.exit(status)

@@ -1,0 +1,181 @@
+"""A run directory: tables streamed in parts, then put together; a reader never sees a torn file.
+
+While a run goes on, each chunk of its logs is a small file under ``.partial/``, and a checkpoint
+beside them says which chunks count. At the end the parts of a table are copied, one at a time,
+into a temporary file that takes the table's name in one step. What is killed can be resumed from
+``.partial/``; what completes leaves nothing but the tables and the manifest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from market.errors import UserError
+from market.journal import TABLES
+from scenarios import checkpoint
+
+MANIFEST = "manifest.json"
+FORMATS = ("parquet", "csv")
+
+
+class RunDirectory:
+    """Where a run's logs go.
+
+    Parameters
+    ----------
+    path : Path
+        Created if need be.
+    format : "parquet" or "csv"
+
+    Raises
+    ------
+    UserError
+        If the path holds something else than an earlier run, or cannot be written.
+    """
+
+    def __init__(self, path: Path, format: str = "parquet") -> None:  # noqa: A002 - the option's name
+        if format not in FORMATS:
+            raise UserError(f"--format {format} is unknown; choose parquet or csv")
+        self.path, self.format = path, format
+        self.partial = path / ".partial"
+        self._chunks = 0
+        if path.exists() and not path.is_dir():
+            raise UserError(f"--out {path} is a file; give a directory")
+        if path.exists() and any(path.iterdir()) and not self._is_run():
+            raise UserError(f"--out {path} holds other files; give a new or an earlier run's directory")
+
+    def _is_run(self) -> bool:
+        return (self.path / MANIFEST).exists() or self.partial.exists()
+
+    def start(self) -> None:
+        """Make room for a new run: an earlier run's files give way."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(self.partial, ignore_errors=True)
+            self._remove_tables()
+            self.partial.mkdir()
+        except OSError as error:
+            raise UserError(f"--out {self.path} cannot be written: {error.strerror}") from error
+
+    def _remove_tables(self) -> None:
+        for file in (*self.path.glob("*.parquet"), *self.path.glob("*.csv")):
+            file.unlink()
+        (self.path / MANIFEST).unlink(missing_ok=True)
+
+    def add_chunk(self, chunk: dict[str, pd.DataFrame]) -> None:
+        """Write one part of every streamed table."""
+        for table, frame in chunk.items():
+            if len(frame):
+                _write_parquet(self.partial / f"{table}-{self._chunks:06d}.parquet", frame)
+        self._chunks += 1
+
+    def save_checkpoint(self, state: dict[str, Any], config: dict[str, Any]) -> None:
+        """Record that all chunks so far count."""
+        tree = {"state": state, "chunks": self._chunks, "config": json.dumps(config)}
+        checkpoint.save(self.partial / "checkpoint.npz", tree)
+
+    def load_checkpoint(self, config: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the state to resume from, None if there is none.
+
+        Raises
+        ------
+        UserError
+            If the checkpoint belongs to another configuration.
+        """
+        file = self.partial / "checkpoint.npz"
+        if not file.exists():
+            return None
+        tree = checkpoint.load(file)
+        if tree["config"] != json.dumps(config):
+            raise UserError(f"--resume: {self.path} holds another configuration; give another --out")
+        self._chunks = int(tree["chunks"])
+        for part in self.partial.glob("*.parquet"):
+            if int(part.stem.rpartition("-")[2]) >= self._chunks:
+                part.unlink()
+        state: dict[str, Any] = tree["state"]
+        return state
+
+    def finish(self, tables: dict[str, pd.DataFrame], manifest: dict[str, Any]) -> None:
+        """Put the streamed tables together, write the closing ones, then the manifest."""
+        for table in TABLES:
+            self._write(table, self._parts(table))
+        for table, frame in tables.items():
+            self._write(table, iter([frame]))
+        self.write_manifest(manifest)
+        if manifest["status"] == "complete":
+            shutil.rmtree(self.partial)
+
+    def write_manifest(self, manifest: dict[str, Any]) -> None:
+        """Write ``manifest.json`` atomically."""
+        draft = self.path / f".{MANIFEST}.tmp"
+        draft.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+        draft.replace(self.path / MANIFEST)
+
+    def _parts(self, table: str) -> Iterator[pd.DataFrame]:
+        for part in sorted(self.partial.glob(f"{table}-*.parquet")):
+            yield pd.read_parquet(part)
+
+    def _write(self, table: str, parts: Iterator[pd.DataFrame]) -> None:
+        target = self.path / f"{table}.{self.format}"
+        draft = self.path / f".{target.name}.tmp"
+        if self.format == "csv":
+            _concatenate_csv(draft, parts)
+        else:
+            _concatenate_parquet(draft, parts)
+        if draft.exists():
+            os.replace(draft, target)  # noqa: PTH105 - atomic on every platform
+
+
+def _write_parquet(path: Path, frame: pd.DataFrame) -> None:
+    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path)
+
+
+def _concatenate_parquet(path: Path, parts: Iterator[pd.DataFrame]) -> None:
+    writer: pq.ParquetWriter | None = None
+    for frame in parts:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        if writer is None:
+            writer = pq.ParquetWriter(path, table.schema)
+        writer.write_table(table.cast(writer.schema))
+    if writer is not None:
+        writer.close()
+
+
+def _concatenate_csv(path: Path, parts: Iterator[pd.DataFrame]) -> None:
+    for i, frame in enumerate(parts):
+        frame.to_csv(path, mode="a" if i else "w", header=not i, index=False, lineterminator="\n")
+
+
+def read_run(path: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
+    """Read a run directory back.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    manifest : dict
+    tables : dict
+        A frame per table, by its name without the ending.
+
+    Raises
+    ------
+    UserError
+        If it is not a run directory.
+    """
+    file = path / MANIFEST
+    if not file.is_file():
+        raise UserError(f"{path} is not a run directory: it has no {MANIFEST}; give one that has")
+    tables = {found.stem: pd.read_parquet(found) for found in sorted(path.glob("*.parquet"))}
+    tables |= {found.stem: pd.read_csv(found) for found in sorted(path.glob("*.csv"))}
+    return json.loads(file.read_text(encoding="utf-8")), tables

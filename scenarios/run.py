@@ -1,0 +1,143 @@
+"""Run one scenario and write its logs."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from market.errors import UserError
+from market.model import MarketModel
+from scenarios.build import Scenario
+from scenarios.export import MANIFEST, RunDirectory
+from scenarios.spec import resolved
+
+PACKAGES = ("omnimarket", "mesa", "numpy", "scipy", "numba", "highspy", "pandas", "pyarrow")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run.
+
+    Parameters
+    ----------
+    out : Path
+    format : "parquet" or "csv"
+    log_every : int
+        Rounds between two entries of the regret log.
+    resume : bool
+        Continue an interrupted run in ``out``.
+    """
+
+    out: Path
+    format: str = "parquet"
+    log_every: int = 1
+    resume: bool = False
+
+
+def run(
+    scenario: Scenario, options: Options, *, progress: Callable[[int], Any] | None = None
+) -> MarketModel:
+    """Play a scenario to its end and write its run directory.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    options : Options
+    progress : callable, optional
+        Called with the number of rounds played, after every round.
+
+    Returns
+    -------
+    MarketModel
+        After its last round.
+
+    Raises
+    ------
+    UserError
+        If the directory cannot be used or the run cannot be resumed.
+    KeyboardInterrupt
+        After the tables so far and a manifest that says ``interrupted`` have been written.
+    """
+    model = scenario.build(log_every=options.log_every)
+    directory = RunDirectory(options.out, options.format)
+    config = resolved(scenario.spec) | {"log_every": options.log_every}
+    manifest = _manifest(scenario, model, config)
+    state = _resumed(directory, model, config) if options.resume else None
+    if state is None:
+        directory.start()
+    else:
+        model.restore(state)
+    directory.write_manifest(manifest)
+    started = time.perf_counter()
+    try:
+        _play(model, directory, config, progress)
+        manifest["status"] = "complete"
+    finally:
+        manifest["wall_seconds"] = round(time.perf_counter() - started, 3)
+        model.journal.flush()
+        directory.finish(_closing_tables(model), manifest)
+    return model
+
+
+def _play(
+    model: MarketModel,
+    directory: RunDirectory,
+    config: dict[str, Any],
+    progress: Callable[[int], Any] | None,
+) -> None:
+    resumable = not model.game.forgetful()
+    model.stream_logs_to(directory.add_chunk)
+    while model.played < model.rounds:
+        model.step()
+        if progress is not None:
+            progress(model.played)
+        if resumable and model.journal.at_chunk_end:
+            directory.save_checkpoint(model.state(), config)
+
+
+def _resumed(
+    directory: RunDirectory, model: MarketModel, config: dict[str, Any]
+) -> dict[str, Any] | None:
+    forgetful = model.game.forgetful()
+    if forgetful:
+        raise UserError(
+            f"--resume: {', '.join(forgetful)} offers no state() and restore(state); "
+            "add them or run without --resume"
+        )
+    if (directory.path / MANIFEST).exists() and not directory.partial.exists():
+        raise UserError(f"--resume: the run in {directory.path} is complete; nothing to resume")
+    return directory.load_checkpoint(config)
+
+
+def _closing_tables(model: MarketModel) -> dict[str, Any]:
+    return {
+        "agents": model.agents_frame(),
+        "swaps": model.swaps_frame(),
+        "biases": model.biases_frame(),
+    }
+
+
+def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) -> dict[str, Any]:
+    labels = [guarantee.label for guarantee in model.guarantees]
+    cohorts = [cohort.name for cohort in model.game.cohorts]
+    manifest: dict[str, Any] = {
+        "scenario": scenario.spec.name,
+        "config": config,
+        "seed": scenario.spec.seed,
+        "rounds": scenario.spec.rounds,
+        "status": "interrupted",
+        "guarantee": dict(zip(cohorts, labels, strict=True)),
+        "versions": {name: version(name) for name in PACKAGES}
+        | {"python": platform.python_version()},
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "wall_seconds": None,
+    }
+    if scenario.table is not None:
+        manifest["clipped_rows"] = scenario.table.clipped
+    return manifest

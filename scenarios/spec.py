@@ -1,0 +1,187 @@
+"""The validated configuration of a scenario: what a TOML file may say.
+
+Unknown keys are refused, never swallowed. Every complaint is one line with the key, the value and
+the cure.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from market.errors import UserError, closest
+from market.ledger import MEASURES
+
+Name = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(ge=1)]
+Range = Annotated[list[float], Field(min_length=2, max_length=2)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class _Open(BaseModel):
+    """Keys beyond the named ones are parameters of the building block that is named."""
+
+    model_config = ConfigDict(extra="allow", allow_inf_nan=False)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The keys beyond the named ones."""
+        return dict(self.model_extra or {})
+
+
+class DataSpec(_Strict):
+    """Replayed outcomes."""
+
+    file: Name
+    outcomes: Annotated[list[Name], Field(min_length=1)]
+    context: list[Name] = []
+    scale: dict[str, Range] = {}
+
+    @field_validator("scale")
+    @classmethod
+    def _ends_differ(cls, scale: dict[str, list[float]]) -> dict[str, list[float]]:
+        for column, (low, high) in scale.items():
+            if low == high:
+                raise ValueError(f"the ends of {column} are equal; give two different numbers")
+        return scale
+
+
+class AdversarySpec(_Open):
+    """Who chooses the outcomes, where no data is replayed."""
+
+    kind: Name
+    outcomes: Count
+
+
+class ForecasterSpec(_Open):
+    """Who predicts."""
+
+    kind: Name = "decision-swap"
+    weights: Literal["adaptive", "exponential"] = "adaptive"
+    base: Literal["none"] = "none"
+
+
+class PolicySpec(_Open):
+    """A benchmark policy."""
+
+    kind: Name
+
+
+class CohortSpec(_Strict):
+    """Agents of one kind."""
+
+    name: Name
+    utility: Name
+    parameters: dict[str, Any] = {}
+    count: Count = 1
+    actions: Annotated[int, Field(ge=2)]
+    response: Name = "best-response"
+    eta: Annotated[float, Field(gt=0)] | None = None
+    policies: list[Name] = []
+    constants: bool = True
+    measures: list[Literal[*MEASURES]] = ["external", "swap", "omniprediction", "decision_swap"]  # type: ignore[valid-type]
+
+    @model_validator(mode="after")
+    def _eta_goes_with_quantal(self) -> CohortSpec:
+        if (self.response == "quantal") != (self.eta is not None):
+            raise ValueError("eta is the smoothness of response = \"quantal\"; give both or neither")
+        if not self.constants and not self.policies:
+            raise ValueError("constants = false leaves nothing to compare with; name policies")
+        return self
+
+
+class ScenarioSpec(_Strict):
+    """A whole scenario."""
+
+    name: Name
+    claim: str = ""
+    source: str = ""
+    rounds: Count
+    seed: Annotated[int, Field(ge=0)] = 0
+    data: DataSpec | None = None
+    adversary: AdversarySpec | None = None
+    forecaster: ForecasterSpec = ForecasterSpec()
+    policy: dict[str, PolicySpec] = {}
+    cohort: Annotated[list[CohortSpec], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ScenarioSpec:
+        if (self.data is None) == (self.adversary is None):
+            raise ValueError("give exactly one of the tables [data] and [adversary]")
+        names = [cohort.name for cohort in self.cohort]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two cohorts are called '{name}'; give each a name of its own")
+        return self
+
+
+def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
+    """Check a parsed scenario file.
+
+    Parameters
+    ----------
+    raw : dict
+    origin : Path
+        The folder of the file, from which a data file's path counts.
+
+    Raises
+    ------
+    UserError
+        One line for the first fault.
+    """
+    try:
+        spec = ScenarioSpec.model_validate(raw)
+    except ValidationError as error:
+        raise UserError(_one_line(error, raw)) from error
+    if spec.data is not None and (origin / spec.data.file).is_file():
+        spec.data.file = str((origin / spec.data.file).resolve())
+    return spec
+
+
+def resolved(spec: ScenarioSpec) -> dict[str, Any]:
+    """Return the specification as plain values, defaults filled in, ready to be written as TOML."""
+    return spec.model_dump(exclude_none=True)
+
+
+def _one_line(error: ValidationError, raw: dict[str, Any]) -> str:
+    first = error.errors()[0]
+    key, owner = _place(first["loc"], raw)
+    value = first.get("input")
+    if first["type"] == "extra_forbidden":
+        return f"unknown key '{key}'; {closest(str(first['loc'][-1]), owner.model_fields)}"
+    if first["type"] == "missing":
+        return f"key '{key}' is missing; add it to the scenario file"
+    reason = first["msg"].removeprefix("Value error, ")
+    reason = reason[0].lower() + reason[1:]
+    if first["type"] == "value_error":
+        return f"{key}: {reason}" if key else reason
+    return f"{key} = {value!r}: {reason}; change the value"
+
+
+def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, type[BaseModel]]:
+    """Spell a location with cohorts by name, and find the table that owns its last key."""
+    tables: dict[str, type[BaseModel]] = {
+        "data": DataSpec,
+        "cohort": CohortSpec,
+        "forecaster": ForecasterSpec,
+    }
+    spelled = []
+    for step in location:
+        here = raw[step] if isinstance(raw, list) and isinstance(step, int) else None
+        raw = raw.get(step) if isinstance(raw, dict) else here
+        named = here.get("name") if isinstance(here, dict) else None
+        spelled.append(str(named or step))
+    owner = tables.get(str(location[0])) if len(location) > 1 else None
+    return ".".join(spelled), owner or ScenarioSpec

@@ -1,0 +1,74 @@
+"""What a run says at its end: a row per cohort, and where the logs lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from market.model import MarketModel
+from scenarios.build import Scenario
+
+REGRETS = {"external": "external_regret", "swap": "swap_regret", "decision swap": "decision_swap_regret"}
+
+
+def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
+    """Print the closing table of a run.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    model : MarketModel
+        After its last round.
+    out : Path
+        The run directory.
+    """
+    console = Console()
+    agents = model.agents_frame()
+    console.print(summary_table(agents, title=f"{scenario.spec.name}, {model.played} rounds"))
+    console.print(
+        "Regret per round, losses in [0, 1]: mean over agents / worst agent. Bound: the theorem's, "
+        "for the worst agent with probability 0.99, and the one that follows from the measured "
+        "biases.",
+        style="dim",
+    )
+    if scenario.table is not None and scenario.table.clipped:
+        console.print(f"{scenario.table.clipped:.1%} of the data rows were clipped into the scale.")
+    rounds = model.played
+    if scenario.table is not None and rounds > len(scenario.table.outcomes):
+        console.print(f"The {len(scenario.table.outcomes)} data rows were replayed in a loop.")
+    console.print(f"Logs: {out}", soft_wrap=True)
+
+
+def summary_table(agents: pd.DataFrame, *, title: str) -> Table:
+    """Lay out one row per cohort of an ``agents`` table."""
+    table = Table(title=title, title_justify="left")
+    table.add_column("cohort")
+    for name in ("agents", "mean loss", *REGRETS, "bound", "from bias", "exploitability"):
+        table.add_column(name, justify="right")
+    for cohort, rows in agents.groupby("cohort", sort=False):
+        table.add_row(
+            str(cohort),
+            str(len(rows)),
+            f"{rows['mean_loss'].mean():.4f}",
+            *(mean_and_worst(rows[column]) for column in REGRETS.values()),
+            figure(rows["bound"].max(), "none", 2),
+            figure(rows["bound_from_bias"].max(), "none"),
+            figure(rows["exploitability"].max(), "-"),
+        )
+    return table
+
+
+def mean_and_worst(values: pd.Series[float]) -> str:
+    """Write mean and maximum; a dash where the measure was not kept."""
+    if values.isna().all():
+        return "-"
+    return f"{values.mean():.4f} / {values.max():.4f}"
+
+
+def figure(value: float, absent: str, digits: int = 4) -> str:
+    """Write a number, or what stands for its absence."""
+    return absent if np.isnan(value) else f"{value:.{digits}f}"
