@@ -7,6 +7,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constr
 
 demo: .venv/.demo
 	$(BIN)/omnimarket run crop-choice --out runs/crop-choice
+	$(BIN)/omnimarket report runs/crop-choice
 
 test: .venv/.test
 	$(BIN)/python -m pytest

@@ -65,7 +65,7 @@ class Cohort:
         """Name of the response rule, for the logs."""
         return self.response.name
 
-    def decide(self, forecast: Forecast, context: Context) -> Decision:  # noqa: ARG002
+    def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Respond to the forecast, all rows at once."""
         predicted = self.response.predicted(forecast, self.loss, self.coefficients)
         play = self.response.play(predicted)
@@ -81,10 +81,10 @@ class Cohort:
     def _draw(self, play: Array) -> NDArray[np.intp]:
         """Draw one action per agent; pure play needs no draw."""
         if self.response.eta is None:
-            return play.argmax(1)[self.row_of]
+            return np.asarray(play.argmax(1)[self.row_of])
         ladder = np.cumsum(play, axis=1)[self.row_of]
         thrown = (self.rng.random(len(self.row_of))[:, None] >= ladder).sum(1)
-        return np.minimum(thrown, play.shape[1] - 1)
+        return np.asarray(np.minimum(thrown, play.shape[1] - 1))
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs."""

@@ -55,7 +55,7 @@ class _Hard:
     eta: float | None = None
     lipschitz = math.inf
 
-    def gap(self, actions: int) -> float:  # noqa: ARG002
+    def gap(self, actions: int) -> float:
         """Return 0: it is a best response."""
         return 0.0
 
@@ -71,7 +71,7 @@ class _AtLabel:
         self,
         forecast: Forecast,
         loss: SeparablePower,
-        coefficients: tuple[Array, Array],  # noqa: ARG002
+        coefficients: tuple[Array, Array],
     ) -> Array:
         """Return the agent's own losses at the label forecast."""
         if forecast.label is None:
@@ -89,7 +89,7 @@ class BestResponse(_Hard):
     def predicted(
         self,
         forecast: Forecast,
-        loss: SeparablePower,  # noqa: ARG002
+        loss: SeparablePower,
         coefficients: tuple[Array, Array],
     ) -> Array:
         """Return the linear form at the drawn prediction, by the forecaster's own kernel."""

@@ -114,7 +114,7 @@ class ScriptedCohort:
         actions, play = zip(*choices, strict=True)
         return Decision(np.array(play), np.array(actions, dtype=np.intp))
 
-    def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:  # noqa: ARG002
+    def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
         """Tell every agent its losses."""
         for agent, own in zip(self.agents, losses, strict=True):
             agent.learn(own, outcome)

@@ -30,7 +30,7 @@ class Baseline:
         self._value = np.full(size, 0.5)
         self.time = 0
 
-    def mixture(self, x: Any = None) -> Mixture:  # noqa: ARG002
+    def mixture(self, x: Any = None) -> Mixture:
         """Return the prediction as a law with one atom."""
         return Mixture(self._value[None].copy(), np.ones(1))
 
@@ -72,7 +72,7 @@ class Constant(Baseline):
             raise ValueError(f"value is {value}; give a number in [0, 1]")
         self._value = np.full(size, float(value))
 
-    def _moved(self, truth: Array) -> Array:  # noqa: ARG002
+    def _moved(self, truth: Array) -> Array:
         return self._value
 
 
@@ -91,7 +91,8 @@ class RunningMean(Baseline):
     def _moved(self, truth: Array) -> Array:
         if self.time == 1:
             return truth
-        return np.clip(self._value + (truth - self._value) / self.time, 0.0, 1.0)
+        mean: Array = np.clip(self._value + (truth - self._value) / self.time, 0.0, 1.0)
+        return mean
 
 
 @register.forecaster("exponential-smoothing")
@@ -112,4 +113,5 @@ class ExponentialSmoothing(Baseline):
         self.rate = rate
 
     def _moved(self, truth: Array) -> Array:
-        return np.clip(self._value + self.rate * (truth - self._value), 0.0, 1.0)
+        mean: Array = np.clip(self._value + self.rate * (truth - self._value), 0.0, 1.0)
+        return mean

@@ -21,7 +21,7 @@ that is sqrt(2 T ln N) + S at the rate for horizon T, and 2 sqrt(T ln N) + S at 
 
 **Regret from bias.** An agent that best-responds to p plays a with r(a).p <= r(b).p, so
 
-    T x decision swap regret <= sum_a max_c [ sum_b <r(b), B_{a, c = b}> - <r(a), B_a> ] + 2 T delta.
+    T x regret <= sum_a max_c [ sum_b <r(b), B_{a, c = b}> - <r(a), B_a> ] + 2 T delta.
 
 Against constants each term is at most D |B_a|, D = max_{a, b} ||r(a) - r(b)||_1; against a policy
 at most lambda (|B_a| + sum_b |B_{a, c = b}|), where lambda = max_a ||r(a) - v||_1 for any common v
@@ -75,7 +75,7 @@ class BiasBound:
     def bias(self, occupancy: Array | float) -> Array:
         """Bound |B| in sup norm for events with this occupancy n_T(E)."""
         if self.weights == "adaptive":
-            return np.sqrt(3 * np.asarray(occupancy) * self.exponent())
+            return np.asarray(np.sqrt(3 * np.asarray(occupancy) * self.exponent()))
         return np.full_like(np.asarray(occupancy, dtype=np.float64), self._exponential())
 
     def exponent(self) -> float:
@@ -110,14 +110,13 @@ class BiasBound:
         if policies:
             cells = float(self.bias(self.rounds / actions**2)) * actions / share
             factor = np.maximum(factor, centred_norm(weights) * (1 + cells))
-        return factor * actions * share / self.rounds
+        bound: Array = factor * actions * share / self.rounds
+        return bound
 
 
 def spread(weights: Array) -> Array:
     """Compute D (K,): the greatest l1 distance between two actions' coefficients (K, A, n)."""
-    gaps = [
-        np.abs(weights - weights[:, [a]]).sum(2).max(1) for a in range(weights.shape[1])
-    ]
+    gaps = [np.abs(weights - weights[:, [a]]).sum(2).max(1) for a in range(weights.shape[1])]
     return np.asarray(np.max(gaps, axis=0))
 
 

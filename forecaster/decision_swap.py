@@ -110,9 +110,7 @@ class NonLinearDecisionSwap(UnbiasedPrediction):
     ) -> None:
         self.basis = basis
         tables = [basis.coefficients(loss) for loss in losses]
-        super().__init__(
-            grouped(tables, policies), weights=weights, horizon=horizon, seed=seed
-        )
+        super().__init__(grouped(tables, policies), weights=weights, horizon=horizon, seed=seed)
 
     def observe(self, outcome: ArrayLike) -> None:
         """Learn the outcome (d,)."""

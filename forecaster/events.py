@@ -73,7 +73,7 @@ class Rows:
 
 
 @numba.njit(cache=True)
-def respond(
+def respond(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array, weights: Array, start: NDArray[np.int64], eta: Array, point: Array, out: Array
 ) -> None:
     """Write each loss's response to one prediction into ``out`` (R,): probabilities of its rows."""
@@ -246,7 +246,9 @@ class Events:
         """Return what a checkpoint needs."""
         parts = {"decision": self._decision}
         parts |= {f"cross{g}": arrays for g, arrays in enumerate(self._cross)}
-        return {f"{name}_{i}": array for name, arrays in parts.items() for i, array in enumerate(arrays)}
+        return {
+            f"{name}_{i}": array for name, arrays in parts.items() for i, array in enumerate(arrays)
+        }
 
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a checkpoint."""

@@ -30,7 +30,8 @@ from forecaster.events import Rows, respond
 Array = NDArray[np.float64]
 
 STEPS = 60
-LARGEST_STEP, SMALLEST_STEP = 0.1, 0.01
+LARGEST_STEP, SMALLEST_STEP = 0.2, 0.02
+WALK = np.geomspace(LARGEST_STEP, SMALLEST_STEP, STEPS)
 CUTS = 12
 LIGHTEST = 1e-9  # atoms with less weight are dropped
 
@@ -79,6 +80,29 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
                 points[t + 1, i] = min(1.0, max(0.0, points[t, i] - rate * fields[t, i]))
 
 
+@numba.njit(cache=True)
+def _undominated(points: Array, fields: Array, kept: NDArray[np.int64]) -> int:
+    """Keep, of the points with equal fields, the one that pays least; write their indices."""
+    count = 0
+    for t in range(points.shape[0]):
+        payment = 0.0
+        for i in range(points.shape[1]):
+            payment += fields[t, i] * points[t, i]
+        place = count
+        for c in range(count):
+            equal, other = True, 0.0
+            for i in range(points.shape[1]):
+                equal = equal and fields[kept[c], i] == fields[t, i]
+                other += fields[kept[c], i] * points[kept[c], i]
+            if equal:
+                place = c if payment < other else -1
+                break
+        if place >= 0:
+            kept[place] = t
+            count = max(count, place + 1)
+    return count
+
+
 def field_at(rows: Rows, table: Array, point: Array) -> Array:
     """Compute h(point) (n,)."""
     out = np.empty(table.shape[1])
@@ -101,7 +125,7 @@ class MatrixGame:
     """
 
     def __init__(self) -> None:
-        self._solver = highspy.Highs()
+        self._solver = highspy.Highs()  # type: ignore[no-untyped-call]
         for option, value in (("output_flag", False), ("presolve", "off"), ("threads", 1)):
             self._solver.setOptionValue(option, value)
 
@@ -184,10 +208,13 @@ def solve(
 
 
 def explore(rows: Rows, table: Array, origin: Array) -> tuple[Array, Array]:
-    """Walk against h from ``origin``; the visited points and their fields, each (STEPS, n)."""
+    """Walk against h from ``origin``; the undominated points visited and their fields (m, n).
+
+    Of two points with the same responses, hence the same field h, the one with the smaller h . p
+    is the better answer to every outcome.
+    """
     points, fields = np.empty((STEPS, table.shape[1])), np.empty((STEPS, table.shape[1]))
-    steps = np.geomspace(LARGEST_STEP, SMALLEST_STEP, STEPS)
-    _walk(
-        rows.offset, rows.weights, rows.start, rows.eta, table, origin, steps, points, fields
-    )
-    return points, fields
+    kept = np.empty(STEPS, dtype=np.int64)
+    _walk(rows.offset, rows.weights, rows.start, rows.eta, table, origin, WALK, points, fields)
+    kept = kept[: _undominated(points, fields, kept)]
+    return points[kept], fields[kept]

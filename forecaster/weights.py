@@ -77,7 +77,7 @@ class AdaptiveWeights:
 
     name = "adaptive"
 
-    def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:  # noqa: ARG002
+    def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
         """Return H (rows, n), normalised."""
         top = max(_adaptive_top(view.bias, view.variation) for view in awake)
         table = np.zeros(shape)

@@ -57,7 +57,7 @@ class Basis(ABC):
         """Label forecasts (..., d) for predictions (..., n); exact where the image is convex."""
 
     def audit(self, losses: SeparablePower, outcomes: ArrayLike) -> float:
-        """Measure the greatest distance between losses and their linear forms on outcomes (T, d)."""
+        """Measure the greatest distance of losses from their linear forms on outcomes (T, d)."""
         offset, weights = self.coefficients(losses)
         linear = offset + np.einsum("...an,tn->t...a", weights, self.transform(outcomes))
         return float(np.abs(linear - losses.losses(outcomes)).max())

@@ -8,6 +8,7 @@ chunks stay in memory for the model's frames.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from market.records import Round
 from market.roles import Cohort
 
 Array = NDArray[np.float64]
+Columns = dict[str, NDArray[Any]]
 Sink = Callable[[dict[str, pd.DataFrame]], None]
 
 CHUNK_ROWS = 200_000
@@ -53,7 +55,7 @@ class Journal:
         agents = sum(len(cohort.row_of) for cohort in cohorts)
         self.chunk_rounds = max(1, min(CHUNK_ROUNDS, CHUNK_ROWS * log_every // max(agents, 1)))
         self.agent_ids = np.arange(1, agents + 1)  # as Mesa numbers them
-        self._open: dict[str, list[pd.DataFrame | dict[str, object]]] = {t: [] for t in TABLES}
+        self._open: dict[str, list[Columns]] = {table: [] for table in TABLES}
         self._kept: dict[str, list[pd.DataFrame]] = {table: [] for table in TABLES}
         self._pending = 0
 
@@ -65,7 +67,7 @@ class Journal:
     def add(self, played: Round) -> None:
         """Append a round; hand the chunk on when it is full."""
         self._open["rounds"].append(self._round_row(played))
-        self._open["forecasts"].extend(self._forecast_rows(played))
+        self._open["forecasts"].append(self._forecast_rows(played))
         if played.number % self.log_every == 0:
             self._open["regret_log"].append(self._regret_rows(played))
         self._pending += 1
@@ -93,42 +95,41 @@ class Journal:
 
     def _closed(self, table: str) -> pd.DataFrame:
         rows = self._open[table]
-        if table == "rounds":
-            return pd.DataFrame(rows)
-        frames = [row if isinstance(row, pd.DataFrame) else pd.DataFrame(row) for row in rows]
-        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+        names = rows[0] if rows else ()
+        return pd.DataFrame({name: np.concatenate([row[name] for row in rows]) for name in names})
 
-    def _round_row(self, played: Round) -> dict[str, object]:
+    def _round_row(self, played: Round) -> Columns:
         certificates = [f.certificate for f in played.forecasts if f.certificate is not None]
-        row: dict[str, object] = {"round": played.number}
-        row |= {f"y_{i}": value for i, value in enumerate(played.outcome)}
-        row |= {f"x_{i}": value for i, value in enumerate(played.context.values)}
-        row["certificate"] = max(certificates, default=np.nan)
-        row["atoms"] = sum(len(forecast.mixture.weights) for forecast in played.forecasts)
+        row = {"round": np.array([played.number])}
+        row |= {f"y_{i}": value[None] for i, value in enumerate(played.outcome)}
+        row |= {f"x_{i}": value[None] for i, value in enumerate(played.context.values)}
+        row["certificate"] = np.array([max(certificates, default=np.nan)])
+        row["atoms"] = np.array([sum(len(f.mixture.weights) for f in played.forecasts)])
         return row
 
-    def _forecast_rows(self, played: Round) -> list[dict[str, object]]:
+    def _forecast_rows(self, played: Round) -> Columns:
         widest = max(forecast.point.size for forecast in played.forecasts)
-        tables = []
-        for name, forecast in zip(self._blocks, played.forecasts, strict=True):
-            mixture = forecast.mixture
-            atoms = np.arange(len(mixture.weights))
-            points = np.full((len(atoms), widest), np.nan)
-            points[:, : mixture.points.shape[1]] = mixture.points
-            table: dict[str, object] = {
-                "round": np.full(len(atoms), played.number),
-                "block": [name] * len(atoms),
-                "atom": atoms,
-                "weight": mixture.weights,
-                "drawn": atoms == forecast.index,
-            }
-            table |= {f"p_{i}": points[:, i] for i in range(widest)}
-            if mixture.labels is not None:
-                table |= {f"label_{i}": column for i, column in enumerate(mixture.labels.T)}
-            tables.append(table)
-        return tables
+        mixtures = [forecast.mixture for forecast in played.forecasts]
+        counts = [len(mixture.weights) for mixture in mixtures]
+        atoms = np.concatenate([np.arange(count) for count in counts])
+        drawn = np.repeat([forecast.index for forecast in played.forecasts], counts) == atoms
+        points = np.full((len(atoms), widest), np.nan)
+        for end, mixture in zip(np.cumsum(counts), mixtures, strict=True):
+            points[end - len(mixture.weights) : end, : mixture.points.shape[1]] = mixture.points
+        columns: Columns = {
+            "round": np.full(len(atoms), played.number),
+            "block": np.repeat(np.array(self._blocks, dtype=object), counts),
+            "atom": atoms,
+            "weight": np.concatenate([mixture.weights for mixture in mixtures]),
+            "drawn": drawn,
+        }
+        columns |= {f"p_{i}": column for i, column in enumerate(points.T)}
+        labels = [mixture.labels for mixture in mixtures if mixture.labels is not None]
+        if len(labels) == len(mixtures):
+            columns |= {f"label_{i}": part for i, part in enumerate(np.concatenate(labels).T)}
+        return columns
 
-    def _regret_rows(self, played: Round) -> dict[str, object]:
+    def _regret_rows(self, played: Round) -> Columns:
         columns: dict[str, list[Array]] = {"loss": [], **{name: [] for name in LOGGED_REGRETS}}
         for cohort, decision, losses in zip(
             self._cohorts, played.decisions, played.losses, strict=True

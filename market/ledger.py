@@ -156,8 +156,9 @@ class Ledger:
         return bound
 
     def _external(self) -> Array:
-        best: Array = self.fixed.sum(1).min(1)
-        return self.own.sum(1) - best
+        best = self.fixed.sum(1).min(1)
+        regret: Array = self.own.sum(1) - best
+        return regret
 
     def _swap(self) -> Array:
         regret: Array = (self.own - self.fixed.min(2)).sum(1)

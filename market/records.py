@@ -219,7 +219,9 @@ class Round:
 
 def draw_index(weights: Array, rng: np.random.Generator) -> int:
     """Draw an index with the given probabilities from one uniform number."""
-    return min(int(np.searchsorted(np.cumsum(weights), rng.random(), side="right")), len(weights) - 1)
+    return min(
+        int(np.searchsorted(np.cumsum(weights), rng.random(), side="right")), len(weights) - 1
+    )
 
 
 def one_hot(actions: NDArray[np.intp], count: int) -> Array:

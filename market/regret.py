@@ -116,10 +116,7 @@ def contextual_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: Arra
     suggested = _suggestions(policies, table.shape)
     own = (play * table).sum()
     best = min(
-        sum(
-            (play[row == b].T @ table[row == b]).min(1).sum()
-            for b in range(table.shape[1])
-        )
+        sum((play[row == b].T @ table[row == b]).min(1).sum() for b in range(table.shape[1]))
         for row in suggested
     )
     return float((own - best) / len(table))

@@ -1,4 +1,4 @@
-"""What the players of the game must offer; every role is a Protocol, nothing has to be inherited."""
+"""What the players must offer; every role is a Protocol, nothing has to be inherited."""
 
 from __future__ import annotations
 

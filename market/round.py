@@ -108,9 +108,7 @@ def play_round(game: Game) -> Round:
     decisions = tuple(cohort.decide(forecasts[cohort.block], context) for cohort in game.cohorts)
     outcome = law.draw(game.outcome_stream)
     losses = tuple(cohort.loss.losses(outcome) for cohort in game.cohorts)
-    played = Round(
-        game.history.rounds, context, forecasts, law, decisions, outcome, losses
-    )
+    played = Round(game.history.rounds, context, forecasts, law, decisions, outcome, losses)
     _record(game, played)
     return played
 
@@ -134,4 +132,3 @@ def _record(game: Game, played: Round) -> None:
     for block in game.blocks:
         block.forecaster.update(block.basis.transform(outcome))
     game.history.add(outcome)
-

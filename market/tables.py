@@ -82,7 +82,9 @@ def swaps_table(game: Game) -> pd.DataFrame:
     for cohort in game.cohorts:
         rows = _swap_rows(cohort)
         by_row = rows.groupby("row", sort=False)
-        agents = pd.DataFrame({"agent": np.arange(len(cohort.row_of)) + first, "row": cohort.row_of})
+        agents = pd.DataFrame(
+            {"agent": np.arange(len(cohort.row_of)) + first, "row": cohort.row_of}
+        )
         if len(by_row):
             parts.append(agents.merge(rows, on="row", sort=False).drop(columns="row"))
         first += len(cohort.row_of)

@@ -95,6 +95,16 @@ def run(  # noqa: PLR0913 - one parameter per option
 
 
 @app.command()
+def report(
+    run_directory: Annotated[Path, typer.Argument(metavar="DIR", help="A run directory.")],
+) -> None:
+    """Write one self-contained HTML page from a run's logs."""
+    from scenarios.report import write_report
+
+    typer.echo(f"Report: {write_report(run_directory)}")
+
+
+@app.command()
 def reproduce(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What to re-measure: streams.")],
     *,

@@ -1,4 +1,4 @@
-"""Reading a table of outcomes: columns by name, a stated scaling into [0, 1], faults in one line."""
+"""Reading a table of outcomes: columns by name, a stated scaling into [0, 1]."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def read_table(spec: DataSpec) -> Table:
         raise UserError(f"data.file {spec.file} has no rows; give it at least one")
     for column in spec.scale:
         if column not in spec.outcomes:
-            raise UserError(f"data.scale: '{column}' is no outcome; {closest(column, spec.outcomes)}")
+            raise UserError(
+                f"data.scale: '{column}' is no outcome; {closest(column, spec.outcomes)}"
+            )
     raw = _numbers(frame, spec.outcomes, "data.outcomes")
     ends = np.array([spec.scale.get(column, [0.0, 1.0]) for column in spec.outcomes])
     scaled = (raw - ends[:, 0]) / (ends[:, 1] - ends[:, 0])

@@ -25,6 +25,7 @@ from scenarios import checkpoint
 
 MANIFEST = "manifest.json"
 FORMATS = ("parquet", "csv")
+TEXT = {"block", "cohort", "kind", "utility", "response", "guarantee", "best_policy"}
 
 
 class RunDirectory:
@@ -51,7 +52,9 @@ class RunDirectory:
         if path.exists() and not path.is_dir():
             raise UserError(f"--out {path} is a file; give a directory")
         if path.exists() and any(path.iterdir()) and not self._is_run():
-            raise UserError(f"--out {path} holds other files; give a new or an earlier run's directory")
+            raise UserError(
+                f"--out {path} holds other files; give a new or an earlier run's directory"
+            )
 
     def _is_run(self) -> bool:
         return (self.path / MANIFEST).exists() or self.partial.exists()
@@ -69,7 +72,8 @@ class RunDirectory:
     def _remove_tables(self) -> None:
         for file in (*self.path.glob("*.parquet"), *self.path.glob("*.csv")):
             file.unlink()
-        (self.path / MANIFEST).unlink(missing_ok=True)
+        for name in (MANIFEST, "report.html"):
+            (self.path / name).unlink(missing_ok=True)
 
     def add_chunk(self, chunk: dict[str, pd.DataFrame]) -> None:
         """Write one part of every streamed table."""
@@ -96,7 +100,9 @@ class RunDirectory:
             return None
         tree = checkpoint.load(file)
         if tree["config"] != json.dumps(config):
-            raise UserError(f"--resume: {self.path} holds another configuration; give another --out")
+            raise UserError(
+                f"--resume: {self.path} holds another configuration; give another --out"
+            )
         self._chunks = int(tree["chunks"])
         for part in self.partial.glob("*.parquet"):
             if int(part.stem.rpartition("-")[2]) >= self._chunks:
@@ -176,6 +182,19 @@ def read_run(path: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
     file = path / MANIFEST
     if not file.is_file():
         raise UserError(f"{path} is not a run directory: it has no {MANIFEST}; give one that has")
-    tables = {found.stem: pd.read_parquet(found) for found in sorted(path.glob("*.parquet"))}
-    tables |= {found.stem: pd.read_csv(found) for found in sorted(path.glob("*.csv"))}
-    return json.loads(file.read_text(encoding="utf-8")), tables
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+        tables = {found.stem: pd.read_parquet(found) for found in sorted(path.glob("*.parquet"))}
+        tables |= {found.stem: _read_csv(found) for found in sorted(path.glob("*.csv"))}
+    except (ValueError, OSError, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{path} cannot be read: {reason}; run the scenario again") from error
+    return manifest, tables
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    """Read a table back; names stay text, empty numbers become NaN."""
+    head = pd.read_csv(path, nrows=0)
+    text = dict.fromkeys(TEXT.intersection(head.columns), str)
+    numbers = {name: [""] for name in head.columns if name not in TEXT}
+    return pd.read_csv(path, dtype=text, keep_default_na=False, na_values=numbers)

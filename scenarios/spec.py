@@ -96,7 +96,7 @@ class CohortSpec(_Strict):
     @model_validator(mode="after")
     def _eta_goes_with_quantal(self) -> CohortSpec:
         if (self.response == "quantal") != (self.eta is not None):
-            raise ValueError("eta is the smoothness of response = \"quantal\"; give both or neither")
+            raise ValueError('eta is the smoothness of response = "quantal"; give both or neither')
         if not self.constants and not self.policies:
             raise ValueError("constants = false leaves nothing to compare with; name policies")
         return self

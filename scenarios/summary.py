@@ -6,13 +6,21 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from market.model import MarketModel
 from scenarios.build import Scenario
 
-REGRETS = {"external": "external_regret", "swap": "swap_regret", "decision swap": "decision_swap_regret"}
+WIDTH = 112  # a row per cohort fits
+
+REGRETS = {
+    "external": "external_regret",
+    "swap": "swap_regret",
+    "decision swap": "decision_swap_regret",
+}
 
 
 def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
@@ -26,7 +34,9 @@ def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
     out : Path
         The run directory.
     """
-    console = Console()
+    console = Console(markup=False, highlight=False)
+    if console.width < WIDTH:
+        console = Console(markup=False, highlight=False, width=WIDTH)
     agents = model.agents_frame()
     console.print(summary_table(agents, title=f"{scenario.spec.name}, {model.played} rounds"))
     console.print(
@@ -45,13 +55,13 @@ def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
 
 def summary_table(agents: pd.DataFrame, *, title: str) -> Table:
     """Lay out one row per cohort of an ``agents`` table."""
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
     table.add_column("cohort")
     for name in ("agents", "mean loss", *REGRETS, "bound", "from bias", "exploitability"):
         table.add_column(name, justify="right")
     for cohort, rows in agents.groupby("cohort", sort=False):
         table.add_row(
-            str(cohort),
+            escape(str(cohort)),
             str(len(rows)),
             f"{rows['mean_loss'].mean():.4f}",
             *(mean_and_worst(rows[column]) for column in REGRETS.values()),

@@ -34,7 +34,7 @@ class Adversary:
     def __init__(self, outcomes: int, rng: np.random.Generator) -> None:
         self.outcomes, self.rng = outcomes, rng
 
-    def context(self, history: History) -> Context:  # noqa: ARG002
+    def context(self, history: History) -> Context:
         """Return an empty context."""
         return Context()
 

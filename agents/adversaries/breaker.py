@@ -29,9 +29,7 @@ class Breaker(Adversary):
         Distance of the vertices from the centre, in (0, 1].
     """
 
-    def __init__(
-        self, outcomes: int, rng: np.random.Generator, *, strength: float = 1.0
-    ) -> None:
+    def __init__(self, outcomes: int, rng: np.random.Generator, *, strength: float = 1.0) -> None:
         super().__init__(outcomes, rng)
         if not 0 < strength <= 1:
             raise ValueError(f"strength is {strength}; give a number in (0, 1]")
@@ -39,7 +37,10 @@ class Breaker(Adversary):
         self._vertices = 0.5 + strength * (corners - 0.5)
 
     def commit(
-        self, context: Context, history: History, announced: Announcement  # noqa: ARG002
+        self,
+        context: Context,
+        history: History,
+        announced: Announcement,
     ) -> OutcomeLaw:
         """Seal the vertex farthest from the mean forecast."""
         distance = ((self._vertices - announced.mean_label) ** 2).sum(1)

@@ -39,7 +39,10 @@ class Replay:
         return Context(self._names, self._contexts[history.rounds % len(self._rows)])
 
     def commit(
-        self, context: Context, history: History, announced: Announcement  # noqa: ARG002
+        self,
+        context: Context,
+        history: History,
+        announced: Announcement,
     ) -> OutcomeLaw:
         """Seal this row's outcome."""
         return OutcomeLaw.pure(self._rows[history.rounds % len(self._rows)])

@@ -44,7 +44,10 @@ class _Nature(Adversary):
         raise NotImplementedError
 
     def commit(
-        self, context: Context, history: History, announced: Announcement  # noqa: ARG002
+        self,
+        context: Context,
+        history: History,
+        announced: Announcement,
     ) -> OutcomeLaw:
         """Seal an outcome drawn around the mean."""
         mean = self.mean(history.rounds)
@@ -81,9 +84,9 @@ class IID(_Nature):
         super().__init__(outcomes, rng, concentration=concentration)
         self._mean = np.broadcast_to(np.asarray(mean, dtype=np.float64), (outcomes,))
         if not ((self._mean >= 0) & (self._mean <= 1)).all():
-            raise ValueError(f"mean is {mean}; give numbers in [0, 1]")
+            raise ValueError(f"mean is {mean!r}; give numbers in [0, 1]")
 
-    def mean(self, time: int) -> Array:  # noqa: ARG002
+    def mean(self, time: int) -> Array:
         """Return the constant mean."""
         return self._mean
 
@@ -113,7 +116,7 @@ class Drifting(_Nature):
         self.step = step
         self._place = rng.random(outcomes)
 
-    def mean(self, time: int) -> Array:  # noqa: ARG002
+    def mean(self, time: int) -> Array:
         """Take a step and return the new mean."""
         place = np.abs(self._place + self.step * self.rng.standard_normal(self.outcomes)) % 2
         self._place = np.where(place > 1, 2 - place, place)

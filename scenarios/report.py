@@ -1,0 +1,297 @@
+"""One self-contained HTML page from the logs of a run: no script, no network, nothing but the logs.
+
+The page is a function of the tables and the manifest's seed, rounds, status and configuration:
+the same logs give the same bytes.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from market.errors import UserError
+from scenarios import plots
+from scenarios.export import MANIFEST, read_run
+from scenarios.summary import REGRETS, figure, mean_and_worst
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+REPORT = "report.html"
+NEEDED = {"scenario", "config", "seed", "rounds", "status", "guarantee"}  # of a manifest
+WORST = 5  # agents whose regret is taken apart
+LEAST = 5e-5  # a smaller contribution would be printed as zero
+
+CAPTIONS = {
+    "regret": (
+        "Regret per round so far, mean (thick) and worst agent (thin) of each cohort: lines that "
+        "sink towards zero mean that no agent knows a better rule in hindsight."
+    ),
+    "spread": (
+        "Agents by their regret at the end, a row per cohort: bars on the left are agents who "
+        "would have gained nothing by swapping, and the rightmost bar holds the worst."
+    ),
+    "forecast": (
+        "What came, and the outcome that the drawn forecast stood for, as rolling means: the lines "
+        "should move together, while a steady gap is no error where losses are curved, because "
+        "there the forecast is to be right on average about the losses, not about the outcome."
+    ),
+    "certificates": (
+        "What the forecaster's solver left open per round, added up where it is positive: below "
+        "the dashed line it kept to its tolerance."
+    ),
+}
+
+CSS = """
+:root { color-scheme: light dark; --ink: #1c1c1c; --faint: #626262; --line: #d9d9d9;
+  --page: #fcfcfb; --code: #f1f1ef; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e4; --faint: #a3a3a0; --line: #3c3c3a;
+  --page: #191918; --code: #262625; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 2rem 1rem 3rem; max-width: 58rem; background: var(--page);
+  color: var(--ink); font: 1rem/1.5 system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
+h1 { margin: 0 0 .5rem; font-size: 1.8rem; line-height: 1.2; overflow-wrap: anywhere; }
+h2 { margin: 2.4rem 0 .6rem; font-size: 1.2rem; }
+.claim { margin: 0 0 1rem; font-size: 1.1rem; max-width: 44rem; }
+.note, figcaption, footer { color: var(--faint); font-size: .9rem; }
+.note { margin: .4rem 0; max-width: 46rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: .85rem;
+  font-variant-numeric: tabular-nums; }
+th, td { padding: .35rem .5rem; text-align: right; vertical-align: top;
+  border-bottom: 1px solid var(--line); }
+th { font-weight: 600; color: var(--faint); vertical-align: bottom; line-height: 1.25; }
+td { white-space: nowrap; }
+td.t { white-space: normal; min-width: 6rem; }
+th:first-child, td:first-child { padding-left: 0; }
+th:last-child, td:last-child { padding-right: 0; }
+.t { text-align: left; }
+figure { margin: 0 0 1.8rem; }
+.card { overflow-x: auto; padding: .6rem; background: #fff; border: 1px solid var(--line);
+  border-radius: 6px; }
+.card svg { display: block; width: 100%; min-width: 32rem; height: auto; }
+figcaption { margin-top: .5rem; max-width: 46rem; }
+pre { overflow-x: auto; padding: .8rem 1rem; border-radius: 6px; background: var(--code);
+  font-size: .85rem; }
+footer { margin-top: 2.5rem; padding-top: .8rem; border-top: 1px solid var(--line); }
+"""
+
+
+def write_report(run: Path) -> Path:
+    """Write ``report.html`` into a run directory, in one step.
+
+    Parameters
+    ----------
+    run : Path
+        What ``omnimarket run`` wrote.
+
+    Returns
+    -------
+    Path
+        The page.
+
+    Raises
+    ------
+    UserError
+        If the directory is not a run's, its logs cannot be read, or the page cannot be written.
+    """
+    manifest, tables = _logs(run)
+    ending = "csv" if (run / "agents.csv").is_file() else "parquet"
+    text = page(manifest["scenario"], "\n".join(_sections(manifest, tables, ending)))
+    draft = run / f".{REPORT}.tmp"
+    try:
+        draft.write_text(text, encoding="utf-8", newline="\n")
+        return draft.replace(run / REPORT)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise UserError(f"{run / REPORT} cannot be written: {error.strerror}") from error
+
+
+def _logs(run: Path) -> tuple[dict[str, Any], plots.Tables]:
+    try:
+        manifest, tables = read_run(run)
+    except UserError:
+        raise
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{run}: its logs cannot be read: {reason}; run it again") from error
+    if not isinstance(manifest, dict) or not manifest.keys() >= NEEDED:
+        raise UserError(f"{run / MANIFEST} is not a run's; give a directory that has one")
+    if "agents" not in tables or tables["agents"].empty:
+        raise UserError(f"{run} holds no agents table; wait for its run to end or run it again")
+    return manifest, tables
+
+
+def page(title: str, body: str) -> str:
+    """Put a body, already HTML, into a page."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{CSS}</style>\n</head>\n"
+        f"<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def table(head: Sequence[str], rows: Sequence[str], *, left: int = 1) -> str:
+    """Lay out rows, already HTML, under a head; the first ``left`` columns are text."""
+    cells = (cell(text, tag="th", left=i < left) for i, text in enumerate(head))
+    body = "\n".join(rows)
+    return (
+        f'<div class="wide"><table>\n<thead><tr>{"".join(cells)}</tr></thead>\n'
+        f"<tbody>\n{body}\n</tbody>\n</table></div>"
+    )
+
+
+def cell(text: object, *, tag: str = "td", left: bool = False, span: int = 1) -> str:
+    """Write one escaped table cell."""
+    side = ' class="t"' if left else ""
+    rows = f' rowspan="{span}"' if span > 1 else ""
+    return f"<{tag}{side}{rows}>{escape(str(text))}</{tag}>"
+
+
+def _sections(manifest: dict[str, Any], tables: plots.Tables, ending: str) -> Iterator[str]:
+    config, agents = manifest["config"], tables["agents"]
+    yield f"<h1>{escape(manifest['scenario'])}</h1>"
+    if config.get("claim"):
+        yield f'<p class="claim">{escape(config["claim"])}</p>'
+    yield f'<p class="note">{escape(_facts(manifest, tables))}</p>'
+    yield "<h2>Summary</h2>"
+    yield _summary(agents)
+    yield "<h2>Figures</h2>"
+    yield _figures(config, tables)
+    yield "<h2>Where the regret comes from</h2>"
+    yield _worst(agents, tables.get("swaps"))
+    yield "<h2>The logs in pandas</h2>"
+    yield _how_to_read(tables, ending)
+    version = manifest.get("versions", {}).get("omnimarket", "")
+    source = f"Source: {config['source']}. " if config.get("source") else ""
+    yield f"<footer>{escape(f'{source}Written by omnimarket {version}'.strip())}.</footer>"
+
+
+def _facts(manifest: dict[str, Any], tables: plots.Tables) -> str:
+    planned, played = manifest["rounds"], len(tables.get("rounds", ()))
+    rounds = f"{played:,}" if played == planned else f"{played:,} of {planned:,}"
+    labels = (f"{name}: {label}" for name, label in manifest["guarantee"].items())
+    facts = [
+        f"{rounds} round{'s' * (planned != 1)}, seed {manifest['seed']}, {manifest['status']}.",
+        f"Forecaster: {manifest['config'].get('forecaster', {}).get('kind', 'unknown')}.",
+        f"Guarantee per cohort: {', '.join(labels)}.",
+    ]
+    clipped = manifest.get("clipped_rows")
+    if clipped:
+        facts.append(f"{clipped:.1%} of the data rows were clipped into the scale.")
+    return " ".join(facts)
+
+
+def _summary(agents: pd.DataFrame) -> str:
+    regrets = [f"{name} regret" for name in REGRETS]
+    head = ["cohort", "agents", "mean loss", *regrets, "bound", "bound from bias", "exploitability"]
+    rows = [
+        f"<tr>{cell(name, left=True)}{''.join(map(cell, _numbers(members)))}</tr>"
+        for name, members in agents.groupby("cohort", sort=False)
+    ]
+    note = (
+        "Regret per round with losses in [0, 1]: mean over agents / worst agent; a dash where it "
+        "was not measured. Bound: the theorem's, for the worst agent with probability 0.99. Bound "
+        "from bias: what follows from the biases that were measured."
+    )
+    return f'{table(head, rows)}\n<p class="note">{escape(note)}</p>'
+
+
+def _numbers(members: pd.DataFrame) -> list[str]:
+    return [
+        f"{len(members):,}",
+        f"{members['mean_loss'].mean():.4f}",
+        *(mean_and_worst(members[column]) for column in REGRETS.values()),
+        figure(members["bound"].max(), "none", 2),
+        figure(members["bound_from_bias"].max(), "none"),
+        figure(members["exploitability"].max(), "-"),
+    ]
+
+
+def _figures(config: dict[str, Any], tables: plots.Tables) -> str:
+    width = sum(str(column).startswith("y_") for column in tables.get("rounds", ()))
+    with plots.styled():
+        figures = {
+            "regret": plots.regret_over_time(tables),
+            "spread": plots.regret_spread(tables),
+            "forecast": plots.forecast_against_outcome(tables, outcome_titles(config, width)),
+            "certificates": plots.certificates(tables),
+        }
+        drawn = {name: plots.svg(made, name) for name, made in figures.items() if made is not None}
+    return "\n".join(_card(svg, CAPTIONS[name]) for name, svg in drawn.items())
+
+
+def _card(svg: str, caption: str) -> str:
+    label = escape(caption.partition(":")[0])
+    image = svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    return (
+        f'<figure>\n<div class="card">{image}</div>\n'
+        f"<figcaption>{escape(caption)}</figcaption>\n</figure>"
+    )
+
+
+def outcome_titles(config: dict[str, Any], width: int) -> list[str]:
+    """Name the outcomes, with the ends of their scale in the data's own units."""
+    data = config.get("data") or {}
+    titles = list(data.get("outcomes") or (f"outcome {i}" for i in range(width)))
+    for i, name in enumerate(titles):
+        if name in data.get("scale", {}):
+            low, high = data["scale"][name]
+            titles[i] = f"{name} (0 stands for {low:g}, 1 for {high:g})"
+    return titles
+
+
+def _worst(agents: pd.DataFrame, swaps: pd.DataFrame | None) -> str:
+    ranked = agents.assign(regret=plots.leading_regret(agents)).dropna(subset="regret")
+    ranked = ranked.nlargest(WORST, "regret")
+    if ranked.empty:
+        return '<p class="note">Swap regret was not measured.</p>'
+    head = ["agent", "cohort", "regret", "when it played", "times", "best replacement"]
+    rows = [row for _, agent in ranked.iterrows() for row in _origins(agent, swaps)]
+    note = (
+        f"The {len(ranked)} agents with most decision swap regret (swap regret where that was not "
+        "measured), action by action: how often it was played, the best fixed action and, where "
+        "it would have done better still, the best policy in its stead, and the regret per round "
+        "that comes from it. Actions are numbered from 0; those without regret are left out."
+    )
+    listing = table([*head, "best policy", "contribution"], rows, left=2)
+    return f'<p class="note">{escape(note)}</p>\n{listing}'
+
+
+def _origins(agent: pd.Series[Any], swaps: pd.DataFrame | None) -> Iterator[str]:
+    who = (agent["agent"], agent["cohort"], f"{agent['regret']:.4f}")
+    mine = pd.DataFrame() if swaps is None or swaps.empty else swaps[swaps["agent"] == who[0]]
+    if len(mine):
+        mine = mine[np.abs(mine["contribution"]) >= LEAST]
+        mine = mine.sort_values("contribution", ascending=False, kind="stable")
+    rest = [_origin(row) for _, row in mine.iterrows()] or [("-",) * 5]
+    for i, origin in enumerate(rest):
+        first = [cell(text, left=j < 2, span=len(rest)) for j, text in enumerate(who) if i == 0]
+        yield f"<tr>{''.join(first)}{''.join(map(cell, origin))}</tr>"
+
+
+def _origin(row: pd.Series[Any]) -> tuple[str, ...]:
+    policy = row["best_policy"]
+    return (
+        f"action {row['action']}",
+        f"{row['count']:,.0f}",
+        f"action {row['best_replacement']}",
+        str(policy) if isinstance(policy, str) and policy else "-",
+        f"{row['contribution']:.4f}",
+    )
+
+
+def _how_to_read(tables: plots.Tables, ending: str) -> str:
+    lines = ["import pandas as pd"]
+    lines += [f'{name} = pd.read_{ending}("{name}.{ending}")' for name in ("agents", "regret_log")]
+    others = ", ".join(f"{name}.{ending}" for name in tables if f"{name}." not in str(lines))
+    code = "\n".join(lines)
+    return (
+        f"<pre><code>{escape(code)}</code></pre>\n"
+        f'<p class="note">In this page\'s folder; there are also {escape(others)}.</p>'
+    )

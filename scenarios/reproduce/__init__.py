@@ -1,0 +1,1 @@
+"""Published and own tables, re-measured: one file per table."""
