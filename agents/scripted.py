@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from market.errors import UserError
 from market.ledger import Ledger
 from market.losses import SeparablePower
 from market.randomness import generator_state, restore_generator
@@ -128,9 +129,9 @@ class ScriptedCohort:
         answer = np.asarray(agent.act(forecast, context))
         count = self.loss.actions
         if answer.ndim == 0:
-            if answer != int(answer) or not 0 <= answer < count:
-                raise ValueError(f"{self.rule} chose action {answer}; there are {count}")
+            if not np.isfinite(answer) or answer != int(answer) or not 0 <= answer < count:
+                raise UserError(f"{self.rule} chose action {answer}; there are {count}")
             return int(answer), one_hot(np.array([int(answer)]), count)[0]
-        if answer.shape != (count,) or (answer < 0).any() or abs(answer.sum() - 1) > 1e-9:
-            raise ValueError(f"{self.rule} must return an action or {count} probabilities")
+        if answer.shape != (count,) or not (answer >= 0).all() or abs(answer.sum() - 1) > 1e-9:
+            raise UserError(f"{self.rule} must return an action or {count} probabilities")
         return draw_index(answer, agent.rng), answer.astype(np.float64)

@@ -25,6 +25,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from market.records import checked_suggestion
 from market.response import row_loss
 
 Array = NDArray[np.float64]
@@ -171,7 +172,9 @@ class Events:
             np.concatenate([g.offset.ravel() for g in groups]),
             np.concatenate([g.weights.reshape(-1, self.size) for g in groups]),
             np.cumsum([0, *actions]),
-            np.concatenate([np.full(len(g.offset), g.eta or np.inf) for g in groups]),
+            np.concatenate(
+                [np.full(len(g.offset), np.inf if g.eta is None else g.eta) for g in groups]
+            ),
         )
         self._decision = self._accumulators(len(self.rows.offset))
         self._cross = [
@@ -254,12 +257,3 @@ class Events:
         """Continue from a checkpoint."""
         for name, array in self.state().items():
             array[...] = state[name]
-
-
-def checked_suggestion(policy: Policy, x: Any, actions: int) -> int:
-    """Ask a policy and check its answer; ValueError if it is not one of the actions."""
-    suggestion = int(policy(x))
-    if not 0 <= suggestion < actions:
-        name = getattr(policy, "name", getattr(policy, "__name__", repr(policy)))
-        raise ValueError(f"policy {name} suggests action {suggestion}; there are {actions}")
-    return suggestion

@@ -56,6 +56,11 @@ class Basis(ABC):
     def inverse(self, points: Array) -> Array:
         """Label forecasts (..., d) for predictions (..., n); exact where the image is convex."""
 
+    def check_outcomes(self, loss: SeparablePower) -> None:
+        """Raise ValueError if a loss is over outcomes of another length."""
+        if loss.outcomes != self.outcomes:
+            raise ValueError(f"a loss over {loss.outcomes} outcomes; the basis has {self.outcomes}")
+
     def audit(self, losses: SeparablePower, outcomes: ArrayLike) -> float:
         """Measure the greatest distance of losses from their linear forms on outcomes (T, d)."""
         offset, weights = self.coefficients(losses)

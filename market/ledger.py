@@ -193,7 +193,9 @@ class Ledger:
 
     def state(self) -> dict[str, Array | int | bool]:
         """Return what a checkpoint needs."""
-        arrays: dict[str, Array | int | bool] = {name: getattr(self, name) for name in self._ARRAYS}
+        arrays: dict[str, Array | int | bool] = {
+            name: getattr(self, name).copy() for name in self._ARRAYS
+        }
         return arrays | {"rounds": self.rounds, "expects": self.expects}
 
     def restore(self, state: dict[str, Array | int | bool]) -> None:

@@ -144,7 +144,8 @@ class Linear(SeparablePower):
     """
 
     def __init__(self, weights: ArrayLike, offset: ArrayLike = 0.0, **units: Array) -> None:
-        units.pop("exponent", None)  # always 1; `dataclasses.replace` hands it back
+        if (np.asarray(units.pop("exponent", 1)) != 1).any():  # `dataclasses.replace` hands it back
+            raise ValueError("a linear loss has exponent 1; use SeparablePower")
         super().__init__(np.asarray(weights), offset=np.asarray(offset), **units)
 
 

@@ -5,14 +5,15 @@ Shapes: d coordinates of an outcome, n functions of a basis, m atoms of a law, f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from market.errors import closest
+from market.errors import UserError, closest
 
 Array = NDArray[np.float64]
 
@@ -149,11 +150,11 @@ class OutcomeLaw:
         points = np.atleast_2d(np.array(self.points, dtype=np.float64))
         weights = np.atleast_1d(np.array(self.weights, dtype=np.float64))
         if not ((points >= 0) & (points <= 1)).all():
-            raise ValueError("an outcome must be a number in [0, 1]")
-        if weights.shape != points.shape[:1] or (weights < 0).any():
-            raise ValueError("an outcome law needs one weight of at least 0 per outcome")
+            raise UserError("an outcome must be a number in [0, 1]")
+        if weights.shape != points.shape[:1] or not (weights >= 0).all():
+            raise UserError("an outcome law needs one weight of at least 0 per outcome")
         if abs(weights.sum() - 1) > 1e-9:
-            raise ValueError(f"the weights of an outcome law sum to {weights.sum()}, not 1")
+            raise UserError(f"the weights of an outcome law sum to {weights.sum()}, not 1")
         for name, value in {"points": points, "weights": weights}.items():
             value.flags.writeable = False  # sealed
             object.__setattr__(self, name, value)
@@ -229,3 +230,12 @@ def one_hot(actions: NDArray[np.intp], count: int) -> Array:
     rows = np.zeros((len(actions), count))
     rows[np.arange(len(actions)), actions] = 1.0
     return rows
+
+
+def checked_suggestion(policy: Callable[[Any], int], x: Any, actions: int) -> int:
+    """Ask a policy and check its answer; UserError if it is not one of the actions."""
+    suggestion = int(policy(x))
+    if not 0 <= suggestion < actions:
+        name = getattr(policy, "name", getattr(policy, "__name__", repr(policy)))
+        raise UserError(f"policy {name} suggests action {suggestion}; there are {actions}")
+    return suggestion

@@ -134,7 +134,7 @@ def _checked(losses: ArrayLike, actions: ArrayLike) -> tuple[Array, Array]:
         play = np.eye(table.shape[1])[_indices("actions", play, table.shape[1])]
     if play.shape != table.shape:
         raise ValueError(f"actions have shape {play.shape}; give (T,) or {table.shape}")
-    if (play < 0).any() or (np.abs(play.sum(1) - 1) > 1e-9).any():
+    if not (play >= 0).all() or (np.abs(play.sum(1) - 1) > 1e-9).any():
         raise ValueError("the probabilities of a round's actions must be at least 0 and sum to 1")
     return table, play.astype(np.float64)
 
@@ -154,7 +154,7 @@ def _followed(table: Array, policies: ArrayLike) -> Array:
 
 
 def _indices(name: str, values: NDArray[np.generic], count: int) -> NDArray[np.intp]:
-    whole = values.astype(np.intp)
-    if (whole != values).any() or (whole < 0).any() or (whole >= count).any():
+    numbers = np.asarray(values, dtype=np.float64)
+    if not ((numbers >= 0) & (numbers < count) & (numbers % 1 == 0)).all():
         raise ValueError(f"{name} must be whole numbers from 0 to {count - 1}")
-    return whole
+    return numbers.astype(np.intp)

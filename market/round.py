@@ -21,9 +21,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from market.basis import Basis
+from market.errors import UserError
 from market.history import History
 from market.randomness import stream
-from market.records import Announcement, Context, Mixture, OutcomeLaw, Round
+from market.records import (
+    Announcement,
+    Context,
+    Mixture,
+    OutcomeLaw,
+    Round,
+    checked_suggestion,
+)
 from market.roles import Adversary, Cohort, Forecaster, Resumable
 
 
@@ -116,7 +124,7 @@ def play_round(game: Game) -> Round:
 def _commit(game: Game, context: Context, mixtures: tuple[Mixture, ...]) -> OutcomeLaw:
     law = game.adversary.commit(context, game.history, Announcement(mixtures))
     if law.points.shape[1] != game.adversary.outcomes:
-        raise ValueError(
+        raise UserError(
             f"the adversary announced {game.adversary.outcomes} outcomes and committed to "
             f"{law.points.shape[1]}"
         )
@@ -126,7 +134,11 @@ def _commit(game: Game, context: Context, mixtures: tuple[Mixture, ...]) -> Outc
 def _record(game: Game, played: Round) -> None:
     context, outcome = played.context, played.outcome
     for cohort, decision, losses in zip(game.cohorts, played.decisions, played.losses, strict=True):
-        suggested = np.array([policy(context) for policy in cohort.policies], dtype=np.intp)
+        actions = cohort.loss.actions
+        suggested = np.array(
+            [checked_suggestion(policy, context, actions) for policy in cohort.policies],
+            dtype=np.intp,
+        )
         cohort.ledger.add(decision, losses, suggested)
         cohort.learn(decision, losses, outcome)
     for block in game.blocks:

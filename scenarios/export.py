@@ -75,6 +75,13 @@ class RunDirectory:
         for name in (MANIFEST, "report.html"):
             (self.path / name).unlink(missing_ok=True)
 
+    def discard(self) -> None:
+        """Leave nothing of a run that a mistake ended."""
+        shutil.rmtree(self.partial, ignore_errors=True)
+        self._remove_tables()
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
+
     def add_chunk(self, chunk: dict[str, pd.DataFrame]) -> None:
         """Write one part of every streamed table."""
         for table, frame in chunk.items():

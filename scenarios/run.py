@@ -17,7 +17,7 @@ from scenarios.build import Scenario
 from scenarios.export import MANIFEST, RunDirectory
 from scenarios.spec import resolved
 
-PACKAGES = ("omnimarket", "mesa", "numpy", "scipy", "numba", "highspy", "pandas", "pyarrow")
+PACKAGES = ("omnimarket", "mesa", "numpy", "numba", "highspy", "pandas", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,22 @@ def run(
     try:
         _play(model, directory, config, progress)
         manifest["status"] = "complete"
-    finally:
-        manifest["wall_seconds"] = round(time.perf_counter() - started, 3)
-        model.journal.flush()
-        directory.finish(_closing_tables(model), manifest)
+    except UserError as error:
+        directory.discard()
+        raise UserError(f"round {model.played}: {error}") from error
+    except KeyboardInterrupt:
+        _finish(model, directory, manifest, started)
+        raise
+    _finish(model, directory, manifest, started)
     return model
+
+
+def _finish(
+    model: MarketModel, directory: RunDirectory, manifest: dict[str, Any], started: float
+) -> None:
+    manifest["wall_seconds"] = round(time.perf_counter() - started, 3)
+    model.journal.flush()
+    directory.finish(_closing_tables(model), manifest)
 
 
 def _play(

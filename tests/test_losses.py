@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -109,13 +110,14 @@ def test_normalised_fills_the_unit_interval_exactly(loss: SeparablePower) -> Non
 @given(loss=power_losses())
 @CHECKED
 def test_the_units_are_recovered(loss: SeparablePower) -> None:
-    """``unit_offset + unit_scale * l`` undoes one normalisation, and two."""
+    """``unit_offset + unit_scale * l`` undoes the normalisation, of a scaled loss too."""
     outcomes = random_outcomes(loss.outcomes)
-    once = loss.normalised()
-    for mapped in (once, once.normalised()):
-        assert own_units(mapped, outcomes) == pytest.approx(loss.losses(outcomes), abs=1e-11)
-    assert type(once) is type(loss)
-    assert np.array_equal(once.exponent, loss.exponent)
+    scaled = replace(loss, unit_scale=np.array(3.0), unit_offset=np.array(-2.0))
+    for before, expected in ((loss, loss.losses), (scaled, lambda y: 3 * loss.losses(y) - 2)):
+        after = before.normalised()
+        assert own_units(after, outcomes) == pytest.approx(expected(outcomes), abs=1e-11)
+        assert type(after) is type(loss)
+        assert np.array_equal(after.exponent, loss.exponent)
 
 
 @pytest.mark.parametrize(("offset", "low"), [([2.0, 2.0], 2.0), ([-1.0, -1.0], -1.0)])

@@ -6,17 +6,15 @@
             return OutcomeLaw.pure(np.ones(self.outcomes))
 
 ``announced`` holds the mixture of every block (``announced.mean_label`` is its mean outcome), and
-never the draw, which does not exist yet. Parameters are keyword arguments of ``__init__``.
+never the draw, which does not exist yet. Parameters are keyword arguments of ``__init__``. An
+adversary that is to be resumed also offers ``state()`` and ``restore(state)``.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from market.history import History
-from market.randomness import generator_state, restore_generator
 from market.records import Announcement, Context, OutcomeLaw
 
 
@@ -41,11 +39,3 @@ class Adversary:
     def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal the law of this round's outcome."""
         raise NotImplementedError
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs: the generator, and what a subclass adds."""
-        return {"rng": generator_state(self.rng)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        restore_generator(self.rng, state["rng"])

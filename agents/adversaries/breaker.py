@@ -8,6 +8,8 @@ the past (last value, smoothing) is wrong every round.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from agents.adversaries.base import Adversary
@@ -45,3 +47,10 @@ class Breaker(Adversary):
         """Seal the vertex farthest from the mean forecast."""
         distance = ((self._vertices - announced.mean_label) ** 2).sum(1)
         return OutcomeLaw.pure(self._vertices[int(distance.argmax())])
+
+    def state(self) -> dict[str, Any]:
+        """Return nothing: the breaker has no memory."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue; there is nothing to restore."""

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from agents.adversaries.base import Adversary
 from market import register
 from market.history import History
+from market.randomness import generator_state, restore_generator
 from market.records import Announcement, Context, OutcomeLaw
 
 Array = NDArray[np.float64]
@@ -42,6 +43,14 @@ class _Nature(Adversary):
     def mean(self, time: int) -> Array:
         """Return the mean (d,) of round ``time``."""
         raise NotImplementedError
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs: the generator, and what a subclass adds."""
+        return {"rng": generator_state(self.rng)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        restore_generator(self.rng, state["rng"])
 
     def commit(
         self,

@@ -36,6 +36,7 @@ class LinearBasis(Basis):
 
     def coefficients(self, loss: SeparablePower) -> tuple[Array, Array]:
         """Return the loss's own offset and weights; ValueError if it is not linear."""
+        self.check_outcomes(loss)
         if (loss.exponent != 1).any():
             raise ValueError("a loss with an exponent other than 1 is not linear; use PowerBasis")
         return loss.offset, loss.weights

@@ -25,6 +25,7 @@ from market.losses import SeparablePower
 
 Array = NDArray[np.float64]
 
+GRID = 20_000
 MOST_EXPONENTS = 24  # beyond this the interpolation is no smaller than an exact list
 
 
@@ -62,6 +63,8 @@ class PowerBasis(Basis):
         ValueError
             If more than ``MOST_EXPONENTS`` nodes would be needed.
         """
+        if not 0 < low <= high:
+            raise ValueError(f"the range of exponents {low} to {high} must ascend from above 0")
         for count in range(2, MOST_EXPONENTS + 1):
             angles = (2 * np.arange(count) + 1) * np.pi / (2 * count)
             nodes = (low + high) / 2 - (high - low) / 2 * np.cos(angles)
@@ -83,6 +86,7 @@ class PowerBasis(Basis):
 
     def coefficients(self, loss: SeparablePower) -> tuple[Array, Array]:
         """Spread each weight over the powers of its coordinate."""
+        self.check_outcomes(loss)
         shares = self._lagrange(loss.exponent)
         weights = loss.weights[..., None] * shares[..., None, None, :]
         return loss.offset, np.ascontiguousarray(
@@ -115,11 +119,18 @@ class PowerBasis(Basis):
         return np.where(at_node.any(-1)[..., None], at_node.astype(np.float64), shares)
 
     def _declare(self) -> tuple[float, float]:
-        """Return Lebesgue constant and remainder bound over the range, on a fine grid of it."""
+        """Return upper bounds on the Lebesgue constant and on the remainder over the range.
+
+        Both are maxima of polynomials of degree at most m, taken on a grid with spacing h. At an
+        inner maximum M the slope is 0, and Markov's inequality bounds the second derivative by
+        (2 / length)^2 m^2 (m^2 - 1) / 3 M, so the grid misses at most the share ``missed``.
+        """
         low, high = self._span or (self.exponents[0], self.exponents[-1])
-        rho = np.linspace(low, high, 2001)
+        rho = np.linspace(low, high, GRID + 1)
         count = len(self.exponents)
+        missed = count**2 * (count**2 - 1) / (6 * GRID**2)
         products = np.abs(rho[:, None] - self.exponents).prod(-1).max()
         steepest = (count / (math.e * low)) ** count
         lebesgue = float(np.abs(self._lagrange(rho)).sum(-1).max())
-        return lebesgue, float(products / math.factorial(count) * steepest)
+        error = float(products / math.factorial(count) * steepest)
+        return lebesgue / (1 - missed), error / (1 - missed)

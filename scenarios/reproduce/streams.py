@@ -6,7 +6,7 @@ Twenty agents with five actions each (shares drawn uniformly from the simplex of
     iid        uniform on the cube
     switching  a mean drawn from the cube, kept for 400 rounds, with noise
     cyclic     sine waves of period 200, a third of a period apart
-    adaptive   the breaker at strength 0.6: away from the mean of the forecast's mixture
+    adaptive   the breaker at strength 1/2: away from the mean of the forecast's mixture
 
 A cell is the mean over the seeds with their range; a seed draws population and stream.
 """
@@ -31,7 +31,7 @@ STREAMS: dict[str, dict[str, Any]] = {
     "iid": {"kind": "iid"},
     "switching": {"kind": "switching", "length": 400, "concentration": 20.0},
     "cyclic": {"kind": "cyclic", "period": 200.0},
-    "adaptive": {"kind": "breaker", "strength": 0.6},
+    "adaptive": {"kind": "breaker", "strength": 0.5},
 }
 FORECASTS: dict[str, dict[str, Any]] = {
     "running mean": {"kind": "running-mean"},

@@ -1,0 +1,232 @@
+"""One suite that every adversary, response, forecaster and policy kind passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agents
+from agents.adversaries import Adversary, Replay
+from forecaster import DecisionSwap, NonLinearDecisionSwap, SmoothDecisionSwap, bases
+from market import register
+from market.errors import UserError
+from market.history import History
+from market.losses import Linear
+from market.randomness import stream
+from market.records import Announcement, Context, Forecast, Mixture
+from market.roles import Adversary as AdversaryRole
+from market.roles import Forecaster, Resumable
+
+assert agents  # importing the package registers its names
+
+SIZE = 3
+
+
+def announced(mean: float = 0.3) -> Announcement:
+    """Return a broadcast of one atom."""
+    point = np.full((1, SIZE), mean)
+    return Announcement((Mixture(point, np.ones(1), labels=point),))
+
+
+def adversary(name: str, seed: int = 0) -> Any:
+    """Make a registered adversary, or the replay of a small table."""
+    if name == "replay":
+        rows = np.random.default_rng(seed).random((7, SIZE))
+        return Replay(rows, np.arange(7.0)[:, None], ("day",))
+    return register.adversary[name](SIZE, stream(seed, "adversary"))
+
+
+def outcomes(player: Any, rounds: int, history: History | None = None) -> np.ndarray[Any, Any]:
+    """Play an adversary against a forecast that moves."""
+    history = history or History(SIZE)
+    rows = []
+    for _ in range(rounds):
+        context = player.context(history)
+        law = player.commit(context, history, announced((history.rounds % 5) / 5))
+        rows.append(law.draw(stream(history.rounds, "outcome")))
+        history.add(rows[-1])
+    return np.array(rows)
+
+
+ADVERSARIES = [*register.adversary.names(), "replay"]
+
+
+@pytest.mark.parametrize("name", ADVERSARIES)
+def test_adversaries_play_their_role(name: str) -> None:
+    player = adversary(name)
+    assert isinstance(player, AdversaryRole)
+    rows = outcomes(player, 40)
+    assert rows.shape == (40, SIZE)
+    assert ((rows >= 0) & (rows <= 1)).all()
+
+
+@pytest.mark.parametrize("name", ADVERSARIES)
+def test_adversaries_follow_their_seed(name: str) -> None:
+    assert (outcomes(adversary(name), 30) == outcomes(adversary(name), 30)).all()
+    if name in {"iid", "drifting", "switching", "replay"}:
+        assert (outcomes(adversary(name), 30) != outcomes(adversary(name, 1), 30)).any()
+
+
+@pytest.mark.parametrize("name", ADVERSARIES)
+def test_adversaries_resume(name: str) -> None:
+    whole = outcomes(adversary(name), 30)
+    first, history = adversary(name), History(SIZE)
+    outcomes(first, 12, history)
+    assert isinstance(first, Resumable)
+    second = adversary(name, 5 if name != "replay" else 0)
+    second.restore(first.state())
+    assert (outcomes(second, 18, history) == whole[12:]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("iid", {"mean": 1.5}),
+        ("iid", {"concentration": -1.0}),
+        ("cyclic", {"amplitude": 0.7}),
+        ("cyclic", {"period": 0.0}),
+        ("switching", {"length": 0}),
+        ("breaker", {"strength": 0.0}),
+    ],
+)
+def test_adversaries_refuse_what_makes_no_sense(name: str, parameters: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(parameters))):
+        register.adversary[name](SIZE, stream(0, "x"), **parameters)
+
+
+def test_the_breaker_moves_away() -> None:
+    player = adversary("breaker")
+    mean = np.array([[0.5, 0.1, 0.2]])
+    law = player.commit(
+        Context(), History(SIZE), Announcement((Mixture(mean, np.ones(1), labels=mean),))
+    )
+    assert (law.points == [[0.0, 1.0, 0.0]]).all()
+    one = register.adversary["breaker"](1, stream(0, "x"))
+    low = np.array([[0.4]])
+    law = one.commit(Context(), History(1), Announcement((Mixture(low, np.ones(1), labels=low),)))
+    assert (law.points == 1.0).all()
+
+
+def test_cycles_and_regimes_are_as_declared() -> None:
+    wave = outcomes(register.adversary["cyclic"](SIZE, stream(0, "x"), period=10.0), 20)
+    assert wave[:10] == pytest.approx(wave[10:])
+    switching = register.adversary["switching"](SIZE, stream(0, "x"), length=5, concentration=0.0)
+    rows = outcomes(switching, 15)
+    assert len(np.unique(rows, axis=0)) == 3
+    still = register.adversary["iid"](
+        SIZE, stream(0, "x"), mean=[0.1, 0.5, 0.9], concentration=50.0
+    )
+    assert outcomes(still, 3000).mean(0) == pytest.approx([0.1, 0.5, 0.9], abs=0.01)
+
+
+def forecasters() -> dict[str, Any]:
+    """Make one of each forecaster over three numbers."""
+    loss = Linear(-np.random.default_rng(0).dirichlet(np.ones(SIZE), (4, 3)), 1.0)
+    policies = (lambda x: 0 if x is None else int(x),)
+    basis = bases.LinearBasis(SIZE)
+    made: dict[str, Any] = {
+        "decision-swap": DecisionSwap([loss], policies),
+        "exponential": DecisionSwap([loss], policies, weights="exponential"),
+        "fixed rate": DecisionSwap([loss], policies, weights="exponential", horizon=50),
+        "smooth": SmoothDecisionSwap([loss], policies, eta=20.0),
+        "non-linear": NonLinearDecisionSwap([loss], basis, policies),
+    }
+    return made | {name: register.forecaster[name](SIZE) for name in register.forecaster.names()}
+
+
+def replayed(player: Any, rounds: int, start: int = 0) -> list[Forecast]:
+    """Let a forecaster predict a moving stream."""
+    made = []
+    for t in range(start, start + rounds):
+        made.append(player.predict(t % 3))
+        player.update(0.5 + 0.5 * np.sin(t / 7 + np.arange(SIZE)))
+    return made
+
+
+@pytest.mark.parametrize("name", forecasters())
+def test_forecasters_play_their_role(name: str) -> None:
+    player = forecasters()[name]
+    assert isinstance(player, Forecaster)
+    for forecast in replayed(player, 40):
+        mixture = forecast.mixture
+        assert ((mixture.points >= 0) & (mixture.points <= 1)).all()
+        assert mixture.weights.sum() == pytest.approx(1.0)
+        assert (mixture.weights > 0).all()
+        assert (forecast.point == mixture.points[forecast.index]).all()
+
+
+@pytest.mark.parametrize("name", forecasters())
+def test_forecasters_are_deterministic_and_resume(name: str) -> None:
+    whole = [forecast.point for forecast in replayed(forecasters()[name], 30)]
+    first, second = forecasters()[name], forecasters()[name]
+    replayed(first, 12)
+    second.restore(first.state())
+    later = [forecast.point for forecast in replayed(second, 18, start=12)]
+    assert (np.array(whole[12:]) == np.array(later)).all()
+
+
+@pytest.mark.parametrize("name", forecasters())
+def test_asking_twice_changes_nothing(name: str) -> None:
+    """A mixture is a function of the past: an adversary's simulation of it is harmless."""
+    player = forecasters()[name]
+    replayed(player, 10)
+    first, second = player.mixture(1), player.mixture(1)
+    assert (first.points == second.points).all()
+    assert (first.weights == second.weights).all()
+
+
+def test_baselines_are_what_they_say() -> None:
+    rows = np.random.default_rng(0).random((20, SIZE))
+    made = {name: register.forecaster[name](SIZE) for name in register.forecaster.names()}
+    for row in rows:
+        for player in made.values():
+            player.predict()
+            player.update(row)
+    point = {name: player.predict().point for name, player in made.items()}
+    assert (point["constant"] == 0.5).all()
+    assert (point["last-value"] == rows[-1]).all()
+    assert point["running-mean"] == pytest.approx(rows.mean(0))
+    smooth = np.full(SIZE, 0.5)
+    for row in rows:
+        smooth += 0.1 * (row - smooth)
+    assert point["exponential-smoothing"] == pytest.approx(smooth)
+
+
+@pytest.mark.parametrize("name", register.response.names())
+def test_responses_play_their_role(name: str) -> None:
+    rule = register.response[name](**({"eta": 15.0} if name == "quantal" else {}))
+    loss = Linear(-np.random.default_rng(1).dirichlet(np.ones(SIZE), (6, 4)), 1.0)
+    point = np.random.default_rng(2).random((1, SIZE))
+    forecast = Forecast(Mixture(point, np.ones(1), labels=point), 0)
+    predicted = rule.predicted(forecast, loss, (loss.offset, loss.weights))
+    play = rule.play(predicted)
+    assert predicted == pytest.approx(loss.losses(point[0]))
+    assert play.sum(1) == pytest.approx(1.0)
+    excess = (play * predicted).sum(1) - predicted.min(1)
+    assert (excess <= rule.gap(4) + 1e-12).all()
+    assert (rule.eta is None) == (rule.gap(4) == 0.0)
+
+
+def test_policies_follow_their_numbers() -> None:
+    at = {day: Context(("day",), np.array([float(day)])) for day in range(12)}
+    steps = register.policy["steps"](feature="day", edges=[3, 6], actions=[2, 0, 1])
+    assert [steps(at[day]) for day in (0, 2, 3, 5, 6, 11)] == [2, 2, 0, 0, 1, 1]
+    rule = register.policy["threshold"](feature="day", at=4, below=1, above=0)
+    assert [rule(at[day]) for day in (3, 4, 5)] == [1, 0, 0]
+    with pytest.raises(ValueError, match="edges need"):
+        register.policy["steps"](feature="day", edges=[3], actions=[1])
+    with pytest.raises(ValueError, match="ascend"):
+        register.policy["steps"](feature="day", edges=[6, 3], actions=[1, 2, 3])
+
+
+def test_names_are_registered_once_and_found_by_near_misses() -> None:
+    registry = register.Registry("thing")
+    registry("one")(int)
+    with pytest.raises(UserError, match="registered twice"):
+        registry("one")(float)
+    with pytest.raises(UserError, match="did you mean 'one'"):
+        registry["onee"]
+    assert registry.names() == ["one"]
+    assert issubclass(register.adversary["breaker"], Adversary)

@@ -1,0 +1,186 @@
+"""The per-round game: true certificates, a solver near the value, weights as defined."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from forecaster.bounds import GROWTH
+from forecaster.events import Awake, Events, LossGroup
+from forecaster.minimax import MatrixGame, explore, field_at, solve, worst_case
+from forecaster.unbiased import UnbiasedPrediction
+from forecaster.weights import AdaptiveWeights, ExponentialWeights
+from market.response import best_response, expected_losses
+
+Array = NDArray[np.float64]
+
+
+def group(seed: int, *, losses: int = 4, actions: int = 3, size: int = 3) -> LossGroup:
+    """Draw random linear losses in [0, 1]."""
+    rng = np.random.default_rng(seed)
+    weights = -rng.dirichlet(np.ones(size), (losses, actions))
+    return LossGroup(np.ones((losses, actions)), weights)
+
+
+def paid(events: Events, table: Array, points: Array, mass: Array, outcome: Array) -> float:
+    """Compute E[h(p) . (p - s)] from its definition."""
+    total = 0.0
+    for point, weight in zip(points, mass, strict=True):
+        field = np.zeros(events.size)
+        for first, end in zip(events.rows.start[:-1], events.rows.start[1:], strict=True):
+            rows = events.rows.offset[None, first:end], events.rows.weights[None, first:end]
+            field += table[first + int(best_response(expected_losses(*rows, point))[0])]
+        total += weight * field @ (point - outcome)
+    return float(total)
+
+
+def random_table(seed: int, events: Events) -> Array:
+    """Draw a normalised table of signed weights."""
+    table = np.random.default_rng(seed).standard_normal(events.rows.weights.shape)
+    return table / np.abs(table).sum()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_certificate_is_the_worst_case_over_all_corners(seed: int) -> None:
+    events = Events([group(seed)])
+    table = random_table(seed + 100, events)
+    solution = solve(events.rows, table, np.full(3, 0.4), game=MatrixGame(), tolerance=1e-3)
+    assert solution.mass.sum() == pytest.approx(1.0)
+    assert ((solution.points >= 0) & (solution.points <= 1)).all()
+    worst = max(
+        paid(events, table, solution.points, solution.mass, np.array(corner))
+        for corner in product([0.0, 1.0], repeat=3)
+    )
+    assert solution.certificate == pytest.approx(worst, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_value_of_a_game_is_at_most_zero(seed: int) -> None:
+    """With enough cutting planes the certificate reaches the tolerance on every random game."""
+    events = Events([group(seed, losses=20, actions=5, size=9)])
+    table = random_table(seed, events)
+    solution = solve(events.rows, table, np.full(9, 0.5), game=MatrixGame(), tolerance=1e-3)
+    assert solution.certificate <= 1e-3
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_restricted_program_is_solved_to_optimality(seed: int) -> None:
+    """No mixture of the same points is better: the dual outcome says so."""
+    events = Events([group(seed)])
+    table = random_table(seed, events)
+    points, fields = explore(events.rows, table, np.full(3, 0.5))
+    mass, mean = MatrixGame().solve(points, fields)
+    against_mean = (fields * (points - mean)).sum(1)
+    assert worst_case(mass, points, fields) == pytest.approx(against_mean.min(), abs=1e-9)
+
+
+def test_dominated_points_are_dropped_and_none_other() -> None:
+    """Of equal fields the cheapest point stays, and the program's value does not change."""
+    events = Events([group(5)])
+    table = random_table(5, events)
+    points, fields = explore(events.rows, table, np.full(3, 0.5))
+    assert len(np.unique(fields, axis=0)) == len(fields)
+    for point, field in zip(points, fields, strict=True):
+        assert (field_at(events.rows, table, point) == field).all()
+
+
+def test_one_dimension_is_solved_exactly() -> None:
+    """Two actions, one coordinate: mixing on both sides of the threshold leaves next to nothing."""
+    rows = LossGroup(np.array([[0.0, 0.5]]), np.array([[[1.0], [0.0]]]))
+    events = Events([rows])
+    table = np.array([[-0.5], [0.5]])
+    solution = solve(events.rows, table, np.array([0.9]), game=MatrixGame(), tolerance=1e-6)
+    assert solution.certificate <= 0.05
+
+
+@given(st.floats(-200, 200), st.floats(0, 400), st.floats(-1, 1))
+def test_the_potential_grows_as_the_lemma_says(regret: float, slack: float, gain: float) -> None:
+    """Luo and Schapire, Lemma 5, and the growth constant of the bound's derivation."""
+    variation = abs(regret) + slack
+
+    def potential(r: float, c: float) -> float:
+        return float(np.exp(max(r, 0.0) ** 2 / (3 * c))) if c > 0 else 1.0
+
+    weight = (potential(regret + 1, variation + 1) - potential(regret - 1, variation + 1)) / 2
+    before = potential(regret, variation)
+    after = potential(regret + gain, variation + abs(gain))
+    limit = before + weight * gain + 1.5 * abs(gain) / (variation + 1)
+    assert after <= limit * (1 + 1e-9)
+    assert weight <= GROWTH * before * (1 + 1e-9)
+
+
+def awake(bias: Array, variation: Array) -> list[Awake]:
+    """Wrap accumulators as one view."""
+    return [Awake(slice(0, len(bias)), bias, variation, variation[:, 0])]
+
+
+@given(st.integers(0, 10_000))
+def test_adaptive_weights_are_those_of_the_definition(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    variation = rng.uniform(0, 30, (4, 3))
+    bias = variation * rng.uniform(-1, 1, (4, 3))
+
+    def weight(r: Array) -> Array:
+        up, down = np.maximum(r + 1, 0) ** 2, np.maximum(r - 1, 0) ** 2
+        scale = 3 * (variation + 1)
+        return np.asarray((np.exp(up / scale) - np.exp(down / scale)) / 2)
+
+    plus, minus = weight(bias), weight(-bias)
+    expected = (plus - minus) / (plus + minus).sum()
+    table = AdaptiveWeights().table(awake(bias, variation), bias.shape, 1)
+    assert table == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("horizon", [None, 400])
+def test_exponential_weights_are_those_printed(horizon: int | None) -> None:
+    bias = np.random.default_rng(0).uniform(-20, 20, (4, 3))
+    rule = ExponentialWeights(24, horizon)
+    rate = np.sqrt(2 * np.log(24) / 400) if horizon else np.sqrt(np.log(24) / 9)
+    plus, minus = np.exp(rate * bias), np.exp(-rate * bias)
+    expected = (plus - minus) / (plus + minus).sum()
+    assert rule.table(awake(bias, np.abs(bias)), bias.shape, 9) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("rule", [AdaptiveWeights(), ExponentialWeights(24)])
+def test_huge_biases_do_not_overflow(rule: AdaptiveWeights | ExponentialWeights) -> None:
+    bias = np.array([[1e6, -1e6], [3.0, 0.0]])
+    table = rule.table(awake(bias, np.abs(bias)), bias.shape, 10)
+    assert np.isfinite(table).all()
+    assert np.abs(table).sum() <= 1 + 1e-12
+    assert table[0, 0] > 0 > table[0, 1]
+
+
+def test_biases_are_accumulated_in_expectation() -> None:
+    """Against the definition, with a policy's cross events and a mixture of three points."""
+    losses = group(1)
+    tests = LossGroup(losses.offset, losses.weights, policies=(int,))
+    events = Events([tests])
+    points, mass = np.random.default_rng(2).random((3, 3)), np.array([0.2, 0.3, 0.5])
+    truth = np.array([0.1, 0.9, 0.4])
+    events.charge(events.awake(1), points, mass, truth)
+    expected = np.zeros((12, 3))
+    for point, weight in zip(points, mass, strict=True):
+        choice = (losses.offset + losses.weights @ point).argmin(1)
+        expected[np.arange(4) * 3 + choice] += weight * (point - truth)
+    rows = list(events.table())
+    decision = np.array([row[5] for row in rows[:12]])
+    assert decision == pytest.approx(expected)
+    cross = {(row[0], row[1], row[3]): row[5] for row in rows[12:]}
+    for loss, action in product(range(4), range(3)):
+        assert cross[loss, action, 1] == pytest.approx(expected[loss * 3 + action])
+        assert (cross[loss, action, 0] == 0).all()
+    assert events.count == len(rows) == 12 * (1 + 3)
+
+
+def test_calls_out_of_order_are_refused() -> None:
+    forecaster = UnbiasedPrediction([group(0)])
+    with pytest.raises(ValueError, match="before a prediction"):
+        forecaster.update(np.zeros(3))
+    forecaster.predict()
+    with pytest.raises(ValueError, match="3 numbers"):
+        forecaster.update(np.full(3, 1.5))
