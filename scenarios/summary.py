@@ -40,9 +40,8 @@ def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
     agents = model.agents_frame()
     console.print(summary_table(agents, title=f"{scenario.spec.name}, {model.played} rounds"))
     console.print(
-        "Regret per round, losses in [0, 1]: mean over agents / worst agent. Bound: the theorem's, "
-        "for the worst agent with probability 0.99, and the one that follows from the measured "
-        "biases.",
+        "Regret per round, losses in [0, 1]: mean over agents and worst agent. Bounds on decision "
+        "swap regret, worst agent: the theorem's, with probability 0.99, and from measured biases.",
         style="dim",
     )
     if scenario.table is not None and scenario.table.clipped:
@@ -55,16 +54,28 @@ def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
 
 def summary_table(agents: pd.DataFrame, *, title: str) -> Table:
     """Lay out one row per cohort of an ``agents`` table."""
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1))
-    table.add_column("cohort")
-    for name in ("agents", "mean loss", *REGRETS, "bound", "from bias", "exploitability"):
-        table.add_column(name, justify="right")
+    table = Table(
+        title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), expand=False
+    )
+    table.add_column("cohort", min_width=8)
+    split = [name.replace(" ", "\n") for name in REGRETS]
+    measured = [f"{name}\n{which}" for name in split for which in ("mean", "worst")]
+    for name in (
+        "agents",
+        "mean\nloss",
+        *measured,
+        "bound",
+        "bound\nfrom bias",
+        "exploit-\nability",
+    ):
+        table.add_column(name, justify="right", no_wrap=True)
     for cohort, rows in agents.groupby("cohort", sort=False):
+        regrets = [rows[column] for column in REGRETS.values()]
         table.add_row(
             escape(str(cohort)),
             str(len(rows)),
             f"{rows['mean_loss'].mean():.4f}",
-            *(mean_and_worst(rows[column]) for column in REGRETS.values()),
+            *(figure(value, "-") for regret in regrets for value in (regret.mean(), regret.max())),
             figure(rows["bound"].max(), "none", 2),
             figure(rows["bound_from_bias"].max(), "none"),
             figure(rows["exploitability"].max(), "-"),
