@@ -24,9 +24,10 @@ that is sqrt(2 T ln N) + S at the rate for horizon T, and 2 sqrt(T ln N) + S at 
     T x regret <= sum_a max_c [ sum_b <r(b), B_{a, c = b}> - <r(a), B_a> ] + 2 T delta.
 
 Against constants each term is at most D |B_a|, D = max_{a, b} ||r(a) - r(b)||_1; against a policy
-at most lambda (|B_a| + sum_b |B_{a, c = b}|), where lambda = max_a ||r(a) - v||_1 for any common v
-(the cross biases of a policy add up to B_a). With sum_a n_T(a) = T and Cauchy-Schwarz this is
-D sqrt(3 A T Lambda), and lambda (1 + sqrt A) sqrt(3 A T Lambda). A quantal agent adds ln(A) / eta.
+at most lambda (|B_a| + sum_b |B_{a, c = b}|), where lambda = max_a ||r(a) - v||_1 for any common
+v, and at most D sum_{b != a} |B_{a, c = b}|, both because a policy's cross biases add up to B_a.
+With sum_a n_T(a) = T and Cauchy-Schwarz these are D, lambda (1 + sqrt A) and D sqrt(A - 1) times
+sqrt(3 A T Lambda). A quantal agent adds ln(A) / eta.
 
 **Realised draws.** The above holds in expectation over each round's draw. For a fixed assignment
 of comparators the difference is a martingale with steps of range 2; Azuma and a union over
@@ -105,13 +106,20 @@ class BiasBound:
         array (K,)
         """
         actions = weights.shape[1]
-        share = float(self.bias(self.rounds / actions))  # concave: equal occupancies are worst
+        own = self.rounds / actions  # biases are concave in occupancy: equal shares are worst
+        share = float(self.bias(own))
         factor = spread(weights)
         if policies:
-            cells = float(self.bias(self.rounds / actions**2)) * actions / share
-            factor = np.maximum(factor, centred_norm(weights) * (1 + cells))
+            cells = self._cells(actions, own)
+            others = self._cells(actions - 1, own)
+            through_policies = np.minimum(factor * others, centred_norm(weights) * (1 + cells))
+            factor = np.maximum(factor, through_policies)
         bound: Array = factor * actions * share / self.rounds
         return bound
+
+    def _cells(self, count: int, own: float) -> float:
+        """Bound the biases of ``count`` cells that share ``own`` rounds, relative to all in one."""
+        return count * float(self.bias(own / count) / self.bias(own))
 
 
 def spread(weights: Array) -> Array:
