@@ -3,14 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
 
-.PHONY: demo test check bench clean
+.PHONY: demo test clean
 
 demo: .venv/.demo
 	$(BIN)/omnimarket run crop-choice --out runs/crop-choice
 	$(BIN)/omnimarket report runs/crop-choice
 
 test: .venv/.test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

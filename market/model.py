@@ -232,6 +232,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         restore_generator(self.game.forecast_stream, state["forecast_stream"])
         restore_generator(self.game.outcome_stream, state["outcome_stream"])
         self._cache.clear()
+        self.steps = self.played
 
 
 __all__ = ["MEASURES", "Guarantee", "MarketModel", "Trader"]

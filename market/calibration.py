@@ -1,0 +1,106 @@
+r"""Decision calibration and decision cross calibration errors, recomputed from a raw log.
+
+For a loss with coefficients in the predicted basis, action a, policy j and suggestion b,
+
+    decision   || sum_t q_t(a) (p_t - s_t) ||_inf / T
+    cross      || sum_t q_t(a) [c_j(x_t) = b] (p_t - s_t) ||_inf / T
+
+where q_t(a) is 1 for the best response to p_t, or with ``smooth`` = eta its quantal weight
+(paper, definitions of decision calibration, cross calibration and their smooth versions; there the
+sums are not divided by T). Rows may be atoms of mixtures with their weights: then the error is in
+expectation over the draws, which is what the forecaster controls.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from market.records import one_hot
+from market.response import best_response, expected_losses, quantal_response
+
+Array = NDArray[np.float64]
+
+
+def decision_calibration(
+    points: ArrayLike,
+    truths: ArrayLike,
+    coefficients: tuple[Array, Array],
+    *,
+    smooth: float | None = None,
+    mass: ArrayLike | None = None,
+) -> Array:
+    """Bias of the predictions on the rounds in which each action is the response.
+
+    Parameters
+    ----------
+    points, truths : array (M, n)
+        Predictions p and what they predicted, s(y).
+    coefficients : arrays (K, A), (K, A, n)
+        Offset and weights of each loss.
+    smooth : float, optional
+        eta of a quantal response.
+    mass : array (M,), optional
+        Weight of each row, 1 by default; their sum is T.
+
+    Returns
+    -------
+    array (K, A)
+        Sup norm of the bias, per round.
+    """
+    weights, gaps, total = _weighted(points, truths, coefficients, smooth=smooth, mass=mass)
+    bias = np.einsum("mka,mn->kan", weights, gaps)
+    return np.asarray(np.abs(bias).max(-1) / total)
+
+
+def cross_calibration(  # noqa: PLR0913 - the names are promised to users
+    points: ArrayLike,
+    truths: ArrayLike,
+    coefficients: tuple[Array, Array],
+    suggestions: ArrayLike,
+    *,
+    smooth: float | None = None,
+    mass: ArrayLike | None = None,
+) -> Array:
+    """Bias of the predictions by response and by what a policy suggested.
+
+    Parameters
+    ----------
+    points, truths : array (M, n)
+    coefficients : arrays (K, A), (K, A, n)
+    suggestions : int array (C, M)
+        What each policy suggested.
+    smooth : float, optional
+    mass : array (M,), optional
+
+    Returns
+    -------
+    array (K, A, C, A)
+        Sup norm of the bias per loss, action, policy and suggestion, per round.
+    """
+    weights, gaps, total = _weighted(points, truths, coefficients, smooth=smooth, mass=mass)
+    suggested = np.atleast_2d(np.asarray(suggestions, dtype=np.intp))
+    actions = coefficients[0].shape[1]
+    said = np.stack([one_hot(row, actions) for row in suggested])
+    bias = np.einsum("mka,cmb,mn->kacbn", weights, said, gaps, optimize=True)
+    return np.asarray(np.abs(bias).max(-1) / total)
+
+
+def _weighted(
+    points: ArrayLike,
+    truths: ArrayLike,
+    coefficients: tuple[Array, Array],
+    *,
+    smooth: float | None,
+    mass: ArrayLike | None,
+) -> tuple[Array, Array, float]:
+    """Responses (M, K, A) times mass, gaps p - s (M, n), and the sum of the mass."""
+    predicted = np.atleast_2d(np.asarray(points, dtype=np.float64))
+    gaps = predicted - np.asarray(truths, dtype=np.float64)
+    share = np.ones(len(predicted)) if mass is None else np.asarray(mass, dtype=np.float64)
+    tables = np.stack([expected_losses(*coefficients, point) for point in predicted])
+    if smooth is None:
+        play = np.stack([one_hot(best_response(table), table.shape[1]) for table in tables])
+    else:
+        play = quantal_response(tables, smooth)
+    return play * share[:, None, None], gaps, float(share.sum())
