@@ -29,9 +29,10 @@ from forecaster.events import Rows, respond
 
 Array = NDArray[np.float64]
 
-STEPS = 60
-LARGEST_STEP, SMALLEST_STEP = 0.2, 0.02
-WALK = np.geomspace(LARGEST_STEP, SMALLEST_STEP, STEPS)
+# Forty equal steps look around, twenty shrinking ones close in: coarse points keep the mixture's
+# atoms away from indifference, fine ones the certificate small.
+WALK = np.concatenate([np.full(40, 0.1), np.geomspace(0.1, 0.01, 20)])
+STEPS = len(WALK)
 CUTS = 12
 LIGHTEST = 1e-9  # atoms with less weight are dropped
 

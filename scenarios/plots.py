@@ -203,6 +203,7 @@ def regret_spread(tables: Tables) -> Figure | None:
 def _histogram(axes: Axes, values: pd.Series[float], edges: list[float], colour: str) -> None:
     axes.hist(values, bins=edges, color=colour)
     axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.grid(visible=False, axis="x")
     if values.empty:
         centre = (0.5, 0.5)

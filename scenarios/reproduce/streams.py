@@ -41,6 +41,8 @@ FORECASTS: dict[str, dict[str, Any]] = {
     "decision-swap, adaptive": {"kind": "decision-swap", "weights": "adaptive"},
 }
 
+RUNS_PER_CHILD = 20  # some versions of Mesa keep every model of a process alive
+
 
 def scenario(stream: str, forecast: str, *, rounds: int, seed: int) -> Scenario:
     """Return the scenario of one cell and seed."""
@@ -78,6 +80,7 @@ def one_run(stream: str, forecast: str, rounds: int, seed: int) -> dict[str, Any
         positive ``certificate``, and ``milliseconds`` per round.
     """
     model = scenario(stream, forecast, rounds=rounds, seed=seed).build(log_every=rounds)
+    model.stream_logs_to(lambda _: None)
     model.run(1)  # compiles the kernels, outside the timing
     started = perf_counter()
     model.run()
@@ -136,7 +139,8 @@ def _rows(runs: list[tuple[str, str, int, int]], jobs: int | None) -> Iterator[d
     if jobs == 1:
         yield from (one_run(*run) for run in runs)
         return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+    context = get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context, max_tasks_per_child=RUNS_PER_CHILD) as pool:
         for future in as_completed([pool.submit(one_run, *run) for run in runs]):
             yield future.result()
 
