@@ -29,8 +29,8 @@ from forecaster.events import Rows, respond
 
 Array = NDArray[np.float64]
 
-# Forty equal steps look around, twenty shrinking ones close in: coarse points keep the mixture's
-# atoms away from indifference, fine ones the certificate small.
+# Forty equal steps look around, twenty shrinking ones close in. Measured on the adaptive stream:
+# less regret than shrinking steps alone, and a smaller certificate than equal ones alone.
 WALK = np.concatenate([np.full(40, 0.1), np.geomspace(0.1, 0.01, 20)])
 STEPS = len(WALK)
 CUTS = 12

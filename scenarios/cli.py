@@ -7,7 +7,6 @@ quick.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
     from market.model import MarketModel
     from scenarios.build import Scenario
-
-ROOMS = ("market", "agents", "forecaster", "scenarios")
 
 app = typer.Typer(
     name="omnimarket",
@@ -129,7 +126,7 @@ def reproduce(
 
 def import_modules(names: list[str]) -> None:
     """Import a user's modules from the current directory or the path, so that they register."""
-    sys.path.insert(0, str(Path.cwd()))
+    sys.path.append(str(Path.cwd()))  # last: a file of the user never shadows a package
     for name in names:
         try:
             importlib.import_module(name.removesuffix(".py"))
@@ -180,23 +177,9 @@ def progress_bar(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[i
         yield lambda done: bar.update(task, completed=done)
 
 
-def check_rooms() -> None:
-    """Refuse to start when one of the four packages comes from another installation."""
-    home = Path(__file__).resolve().parent.parent
-    for room in ROOMS:
-        spec = importlib.util.find_spec(room)
-        origin = Path(spec.origin).resolve() if spec and spec.origin else None
-        if origin is None or origin.parent.parent != home:
-            raise UserError(
-                f"package '{room}' comes from {origin}, not from {home}; another package shadows "
-                "it: rename that one or run from another folder"
-            )
-
-
 def main() -> None:
-    """Run the command; the entry point of ``omnimarket``."""
+    """Run the command."""
     try:
-        check_rooms()
         sys.exit(app(standalone_mode=False) or 0)
     except UserError as error:
         _fail(str(error), 2)

@@ -25,8 +25,8 @@ COMMAND = Path(sys.executable).parent / "omnimarket"
 REGISTRIES = ("utility", "response", "agent", "adversary", "policy", "forecaster")
 TABLES = ("agents", "biases", "forecasts", "regret_log", "rounds", "swaps")
 CURE = re.compile(
-    r"add|change|check|choose|did you mean|give|it takes|mend|must|name|need|rename|run |see |"
-    r"shorten|there are|use|write"
+    r"add|change|check|choose|did you mean|finite|give|it takes|mend|must|name|need|positive|"
+    r"rename|run |see |shorten|use|write"
 )
 
 PRICES = "bread,fuel,weekday\n" + "".join(
@@ -802,7 +802,8 @@ def test_quiet_prints_nothing_and_csv_holds_the_same_values(
     expected = {"manifest.json", *(f"{name}.csv" for name in TABLES)}
     assert {path.name for path in (tmp_path / "logs").iterdir()} == expected
     for table in TABLES:
-        text = pd.read_csv(tmp_path / "logs" / f"{table}.csv", float_precision="round_trip")
+        path = tmp_path / "logs" / f"{table}.csv"
+        text = pd.read_csv(path, dtype=str, keep_default_na=False)
         frame = pd.read_parquet(played[0] / "logs" / f"{table}.parquet")
         assert list(text.columns) == list(frame.columns)
         assert len(text) == len(frame)
@@ -810,12 +811,15 @@ def test_quiet_prints_nothing_and_csv_holds_the_same_values(
             assert_same_values(text[name], frame[name])
 
 
-def assert_same_values(text: pd.Series[Any], column: pd.Series[Any]) -> None:
-    if pd.api.types.is_numeric_dtype(column):
-        numbers = [series.to_numpy(dtype=float, na_value=np.nan) for series in (text, column)]
-        np.testing.assert_array_equal(*numbers)
+def assert_same_values(text: pd.Series[str], column: pd.Series[Any]) -> None:
+    """Numbers are equal to the last bit, gaps are empty."""
+    if pd.api.types.is_bool_dtype(column):
+        assert text.tolist() == column.astype(str).tolist()
+    elif pd.api.types.is_numeric_dtype(column):
+        numbers = [float(word or "nan") for word in text]
+        np.testing.assert_array_equal(numbers, column.to_numpy(dtype=float, na_value=np.nan))
     else:
-        assert text.fillna("").tolist() == column.fillna("").tolist()
+        assert text.tolist() == column.tolist()
 
 
 def test_a_dry_run_prints_a_file_that_runs_again_elsewhere(
@@ -836,10 +840,9 @@ def test_a_dry_run_prints_a_file_that_runs_again_elsewhere(
 
 
 def test_a_dry_run_checks_what_a_run_would_refuse(command: Command, desk: Path) -> None:
-    for text, option in ((edited(NATURE, "linear", "liner"), []), (NATURE, ["--format", "xml"])):
-        (desk / "bad.toml").write_text(text, encoding="utf-8")
-        answer = command("run", "bad.toml", "--dry-run", "--out", "logs", *option)
-        assert_refused(answer, out=desk / "logs")
+    (desk / "bad.toml").write_text(edited(NATURE, "linear", "liner"), encoding="utf-8")
+    answer = command("run", "bad.toml", "--dry-run", "--out", "logs")
+    assert_refused(answer, "'liner'", out=desk / "logs")
 
 
 def test_a_dry_run_of_the_catalogue_runs_again(command: Command, desk: Path) -> None:
@@ -940,4 +943,4 @@ def test_a_module_may_be_named_by_its_file(command: Command, desk: Path) -> None
 def test_help_goes_to_standard_output(words: list[str], command: Command) -> None:
     answer = command(*words)
     assert (answer.status, answer.err) == (0, "")
-    assert "Usage: omnimarket" in answer.out
+    assert "Usage:" in answer.out
