@@ -14,7 +14,6 @@ A cell is the mean over the seeds with their range; a seed draws population and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -139,10 +138,12 @@ def _rows(runs: list[tuple[str, str, int, int]], jobs: int | None) -> Iterator[d
     if jobs == 1:
         yield from (one_run(*run) for run in runs)
         return
-    context = get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context, max_tasks_per_child=RUNS_PER_CHILD) as pool:
-        for future in as_completed([pool.submit(one_run, *run) for run in runs]):
-            yield future.result()
+    with get_context("spawn").Pool(jobs, maxtasksperchild=RUNS_PER_CHILD) as pool:
+        yield from pool.imap_unordered(_one_of, runs)
+
+
+def _one_of(run: tuple[str, str, int, int]) -> dict[str, Any]:
+    return one_run(*run)
 
 
 def text(table: pd.DataFrame) -> str:
