@@ -34,6 +34,7 @@ class Steps:
     actions: Sequence[int]
 
     def __post_init__(self) -> None:
+        _check(self.feature, self.edges, self.actions)
         if len(self.actions) != len(self.edges) + 1:
             raise ValueError(f"{len(self.edges)} edges need {len(self.edges) + 1} actions")
         if list(self.edges) != sorted(self.edges):
@@ -63,6 +64,9 @@ class Threshold:
     below: int
     above: int
 
+    def __post_init__(self) -> None:
+        _check(self.feature, [self.at], self.actions)
+
     @property
     def actions(self) -> Sequence[int]:
         """The actions that the policy can suggest."""
@@ -71,6 +75,17 @@ class Threshold:
     def __call__(self, context: Context) -> int:
         """Return the action suggested in this context."""
         return self.above if context[self.feature] >= self.at else self.below
+
+
+def _check(feature: object, numbers: object, actions: object) -> None:
+    """Raise ValueError unless these are a name, finite numbers and whole numbers."""
+    if not isinstance(feature, str):
+        raise ValueError("feature must be the name of a context column")  # noqa: TRY004
+    values = np.asarray(numbers)
+    if values.size and (values.dtype.kind not in "iuf" or not np.isfinite(values).all()):
+        raise ValueError("edges and thresholds must be numbers")
+    if np.asarray(actions).dtype.kind not in "iu":
+        raise ValueError("actions must be whole numbers")
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,9 @@ class ScriptedCohort:
     ) -> tuple[int, Array]:
         answer = np.asarray(agent.act(forecast, context))
         count = self.loss.actions
+        if answer.dtype.kind not in "biuf":
+            wanted = f"an action or {count} probabilities"
+            raise UserError(f"{self.rule} returned {answer!s}; it must return {wanted}")
         if answer.ndim == 0:
             if not np.isfinite(answer) or answer != int(answer) or not 0 <= answer < count:
                 raise UserError(f"{self.rule} chose action {answer}; there are {count}")

@@ -147,8 +147,11 @@ class OutcomeLaw:
     weights: Array
 
     def __post_init__(self) -> None:
-        points = np.atleast_2d(np.array(self.points, dtype=np.float64))
-        weights = np.atleast_1d(np.array(self.weights, dtype=np.float64))
+        try:
+            points = np.atleast_2d(np.array(self.points, dtype=np.float64))
+            weights = np.atleast_1d(np.array(self.weights, dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            raise UserError("an outcome must be a number in [0, 1]") from error
         if not ((points >= 0) & (points <= 1)).all():
             raise UserError("an outcome must be a number in [0, 1]")
         if weights.shape != points.shape[:1] or not (weights >= 0).all():

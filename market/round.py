@@ -123,6 +123,8 @@ def play_round(game: Game) -> Round:
 
 def _commit(game: Game, context: Context, mixtures: tuple[Mixture, ...]) -> OutcomeLaw:
     law = game.adversary.commit(context, game.history, Announcement(mixtures))
+    if not isinstance(law, OutcomeLaw):
+        raise UserError(f"the adversary committed to {law!r}; return an OutcomeLaw")
     if law.points.shape[1] != game.adversary.outcomes:
         raise UserError(
             f"the adversary announced {game.adversary.outcomes} outcomes and committed to "

@@ -9,6 +9,7 @@ guarantees   which theorem covers a cohort, if any
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from agents.adversaries import Replay
 from agents.cohort import Cohort
@@ -111,9 +112,13 @@ class Scenario:
     def _draft(self, spec: CohortSpec, root: int, goods: int) -> Draft:
         rng = stream(root, "cohort", spec.name, "population")
         population = Population(rng, spec.count, spec.actions, goods)
-        drawn = {key: drawn_values(value, population) for key, value in spec.parameters.items()}
+        drawn = {
+            key: drawn_values(f"cohort.{spec.name}.parameters.{key}", value, population)
+            for key, value in spec.parameters.items()
+        }
         where = f"cohort.{spec.name}.parameters of utility '{spec.utility}'"
         loss = construct(where, register.utility[spec.utility], population, **drawn)
+        check_shape(where, loss, population)
         low, high = loss.range()
         if low.min() < -1e-9 or high.max() > 1 + 1e-9:
             loss = loss.normalised()
@@ -124,10 +129,10 @@ class Scenario:
         if name in self.spec.policy:
             spec = self.spec.policy[name]
             rule = construct(where, register.policy[spec.kind], **spec.parameters)
-        elif name in register.policy:
+        elif name in register.policy and not isinstance(register.policy[name], type):
             rule = register.policy[name]
         else:
-            known = [*self.spec.policy, *register.policy.names()]
+            known = [*self.spec.policy]
             raise UserError(
                 f"{where} is not defined; {closest(name, known)} or add [policy.{name}]"
             )
@@ -167,7 +172,12 @@ class Scenario:
             )
         agent = register.agent[spec.response]
         players = [
-            agent(draft.loss[i], stream(root, "cohort", spec.name, "agent", str(i)))
+            construct(
+                f"agent '{spec.response}'",
+                agent,
+                draft.loss[i],
+                stream(root, "cohort", spec.name, "agent", str(i)),
+            )
             for i in range(spec.count)
         ]
         return ScriptedCohort(
@@ -210,6 +220,14 @@ class Scenario:
             offset, weights = basis.coefficients(seat.loss)
             groups.append(LossGroup(offset, weights, draft.policies, draft.spec.eta))
         return UnbiasedPrediction(groups, weights=spec.weights, horizon=self.spec.rounds)
+
+
+def check_shape(where: str, loss: Any, population: Population) -> None:
+    """Raise UserError unless a utility gave one loss per agent, of the right shape."""
+    wanted = population.count, population.actions, population.goods
+    got = loss.weights.shape if isinstance(loss, SeparablePower) else type(loss).__name__
+    if got != wanted:
+        raise UserError(f"{where}: gave {got}; return a stacked loss of shape {wanted}")
 
 
 def ledger(draft: Draft, rows: int) -> Ledger:

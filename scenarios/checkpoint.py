@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
+from zipfile import BadZipFile
 
 import numpy as np
 
 PLAIN = "plain.json"
+DAMAGED = (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, BadZipFile)
 
 
 def save(path: Path, tree: dict[str, Any]) -> None:
@@ -22,7 +25,7 @@ def save(path: Path, tree: dict[str, Any]) -> None:
     ----------
     path : Path
     tree : dict
-        Nested dictionaries of arrays, numbers, text, lists and None; keys without ``/``.
+        Nested dictionaries of arrays, numbers, text, lists and None.
     """
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     plain = _split(tree, "", arrays)
@@ -33,12 +36,12 @@ def save(path: Path, tree: dict[str, Any]) -> None:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Read a tree that ``save`` wrote."""
-    with np.load(path, allow_pickle=False) as file:
+    """Read a tree that ``save`` wrote; one of ``DAMAGED`` if it is no such file."""
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     plain: dict[str, Any] = json.loads(arrays.pop(PLAIN).tobytes().decode())
     for name, array in arrays.items():
-        *path_to, last = name.split("/")
+        *path_to, last = (unquote(step) for step in name.split("/"))
         table = plain
         for step in path_to:
             table = table[step]
@@ -50,9 +53,9 @@ def _split(tree: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray[Any, 
     plain: dict[str, Any] = {}
     for key, value in tree.items():
         if isinstance(value, dict):
-            plain[key] = _split(value, f"{prefix}{key}/", arrays)
+            plain[key] = _split(value, f"{prefix}{quote(key, safe='')}/", arrays)
         elif isinstance(value, np.ndarray):
-            arrays[f"{prefix}{key}"] = value
+            arrays[f"{prefix}{quote(key, safe='')}"] = value
         else:
             plain[key] = value.item() if isinstance(value, np.generic) else value
     return plain

@@ -16,12 +16,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from market.errors import UserError, closest
+from scenarios.entry import ROOMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from market.model import MarketModel
     from scenarios.build import Scenario
+
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="omnimarket",
@@ -126,15 +129,22 @@ def reproduce(
 
 def import_modules(names: list[str]) -> None:
     """Import a user's modules from the current directory or the path, so that they register."""
-    sys.path.append(str(Path.cwd()))  # last: a file of the user never shadows a package
+    if not names:
+        return
+    for room in ROOMS:  # first, so that a file of the user never shadows a package
+        importlib.import_module(room)
+    sys.path.insert(0, str(Path.cwd()))
     for name in names:
+        module = name.removesuffix(".py")
+        if module in ROOMS:
+            raise UserError(f"--import {name}: a package of this project has that name; rename it")
         try:
-            importlib.import_module(name.removesuffix(".py"))
+            importlib.import_module(module)
         except UserError:
             raise
         except ModuleNotFoundError as error:
             raise UserError(f"--import {name}: {error}; run from the folder of the file") from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             kind = type(error).__name__
             raise UserError(f"--import {name} failed: {kind}: {error}; mend the module") from error
 
@@ -180,11 +190,14 @@ def progress_bar(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[i
 def main() -> None:
     """Run the command."""
     try:
-        sys.exit(app(standalone_mode=False) or 0)
+        status = app(standalone_mode=False) or 0
+        if status == INTERRUPTED:  # what the parser makes of Ctrl-C
+            _fail("interrupted; continue with --resume", INTERRUPTED)
+        sys.exit(status)
     except UserError as error:
         _fail(str(error), 2)
     except (KeyboardInterrupt, typer.Abort):
-        _fail("interrupted; continue with --resume", 130)
+        _fail("interrupted; continue with --resume", INTERRUPTED)
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise

@@ -11,21 +11,34 @@ from agents.utilities import Population
 from market.errors import UserError
 
 
-def drawn_values(value: Any, population: Population) -> Any:
+def drawn_values(where: str, value: Any, population: Population) -> Any:
     """Resolve a parameter: a range or choices are drawn per agent, a number is everybody's.
 
     Two numbers ``[low, high]`` are a range, ``{ choices = [...] }`` a list to draw from; anything
     else goes to the utility as it stands.
+
+    Raises
+    ------
+    UserError
+        If a range descends or a table is no list of numbers to choose from.
     """
     match value:
         case bool() | str():
             return value
         case [int() | float() as low, int() | float() as high]:
+            if low > high:
+                raise UserError(f"{where} = {value}: the range descends; write [{high}, {low}]")
             return population.rng.uniform(low, high, population.count)
-        case {"choices": [*options]} if options:
+        case {"choices": [_, *_] as options, **rest} if not rest and _numbers(options):
             return population.rng.choice(np.asarray(options, dtype=np.float64), population.count)
+        case dict():
+            raise UserError(f"{where} = {value}: write {{ choices = [NUMBER, ...] }}")
         case _:
             return value
+
+
+def _numbers(values: list[Any]) -> bool:
+    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
 
 
 def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any:
@@ -44,4 +57,11 @@ def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any
     except UserError:
         raise
     except (TypeError, ValueError) as error:
-        raise UserError(f"{where}: {error}") from error
+        given = ", ".join(f"{name} = {value}" for name, value in shown(parameters).items())
+        raise UserError(f"{where}: {error}; check {given or 'it'}") from error
+
+
+def shown(parameters: dict[str, Any]) -> dict[str, str]:
+    """Write parameters for an error line: short values as they are, long ones by their kind."""
+    texts = {name: " ".join(repr(value).split()) for name, value in parameters.items()}
+    return {n: text if len(text) < 60 else f"({len(text)} characters)" for n, text in texts.items()}

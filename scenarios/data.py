@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -73,9 +72,10 @@ def read_table(spec: DataSpec) -> Table:
 
 
 def _frame(file: str) -> pd.DataFrame:
-    path = Path(file) if Path(file).is_file() else DATA / file
+    path = DATA / file  # an absolute path stays itself
     if not path.is_file():
-        raise UserError(f"data.file '{file}' does not exist; give a path from the scenario file")
+        name = path.name
+        raise UserError(f"data.file '{name}' does not exist; give a path from the scenario file")
     try:
         if path.suffix == ".parquet":
             return pd.read_parquet(path)
@@ -91,12 +91,14 @@ def _numbers(frame: pd.DataFrame, columns: list[str], key: str) -> Array:
     for column in columns:
         if column not in frame:
             raise UserError(f"{key}: no column '{column}'; {closest(column, map(str, frame))}")
+        if frame[column].dtype.kind in "mM":
+            raise UserError(f"{key}: column '{column}' holds dates; every value must be a number")
         numbers = pd.to_numeric(frame[column], errors="coerce")
         bad = np.flatnonzero(~np.isfinite(numbers.to_numpy(dtype=np.float64)))
         if len(bad):
             value = frame[column].iloc[bad[0]]
             raise UserError(
-                f"{key}: column '{column}' holds {value!r} in data row {bad[0] + 1}; "
+                f"{key}: column '{column}' holds '{value}' in data row {bad[0] + 1}; "
                 "every value must be a finite number"
             )
     return frame[columns].to_numpy(dtype=np.float64)

@@ -25,6 +25,7 @@ from scenarios import checkpoint
 
 MANIFEST = "manifest.json"
 FORMATS = ("parquet", "csv")
+ALL_TABLES = (*TABLES, "agents", "swaps", "biases")
 TEXT = {"block", "cohort", "kind", "utility", "response", "guarantee", "best_policy"}
 
 
@@ -57,7 +58,16 @@ class RunDirectory:
             )
 
     def _is_run(self) -> bool:
-        return (self.path / MANIFEST).exists() or self.partial.exists()
+        return self.partial.is_dir() or self.recorded() is not None
+
+    def recorded(self) -> dict[str, Any] | None:
+        """Return the manifest of the run that is here; None if there is none of ours."""
+        try:
+            manifest = json.loads((self.path / MANIFEST).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        ours = isinstance(manifest, dict) and {"config", "status", "scenario"} <= set(manifest)
+        return manifest if ours else None
 
     def start(self) -> None:
         """Make room for a new run: an earlier run's files give way."""
@@ -67,13 +77,13 @@ class RunDirectory:
             self._remove_tables()
             self.partial.mkdir()
         except OSError as error:
-            raise UserError(f"--out {self.path} cannot be written: {error.strerror}") from error
+            reason = f"--out {self.path} cannot be written: {error.strerror}"
+            raise UserError(f"{reason}; give another directory") from error
 
     def _remove_tables(self) -> None:
-        for file in (*self.path.glob("*.parquet"), *self.path.glob("*.csv")):
-            file.unlink()
-        for name in (MANIFEST, "report.html"):
+        for name in (MANIFEST, "report.html", *(f"{t}.{f}" for t in ALL_TABLES for f in FORMATS)):
             (self.path / name).unlink(missing_ok=True)
+            (self.path / f".{name}.tmp").unlink(missing_ok=True)
 
     def discard(self) -> None:
         """Leave nothing of a run that a mistake ended."""
@@ -105,7 +115,11 @@ class RunDirectory:
         file = self.partial / "checkpoint.npz"
         if not file.exists():
             return None
-        tree = checkpoint.load(file)
+        try:
+            tree = checkpoint.load(file)
+        except checkpoint.DAMAGED as error:
+            reason = f"--resume: the checkpoint in {self.path} cannot be read"
+            raise UserError(f"{reason}; run without --resume") from error
         if tree["config"] != json.dumps(config):
             raise UserError(
                 f"--resume: {self.path} holds another configuration; give another --out"
@@ -123,6 +137,9 @@ class RunDirectory:
             self._write(table, self._parts(table))
         for table, frame in tables.items():
             self._write(table, iter([frame]))
+        for other in set(FORMATS) - {self.format}:
+            for table in ALL_TABLES:
+                (self.path / f"{table}.{other}").unlink(missing_ok=True)
         self.write_manifest(manifest)
         if manifest["status"] == "complete":
             shutil.rmtree(self.partial)

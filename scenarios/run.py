@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import platform
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -14,7 +18,7 @@ from typing import Any
 from market.errors import UserError
 from market.model import MarketModel
 from scenarios.build import Scenario
-from scenarios.export import MANIFEST, RunDirectory
+from scenarios.export import RunDirectory
 from scenarios.spec import resolved
 
 PACKAGES = ("omnimarket", "mesa", "numpy", "numba", "highspy", "pandas", "pyarrow")
@@ -104,12 +108,29 @@ def _play(
 ) -> None:
     resumable = not model.game.forgetful()
     model.stream_logs_to(directory.add_chunk)
-    while model.played < model.rounds:
-        model.step()
-        if progress is not None:
-            progress(model.played)
-        if resumable and model.journal.at_chunk_end:
-            directory.save_checkpoint(model.state(), config)
+    with interrupts_between_rounds() as stopped:
+        while model.played < model.rounds:
+            model.step()
+            if progress is not None:
+                progress(model.played)
+            if resumable and model.journal.at_chunk_end:
+                directory.save_checkpoint(model.state(), config)
+            if stopped.is_set():
+                raise KeyboardInterrupt
+
+
+@contextmanager
+def interrupts_between_rounds() -> Iterator[threading.Event]:
+    """Note Ctrl-C instead of raising it in the middle of a round; yields the note."""
+    noted = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield noted
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: noted.set())
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _resumed(
@@ -121,7 +142,11 @@ def _resumed(
             f"--resume: {', '.join(forgetful)} offers no state() and restore(state); "
             "add them or run without --resume"
         )
-    if (directory.path / MANIFEST).exists() and not directory.partial.exists():
+    recorded = directory.recorded()
+    if recorded is not None and recorded["config"] != json.loads(json.dumps(config)):
+        where = f"--resume: {directory.path} holds another configuration"
+        raise UserError(f"{where}; give another --out or run without --resume")
+    if recorded is not None and not directory.partial.exists():
         raise UserError(f"--resume: the run in {directory.path} is complete; nothing to resume")
     return directory.load_checkpoint(config)
 

@@ -6,6 +6,7 @@ the cure.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,6 +21,7 @@ from pydantic import (
 
 from market.errors import UserError, closest
 from market.ledger import MEASURES
+from scenarios.files import DATA
 
 Name = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -27,13 +29,13 @@ Range = Annotated[list[float], Field(min_length=2, max_length=2)]
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
 
 class _Open(BaseModel):
     """Keys beyond the named ones are parameters of the building block that is named."""
 
-    model_config = ConfigDict(extra="allow", allow_inf_nan=False)
+    model_config = ConfigDict(extra="allow", allow_inf_nan=False, strict=True)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -105,7 +107,7 @@ class CohortSpec(_Strict):
 class ScenarioSpec(_Strict):
     """A whole scenario."""
 
-    name: Name
+    name: Annotated[str, Field(pattern=r"^[^./\\][^/\\]*$")]
     claim: str = ""
     source: str = ""
     rounds: Count
@@ -141,13 +143,32 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
     UserError
         One line for the first fault.
     """
+    _refuse_non_finite(raw, "")
     try:
         spec = ScenarioSpec.model_validate(raw)
     except ValidationError as error:
         raise UserError(_one_line(error, raw)) from error
-    if spec.data is not None and (origin / spec.data.file).is_file():
-        spec.data.file = str((origin / spec.data.file).resolve())
+    if spec.data is not None:
+        places = ((origin / spec.data.file).resolve(), DATA / spec.data.file)
+        found = [place for place in places if place.is_file()]
+        if not found:
+            where = f"data.file '{spec.data.file}' does not exist"
+            raise UserError(f"{where}; give a path from the scenario file")
+        spec.data.file = str(found[0])
     return spec
+
+
+def _refuse_non_finite(value: Any, place: str) -> None:
+    """Raise UserError at the first number in a parsed file that is not finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"{place} = {value}: not a finite number; change the value")
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            _refuse_non_finite(entry, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, list):
+        for entry in value:
+            name = entry.get("name", "") if isinstance(entry, dict) else ""
+            _refuse_non_finite(entry, f"{place}.{name}" if name else place)
 
 
 def resolved(spec: ScenarioSpec) -> dict[str, Any]:

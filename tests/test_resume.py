@@ -512,7 +512,7 @@ def test_a_player_without_a_memory_is_refused(
 def pickled() -> bytes:
     """Bytes of an archive whose plain part is a pickled object."""
     buffer = io.BytesIO()
-    np.savez(buffer, **{checkpoint.PLAIN: np.array([{"a": 1}], dtype=object)})
+    np.savez(buffer, **{checkpoint.PLAIN: np.array([{"a": 1}], dtype=object)})  # type: ignore[arg-type]
     return buffer.getvalue()
 
 
@@ -620,7 +620,7 @@ def test_a_pickled_object_is_never_loaded(name: str, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     plain = np.frombuffer(b'{"state": null}', dtype=np.uint8)
     arrays = {checkpoint.PLAIN: plain} | {name: np.array([Trap(trace)], dtype=object)}
-    np.savez(tmp_path / "c.npz", **arrays)  # type: ignore[arg-type]
+    np.savez(tmp_path / "c.npz", **arrays)
     with pytest.raises(ValueError, match="pickle"):
         checkpoint.load(tmp_path / "c.npz")
     assert not trace.exists()

@@ -122,6 +122,8 @@ class Drifting(_Nature):
         concentration: float = 20.0,
     ) -> None:
         super().__init__(outcomes, rng, concentration=concentration)
+        if step < 0:
+            raise ValueError(f"step is {step}; give a number of at least 0")
         self.step = step
         self._place = rng.random(outcomes)
 
