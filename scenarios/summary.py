@@ -14,7 +14,7 @@ from rich.table import Table
 from market.model import MarketModel
 from scenarios.build import Scenario
 
-WIDTH = 112  # a row per cohort fits
+WIDTH = 106  # the columns beside the cohorts' names
 
 REGRETS = {
     "external": "external_regret",
@@ -35,8 +35,9 @@ def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
         The run directory.
     """
     console = Console(markup=False, highlight=False)
-    if console.width < WIDTH:
-        console = Console(markup=False, highlight=False, width=WIDTH)
+    width = WIDTH + max(len(cohort.name) for cohort in scenario.spec.cohort)
+    if console.width < width:
+        console = Console(markup=False, highlight=False, width=width)
     agents = model.agents_frame()
     console.print(summary_table(agents, title=f"{scenario.spec.name}, {model.played} rounds"))
     console.print(
@@ -57,7 +58,7 @@ def summary_table(agents: pd.DataFrame, *, title: str) -> Table:
     table = Table(
         title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), expand=False
     )
-    table.add_column("cohort", min_width=8)
+    table.add_column("cohort", no_wrap=True)
     split = [name.replace(" ", "\n") for name in REGRETS]
     measured = [f"{name}\n{which}" for name in split for which in ("mean", "worst")]
     for name in (

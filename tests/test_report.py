@@ -151,7 +151,7 @@ def test_worst_agents_come_with_what_their_regret_is_made_of(directory: Path) ->
 
 
 def test_what_the_user_wrote_is_escaped(tmp_path: Path) -> None:
-    nasty = '<b>bold</b> & "$x_$"'
+    nasty = '<b>bold<b> & "$x_$"'
     raw = small("rounds=20")
     raw |= {"name": f"{nasty} name", "claim": f"{nasty} claim", "source": f"{nasty} source"}
     raw["cohort"][0]["name"] = f"_{nasty}"
