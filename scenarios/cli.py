@@ -29,7 +29,6 @@ INTERRUPTED = 130
 app = typer.Typer(
     name="omnimarket",
     help="A market in which one forecast serves every agent, and what each agent regrets.",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
 )
@@ -190,7 +189,7 @@ def progress_bar(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[i
 def main() -> None:
     """Run the command."""
     try:
-        status = app(standalone_mode=False) or 0
+        status = app(sys.argv[1:] or ["--help"], standalone_mode=False) or 0
         if status == INTERRUPTED:  # what the parser makes of Ctrl-C
             _fail("interrupted; continue with --resume", INTERRUPTED)
         sys.exit(status)

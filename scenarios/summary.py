@@ -14,7 +14,7 @@ from rich.table import Table
 from market.model import MarketModel
 from scenarios.build import Scenario
 
-WIDTH = 106  # the columns beside the cohorts' names
+WIDTH = 108  # the columns beside the cohorts' names
 
 REGRETS = {
     "external": "external_regret",
@@ -34,11 +34,11 @@ def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
     out : Path
         The run directory.
     """
+    agents = model.agents_frame()
     console = Console(markup=False, highlight=False)
-    width = WIDTH + max(len(cohort.name) for cohort in scenario.spec.cohort)
+    width = WIDTH + max(len(name) for name in ("cohort", *agents["cohort"].unique()))
     if console.width < width:
         console = Console(markup=False, highlight=False, width=width)
-    agents = model.agents_frame()
     console.print(summary_table(agents, title=f"{scenario.spec.name}, {model.played} rounds"))
     console.print(
         "Regret per round, losses in [0, 1]: mean over agents and worst agent. Bounds on decision "

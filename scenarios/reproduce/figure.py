@@ -30,5 +30,5 @@ def streams_figure(table: pd.DataFrame) -> Figure:
         axis.set(title=stream, yscale="log", xticks=range(len(forecasts)))
         axis.set_xticklabels(forecasts, rotation=45, ha="right", fontsize=8)
         axis.grid(axis="y", alpha=0.3)
-    axes[0].set_ylabel("worst agent's swap regret per round")
+    axes[0].set_ylabel("worst agent's swap regret")
     return figure
