@@ -122,7 +122,10 @@ def play_round(game: Game) -> Round:
 
 
 def _commit(game: Game, context: Context, mixtures: tuple[Mixture, ...]) -> OutcomeLaw:
-    law = game.adversary.commit(context, game.history, Announcement(mixtures))
+    try:
+        law = game.adversary.commit(context, game.history, Announcement(mixtures))
+    except UserError as error:
+        raise UserError(f"the adversary's law: {error}") from error
     if not isinstance(law, OutcomeLaw):
         raise UserError(f"the adversary committed to {law!r}; return an OutcomeLaw")
     if law.points.shape[1] != game.adversary.outcomes:
