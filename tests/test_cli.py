@@ -200,7 +200,7 @@ def real(folder: Path, *words: object, **variables: str) -> Answer:
         env=environment | variables,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     return Answer(done.returncode, done.stdout, done.stderr)

@@ -33,7 +33,7 @@ COMMAND = Path(sys.executable).parent / "omnimarket"
 CHECKPOINT = ".partial/checkpoint.npz"
 ROUNDS = 2000  # of the runs that are killed: several chunks, so that there is time to kill them
 SHORT = 1100  # of the runs that stop by themselves: two full chunks and a rest
-PATIENCE = 60.0  # seconds
+PATIENCE = 300  # seconds; a first run compiles
 
 CHEAP = """\
 name = "cheap"
