@@ -10,7 +10,7 @@ Its value is at most 0: against any law of s with mean m, predicting m pays 0. T
 way to solve it. The best mixture over a finite set of points is a small linear program whose dual
 is the mean m that nature would choose; adding the point p = m answers it (a cutting plane through
 m), and the program is solved again until its value is small enough. The first points come from a
-player that walks from last round's mean against h with shrinking steps.
+player that walks from last round's mean against h, with equal and then with shrinking steps.
 
 The certificate is the worst case above, computed from the mixture that is returned. It covers
 every s in the box, so it holds whatever outcomes the basis can produce.
@@ -131,7 +131,7 @@ class MatrixGame:
             self._solver.setOptionValue(option, value)
 
     def solve(self, points: Array, fields: Array) -> tuple[Array, Array]:
-        """Return the best weights (m,) and nature's mean (n,)."""
+        """Return the best weights (m,) and nature's mean (n,); RuntimeError if HiGHS fails."""
         count, size = points.shape
         program = highspy.HighsLp()
         program.num_col_, program.num_row_ = count + size, size + 1
@@ -150,6 +150,9 @@ class MatrixGame:
         program.a_matrix_.value_ = matrix.ravel()
         self._solver.passModel(program)
         self._solver.run()
+        status = self._solver.getModelStatus()
+        if status != highspy.HighsModelStatus.kOptimal:
+            raise RuntimeError(f"the min-max program was not solved: {status}")
         solution = self._solver.getSolution()
         mass = np.maximum(np.array(solution.col_value)[:count], 0.0)
         return mass / mass.sum(), np.clip(np.array(solution.row_dual)[:size], 0.0, 1.0)

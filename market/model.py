@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from market import tables
 from market.journal import Journal, Sink
-from market.ledger import MEASURES
 from market.randomness import generator_state, restore_generator
 from market.roles import Cohort, Resumable
 from market.round import Game, play_round
@@ -233,6 +232,3 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         restore_generator(self.game.outcome_stream, state["outcome_stream"])
         self._cache.clear()
         self.steps = self.played
-
-
-__all__ = ["MEASURES", "Guarantee", "MarketModel", "Trader"]

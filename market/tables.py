@@ -81,11 +81,10 @@ def swaps_table(game: Game) -> pd.DataFrame:
     parts, first = [], 1
     for cohort in game.cohorts:
         rows = _swap_rows(cohort)
-        by_row = rows.groupby("row", sort=False)
         agents = pd.DataFrame(
             {"agent": np.arange(len(cohort.row_of)) + first, "row": cohort.row_of}
         )
-        if len(by_row):
+        if len(rows):
             parts.append(agents.merge(rows, on="row", sort=False).drop(columns="row"))
         first += len(cohort.row_of)
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

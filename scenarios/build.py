@@ -84,7 +84,7 @@ class Scenario:
         forms = list(dict.fromkeys(form_of(draft.loss) for draft in drafts))
         seats = [self._seat(d, forms.index(form_of(d.loss)), basis, root) for d in drafts]
         blocks = [
-            Block(form, part, self._forecaster(part, self._groups(drafts, seats, i)))
+            Block(form, part, self._forecaster(part, [s for s in seats if s.block == i]))
             for i, (form, part) in enumerate(zip(forms, basis.parts, strict=True))
         ]
         losses = sum(len(seat.loss) for seat in seats)
@@ -132,7 +132,8 @@ class Scenario:
         elif name in register.policy and not isinstance(register.policy[name], type):
             rule = register.policy[name]
         else:
-            known = [*self.spec.policy]
+            ready = [n for n in register.policy.names() if not isinstance(register.policy[n], type)]
+            known = [*self.spec.policy, *ready]
             raise UserError(
                 f"{where} is not defined; {closest(name, known)} or add [policy.{name}]"
             )
@@ -191,15 +192,7 @@ class Scenario:
             policies=draft.policies,
         )
 
-    def _groups(
-        self, drafts: list[Draft], seats: list[Cohort | ScriptedCohort], block: int
-    ) -> list[tuple[Draft, Cohort | ScriptedCohort]]:
-        pairs = zip(drafts, seats, strict=True)
-        return [(draft, seat) for draft, seat in pairs if seat.block == block]
-
-    def _forecaster(
-        self, basis: Basis, heard_by: list[tuple[Draft, Cohort | ScriptedCohort]]
-    ) -> Forecaster:
+    def _forecaster(self, basis: Basis, heard_by: list[Cohort | ScriptedCohort]) -> Forecaster:
         spec = self.spec.forecaster
         if spec.kind != "decision-swap":
             where = f"forecaster '{spec.kind}'"
@@ -215,11 +208,15 @@ class Scenario:
                 f"unknown key 'forecaster.{unknown}'; "
                 f"{closest(unknown, ['kind', 'weights', 'base'])}"
             )
-        groups = []
-        for draft, seat in heard_by:
-            offset, weights = basis.coefficients(seat.loss)
-            groups.append(LossGroup(offset, weights, draft.policies, draft.spec.eta))
+        groups = [protected(seat, basis) for seat in heard_by]
         return UnbiasedPrediction(groups, weights=spec.weights, horizon=self.spec.rounds)
+
+
+def protected(seat: Cohort | ScriptedCohort, basis: Basis) -> LossGroup:
+    """Return what the forecaster protects of a cohort, with the cohort's own coefficients."""
+    if isinstance(seat, Cohort):
+        return LossGroup(*seat.coefficients, seat.policies, seat.response.eta)
+    return LossGroup(*basis.coefficients(seat.loss), seat.policies)
 
 
 def check_shape(where: str, loss: Any, population: Population) -> None:
