@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from agents.responses import Response
 from market.ledger import Ledger
-from market.losses import SeparablePower
+from market.losses import Loss
 from market.randomness import generator_state, restore_generator
 from market.records import Context, Decision, Forecast
 
@@ -51,7 +51,7 @@ class Cohort:
     name: str
     utility: str
     block: int
-    loss: SeparablePower
+    loss: Loss
     row_of: NDArray[np.intp]
     coefficients: tuple[Array, Array]
     response: Response

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from market import register
-from market.losses import SeparablePower
+from market.losses import Loss
 from market.records import Forecast, one_hot
 from market.response import best_response, expected_losses, quantal_gap, quantal_response
 
@@ -40,9 +40,7 @@ class Response(Protocol):
         """Bound the excess over a best response to the predicted table."""
         ...
 
-    def predicted(
-        self, forecast: Forecast, loss: SeparablePower, coefficients: tuple[Array, Array]
-    ) -> Array:
+    def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         """Return the table of losses (K, A) that the agents expect."""
         ...
 
@@ -70,7 +68,7 @@ class _AtLabel:
     def predicted(
         self,
         forecast: Forecast,
-        loss: SeparablePower,
+        loss: Loss,
         coefficients: tuple[Array, Array],
     ) -> Array:
         """Return the agent's own losses at the label forecast."""
@@ -89,7 +87,7 @@ class BestResponse(_Hard):
     def predicted(
         self,
         forecast: Forecast,
-        loss: SeparablePower,
+        loss: Loss,
         coefficients: tuple[Array, Array],
     ) -> Array:
         """Return the linear form at the drawn prediction, by the forecaster's own kernel."""

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from market.errors import UserError
 from market.ledger import Ledger
-from market.losses import SeparablePower
+from market.losses import Loss
 from market.randomness import generator_state, restore_generator
 from market.records import Context, Decision, Forecast, draw_index, one_hot
 from market.roles import Resumable
@@ -38,7 +38,7 @@ class ScriptedAgent:
         Its own stream.
     """
 
-    def __init__(self, loss: SeparablePower, rng: np.random.Generator) -> None:
+    def __init__(self, loss: Loss, rng: np.random.Generator) -> None:
         self.loss, self.rng = loss, rng
 
     def act(self, forecast: Forecast, context: Context) -> int | ArrayLike:
@@ -78,7 +78,7 @@ class ScriptedCohort:
         utility: str,
         rule: str,
         block: int,
-        loss: SeparablePower,
+        loss: Loss,
         agents: Sequence[ScriptedAgent],
         ledger: Ledger,
         policies: tuple[Any, ...] = (),

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from forecaster.events import LossGroup, Policy
 from forecaster.unbiased import UnbiasedPrediction
 from market.basis import Basis
-from market.losses import Linear, SeparablePower
+from market.losses import Linear, Loss
 
 Array = NDArray[np.float64]
 
@@ -100,7 +100,7 @@ class NonLinearDecisionSwap(UnbiasedPrediction):
 
     def __init__(  # noqa: PLR0913 - the names are promised to users
         self,
-        losses: Sequence[SeparablePower],
+        losses: Sequence[Loss],
         basis: Basis,
         policies: Sequence[Policy] = (),
         *,

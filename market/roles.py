@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from market.history import History
 from market.ledger import Ledger
-from market.losses import SeparablePower
+from market.losses import Loss
 from market.records import Announcement, Context, Decision, Forecast, Mixture, OutcomeLaw
 
 Array = NDArray[np.float64]
@@ -57,7 +57,7 @@ class Cohort(Protocol):
     block: int
     policies: tuple[Any, ...]
     row_of: NDArray[np.intp]
-    loss: SeparablePower
+    loss: Loss
     ledger: Ledger
 
     @property

@@ -13,7 +13,7 @@ from forecaster.bases import DirectSumBasis, LinearBasis, PowerBasis
 from forecaster.bounds import draw_term
 from forecaster.unbiased import UnbiasedPrediction
 from market.errors import UserError
-from market.losses import SeparablePower
+from market.losses import Loss, SeparablePower
 from market.model import Guarantee
 from market.round import Block
 
@@ -23,15 +23,17 @@ MOST_EXACT = 6  # distinct exponents that are listed one by one; more are interp
 BASIS_ERROR = 0.01  # declared error of an interpolating power basis
 
 
-def form_of(loss: SeparablePower) -> str:
+def form_of(loss: Loss) -> str:
     """Name the block that serves a stack of losses."""
+    assert isinstance(loss, SeparablePower)
     return "linear" if (loss.exponent == 1).all() else "power"
 
 
-def direct_sum(losses: Sequence[SeparablePower], outcomes: int) -> DirectSumBasis:
+def direct_sum(losses: Sequence[Loss], outcomes: int) -> DirectSumBasis:
     """Direct sum of one basis per loss form, in the order in which the losses come."""
     exponents: dict[str, list[Array]] = {}
     for loss in losses:
+        assert isinstance(loss, SeparablePower)
         exponents.setdefault(form_of(loss), []).append(loss.exponent)
     return DirectSumBasis(
         [

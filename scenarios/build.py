@@ -23,7 +23,7 @@ from market import register
 from market.basis import Basis
 from market.errors import UserError, closest
 from market.ledger import Ledger
-from market.losses import SeparablePower, unique_losses
+from market.losses import Loss, unique_losses
 from market.model import MarketModel
 from market.randomness import stream
 from market.roles import Adversary, Forecaster
@@ -46,7 +46,7 @@ class Draft:
     """
 
     spec: CohortSpec
-    loss: SeparablePower
+    loss: Loss
     policies: tuple[NamedPolicy, ...]
 
 
@@ -222,7 +222,7 @@ def protected(seat: Cohort | ScriptedCohort, basis: Basis) -> LossGroup:
 def check_shape(where: str, loss: Any, population: Population) -> None:
     """Raise UserError unless a utility gave one loss per agent, of the right shape."""
     wanted = population.count, population.actions, population.goods
-    got = loss.weights.shape if isinstance(loss, SeparablePower) else type(loss).__name__
+    got = (*loss.offset.shape, loss.outcomes) if isinstance(loss, Loss) else type(loss).__name__
     if got != wanted:
         raise UserError(f"{where}: gave {got}; return a stacked loss of shape {wanted}")
 

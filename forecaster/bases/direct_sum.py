@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from market.basis import Basis
-from market.losses import SeparablePower
+from market.losses import Loss
 
 Array = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ class DirectSumBasis(Basis):
         """Columns of the part with this index."""
         return slice(int(self._starts[index]), int(self._starts[index + 1]))
 
-    def part_of(self, loss: SeparablePower) -> int:
+    def part_of(self, loss: Loss) -> int:
         """Index of the first part in which the loss is representable; ValueError if none is."""
         reasons = []
         for index, part in enumerate(self.parts):
@@ -57,7 +57,7 @@ class DirectSumBasis(Basis):
         """Concatenate the parts' functions along the last axis."""
         return np.concatenate([part.transform(y) for part in self.parts], axis=-1)
 
-    def coefficients(self, loss: SeparablePower) -> tuple[Array, Array]:
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Return the loss's coefficients in its own part, zero elsewhere."""
         index = self.part_of(loss)
         offset, own = self.parts[index].coefficients(loss)

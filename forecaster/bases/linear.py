@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from market.basis import Basis
-from market.losses import SeparablePower
+from market.losses import Loss, SeparablePower
 
 Array = NDArray[np.float64]
 
@@ -34,12 +34,12 @@ class LinearBasis(Basis):
         """Return the outcomes as they are."""
         return np.asarray(y, dtype=np.float64)
 
-    def coefficients(self, loss: SeparablePower) -> tuple[Array, Array]:
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Return the loss's own offset and weights; ValueError if it is not linear."""
-        self.check_outcomes(loss)
-        if (loss.exponent != 1).any():
+        power = self.accept(loss, SeparablePower)
+        if power.centred or (power.exponent != 1).any():
             raise ValueError("a loss with an exponent other than 1 is not linear; use PowerBasis")
-        return loss.offset, loss.weights
+        return power.offset, power.weights
 
     def inverse(self, points: Array) -> Array:
         """Return the predictions: they are label forecasts."""

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from market.basis import Basis
-from market.losses import SeparablePower
+from market.losses import Loss, SeparablePower
 
 Array = NDArray[np.float64]
 
@@ -84,14 +84,15 @@ class PowerBasis(Basis):
         result: Array = powers.reshape(*powers.shape[:-2], self.size)
         return result
 
-    def coefficients(self, loss: SeparablePower) -> tuple[Array, Array]:
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Spread each weight over the powers of its coordinate."""
-        self.check_outcomes(loss)
-        shares = self._lagrange(loss.exponent)
-        weights = loss.weights[..., None] * shares[..., None, None, :]
-        return loss.offset, np.ascontiguousarray(
-            weights.reshape(*loss.weights.shape[:-1], self.size)
-        )
+        power = self.accept(loss, SeparablePower)
+        if power.centred:
+            raise ValueError("a power about another point than 0 needs BernsteinBasis")
+        shares = self._lagrange(power.exponent)
+        weights = power.weights[..., None] * shares[..., None, None, :]
+        flat = weights.reshape(*power.weights.shape[:-1], self.size)
+        return power.offset, np.ascontiguousarray(flat)
 
     def inverse(self, points: Array) -> Array:
         """Undo each power and average over the exponents (exact when there is only one)."""

@@ -1,0 +1,33 @@
+"""Functional forms of a loss l(a, y): what an agent suffers for action a at outcome y.
+
+    linear               offset + sum_j w_j y_j
+    separable power      offset + sum_j w_j |y_j - c_j|^rho
+    power of a sum       offset + A (c + sum_j w_j g(y_j))^beta
+    exponential of a sum offset + A exp(sum_j w_j g(y_j))
+    minimum of ratios    offset + A min_j y_j / a_j
+    convex in one y_j    offset + slope y_j + sum_k kink_k max(y_j - knot_k, 0)
+    Lipschitz            any function with its constant
+
+with g a power or the logarithm. Every form gives the losses of all actions at one outcome or at
+many, its exact range over the cube or over any box, and the affine map onto [0, 1].
+"""
+
+from market.losses.base import Loss
+from market.losses.convex import Convex1D
+from market.losses.distinct import unique_losses
+from market.losses.lipschitz import LipschitzLoss
+from market.losses.of_sum import ExponentialOfSum, PowerOfSum
+from market.losses.ratios import MinimumOfRatios
+from market.losses.separable import Linear, SeparablePower
+
+__all__ = [
+    "Convex1D",
+    "ExponentialOfSum",
+    "Linear",
+    "LipschitzLoss",
+    "Loss",
+    "MinimumOfRatios",
+    "PowerOfSum",
+    "SeparablePower",
+    "unique_losses",
+]

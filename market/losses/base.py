@@ -1,0 +1,157 @@
+r"""What every loss form offers: losses, exact ranges over boxes, normalisation, stacking.
+
+Arrays may carry leading axes: a loss whose weights are ``(K, A, d)`` is K losses stacked, and
+every formula works on all at once.
+
+Normalisation. ``normalised`` maps the exact range of a loss over the cube onto [0, 1] and keeps
+the affine map: the loss in the utility's own units is ``unit_offset + unit_scale * l``.
+
+Enclosures. ``enclosure(low, high)`` is the range of every action's loss over boxes of outcomes.
+The range over the cube is the special case [0, 1]^d, and errors of bases are certified with it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+class Loss(ABC):
+    """A loss form: frozen arrays and formulas over them.
+
+    Attributes
+    ----------
+    form : str
+        Name of the functional form, for the logs and for choosing a basis.
+    offset : array (..., A)
+        The constant of each action.
+    unit_scale, unit_offset : array (...)
+        The loss in the utility's own units is ``unit_offset + unit_scale * loss``.
+    """
+
+    form: ClassVar[str]
+    # Trailing axes of each array field: a for actions, d for coordinates, m for anything else.
+    # The first field decides the sizes, the others are broadcast to them.
+    AXES: ClassVar[Mapping[str, str]]
+    PROPORTIONAL: ClassVar[tuple[str, ...]]  # fields that scale with the loss
+
+    offset: Array
+    unit_scale: Array
+    unit_offset: Array
+
+    @property
+    @abstractmethod
+    def outcomes(self) -> int:
+        """Number of coordinates of an outcome, d."""
+
+    @abstractmethod
+    def _at(self, y: Array) -> Array:
+        """Losses (T, ..., A) at outcomes (T, 1 for each stacked axis, d)."""
+
+    @abstractmethod
+    def _between(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Least and greatest loss (T, ..., A) over boxes with ends as in ``_at``."""
+
+    @abstractmethod
+    def lipschitz(self) -> Array:
+        """Bound |l(a, y) - l(a, z)| / max_j |y_j - z_j| over the cube, shape (...)."""
+
+    @property
+    def actions(self) -> int:
+        """Number of actions, A."""
+        return int(self.offset.shape[-1])
+
+    @property
+    def stack(self) -> tuple[int, ...]:
+        """Leading axes: () for a single loss, (K,) for K stacked ones."""
+        return self.offset.shape[:-1]
+
+    def losses(self, y: ArrayLike) -> Array:
+        """Losses of all actions at one outcome or at many.
+
+        Parameters
+        ----------
+        y : array (d,) or (T, d)
+            Outcomes in [0, 1].
+
+        Returns
+        -------
+        array (..., A) or (T, ..., A)
+        """
+        return self._at(self._spread(np.asarray(y, dtype=np.float64)))
+
+    def enclosure(self, low: ArrayLike, high: ArrayLike) -> tuple[Array, Array]:
+        """Least and greatest loss of every action over boxes of outcomes.
+
+        Parameters
+        ----------
+        low, high : array (T, d)
+            Opposite corners of each box.
+
+        Returns
+        -------
+        arrays (T, ..., A), (T, ..., A)
+        """
+        ends = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+        return self._between(self._spread(ends[0]), self._spread(ends[1]))
+
+    def range(self) -> tuple[Array, Array]:
+        """Least and greatest loss of any action over the cube, each of shape (...)."""
+        low, high = self.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
+        return low.min(-1), high.max(-1)
+
+    def normalised(self) -> Self:
+        """Return the same loss mapped onto [0, 1], with the map kept in ``unit_*``."""
+        low, high = self.range()
+        scale = np.where(high > low, high - low, 1.0)
+        shrunk = {
+            name: getattr(self, name) / scale.reshape(*scale.shape, *(1,) * len(self.AXES[name]))
+            for name in self.PROPORTIONAL
+        }
+        return replace(  # type: ignore[type-var]  # every form is a dataclass
+            self,
+            offset=(self.offset - low[..., None]) / scale[..., None],
+            unit_scale=self.unit_scale * scale,
+            unit_offset=self.unit_offset + self.unit_scale * low,
+            **shrunk,
+        )
+
+    def __getitem__(self, index: int | slice | NDArray[np.intp]) -> Self:
+        """Pick from a stack of losses along its first axis."""
+        if not self.stack:
+            raise TypeError("this is a single loss, not a stack")
+        picked = {name: getattr(self, name)[index] for name in self.AXES}
+        return replace(self, **picked)  # type: ignore[type-var]  # every form is a dataclass
+
+    def __len__(self) -> int:
+        if not self.stack:
+            raise TypeError("this is a single loss, not a stack")
+        return self.stack[0]
+
+    def _spread(self, y: Array) -> Array:
+        if y.shape[-1:] != (self.outcomes,):
+            raise ValueError(f"an outcome has {self.outcomes} coordinates, got shape {y.shape}")
+        return y.reshape(*y.shape[:-1], *(1,) * len(self.stack), self.outcomes)
+
+    def _settle(self) -> None:
+        """Broadcast all arrays to the sizes of the first; ValueError where that cannot be."""
+        lead, axes = next(iter(self.AXES.items()))
+        shape = np.shape(getattr(self, lead))
+        if len(shape) < len(axes) or 0 in shape:
+            names = {"a": "actions", "d": "outcomes", "m": "terms"}
+            wanted = ", ".join(names[axis] for axis in axes)
+            raise ValueError(f"{lead} have shape {shape}; give ({wanted})")
+        sizes = dict(zip(axes, shape[len(shape) - len(axes) :], strict=True))
+        for name, trailing in self.AXES.items():
+            value = np.array(getattr(self, name), dtype=np.float64)
+            if not np.isfinite(value).all():
+                raise ValueError(f"{name} holds a number that is not finite")
+            full = *shape[: len(shape) - len(axes)], *(sizes[axis] for axis in trailing)
+            object.__setattr__(self, name, np.broadcast_to(value, full))

@@ -1,0 +1,82 @@
+r"""The Leontief form: inputs in fixed proportions, the scarcest decides.
+
+    l(a, y) = offset_a + A_a min_j y_j / a_aj,        A < 0 for a production function.
+
+a_j is how much of input j one unit of output takes; an input with a_j = 0 is not needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from market.losses.base import Loss
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class MinimumOfRatios(Loss):
+    """Loss ``offset + amplitude * min_j y_j / requirements_j``.
+
+    Parameters
+    ----------
+    requirements : array (..., A, d)
+        a_j, at least 0, some positive in every row.
+    amplitude : array (..., A) or float
+        The factor in front, negative for a utility.
+    offset, unit_scale, unit_offset : as in ``Loss``
+
+    Raises
+    ------
+    ValueError
+        If a requirement is negative or an action needs no input.
+    """
+
+    form: ClassVar[str] = "minimum-of-ratios"
+    AXES: ClassVar[Mapping[str, str]] = {
+        "requirements": "ad",
+        "amplitude": "a",
+        "offset": "a",
+        "unit_scale": "",
+        "unit_offset": "",
+    }
+    PROPORTIONAL: ClassVar[tuple[str, ...]] = ("amplitude",)
+
+    requirements: Array
+    amplitude: Array = field(default_factory=lambda: -np.ones(()))
+    offset: Array = field(default_factory=lambda: np.zeros(()))
+    unit_scale: Array = field(default_factory=lambda: np.ones(()))
+    unit_offset: Array = field(default_factory=lambda: np.zeros(()))
+
+    def __post_init__(self) -> None:
+        self._settle()
+        if (self.requirements < 0).any() or (self.requirements.max(-1) == 0).any():
+            raise ValueError("requirements must be at least 0, and one of each action positive")
+
+    @property
+    def outcomes(self) -> int:
+        """Number of coordinates of an outcome, d."""
+        return int(self.requirements.shape[-1])
+
+    def lipschitz(self) -> Array:
+        """Bound the slope in sup norm: the minimum moves no faster than its fastest ratio."""
+        with np.errstate(divide="ignore"):
+            rates = np.where(self.requirements > 0, 1 / self.requirements, 0.0)
+        return np.asarray((np.abs(self.amplitude) * rates.max(-1)).max(-1))
+
+    def _minimum(self, y: Array) -> Array:
+        needed = self.requirements > 0
+        ratios = y[..., None, :] / np.where(needed, self.requirements, 1.0)
+        return np.asarray(np.where(needed, ratios, np.inf).min(-1))
+
+    def _at(self, y: Array) -> Array:
+        return np.asarray(self.offset + self.amplitude * self._minimum(y))
+
+    def _between(self, low: Array, high: Array) -> tuple[Array, Array]:
+        ends = self._at(low), self._at(high)
+        return np.minimum(*ends), np.maximum(*ends)

@@ -1,0 +1,128 @@
+r"""Losses that add up coordinate by coordinate: linear, additive CES, L_p distance to a target.
+
+    l(a, y) = offset_a + sum_j weights_aj |y_j - centre_aj| ** exponent,        y in [0, 1]^d.
+
+Exponent 1 about the centre 0 is the linear form. Additive CES utility has the share parameters as
+weights and rho as exponent; the L_p loss of the paper has the action as centre and p as exponent.
+The paper writes (a_j - y_j)^p, which is negative for odd p; the absolute value is meant here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from market.losses.base import Loss
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SeparablePower(Loss):
+    """Loss ``offset + sum_j weights_j * |y_j - centre_j| ** exponent``.
+
+    Parameters
+    ----------
+    weights : array (..., A, d)
+        One row per action, one column per coordinate of the outcome. Leading axes stack losses.
+    exponent : array (...) or float
+        The common power, positive, one per stacked loss.
+    offset : array (..., A) or float
+        The constant of each action.
+    unit_scale, unit_offset : array (...)
+        The loss in the utility's own units is ``unit_offset + unit_scale * loss``.
+    centre : array (..., A, d) or float
+        Where each coordinate's power is 0.
+
+    Raises
+    ------
+    ValueError
+        If a number is not finite or an exponent is not positive.
+    """
+
+    form: ClassVar[str] = "separable-power"
+    AXES: ClassVar[Mapping[str, str]] = {
+        "weights": "ad",
+        "exponent": "",
+        "offset": "a",
+        "unit_scale": "",
+        "unit_offset": "",
+        "centre": "ad",
+    }
+    PROPORTIONAL: ClassVar[tuple[str, ...]] = ("weights",)
+
+    weights: Array
+    exponent: Array = field(default_factory=lambda: np.ones(()))
+    offset: Array = field(default_factory=lambda: np.zeros(()))
+    unit_scale: Array = field(default_factory=lambda: np.ones(()))
+    unit_offset: Array = field(default_factory=lambda: np.zeros(()))
+    centre: Array = field(default_factory=lambda: np.zeros(()))
+
+    def __post_init__(self) -> None:
+        self._settle()
+        if (self.exponent <= 0).any():
+            raise ValueError("exponent must be positive")
+
+    @property
+    def outcomes(self) -> int:
+        """Number of coordinates of an outcome, d."""
+        return int(self.weights.shape[-1])
+
+    @cached_property
+    def centred(self) -> bool:
+        """Whether some power is about another point than 0."""
+        return bool(self.centre.any())
+
+    def lipschitz(self) -> Array:
+        """Bound the slope in sup norm; infinite where an exponent is below 1."""
+        steep = self.exponent[..., None, None] - 1
+        far = np.maximum(np.abs(self.centre), np.abs(1 - self.centre))
+        near = np.maximum(np.maximum(-self.centre, self.centre - 1), 0)
+        with np.errstate(divide="ignore"):
+            power = np.where(steep >= 0, far**steep, near**steep)
+        slopes = np.where(self.weights == 0, 0.0, np.abs(self.weights) * (steep + 1) * power)
+        bound: Array = slopes.sum(-1).max(-1)
+        return bound
+
+    def _at(self, y: Array) -> Array:
+        if self.centred:
+            distance = np.abs(y[..., None, :] - self.centre)
+            powers = distance ** self.exponent[..., None, None]
+            return np.asarray(self.offset + (self.weights * powers).sum(-1))
+        powers = y ** self.exponent[..., None]
+        return np.asarray(self.offset + np.einsum("...ad,...d->...a", self.weights, powers))
+
+    def _between(self, low: Array, high: Array) -> tuple[Array, Array]:
+        left, right = low[..., None, :] - self.centre, high[..., None, :] - self.centre
+        power = self.exponent[..., None, None]
+        near = self.weights * np.maximum(np.maximum(left, -right), 0) ** power
+        far = self.weights * np.maximum(np.abs(left), np.abs(right)) ** power
+        least = self.offset + np.minimum(near, far).sum(-1)
+        return least, self.offset + np.maximum(near, far).sum(-1)
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Linear(SeparablePower):
+    """Loss ``offset + weights @ y``: a risk-neutral agent.
+
+    Parameters
+    ----------
+    weights : array (..., A, d)
+        One row per action. Leading axes stack losses.
+    offset : array (..., A) or float
+        The constant of each action.
+    """
+
+    form: ClassVar[str] = "linear"
+
+    def __init__(self, weights: ArrayLike, offset: ArrayLike = 0.0, **units: Array) -> None:
+        if (np.asarray(units.pop("exponent", 1)) != 1).any():  # `dataclasses.replace` hands it back
+            raise ValueError("a linear loss has exponent 1; use SeparablePower")
+        if np.any(units.pop("centre", 0)):
+            raise ValueError("a linear loss has centre 0; use SeparablePower")
+        super().__init__(np.asarray(weights), offset=np.asarray(offset), **units)
