@@ -38,7 +38,7 @@ class Cohort:
     row_of : int array (N,)
         The row of each agent.
     coefficients : arrays (K, A), (K, A, n)
-        Offset and weights of each loss in the block's basis.
+        Offset and weights of each loss in the block's basis, or of each representative.
     response : Response
     ledger : Ledger
         Scores the K rows.
@@ -46,6 +46,9 @@ class Cohort:
         Draws the actions of agents who randomise.
     policies : tuple of callables
         Benchmark policies, each from a context to an action index.
+    served : int array (K,) or None
+        Row of ``coefficients`` through which each loss is served: agents play the best response
+        of that representative. None where every loss has its own.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Cohort:
     ledger: Ledger
     rng: np.random.Generator
     policies: tuple[Any, ...] = ()
+    served: NDArray[np.intp] | None = None
     kind: str = field(default="trader", init=False)
 
     @property
@@ -68,6 +72,8 @@ class Cohort:
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Respond to the forecast, all rows at once."""
         predicted = self.response.predicted(forecast, self.loss, self.coefficients)
+        if self.served is not None:
+            predicted = predicted[self.served]
         play = self.response.play(predicted)
         return Decision(play, self._draw(play), predicted)
 

@@ -1,83 +1,142 @@
-"""Which basis serves which losses, and which theorem covers which cohort."""
+"""Which cohorts share a block of the broadcast, and which theorem covers which cohort."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.cohort import Cohort
 from agents.scripted import ScriptedCohort
-from forecaster.bases import DirectSumBasis, LinearBasis, PowerBasis
+from forecaster.bases import DirectSumBasis
 from forecaster.bounds import draw_term
+from forecaster.cover import Cover, clustered, paper_gamma, snapped
+from forecaster.events import LossGroup
 from forecaster.unbiased import UnbiasedPrediction
-from market.errors import UserError
-from market.losses import Loss, SeparablePower
+from market.losses import Loss
 from market.model import Guarantee
 from market.round import Block
+from scenarios.bases import make, natural_kind, variant
+from scenarios.spec import BasisSpec, CoverSpec
 
 Array = NDArray[np.float64]
-
-MOST_EXACT = 6  # distinct exponents that are listed one by one; more are interpolated
-BASIS_ERROR = 0.01  # declared error of an interpolating power basis
+Key = tuple[str, tuple[float, ...], str]
 
 
-def form_of(loss: Loss) -> str:
-    """Name the block that serves a stack of losses."""
-    assert isinstance(loss, SeparablePower)
-    return "linear" if (loss.exponent == 1).all() else "power"
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The blocks of a broadcast.
+
+    Parameters
+    ----------
+    names : tuple of str
+        One name per block, in the order of the direct sum's parts.
+    basis : DirectSumBasis
+    block_of : tuple of int
+        The block of each cohort.
+    """
+
+    names: tuple[str, ...]
+    basis: DirectSumBasis
+    block_of: tuple[int, ...]
 
 
-def direct_sum(losses: Sequence[Loss], outcomes: int) -> DirectSumBasis:
-    """Direct sum of one basis per loss form, in the order in which the losses come."""
-    exponents: dict[str, list[Array]] = {}
-    for loss in losses:
-        assert isinstance(loss, SeparablePower)
-        exponents.setdefault(form_of(loss), []).append(loss.exponent)
-    return DirectSumBasis(
-        [
-            LinearBasis(outcomes)
-            if form == "linear"
-            else power_basis(np.unique(np.concatenate(stacked)), outcomes)
-            for form, stacked in exponents.items()
-        ]
-    )
+def layout(losses: Sequence[Loss], wishes: Sequence[BasisSpec]) -> Layout:
+    """Put cohorts whose losses live in the same basis into one block.
+
+    Parameters
+    ----------
+    losses : sequence of stacks
+        One per cohort.
+    wishes : sequence of BasisSpec
+        What the file says of each cohort's basis.
+
+    Raises
+    ------
+    UserError
+        If a basis that is asked for does not serve the losses.
+    """
+    keys: list[Key] = []
+    for loss, wish in zip(losses, wishes, strict=True):
+        kind = natural_kind(loss) if wish.kind == "auto" else wish.kind
+        keys.append((kind, variant(kind, loss), repr(sorted(wish.parameters.items()))))
+    distinct = list(dict.fromkeys(keys))
+    parts = []
+    for key in distinct:
+        members = [k for k, own in enumerate(keys) if own == key]
+        parameters: dict[str, Any] = wishes[members[0]].parameters
+        parts.append(make(key[0], [losses[k] for k in members], parameters))
+    kinds = [key[0] for key in distinct]
+    names = [
+        kind if kinds.count(kind) == 1 else f"{kind} {1 + kinds[:i].count(kind)}"
+        for i, kind in enumerate(kinds)
+    ]
+    return Layout(tuple(names), DirectSumBasis(parts), tuple(distinct.index(key) for key in keys))
 
 
-def power_basis(exponents: Array, outcomes: int) -> PowerBasis:
-    """Exact for a few exponents, interpolating for many."""
-    if len(exponents) <= MOST_EXACT:
-        return PowerBasis(exponents, outcomes)
-    low, high = float(exponents[0]), float(exponents[-1])
-    try:
-        return PowerBasis.covering(low, high, outcomes, error=BASIS_ERROR)
-    except ValueError as error:
-        raise UserError(f"cohort parameters rho: {error}") from error
+def covered(spec: CoverSpec, coefficients: tuple[Array, Array], rounds: int) -> Cover:
+    """Return the cover of a cohort's coefficients that its file asks for."""
+    offset, weights = coefficients
+    if spec.kind == "snap":
+        gamma = spec.gamma or paper_gamma(weights.shape[-1], rounds)
+        return snapped(offset, weights, gamma=gamma)
+    return clustered(offset, weights, radius=spec.radius or 0.0, count=spec.count)
 
 
-def guarantee(seat: Cohort | ScriptedCohort, block: Block, losses: int) -> Guarantee:
+@dataclass(frozen=True, eq=False)
+class Seat:
+    """A cohort in the game, and what the forecaster promises it.
+
+    Parameters
+    ----------
+    cohort : Cohort or ScriptedCohort
+    group : LossGroup
+        What the forecaster protects on its behalf.
+    cover : Cover or None
+        How its losses are served through fewer.
+    """
+
+    cohort: Cohort | ScriptedCohort
+    group: LossGroup
+    cover: Cover | None = None
+
+
+def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
     """Say which theorem covers a cohort, with its bound; ``none`` where none does.
 
     Parameters
     ----------
-    seat : cohort
+    seat : Seat
     block : Block
         What it hears.
     losses : int
         Distinct losses of the whole run, for the union over all of them.
     """
-    forecaster = block.forecaster
-    if not isinstance(forecaster, UnbiasedPrediction) or not isinstance(seat, Cohort):
+    forecaster, cohort, cover = block.forecaster, seat.cohort, seat.cover
+    if not isinstance(forecaster, UnbiasedPrediction) or not isinstance(cohort, Cohort):
         return Guarantee()
-    if seat.response.hears_label and (seat.response.eta is None or not block.basis.convex_image):
+    response = cohort.response
+    if response.hears_label and (response.eta is None or not block.basis.convex_image):
         return Guarantee()
-    policies, actions = len(seat.policies), seat.loss.actions
+    if cover is not None and cohort.served is None:  # it plays its own best response
+        return Guarantee()
+    policies, actions = len(cohort.policies), cohort.loss.actions
+
+    @cache
+    def apart() -> Array:
+        radius = np.zeros(1) if cover is None else cover.radius
+        return np.asarray(block.basis.certified_error(cohort.loss) + radius)
 
     def bound() -> Array:
-        expected = forecaster.bias_bound().regret(seat.coefficients[1], policies=policies)
+        expected = forecaster.bias_bound().regret(seat.group.weights, policies=policies)
+        if cover is not None:
+            expected = expected[cover.served]
         drawn = draw_term(forecaster.time, losses, actions=actions, comparators=actions + policies)
-        return expected + drawn + 2 * block.basis.error + seat.gap()
+        return np.asarray(expected + drawn + 2 * apart() + cohort.gap())
 
-    label = "smooth-decision-swap" if seat.response.hears_label else "decision-swap"
+    label = "smooth-decision-swap" if response.hears_label else "decision-swap"
     return Guarantee(label, bound)

@@ -1,7 +1,7 @@
 """The composition root: from a validated specification to a playable market.
 
 populations  each cohort's utilities are drawn from its stream; equal losses become one row
-bases        one block of the broadcast per loss form (``scenarios.bases``)
+bases        one block of the broadcast per loss form (``scenarios.blocks``, ``scenarios.bases``)
 forecasters  one independent instance per block, protecting the cohorts that hear it
 guarantees   which theorem covers a cohort, if any
 """
@@ -14,9 +14,8 @@ from typing import Any
 from agents.adversaries import Replay
 from agents.cohort import Cohort
 from agents.policies import NamedPolicy
+from agents.populations import Population
 from agents.scripted import ScriptedCohort
-from agents.utilities import Population
-from forecaster.bases import DirectSumBasis
 from forecaster.events import LossGroup
 from forecaster.unbiased import UnbiasedPrediction
 from market import register
@@ -28,7 +27,7 @@ from market.model import MarketModel
 from market.randomness import stream
 from market.roles import Adversary, Forecaster
 from market.round import Block, Game
-from scenarios.blocks import direct_sum, form_of, guarantee
+from scenarios.blocks import Seat, covered, guarantee, layout
 from scenarios.construct import construct, drawn_values
 from scenarios.data import Table, read_table
 from scenarios.spec import CohortSpec, ScenarioSpec
@@ -80,16 +79,23 @@ class Scenario:
         root = self.spec.seed if seed is None else seed
         adversary = self._adversary(root)
         drafts = [self._draft(cohort, root, adversary.outcomes) for cohort in self.spec.cohort]
-        basis = direct_sum([draft.loss for draft in drafts], adversary.outcomes)
-        forms = list(dict.fromkeys(form_of(draft.loss) for draft in drafts))
-        seats = [self._seat(d, forms.index(form_of(d.loss)), basis, root) for d in drafts]
-        blocks = [
-            Block(form, part, self._forecaster(part, [s for s in seats if s.block == i]))
-            for i, (form, part) in enumerate(zip(forms, basis.parts, strict=True))
+        plan = layout([draft.loss for draft in drafts], [draft.spec.basis for draft in drafts])
+        seats = [
+            self._seat(draft, block, plan.basis.parts[block], root)
+            for draft, block in zip(drafts, plan.block_of, strict=True)
         ]
-        losses = sum(len(seat.loss) for seat in seats)
-        guarantees = [guarantee(seat, blocks[seat.block], losses) for seat in seats]
-        game = Game(blocks, seats, adversary=adversary, seed=root)
+        cohorts = [seat.cohort for seat in seats]
+        blocks = [
+            Block(
+                name,
+                part,
+                self._forecaster(part, [s.group for s in seats if s.cohort.block == index]),
+            )
+            for index, (name, part) in enumerate(zip(plan.names, plan.basis.parts, strict=True))
+        ]
+        losses = sum(len(cohort.loss) for cohort in cohorts)
+        guarantees = [guarantee(seat, blocks[seat.cohort.block], losses) for seat in seats]
+        game = Game(blocks, cohorts, adversary=adversary, seed=root)
         return MarketModel(
             game, guarantees, seed=root, rounds=self.spec.rounds, log_every=log_every
         )
@@ -111,7 +117,7 @@ class Scenario:
 
     def _draft(self, spec: CohortSpec, root: int, goods: int) -> Draft:
         rng = stream(root, "cohort", spec.name, "population")
-        population = Population(rng, spec.count, spec.actions, goods)
+        population = Population(rng, spec.archetypes or spec.count, spec.actions, goods)
         drawn = {
             key: drawn_values(f"cohort.{spec.name}.parameters.{key}", value, population)
             for key, value in spec.parameters.items()
@@ -122,6 +128,8 @@ class Scenario:
         low, high = loss.range()
         if low.min() < -1e-9 or high.max() > 1 + 1e-9:
             loss = loss.normalised()
+        if spec.archetypes is not None:
+            loss = loss[rng.integers(spec.archetypes, size=spec.count)]
         return Draft(spec, loss, tuple(self._policy(name, spec) for name in spec.policies))
 
     def _policy(self, name: str, cohort: CohortSpec) -> NamedPolicy:
@@ -146,25 +154,40 @@ class Scenario:
             raise UserError(f"{where}: no feature '{feature}'; {closest(feature, features)}")
         return NamedPolicy(name, rule)
 
-    def _seat(
-        self, draft: Draft, block: int, basis: DirectSumBasis, root: int
-    ) -> Cohort | ScriptedCohort:
+    def _seat(self, draft: Draft, block: int, basis: Basis, root: int) -> Seat:
+        if draft.spec.response in register.response:
+            return self._trusting(draft, block, basis, root)
+        return self._scripted(draft, block, basis, root)
+
+    def _trusting(self, draft: Draft, block: int, basis: Basis, root: int) -> Seat:
+        """Seat agents who respond to the forecast."""
         spec = draft.spec
-        if spec.response in register.response:
-            types, row_of = unique_losses(draft.loss)
-            eta = {} if spec.eta is None else {"eta": spec.eta}
-            return Cohort(
-                name=spec.name,
-                utility=spec.utility,
-                block=block,
-                loss=types,
-                row_of=row_of,
-                coefficients=basis.parts[block].coefficients(types),
-                response=register.response[spec.response](**eta),
-                ledger=ledger(draft, len(types)),
-                rng=stream(root, "cohort", spec.name, "play"),
-                policies=draft.policies,
-            )
+        types, row_of = unique_losses(draft.loss)
+        coefficients = basis.coefficients(types)
+        cover = None
+        if spec.cover is not None:
+            cover = covered(spec.cover, coefficients, self.spec.rounds)
+        protected = coefficients if cover is None else (cover.offset, cover.weights)
+        own = cover is None or (spec.cover is not None and spec.cover.play == "own")
+        eta = {} if spec.eta is None else {"eta": spec.eta}
+        cohort = Cohort(
+            name=spec.name,
+            utility=spec.utility,
+            block=block,
+            loss=types,
+            row_of=row_of,
+            coefficients=coefficients if own else protected,
+            response=register.response[spec.response](**eta),
+            ledger=ledger(draft, len(types)),
+            rng=stream(root, "cohort", spec.name, "play"),
+            policies=draft.policies,
+            served=None if own or cover is None else cover.served,
+        )
+        return Seat(cohort, LossGroup(*protected, draft.policies, spec.eta), cover)
+
+    def _scripted(self, draft: Draft, block: int, basis: Basis, root: int) -> Seat:
+        """Seat agents with a method of their own."""
+        spec = draft.spec
         if spec.response not in register.agent:
             known = [*register.response.names(), *register.agent.names()]
             raise UserError(
@@ -181,7 +204,7 @@ class Scenario:
             )
             for i in range(spec.count)
         ]
-        return ScriptedCohort(
+        cohort = ScriptedCohort(
             name=spec.name,
             utility=spec.utility,
             rule=spec.response,
@@ -191,8 +214,9 @@ class Scenario:
             ledger=ledger(draft, spec.count),
             policies=draft.policies,
         )
+        return Seat(cohort, LossGroup(*basis.coefficients(draft.loss), draft.policies))
 
-    def _forecaster(self, basis: Basis, heard_by: list[Cohort | ScriptedCohort]) -> Forecaster:
+    def _forecaster(self, basis: Basis, groups: list[LossGroup]) -> Forecaster:
         spec = self.spec.forecaster
         if spec.kind != "decision-swap":
             where = f"forecaster '{spec.kind}'"
@@ -208,15 +232,7 @@ class Scenario:
                 f"unknown key 'forecaster.{unknown}'; "
                 f"{closest(unknown, ['kind', 'weights', 'base'])}"
             )
-        groups = [protected(seat, basis) for seat in heard_by]
         return UnbiasedPrediction(groups, weights=spec.weights, horizon=self.spec.rounds)
-
-
-def protected(seat: Cohort | ScriptedCohort, basis: Basis) -> LossGroup:
-    """Return what the forecaster protects of a cohort, with the cohort's own coefficients."""
-    if isinstance(seat, Cohort):
-        return LossGroup(*seat.coefficients, seat.policies, seat.response.eta)
-    return LossGroup(*basis.coefficients(seat.loss), seat.policies)
 
 
 def check_shape(where: str, loss: Any, population: Population) -> None:

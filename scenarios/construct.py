@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.utilities import Population
+from agents.populations import Population
 from market.errors import UserError
 
 

@@ -81,6 +81,32 @@ class PolicySpec(_Open):
     kind: Name
 
 
+class BasisSpec(_Open):
+    """In which basis a cohort is served; the parameters are the basis's own."""
+
+    kind: Name = "auto"
+
+
+class CoverSpec(_Strict):
+    """Serving many losses through few representatives."""
+
+    kind: Literal["snap", "cluster"]
+    gamma: Annotated[float, Field(gt=0)] | None = None
+    radius: Annotated[float, Field(gt=0)] | None = None
+    count: Count | None = None
+    play: Literal["representative", "own"] = "representative"
+
+    @model_validator(mode="after")
+    def _keys_fit(self) -> CoverSpec:
+        if self.kind == "snap" and (self.radius is not None or self.count is not None):
+            raise ValueError("a snapped cover takes gamma alone; drop radius and count")
+        if self.kind == "cluster" and (
+            self.gamma is not None or (self.radius is None) == (self.count is None)
+        ):
+            raise ValueError("a clustered cover takes either radius or count, and no gamma")
+        return self
+
+
 class CohortSpec(_Strict):
     """Agents of one kind."""
 
@@ -88,6 +114,9 @@ class CohortSpec(_Strict):
     utility: Name
     parameters: dict[str, Any] = {}
     count: Count = 1
+    archetypes: Count | None = None
+    basis: BasisSpec = BasisSpec()
+    cover: CoverSpec | None = None
     actions: Annotated[int, Field(ge=2)]
     response: Name = "best-response"
     eta: Annotated[float, Field(gt=0)] | None = None
@@ -99,6 +128,10 @@ class CohortSpec(_Strict):
     def _eta_goes_with_quantal(self) -> CohortSpec:
         if (self.response == "quantal") != (self.eta is not None):
             raise ValueError('eta is the smoothness of response = "quantal"; give both or neither')
+        if self.cover is not None and self.response != "best-response":
+            raise ValueError('a cover serves response = "best-response"; drop one of them')
+        if self.archetypes is not None and self.archetypes > self.count:
+            raise ValueError("there are more archetypes than agents; lower archetypes")
         if not self.constants and not self.policies:
             raise ValueError("constants = false leaves nothing to compare with; name policies")
         return self

@@ -10,6 +10,13 @@ rho of degree m - 1 (Lagrange form L_k):
 and the last factor is (m / (e rho_1))^m, reached at y = exp(-m / rho_1). So ten thousand agents
 with as many exponents need only a handful of functions per coordinate. ``lipschitz`` is then the
 Lebesgue constant of the exponents, sup_rho sum_k |L_k(rho)|.
+
+The L_p losses ``sum_j (a_j - y_j)^p`` of the paper need the exponents 1..p, by the binomial
+expansion. The paper's functions (-y_j)^k leave [0, 1]; here the sign is in the coefficient:
+
+    (y - c)^p = sum_k C(p, k) (-c)^(p - k) y^k,     sum_{k >= 1} |r_k| <= 2^p - 1 for c in [0, 1],
+
+so lambda is d (2^p - 1), where Bernstein polynomials (``forecaster.bases.bernstein``) have d.
 """
 
 from __future__ import annotations
@@ -19,7 +26,9 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import comb
 
+from forecaster.bases.bernstein import signed_powers
 from market.basis import Basis
 from market.losses import Loss, SeparablePower
 
@@ -40,6 +49,11 @@ class PowerBasis(Basis):
         Coordinates of an outcome, d.
     exact : bool
         Refuse losses whose exponent is not listed (error 0). Otherwise they are interpolated.
+
+    Notes
+    -----
+    An exact basis with the exponents 1..p also serves powers p about other points than 0, where
+    ``|y - c|^p`` is a polynomial on [0, 1]; see ``binomial`` for their lambda.
     """
 
     def __init__(self, exponents: ArrayLike, outcomes: int, *, exact: bool = True) -> None:
@@ -78,6 +92,28 @@ class PowerBasis(Basis):
             f"of {error}; narrow the range or list fewer exponents"
         )
 
+    @classmethod
+    def binomial(cls, degree: int, outcomes: int) -> Self:
+        """Exponents 1..p for the paper's ``sum_j (a_j - y_j)^p``, a in [0, 1]^d, as printed.
+
+        Parameters
+        ----------
+        degree : int
+            p, at least 1.
+        outcomes : int
+            Coordinates of an outcome, d.
+
+        Returns
+        -------
+        PowerBasis
+            Exact, n = p d, ``lipschitz`` d (2^p - 1) for that family as it stands.
+        """
+        if degree < 1:
+            raise ValueError(f"a degree of {degree} spans no loss; give at least 1")
+        basis = cls(np.arange(1, degree + 1), outcomes)
+        basis.lipschitz = float(outcomes * (2**degree - 1))
+        return basis
+
     def transform(self, y: ArrayLike) -> Array:
         """Map outcomes (..., d) to (..., d m), the powers of a coordinate side by side."""
         powers = np.asarray(y, dtype=np.float64)[..., None] ** self.exponents
@@ -88,7 +124,7 @@ class PowerBasis(Basis):
         """Spread each weight over the powers of its coordinate."""
         power = self.accept(loss, SeparablePower)
         if power.centred:
-            raise ValueError("a power about another point than 0 needs BernsteinBasis")
+            return self._expanded(power)
         shares = self._lagrange(power.exponent)
         weights = power.weights[..., None] * shares[..., None, None, :]
         flat = weights.reshape(*power.weights.shape[:-1], self.size)
@@ -99,6 +135,27 @@ class PowerBasis(Basis):
         powers = np.asarray(points).reshape(*points.shape[:-1], self.outcomes, len(self.exponents))
         result: Array = (np.maximum(powers, 0.0) ** (1 / self.exponents)).mean(axis=-1)
         return result
+
+    def _expanded(self, power: SeparablePower) -> tuple[Array, Array]:
+        """Binomial coefficients about 0 of a stack in which some power is about another point."""
+        rho = power.exponent[..., None, None]
+        self._lagrange(power.exponent)  # refuses what is not listed, centred or not
+        weights, centre = signed_powers(power)
+        whole = self.exponents[self.exponents % 1 == 0]
+        listed = (whole <= rho[..., None]).sum(-1) == rho
+        if not self.exact or ((centre != 0) & ~listed).any():
+            raise ValueError(
+                "a power p about another point than 0 needs an exact PowerBasis of 1..p, or "
+                "BernsteinBasis"
+            )
+        left = rho[..., None] - self.exponents
+        used = (left == 0) | ((left > 0) & (self.exponents % 1 == 0))
+        left = np.where(used, left, 0.0)
+        binomial = np.where(used, comb(rho[..., None], self.exponents), 0.0)
+        table = weights[..., None] * binomial * (-centre[..., None]) ** left
+        flat = table.reshape(*weights.shape[:-1], self.size)
+        offset = power.offset + (weights * (-centre) ** rho).sum(-1)
+        return np.ascontiguousarray(offset), np.ascontiguousarray(flat)
 
     _span: tuple[float, float] | None = None
 

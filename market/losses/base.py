@@ -112,7 +112,7 @@ class Loss(ABC):
         low, high = self.range()
         scale = np.where(high > low, high - low, 1.0)
         shrunk = {
-            name: getattr(self, name) / scale.reshape(*scale.shape, *(1,) * len(self.AXES[name]))
+            name: getattr(self, name) / scale.reshape((*scale.shape, *(1,) * len(self.AXES[name])))
             for name in self.PROPORTIONAL
         }
         return replace(  # type: ignore[type-var]  # every form is a dataclass
@@ -129,6 +129,31 @@ class Loss(ABC):
             raise TypeError("this is a single loss, not a stack")
         picked = {name: getattr(self, name)[index] for name in self.AXES}
         return replace(self, **picked)  # type: ignore[type-var]  # every form is a dataclass
+
+    def as_stack(self) -> Self:
+        """View a single loss as a stack of one."""
+        lifted = {name: np.asarray(getattr(self, name))[None] for name in self.AXES}
+        return replace(self, **lifted)  # type: ignore[type-var]  # every form is a dataclass
+
+    def rows(self) -> Array:
+        """Return the parameters that decide each action's loss, (..., A, P), units left out.
+
+        Two actions of losses with the same ``form`` and ``identity`` are equal functions of the
+        outcome if their rows are.
+        """
+        shape = self.offset.shape
+        parts = []
+        for name, axes in self.AXES.items():
+            if not name.startswith("unit_"):
+                value = getattr(self, name)
+                value = value.reshape(*value.shape, *(1,) * (2 - len(axes)))
+                parts.append(np.broadcast_to(value, (*shape, value.shape[-1])))
+        return np.concatenate(parts, axis=-1)
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """Whatever else decides the losses: the form and what is not an array."""
+        return (self.form,)
 
     def __len__(self) -> int:
         if not self.stack:
@@ -155,3 +180,23 @@ class Loss(ABC):
                 raise ValueError(f"{name} holds a number that is not finite")
             full = *shape[: len(shape) - len(axes)], *(sizes[axis] for axis in trailing)
             object.__setattr__(self, name, np.broadcast_to(value, full))
+
+
+def weighted_sum(weights: Array, values: Array) -> Array:
+    """Compute sum_j weights[..., a, j] values[..., j], coordinate by coordinate.
+
+    A few coordinates and many losses: adding up whole planes beats a product over the short axis.
+
+    Parameters
+    ----------
+    weights : array (..., A, d)
+    values : array (T, ..., d)
+
+    Returns
+    -------
+    array (T, ..., A)
+    """
+    total = weights[..., 0] * values[..., None, 0]
+    for j in range(1, weights.shape[-1]):
+        total += weights[..., j] * values[..., None, j]
+    return np.asarray(total)

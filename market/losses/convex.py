@@ -76,6 +76,11 @@ class Convex1D(Loss):
         """Number of coordinates of an outcome, d."""
         return self.dimension
 
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """Return the form and the coordinate that matters."""
+        return (self.form, self.coordinate)
+
     def lipschitz(self) -> Array:
         """Bound the slope: it is steepest at one of the ends."""
         rise = np.where(self.knots < 1, self.kinks, 0.0)

@@ -86,6 +86,17 @@ class LipschitzLoss(Loss):
         """Number of coordinates of an outcome, d."""
         return self.dimension
 
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """Return the form and the function itself."""
+        return (self.form, self.function)
+
+    def rows(self) -> Array:
+        """Return the parameters of each action, with its number, which the function knows."""
+        shared = super().rows()
+        numbers = np.broadcast_to(np.arange(self.actions, dtype=np.float64), shared.shape[:-1])
+        return np.concatenate([shared, numbers[..., None]], axis=-1)
+
     def lipschitz(self) -> Array:
         """Return the declared constant, in units of this loss."""
         return np.asarray(self.constant * np.abs(self.amplitude))

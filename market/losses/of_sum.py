@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from market.losses.base import Loss
+from market.losses.base import Loss, weighted_sum
 from market.losses.transforms import check_floor, slope, transformed
 
 Array = NDArray[np.float64]
@@ -44,7 +44,7 @@ class OfSum(Loss):
     def _sum(self, y: Array) -> Array:
         """Compute S (T, ..., A) at outcomes spread over the stack."""
         inner = transformed(y, self.power[..., None], self.floor[..., None])
-        return np.asarray(self.intercept + np.einsum("...ad,...d->...a", self.weights, inner))
+        return np.asarray(self.intercept + weighted_sum(self.weights, inner))
 
     def _sum_between(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Least and greatest S over boxes; g is monotone."""
@@ -61,7 +61,14 @@ class OfSum(Loss):
     def _sum_slope(self) -> Array:
         """Bound |dS| per unit of sup norm (..., A)."""
         steepest = slope(self.power, self.floor)[..., None, None]
-        return np.asarray(np.where(self.weights == 0, 0, np.abs(self.weights) * steepest).sum(-1))
+        return np.asarray((np.abs(self.weights) * np.where(self.weights == 0, 0, steepest)).sum(-1))
+
+    def _slope(self, outer: Array) -> Array:
+        """Bound the slope (...), given a bound on the outer function's slope (..., A)."""
+        inner = self._sum_slope()
+        still = (self.amplitude == 0) | (inner == 0) | (outer == 0)  # no matter how steep the rest
+        steepest = np.where(still, 0, outer) * np.where(still, 0, inner)
+        return np.asarray((np.abs(self.amplitude) * steepest).max(-1))
 
     def _mapped(self, first: Array, second: Array) -> tuple[Array, Array]:
         """Apply the outer affine map to a pair of ends."""
@@ -129,17 +136,22 @@ class PowerOfSum(OfSum):
         beta = self.exponent[..., None]
         with np.errstate(divide="ignore"):
             outer = np.abs(beta) * np.maximum(np.abs(low) ** (beta - 1), np.abs(high) ** (beta - 1))
-        bound: Array = np.where(
-            self.amplitude == 0, 0, np.abs(self.amplitude) * outer * self._sum_slope()
-        ).max(-1)
-        return bound
+        return self._slope(outer)
+
+    def _raised(self, total: Array) -> Array:
+        """Raise sums to the exponent; where it is no integer, below 0 is a rounding error."""
+        if (self.exponent == 2).all():
+            return np.asarray(np.square(total))
+        beta = self.exponent[..., None]
+        least = np.where(beta == np.round(beta), -np.inf, 0.0)
+        return np.asarray(np.maximum(total, least) ** beta)
 
     def _at(self, y: Array) -> Array:
-        return np.asarray(self.offset + self.amplitude * self._sum(y) ** self.exponent[..., None])
+        return np.asarray(self.offset + self.amplitude * self._raised(self._sum(y)))
 
     def _between(self, low: Array, high: Array) -> tuple[Array, Array]:
         least, greatest = self._sum_between(low, high)
-        ends = least ** self.exponent[..., None], greatest ** self.exponent[..., None]
+        ends = self._raised(least), self._raised(greatest)
         across = (least < 0) & (greatest > 0)
         bottom = np.where(across, np.minimum(0, np.minimum(*ends)), np.minimum(*ends))
         return self._mapped(bottom, np.maximum(*ends))
@@ -182,8 +194,7 @@ class ExponentialOfSum(OfSum):
 
     def lipschitz(self) -> Array:
         """Bound the slope in sup norm."""
-        steepest = np.abs(self.amplitude) * np.exp(self.sum_range()[1]) * self._sum_slope()
-        return np.asarray(steepest.max(-1))
+        return self._slope(np.exp(self.sum_range()[1]))
 
     def _at(self, y: Array) -> Array:
         return np.asarray(self.offset + self.amplitude * np.exp(self._sum(y)))

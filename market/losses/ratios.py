@@ -70,9 +70,14 @@ class MinimumOfRatios(Loss):
         return np.asarray((np.abs(self.amplitude) * rates.max(-1)).max(-1))
 
     def _minimum(self, y: Array) -> Array:
-        needed = self.requirements > 0
-        ratios = y[..., None, :] / np.where(needed, self.requirements, 1.0)
-        return np.asarray(np.where(needed, ratios, np.inf).min(-1))
+        least: Array | None = None
+        for j in range(self.outcomes):
+            column = self.requirements[..., j]
+            ratio = y[..., None, j] / np.where(column > 0, column, 1.0)
+            if not (column > 0).all():
+                ratio = np.where(column > 0, ratio, np.inf)
+            least = ratio if least is None else np.minimum(least, ratio, out=least)
+        return np.asarray(least)
 
     def _at(self, y: Array) -> Array:
         return np.asarray(self.offset + self.amplitude * self._minimum(y))

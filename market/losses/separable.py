@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from market.losses.base import Loss
+from market.losses.base import Loss, weighted_sum
 
 Array = NDArray[np.float64]
 
@@ -85,7 +85,7 @@ class SeparablePower(Loss):
         near = np.maximum(np.maximum(-self.centre, self.centre - 1), 0)
         with np.errstate(divide="ignore"):
             power = np.where(steep >= 0, far**steep, near**steep)
-        slopes = np.where(self.weights == 0, 0.0, np.abs(self.weights) * (steep + 1) * power)
+        slopes = np.abs(self.weights) * (steep + 1) * np.where(self.weights == 0, 0.0, power)
         bound: Array = slopes.sum(-1).max(-1)
         return bound
 
@@ -95,7 +95,7 @@ class SeparablePower(Loss):
             powers = distance ** self.exponent[..., None, None]
             return np.asarray(self.offset + (self.weights * powers).sum(-1))
         powers = y ** self.exponent[..., None]
-        return np.asarray(self.offset + np.einsum("...ad,...d->...a", self.weights, powers))
+        return np.asarray(self.offset + weighted_sum(self.weights, powers))
 
     def _between(self, low: Array, high: Array) -> tuple[Array, Array]:
         left, right = low[..., None, :] - self.centre, high[..., None, :] - self.centre

@@ -1,0 +1,97 @@
+"""Parameters of a utility as checked arrays; errors name the parameter, the value, the cure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def numbers(name: str, value: Any) -> Array:
+    """Return a number, a list or a table of numbers as an array.
+
+    Parameters
+    ----------
+    name : str
+        What the user calls it.
+    value : array_like
+
+    Raises
+    ------
+    ValueError
+        If it holds anything but finite numbers, or its rows differ in length.
+    """
+    try:
+        given = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        given = np.asarray("ragged")
+    if given.dtype.kind not in "iuf":  # text, truth values and tables of a file are no numbers
+        cure = ", all rows equally long" if isinstance(value, list) else ""
+        raise ValueError(f"{name} = {brief(value)}: give numbers{cure}")
+    found = given.astype(np.float64)
+    require(name, found, np.isfinite(found), "give finite numbers")
+    return found
+
+
+def require(name: str, values: Array, holds: Any, cure: str) -> None:
+    """Raise ValueError with the first value for which a condition does not hold.
+
+    Parameters
+    ----------
+    name : str
+    values : array
+    holds : bool array
+        Broadcasts against the values.
+    cure : str
+        What to change.
+    """
+    shown, fine = np.broadcast_arrays(values, holds)
+    if not fine.all():
+        raise ValueError(f"{name} = {shown[~fine].flat[0]:g}: {cure}")
+
+
+def table(
+    name: str, value: Any, others: Sequence[Array] = (), *, axes: str = "actions x goods"
+) -> Array:
+    """Return a table of numbers, repeated over the agents that other parameters stack.
+
+    Parameters
+    ----------
+    name : str
+    value : array_like (..., A, d)
+    others : arrays (...)
+        One number per agent, or one for all.
+    axes : str
+        The trailing axes; the others stack agents.
+
+    Returns
+    -------
+    array (..., A, d)
+
+    Raises
+    ------
+    ValueError
+        If axes are missing, or the leading ones and the others do not fit together.
+    """
+    found, trailing = numbers(name, value), axes.count("x") + 1
+    if found.ndim < trailing or 0 in found.shape:
+        raise ValueError(f"{name} have shape {found.shape}; give {axes}, agents first")
+    shapes = [found.shape[: found.ndim - trailing], *(other.shape for other in others)]
+    try:
+        agents = np.broadcast_shapes(*shapes)
+    except ValueError:
+        told = " and ".join(str(shape) for shape in shapes if shape)
+        raise ValueError(
+            f"{name} and the other parameters stack agents {told}; give as many of each"
+        ) from None
+    return np.broadcast_to(found, (*agents, *found.shape[found.ndim - trailing :]))
+
+
+def brief(value: Any) -> str:
+    """Write a value on one short line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -1,0 +1,296 @@
+r"""Monomials of a function g of each coordinate for exponentials of a sum: Cobb-Douglas, CARA.
+
+    l(a, y) = offset_a + A_a exp(S_a),   S_a = sum_j w_aj g(y_j),   sum_j |w_aj| <= reach,
+
+with g(y) = ln max(y, floor) or max(y, floor)^power. The exponential becomes a polynomial of degree
+k in S, and its powers are expanded over multisets of coordinates of sizes 1..k, of which there
+are n = C(d + k, k) - 1 (the paper counts d + d^2 + ... + d^k ordered tuples). Write M, m, D for
+the greatest |g|, the least |g| and their difference: g has one sign, so D is its range.
+
+**Taylor at 0, as printed** (paper, basis for exponential functions), in t_j = |g(y_j)| / M. The
+paper's functions have the range of g; here the sign of g and the scale M are in the coefficients.
+With C = reach M and the Lagrange remainder, for A = 1,
+
+    error <= e^max(S, 0) C^(k + 1) / (k + 1)!,        sum |r_i| <= C + C^2 / 2! + ... + C^k / k!.
+
+The printed A e^(R d) takes |g| <= 1 for granted: ln y above 0.01 has M = 4.6 and lambda 99 at
+reach 1. A loss *normalised* into [0, 1] has the amplitude 1 / (e^top - e^bottom), with bottom and
+top the ends of S; multiplied by e^max(top, 0) it is at most
+
+    amplitude = e^(reach m) / (1 - e^(-reach D)),
+
+so its error is at most amplitude C^(k + 1) / (k + 1)!, and its lambda at most amplitude times the
+above. Both factors rise with sum_j |w_j| (for the error (k + 1) / C >= 1 / (e^C - 1)), so these
+are bounds for every loss within reach.
+
+**Chebyshev about the middle**, in h_j in [-1, 1], g = middle + h D / 2. Then S is a constant
+plus H u, where H = sum_j |w_j| D / 2 and u, a mean of +-h_j, is in [-1, 1], and
+
+    e^(H u) = I_0(H) + 2 sum_j I_j(H) T_j(u),     error <= 2 sum_{j > k} I_j(H),
+
+reached at u = 1. The amplitude is at most 1 / (2 sinh H) for a normalised loss; several actions
+normalised jointly have less. The polynomial in u is sum_s p_s u^s, and u^s is a mean of monomials
++-h^c. One with all exponents even is in [0, 1] already; any other enters as (1 + h^c) / 2 and
+doubles its coefficient. The even ones have a share of E[(e_1 v_1 + ... + e_d v_d)^s] over random
+signs e, with v_j = |w_j| / sum |w|: convex and symmetric in v, so least for equal weights, and
+
+    sum |r_i| <= sum_s |p_s| (2 - share_s) / (2 sinh H).
+
+Error and lambda are the greatest over all H within reach.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+
+import numpy as np
+from numpy.polynomial.chebyshev import cheb2poly
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import factorial, ive
+
+from forecaster.bases.multisets import monomials, multinomials, multisets
+from market.basis import Basis
+from market.losses import ExponentialOfSum, Loss
+from market.losses.transforms import check_floor, transformed
+
+Array = NDArray[np.float64]
+
+SLACK = 1e-9  # relative, for sums of weights that rounding has moved above the reach
+ROUNDING = 1e-14  # relative error of a sum of monomials with large coefficients
+MOST_HALF_WIDTH = 200.0
+GRID = 2000  # half-widths at which Chebyshev errors are taken
+
+
+class ExponentialBasis(Basis):
+    """Monomials of ``t = (g(y) - origin) / unit``, a power series in the sum of t.
+
+    Subclasses choose the origin, the unit and the series.
+    """
+
+    _origin: float
+    _unit: float
+
+    def __init__(
+        self, outcomes: int, *, reach: float, error: float, power: float = 0.0, floor: float = 0.01
+    ) -> None:
+        if not (reach > 0 and error > ROUNDING):
+            raise ValueError(f"reach {reach} must be above 0 and error {error} above {ROUNDING}")
+        check_floor(np.asarray(power), np.asarray(floor))
+        self.outcomes, self.reach = outcomes, reach
+        self.power, self.floor = power, floor
+        self._low, self._high = sorted(self._inner(np.array([0.0, 1.0])).tolist())
+        self.degree = self._choose(error)
+        self._counts = multisets(outcomes, range(1, self.degree + 1))
+        self._sizes = self._counts.sum(-1)
+        self._multinomials = multinomials(self._counts)
+        self.size = len(self._counts)
+        self._signed = self._leaves_the_unit_interval()
+        self.lipschitz, self.error = self._declare()
+        if self.lipschitz * ROUNDING > self.error:
+            raise ValueError(
+                f"coefficients up to {self.lipschitz:.1e} lose an error of {error:g} to rounding; "
+                "allow a greater error or a smaller reach"
+            )
+
+    def transform(self, y: ArrayLike) -> Array:
+        """Map outcomes (..., d) to the monomials (..., n), by size, moved into [0, 1]."""
+        inner = (self._inner(np.asarray(y, dtype=np.float64)) - self._origin) / self._unit
+        table = monomials(np.clip(inner, -1.0, 1.0), self._counts)
+        return np.where(self._signed, (1 + table) / 2, table)
+
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
+        """Expand the series of the exponential by the multinomial theorem."""
+        family = self._family(loss)
+        direction, series = self._series(family.weights)
+        series = family.amplitude[..., None] * series
+        products = self._multinomials * monomials(direction, self._counts)
+        weights = series[..., self._sizes] * products
+        moved = np.where(self._signed, weights, 0.0)
+        offset = family.offset + series[..., 0] - moved.sum(-1)
+        return np.ascontiguousarray(offset), np.ascontiguousarray(weights + moved)
+
+    def inverse(self, points: Array) -> Array:
+        """Undo g on the monomials of size 1, (..., d); exact on the image above the floor."""
+        first = np.asarray(points)[..., : self.outcomes]
+        inner = np.where(self._signed[: self.outcomes], 2 * first - 1, first)
+        level = np.clip(self._origin + self._unit * inner, self._low, self._high)
+        outcome = np.exp(level) if self.power == 0 else level ** (1 / self.power)
+        return np.clip(outcome, self.floor, 1.0)
+
+    @abstractmethod
+    def _choose(self, error: float) -> int:
+        """Set origin and unit; return the least degree with at most this error, normalised."""
+
+    @abstractmethod
+    def _declare(self) -> tuple[float, float]:
+        """Return lambda and the error at the degree."""
+
+    @abstractmethod
+    def _leaves_the_unit_interval(self) -> NDArray[np.bool_]:
+        """Say which monomials (n,) can be negative."""
+
+    @abstractmethod
+    def _series(self, weights: Array) -> tuple[Array, Array]:
+        """Return v (..., A, d) and p (..., A, k + 1) with e^S = sum_s p_s (v . t)^s, nearly."""
+
+    def _inner(self, y: Array) -> Array:
+        """Compute g."""
+        return transformed(y, np.asarray(self.power), np.asarray(self.floor))
+
+    def _family(self, loss: Loss) -> ExponentialOfSum:
+        """Return the loss if it is in the family; ValueError otherwise."""
+        family = self.accept(loss, ExponentialOfSum)
+        if (family.power != self.power).any() or (family.floor != self.floor).any():
+            function = "ln y" if self.power == 0 else f"y^{self.power:g}"
+            raise ValueError(f"a sum of other functions than {function} above {self.floor:g}")
+        most = float(np.abs(family.weights).sum(-1).max())
+        if most > self.reach * (1 + SLACK):
+            raise ValueError(f"absolute weights add up to {most:.6g}, beyond reach {self.reach:g}")
+        return family
+
+
+class TaylorExponentialBasis(ExponentialBasis):
+    """Taylor's series at 0, as printed; see the module's text.
+
+    Serves ``ExponentialOfSum`` losses with this power and floor and ``sum_j |w_j| <= reach``.
+    ``error`` holds for losses normalised into [0, 1]. ``lipschitz`` is for the paper's family
+    with A = 1; a normalised loss needs at most ``lipschitz * amplitude``.
+
+    Parameters
+    ----------
+    outcomes : int
+        Coordinates of an outcome, d.
+    reach : float
+        Greatest sum of absolute weights.
+    error : float
+        The error that is wanted; ``error`` is at most that.
+    power, floor : float
+        The function g: ``max(y, floor) ** power``, or its logarithm for power 0.
+
+    Attributes
+    ----------
+    degree : int
+        k.
+    amplitude : float
+        Bound on the amplitude of a normalised loss times e^max(top of the sum, 0).
+
+    Raises
+    ------
+    ValueError
+        If the parameters are out of range, or there are too many monomials or too large ones.
+    """
+
+    def _choose(self, error: float) -> int:
+        ends = np.abs([self._low, self._high])
+        self._origin = 0.0
+        self._unit = self._low if ends[0] > ends[1] else self._high
+        self._most = self.reach * float(ends.max())
+        if self._most > math.log(error / ROUNDING):  # e^C is about the largest coefficient
+            raise ValueError(
+                f"Taylor's series up to {self._most:.3g} loses an error of {error:g} to rounding; "
+                "allow a greater error, a smaller reach or a greater floor"
+            )
+        width = self.reach * (self._high - self._low)
+        self.amplitude = math.exp(self.reach * float(ends.min())) / -math.expm1(-width)
+        degree = 1
+        while self._remainder(degree) > error:
+            degree += 1
+        self.convex_image = degree == 1 and float(ends.min()) == 0
+        return degree
+
+    def _declare(self) -> tuple[float, float]:
+        orders = np.arange(1, self.degree + 1)
+        lipschitz = float((self._most**orders / factorial(orders)).sum())
+        return lipschitz, self._remainder(self.degree)
+
+    def _leaves_the_unit_interval(self) -> NDArray[np.bool_]:
+        return np.zeros(self.size, dtype=np.bool_)
+
+    def _series(self, weights: Array) -> tuple[Array, Array]:
+        series = 1 / factorial(np.arange(self.degree + 1))
+        shape = *weights.shape[:-1], self.degree + 1
+        return weights * self._unit, np.broadcast_to(series, shape)
+
+    def _remainder(self, degree: int) -> float:
+        """Bound the error of a normalised loss."""
+        return self.amplitude * self._most ** (degree + 1) / math.factorial(degree + 1)
+
+
+class ChebyshevExponentialBasis(ExponentialBasis):
+    """Chebyshev's series about the middle of each loss's own range; see the module's text.
+
+    Serves ``ExponentialOfSum`` losses with this power and floor and ``sum_j |w_j| <= reach``.
+    ``lipschitz`` and ``error`` hold for losses normalised into [0, 1].
+
+    Parameters
+    ----------
+    outcomes : int
+        Coordinates of an outcome, d.
+    reach : float
+        Greatest sum of absolute weights.
+    error : float
+        The error that is wanted; ``error`` is at most that.
+    power, floor : float
+        The function g: ``max(y, floor) ** power``, or its logarithm for power 0.
+
+    Attributes
+    ----------
+    degree : int
+        k.
+
+    Raises
+    ------
+    ValueError
+        If the parameters are out of range, or there are too many monomials or too large ones.
+    """
+
+    def _choose(self, error: float) -> int:
+        self._origin = (self._low + self._high) / 2
+        self._unit = (self._high - self._low) / 2
+        widest = self.reach * self._unit
+        if widest > MOST_HALF_WIDTH:
+            raise ValueError(
+                f"sums that range over {2 * widest:.3g} are too wide for a series; allow a smaller "
+                "reach or a greater floor"
+            )
+        widths = widest * np.arange(1, GRID + 1) / GRID
+        orders = np.arange(int(2 * widest) + 60)  # later terms are below rounding
+        bessel = ive(orders, widths[:, None])
+        tails = 2 * bessel[:, ::-1].cumsum(-1)[:, ::-1] / -np.expm1(-2 * widths[:, None])
+        errors = tails.max(0)  # entry j: of the degree j - 1
+        degree = max(int((errors > error).sum()) - 1, 1)
+        self._worst = float(errors[degree + 1])
+        self._widths = widths
+        self.convex_image = degree == 1
+        return degree
+
+    def _declare(self) -> tuple[float, float]:
+        even = (self._counts % 2 == 0).all(-1)
+        shares = np.bincount(self._sizes, self._multinomials * even, self.degree + 1)
+        shares = shares / float(self.outcomes) ** np.arange(self.degree + 1)
+        series = np.abs(self._scaled(self._widths)) / -np.expm1(-2 * self._widths)[:, None]
+        totals = np.append(1.0, (series * (2 - shares))[:, 1:].sum(-1))  # 1: the limit at 0
+        peak = int(totals.argmax())
+        # What a peak inside the range can rise above the grid; most are at its upper end.
+        missed = np.ptp(totals[peak - 1 : peak + 2]) if 0 < peak < GRID else 0.0
+        return float(totals[peak] + missed), self._worst
+
+    def _leaves_the_unit_interval(self) -> NDArray[np.bool_]:
+        return np.asarray((self._counts % 2 == 1).any(-1))
+
+    def _series(self, weights: Array) -> tuple[Array, Array]:
+        total = np.abs(weights).sum(-1, keepdims=True)
+        direction = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+        half_width = total[..., 0] * self._unit
+        top = self._origin * weights.sum(-1) + half_width
+        return direction, np.exp(top)[..., None] * self._scaled(half_width)
+
+    def _scaled(self, half_width: Array) -> Array:
+        """Coefficients (..., k + 1) in u of the series of e^(H u), times e^-H."""
+        orders = np.arange(self.degree + 1)
+        twice = np.where(orders == 0, 1.0, 2.0) * ive(orders, half_width[..., None])
+        table = np.zeros((self.degree + 1, self.degree + 1))
+        for j in orders:
+            table[j, : j + 1] = cheb2poly(np.eye(self.degree + 1)[j])[: j + 1]
+        return np.asarray(twice @ table)

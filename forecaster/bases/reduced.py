@@ -1,0 +1,233 @@
+r"""The reduced basis: a few real losses in whose span a whole population nearly lies.
+
+Real losses of the population, each stretched onto [0, 1], are chosen until every loss has a linear
+form with sum |r_i| <= cap that is within the promised error on a sample of outcomes, denser
+towards 0 where concave losses are steep. Outcomes that the fit did not see are checked next; where
+the promise is broken they join the sample, and what broke it is fitted again. What counts for
+regret is lambda sqrt(n).
+
+``error`` is the greatest error that was measured, on the sample and on the unseen outcomes.
+``certify`` gives an upper bound over the whole cube from exact ranges over boxes. A loss that was
+not listed gets its best coefficients on the same sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from forecaster.bases.certify import certified_error
+from forecaster.bases.functions import LossFunctions, stacked
+from forecaster.bases.selection import Selection, pivots
+from market.basis import Basis
+from market.losses import Loss
+from market.randomness import stream
+
+Array = NDArray[np.float64]
+
+SAMPLE, UNSEEN, CHUNK = 2000, 4000, 1000
+START = 8  # functions from pivoted QR before the greedy steps
+MARGIN = 0.98  # share of the promise that the fit to the sample aims at
+MOST = 400
+REPAIRS = 30
+BUDGET = 20_000_000  # evaluations that a certificate may take, a few seconds
+QUICK = 600  # functions that the quick variant looks at
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What a reduced basis achieves on its population.
+
+    Parameters
+    ----------
+    functions : int
+        Distinct functions that it was fitted to.
+    size : int
+        n, functions kept.
+    lipschitz : float
+        Greatest sum |r_i|.
+    cost : float
+        lambda sqrt(n), the factor in regret.
+    sampled_error, unseen_error : float
+        Greatest error on the sample of the fit, and on outcomes that it did not see.
+    """
+
+    functions: int
+    size: int
+    lipschitz: float
+    cost: float
+    sampled_error: float
+    unseen_error: float
+
+
+class ReducedBasis(Basis):
+    """Real losses as basis functions, fitted to a population.
+
+    Parameters
+    ----------
+    losses : sequence of Loss
+        Stacks or single losses with values in [0, 1]: the family.
+    error : float
+        The promise: greatest error on the sample and on unseen outcomes.
+    cap : float
+        Bound on sum |r_i|.
+    quick : bool
+        Fit to a sample of ``QUICK`` functions only.
+    seed : int
+        Of the samples.
+
+    Attributes
+    ----------
+    report : Reduction
+
+    Raises
+    ------
+    ValueError
+        If ``MOST`` functions do not keep the promise.
+    """
+
+    def __init__(
+        self,
+        losses: Sequence[Loss],
+        *,
+        error: float = 0.1,
+        cap: float = 1.0,
+        quick: bool = False,
+        seed: int = 0,
+    ) -> None:
+        if error <= 0 or cap <= 0:
+            raise ValueError("error and cap must be positive")
+        listed = LossFunctions(losses)
+        if quick and listed.size > QUICK:
+            picked = stream(seed, "quick").choice(listed.size, QUICK, replace=False)
+            listed = listed.chosen(picked)
+        self.outcomes, self.promise = listed.outcomes, error
+        search = _Search(listed, error=error, cap=cap, seed=seed)
+        order = np.argsort(search.selection.chosen)
+        self._listed, self._offset, self._weights = listed, search.offset, search.weights[:, order]
+        self.functions = listed.chosen(search.selection.chosen)
+        self.size = self.functions.size
+        search.selection.chosen.sort()
+        self._fit = search.selection.fitter()
+        self._sample = search.sample
+        self.lipschitz = float(np.abs(self._weights).sum(1).max())
+        self.report = Reduction(
+            functions=listed.size,
+            size=self.size,
+            lipschitz=self.lipschitz,
+            cost=self.lipschitz * self.size**0.5,
+            sampled_error=float(search.sampled.max()),
+            unseen_error=float(search.unseen.max()),
+        )
+        self.error = max(self.report.sampled_error, self.report.unseen_error)
+
+    def transform(self, y: ArrayLike) -> Array:
+        """Compute the chosen losses at outcomes (..., d): (..., n)."""
+        return self.functions.values(y)
+
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
+        """Return the fitted coefficients, or the best on the sample for a loss not listed."""
+        self.check_outcomes(loss)
+        many = stacked(loss)
+        index = self._listed.index(many)
+        offset, weights = self._offset[index], self._weights[index]
+        unlisted = np.flatnonzero((index < 0).any(axis=1))
+        if len(unlisted):
+            table = many[unlisted].losses(self._sample)
+            for place, k in enumerate(unlisted):
+                for a in np.flatnonzero(index[k] < 0):
+                    fitted = self._fit(np.ascontiguousarray(table[:, place, a]))
+                    offset[k, a], weights[k, a] = fitted.offset, fitted.weights
+        return offset.reshape(loss.offset.shape), weights.reshape(*loss.offset.shape, self.size)
+
+    def certified_error(self, losses: Loss) -> float:
+        """Prove a bound on the error of these losses over the whole cube, by branch and bound."""
+        offset, weights = self.coefficients(losses)
+        return certified_error(
+            losses, offset, weights, self.functions.enclosure, budget=BUDGET, target=self.promise
+        )
+
+
+class _Search:
+    """Choose functions and fit everybody, until the promise is kept on unseen outcomes.
+
+    Attributes
+    ----------
+    selection : Selection
+    sample : array (M, d)
+    offset, weights : array (N,), (N, n)
+        Coefficients of every listed function's loss.
+    sampled, unseen : array (N,)
+        Errors.
+    """
+
+    def __init__(self, listed: LossFunctions, *, error: float, cap: float, seed: int) -> None:
+        self.listed, self.error = listed, error
+        self.sample = scattered(SAMPLE, listed.outcomes, seed=seed)
+        self._others = scattered(UNSEEN, listed.outcomes, seed=seed + 1)
+        values = np.ascontiguousarray(listed.values(self.sample).T)
+        start = pivots(values[:, ::3], min(START, listed.size))
+        self.selection = Selection(self._losses(values), values, cap, start)
+        self.selection.grow(MARGIN * error, MOST)
+        size = len(self.selection.chosen)
+        self.offset, self.weights = np.zeros(listed.size), np.zeros((listed.size, size))
+        self.sampled, self.unseen = np.zeros(listed.size), np.zeros(listed.size)
+        self._refit(np.arange(listed.size))
+        for _ in range(REPAIRS):
+            broken = np.flatnonzero(self.unseen > error)
+            if not len(broken):
+                return
+            self._repair(broken)
+        raise ValueError(f"the promise {error} is still broken on unseen outcomes; raise it")
+
+    def _losses(self, values: Array) -> Array:
+        """Turn stretched functions (N, M) back into losses."""
+        return np.asarray(self.listed.low[:, None] + self.listed.scale[:, None] * values)
+
+    def _refit(self, rows: NDArray[np.intp]) -> None:
+        fit, wanted = self.selection.fitter(), np.isin(self.selection.order, rows)
+        for row in self.selection.order[wanted]:
+            fitted = fit(self.selection.targets[row])
+            self.offset[row], self.weights[row] = fitted.offset, fitted.weights
+            self.sampled[row] = fitted.error
+        self.unseen[rows] = self._misfits(rows).max(axis=0)
+
+    def _misfits(self, rows: NDArray[np.intp]) -> Array:
+        """Errors (T, rows) on the unseen outcomes."""
+        own, order = self.listed.chosen(rows), np.argsort(self.selection.chosen)
+        kept = self.listed.chosen(self.selection.chosen)
+        parts = []
+        for start in range(0, len(self._others), CHUNK):
+            outcomes = self._others[start : start + CHUNK]
+            linear = self.offset[rows] + kept.values(outcomes) @ self.weights[rows][:, order].T
+            losses = own.low + own.scale * own.values(outcomes)
+            parts.append(np.abs(linear - losses))
+        return np.concatenate(parts)
+
+    def _repair(self, broken: NDArray[np.intp]) -> None:
+        """Add the outcomes where the promise is broken most, and refit those who broke it."""
+        misfits = self._misfits(broken)
+        worst = np.unique(misfits.argmax(axis=0))
+        values = np.ascontiguousarray(self.listed.values(self._others[worst]).T)
+        self.sample = np.vstack([self.sample, self._others[worst]])
+        self.selection.extend(self._losses(values), values)
+        self.selection.errors[:] = np.maximum(self.sampled, np.minimum(self.unseen, self.error))
+        self.selection.errors[broken] = np.inf
+        self.selection.grow(self.error, MOST)
+        more = len(self.selection.chosen) - self.weights.shape[1]
+        self.weights = np.pad(self.weights, ((0, 0), (0, more)))
+        self._refit(broken)
+
+
+def scattered(count: int, outcomes: int, *, seed: int) -> Array:
+    """Outcomes (count, d) in the cube, denser towards 0, a quarter of them on its faces."""
+    rng = stream(seed, "reduced basis")
+    points = rng.random((count, outcomes)) ** 1.5
+    on_face = rng.random((count, outcomes)) < 1 / 3
+    on_face[count // 4 :] = False
+    points[on_face] = rng.integers(0, 2, on_face.sum())
+    points[:2] = [[0.0] * outcomes, [1.0] * outcomes]
+    return points

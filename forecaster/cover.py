@@ -1,0 +1,112 @@
+r"""Many losses served through few: gamma-covers of linear forms, with the error that they cost.
+
+A loss l with coefficients (r_0, r) is served through a representative with (q_0, q). Over all
+predictions and all values of s in the box the two differ by at most the radius
+
+    max_a max( | d_0 + sum_i max(d_i, 0) | , | d_0 + sum_i min(d_i, 0) | ),     d = r(a) - q(a),
+
+exactly. An agent that plays the representative's best response has at most the representative's
+regret plus twice the radius. An agent that plays its own best response has no guarantee: the
+forecaster is unbiased where the representative acts, not where the agent does.
+
+    snapped     the paper's cover: every coefficient, r_0 among them, to a multiple of gamma
+    clustered   members of the population: the farthest from all representatives joins them, until
+                none is further than the wish (Gonzalez 1985: at most twice the best radius)
+
+Snapping leaves up to (2 floor(lambda / gamma) + 1)^((n + 1) A) values (the paper counts n A
+coefficients and 2 lambda / gamma values), and may raise sum |r_i| by n gamma / 2. It merges few
+agents of a diffuse population; clustering and populations made of archetypes merge many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Cover:
+    """Representatives of K losses.
+
+    Parameters
+    ----------
+    offset, weights : array (R, A), (R, A, n)
+        The representatives' coefficients.
+    served : int array (K,)
+        Which one serves each loss.
+    radius : array (K,)
+        How far it is from the loss it serves.
+    """
+
+    offset: Array
+    weights: Array
+    served: NDArray[np.intp]
+    radius: Array
+
+
+def paper_gamma(size: int, rounds: int) -> float:
+    """Return the paper's gamma for n basis functions and T rounds: 1 / (2 n sqrt(T))."""
+    return float(1 / (2 * size * np.sqrt(rounds)))
+
+
+def distance(offset: Array, weights: Array) -> Array:
+    """Greatest difference over the box of coefficients (..., A), (..., A, n): shape (...)."""
+    high = offset + np.maximum(weights, 0).sum(-1)
+    low = offset + np.minimum(weights, 0).sum(-1)
+    return np.asarray(np.maximum(np.abs(high), np.abs(low)).max(-1))
+
+
+def snapped(offset: Array, weights: Array, *, gamma: float) -> Cover:
+    """Round every coefficient to the nearest multiple of gamma.
+
+    Parameters
+    ----------
+    offset, weights : array (K, A), (K, A, n)
+    gamma : float
+        Positive.
+    """
+    if gamma <= 0:
+        raise ValueError("gamma must be positive")
+    table = np.concatenate([offset[..., None], weights], axis=-1)
+    steps = np.round(table / gamma).reshape(len(table), -1)
+    distinct, served = np.unique(steps, axis=0, return_inverse=True)
+    kept = (gamma * distinct).reshape(-1, *table.shape[1:])
+    apart = table - kept[served.ravel()]
+    return Cover(
+        np.ascontiguousarray(kept[..., 0]),
+        np.ascontiguousarray(kept[..., 1:]),
+        served.ravel(),
+        distance(apart[..., 0], apart[..., 1:]),
+    )
+
+
+def clustered(
+    offset: Array, weights: Array, *, radius: float = 0.0, count: int | None = None
+) -> Cover:
+    """Choose representatives among the losses, the farthest next.
+
+    Parameters
+    ----------
+    offset, weights : array (K, A), (K, A, n)
+    radius : float
+        Stop when every loss is this close to a representative.
+    count : int, optional
+        Stop when there are this many, whatever the radius.
+    """
+    if radius < 0 or (count is not None and count < 1):
+        raise ValueError("radius must be at least 0 and count at least 1")
+    chosen: list[int] = []
+    here = 0
+    near = np.full(len(offset), np.inf)
+    served = np.zeros(len(offset), dtype=np.intp)
+    while near[here] > radius and len(chosen) < (count or len(offset)):
+        apart = distance(offset - offset[here], weights - weights[here])
+        closer = apart < near
+        near[closer], served[closer] = apart[closer], len(chosen)
+        chosen.append(here)
+        here = int(near.argmax())
+    return Cover(offset[chosen], weights[chosen], served, near)

@@ -1,0 +1,202 @@
+"""Which basis serves which losses: the default of every loss form, and the ones a file may name.
+
+    linear                linear losses, exact
+    powers                separable powers about 0, exact or interpolated between exponents
+    bernstein             separable integer powers about a target, exact
+    monomials             integer powers of one sum, exact
+    chebyshev, taylor     exponentials of a sum
+    relu, convex-rank, optimised-convex    convex losses of one coordinate
+    lipschitz-grid        any losses with a Lipschitz constant
+    leontief              minima of ratios, by the paper's construction
+    ramps                 any losses, by interpolation
+    exact, reduced        the losses of the cohorts themselves, all or a few
+
+Losses without an exact or small basis of their own share one reduced basis.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forecaster import bases
+from market.basis import Basis
+from market.errors import UserError, closest
+from market.losses import (
+    Convex1D,
+    ExponentialOfSum,
+    Loss,
+    MinimumOfRatios,
+    PowerOfSum,
+    SeparablePower,
+)
+from scenarios.construct import construct
+
+Array = NDArray[np.float64]
+Form = TypeVar("Form", bound=Loss)
+
+MOST_EXACT = 6  # distinct exponents that are listed one by one; more are interpolated
+MOST_MONOMIALS = 100  # functions; above, a reduced basis is smaller
+
+
+def natural_kind(loss: Loss) -> str:
+    """Name the default basis of a stack of losses."""
+    kinds: dict[str, Callable[[Any], str]] = {
+        "linear": lambda _: "linear",
+        "separable-power": _of_separable,
+        "power-of-sum": _of_power,
+        "exponential-of-sum": lambda own: "chebyshev" if _common(own) else "reduced",
+        "convex-1d": lambda _: "relu",
+    }
+    return kinds.get(loss.form, lambda _: "reduced")(loss)
+
+
+def _of_separable(loss: SeparablePower) -> str:
+    if not loss.centred:
+        return "linear" if (loss.exponent == 1).all() else "powers"
+    return "bernstein" if (loss.exponent % 2 == 0).all() else "reduced"
+
+
+def _of_power(loss: PowerOfSum) -> str:
+    beta = loss.exponent
+    if not _common(loss) or (beta != np.round(beta)).any() or (loss.power <= 0).any():
+        return "reduced"
+    small = math.comb(loss.outcomes + int(beta.max()), loss.outcomes) <= MOST_MONOMIALS
+    return "monomials" if small else "reduced"
+
+
+def _common(loss: PowerOfSum | ExponentialOfSum) -> bool:
+    """Whether all losses of a stack have the same function g."""
+    return bool(np.ptp(loss.power) == 0 and np.ptp(loss.floor) == 0)
+
+
+def variant(kind: str, loss: Loss) -> tuple[float, ...]:
+    """Tell losses of one kind apart that cannot share a basis: their g, or their coordinate."""
+    if kind in {"monomials", "chebyshev", "taylor"} and isinstance(
+        loss, PowerOfSum | ExponentialOfSum
+    ):
+        return float(loss.power.flat[0]), float(loss.floor.flat[0])
+    return (loss.coordinate,) if isinstance(loss, Convex1D) and kind in CONVEX else ()
+
+
+def make(kind: str, losses: Sequence[Loss], parameters: dict[str, Any]) -> Basis:
+    """Make the basis for cohorts with these losses.
+
+    Parameters
+    ----------
+    kind : str
+    losses : sequence of stacks
+    parameters : dict
+        From the scenario file.
+
+    Raises
+    ------
+    UserError
+        If the kind is unknown, or the losses or parameters do not fit it.
+    """
+    if kind not in MAKERS:
+        raise UserError(f"unknown basis '{kind}'; {closest(kind, ['auto', *MAKERS])}")
+    basis: Basis = construct(f"basis '{kind}'", MAKERS[kind], losses, **parameters)
+    return basis
+
+
+def _forms(losses: Sequence[Loss], form: type[Form]) -> list[Form]:
+    """Return the losses if all have this form; ValueError otherwise."""
+    own = [loss for loss in losses if isinstance(loss, form)]
+    if len(own) != len(losses):
+        other = next(loss.form for loss in losses if not isinstance(loss, form))
+        raise ValueError(f"it does not serve {other} losses; leave the basis out for the default")
+    return own
+
+
+def _powers(losses: Sequence[Loss], *, error: float = 0.01) -> Basis:
+    stacks = _forms(losses, SeparablePower)
+    exponents = np.unique(np.concatenate([loss.exponent for loss in stacks]))
+    if len(exponents) <= MOST_EXACT:
+        return bases.PowerBasis(exponents, losses[0].outcomes)
+    low, high = float(exponents[0]), float(exponents[-1])
+    try:
+        return bases.PowerBasis.covering(low, high, losses[0].outcomes, error=error)
+    except ValueError as reason:
+        raise UserError(f"cohort parameters rho: {reason}") from reason
+
+
+def _bernstein(losses: Sequence[Loss]) -> Basis:
+    degree = max(float(loss.exponent.max()) for loss in _forms(losses, SeparablePower))
+    return bases.BernsteinBasis(losses[0].outcomes, int(degree))
+
+
+def _monomials(losses: Sequence[Loss]) -> Basis:
+    stacks = _forms(losses, PowerOfSum)
+    power, floor = variant("monomials", stacks[0])
+    degree = int(max(float(loss.exponent.max()) for loss in stacks))
+    alike = all((loss.exponent == degree).all() and not loss.intercept.any() for loss in stacks)
+    return bases.MonomialBasis(
+        losses[0].outcomes, degree, power=power, floor=floor, homogeneous=alike
+    )
+
+
+def _exponential(maker: Callable[..., Basis]) -> Callable[..., Basis]:
+    def make_it(losses: Sequence[Loss], *, error: float = 0.02) -> Basis:
+        stacks = _forms(losses, ExponentialOfSum)
+        power, floor = variant("chebyshev", stacks[0])
+        reach = max(float(np.abs(loss.weights).sum(-1).max()) for loss in stacks)
+        return maker(losses[0].outcomes, reach=reach, error=error, power=power, floor=floor)
+
+    return make_it
+
+
+def _convex(maker: Callable[..., Basis]) -> Callable[..., Basis]:
+    def make_it(losses: Sequence[Loss], *, error: float = 0.02) -> Basis:
+        stacks = _forms(losses, Convex1D)
+        return maker(
+            error=error,
+            outcomes=losses[0].outcomes,
+            coordinate=stacks[0].coordinate,
+            constant=_steepest(stacks),
+        )
+
+    return make_it
+
+
+def _steepest(losses: Sequence[Loss]) -> float:
+    return max(float(loss.lipschitz().max()) for loss in losses)
+
+
+def _grid(losses: Sequence[Loss], *, error: float = 0.1, centred: bool = True) -> Basis:
+    steepest = _steepest(losses)
+    if not np.isfinite(steepest):
+        raise ValueError("a loss is infinitely steep; a grid needs a Lipschitz constant")
+    return bases.LipschitzGridBasis(
+        losses[0].outcomes, constant=steepest, error=error, centred=centred
+    )
+
+
+def _leontief(losses: Sequence[Loss], *, error: float = 0.2, nearest: bool = True) -> Basis:
+    steepest = _steepest(_forms(losses, MinimumOfRatios))
+    return bases.LeontiefBasis.covering(
+        losses[0].outcomes, constant=steepest, error=error, nearest=nearest
+    )
+
+
+CONVEX = {"relu", "convex-rank", "optimised-convex"}
+MAKERS: dict[str, Callable[..., Basis]] = {
+    "linear": lambda losses: bases.LinearBasis(losses[0].outcomes),
+    "powers": _powers,
+    "bernstein": _bernstein,
+    "monomials": _monomials,
+    "chebyshev": _exponential(bases.ChebyshevExponentialBasis),
+    "taylor": _exponential(bases.TaylorExponentialBasis),
+    "relu": _convex(bases.ReLUBasis),
+    "convex-rank": _convex(bases.ConvexRankBasis),
+    "optimised-convex": _convex(bases.ReLUBasis),
+    "lipschitz-grid": _grid,
+    "leontief": _leontief,
+    "ramps": bases.ReducedBasis,
+    "exact": bases.ExactLossesBasis,
+    "reduced": bases.ReducedBasis,
+}
