@@ -29,6 +29,12 @@ v, and at most D sum_{b != a} |B_{a, c = b}|, both because a policy's cross bias
 With sum_a n_T(a) = T and Cauchy-Schwarz these are D, lambda (1 + sqrt A) and D sqrt(A - 1) times
 sqrt(3 A T Lambda). A quantal agent adds ln(A) / eta.
 
+**Simplex.** Where predictions and s(y) lie in the simplex (indicators of cells), the increments of
+an event's n coordinates add up to at most 2 n_T(E) in absolute value, so that with C_i the
+variation of coordinate i, sum_i |d_i| sqrt(C_i) <= ||d||_2 sqrt(2 n_T(E)). With adaptive weights
+every l1 norm above may therefore be replaced by sqrt(2) times the l2 norm: sqrt(2 n) at most in
+place of n / 2.
+
 **Realised draws.** The above holds in expectation over each round's draw. For a fixed assignment
 of comparators the difference is a martingale with steps of range 2; Azuma and a union over
 (A + C)^A assignments and K losses add sqrt(2 (ln(K / risk) + A ln(A + C)) / T) with probability
@@ -38,10 +44,13 @@ of comparators the difference is a martingale with steps of range 2; Azuma and a
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from market.basis import Hull
 
 Array = NDArray[np.float64]
 
@@ -65,6 +74,8 @@ class BiasBound:
     weights : "adaptive" or "exponential"
     horizon : int or None
         The horizon that set the exponential rate; None for the anytime rate.
+    hull : "box" or "simplex"
+        Where predictions lie.
     """
 
     experts: int
@@ -72,6 +83,7 @@ class BiasBound:
     slack: float
     weights: str = "adaptive"
     horizon: int | None = None
+    hull: Hull = "box"
 
     def bias(self, occupancy: Array | float) -> Array:
         """Bound |B| in sup norm for events with this occupancy n_T(E)."""
@@ -108,30 +120,41 @@ class BiasBound:
         actions = weights.shape[1]
         own = self.rounds / actions  # biases are concave in occupancy: equal shares are worst
         share = float(self.bias(own))
-        factor = spread(weights)
+        factor = self._norm(spread, weights)
         if policies:
             cells = self._cells(actions, own)
             others = self._cells(actions - 1, own)
-            through_policies = np.minimum(factor * others, centred_norm(weights) * (1 + cells))
+            centred = self._norm(centred_norm, weights)
+            through_policies = np.minimum(factor * others, centred * (1 + cells))
             factor = np.maximum(factor, through_policies)
         bound: Array = factor * actions * share / self.rounds
         return bound
+
+    def _norm(self, norm: Callable[..., Array], weights: Array) -> Array:
+        """Take the norm that the hull allows."""
+        factor = norm(weights)
+        if self.hull == "simplex" and self.weights == "adaptive":
+            return np.asarray(np.minimum(factor, math.sqrt(2) * norm(weights, order=2)))
+        return factor
 
     def _cells(self, count: int, own: float) -> float:
         """Bound the biases of ``count`` cells that share ``own`` rounds, relative to all in one."""
         return count * float(self.bias(own / count) / self.bias(own))
 
 
-def spread(weights: Array) -> Array:
-    """Compute D (K,): the greatest l1 distance between two actions' coefficients (K, A, n)."""
-    gaps = [np.abs(weights - weights[:, [a]]).sum(2).max(1) for a in range(weights.shape[1])]
+def spread(weights: Array, *, order: int = 1) -> Array:
+    """Compute D (K,): the greatest norm of the gap between two actions' coefficients (K, A, n)."""
+    gaps = [
+        np.linalg.norm(weights - weights[:, [a]], ord=order, axis=2).max(1)
+        for a in range(weights.shape[1])
+    ]
     return np.asarray(np.max(gaps, axis=0))
 
 
-def centred_norm(weights: Array) -> Array:
-    """Compute lambda (K,): the greatest l1 norm after subtracting the coordinates' midrange."""
+def centred_norm(weights: Array, *, order: int = 1) -> Array:
+    """Compute lambda (K,): the greatest norm after subtracting the coordinates' midrange."""
     centre = (weights.max(1, keepdims=True) + weights.min(1, keepdims=True)) / 2
-    return np.asarray(np.abs(weights - centre).sum(2).max(1))
+    return np.asarray(np.linalg.norm(weights - centre, ord=order, axis=2).max(1))
 
 
 def draw_term(rounds: int, losses: int, *, actions: int, comparators: int) -> float:

@@ -110,7 +110,8 @@ class NonLinearDecisionSwap(UnbiasedPrediction):
     ) -> None:
         self.basis = basis
         tables = [basis.coefficients(loss) for loss in losses]
-        super().__init__(grouped(tables, policies), weights=weights, horizon=horizon, seed=seed)
+        groups = grouped(tables, policies)
+        super().__init__(groups, weights=weights, horizon=horizon, hull=basis.hull, seed=seed)
 
     def observe(self, outcome: ArrayLike) -> None:
         """Learn the outcome (d,)."""

@@ -6,6 +6,9 @@ the box, and the forecaster pays
 
     E_pi[ h(p) . (p - s) ],        worst case   E_pi[h(p) . p] + sum_i max(0, -E_pi[h_i(p)]).
 
+Where every s(y) lies in the simplex (indicators of cells), predictions are kept there too, and
+the worst case is E_pi[h(p) . p] + max_i -E_pi[h_i(p)].
+
 Its value is at most 0: against any law of s with mean m, predicting m pays 0. That is also the
 way to solve it. The best mixture over a finite set of points is a small linear program whose dual
 is the mean m that nature would choose; adding the point p = m answers it (a cutting plane through
@@ -13,7 +16,7 @@ m), and the program is solved again until its value is small enough. The first p
 player that walks from last round's mean against h, with equal and then with shrinking steps.
 
 The certificate is the worst case above, computed from the mixture that is returned. It covers
-every s in the box, so it holds whatever outcomes the basis can produce.
+every s in the box or simplex, so it holds whatever outcomes the basis can produce.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forecaster.events import Rows, respond
+from market.basis import Hull
 
 Array = NDArray[np.float64]
 
@@ -58,6 +62,23 @@ def _field(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 
 @numba.njit(cache=True)
+def _project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled kernel
+    """Move a point to the nearest one of the box or simplex."""
+    if not simplex:
+        for i in range(point.shape[0]):
+            point[i] = min(1.0, max(0.0, point[i]))
+        return
+    descending = np.sort(point)[::-1]
+    total, excess = 0.0, 0.0
+    for i in range(descending.shape[0]):
+        total += descending[i]
+        if descending[i] * (i + 1) > total - 1.0:
+            excess = (total - 1.0) / (i + 1)
+    for i in range(point.shape[0]):
+        point[i] = max(0.0, point[i] - excess)
+
+
+@numba.njit(cache=True)
 def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array,
     weights: Array,
@@ -66,6 +87,7 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     table: Array,
     origin: Array,
     steps: Array,
+    simplex: bool,  # noqa: FBT001
     points: Array,
     fields: Array,
 ) -> None:
@@ -78,7 +100,8 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
             largest = np.abs(fields[t]).max()
             rate = steps[t] / largest if largest > 0.0 else 0.0
             for i in range(origin.shape[0]):
-                points[t + 1, i] = min(1.0, max(0.0, points[t, i] - rate * fields[t, i]))
+                points[t + 1, i] = points[t, i] - rate * fields[t, i]
+            _project(points[t + 1], simplex)
 
 
 @numba.njit(cache=True)
@@ -112,20 +135,23 @@ def field_at(rows: Rows, table: Array, point: Array) -> Array:
     return out
 
 
-def worst_case(mass: Array, points: Array, fields: Array) -> float:
-    """Worst case over the box of a mixture (m,), with points and fields (m, n): its certificate."""
+def worst_case(mass: Array, points: Array, fields: Array, *, hull: Hull = "box") -> float:
+    """Worst case over the hull of a mixture (m,), points and fields (m, n): its certificate."""
     mean = mass @ fields
-    return float(mass @ (points * fields).sum(1) - np.minimum(mean, 0.0).sum())
+    gain = mean.min() if hull == "simplex" else np.minimum(mean, 0.0).sum()
+    return float(mass @ (points * fields).sum(1) - gain)
 
 
 class MatrixGame:
     """The restricted game as a linear program, solved by HiGHS; one solver object is kept.
 
     Minimise sum_j w_j h_j.p_j + sum_i u_i subject to u_i + sum_j w_j h_ji >= 0, sum_j w_j = 1,
-    all variables at least 0. The duals of the first n rows are nature's mean.
+    all variables at least 0. The duals of the first n rows are nature's mean. On the simplex a
+    single free u takes the place of all u_i.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, hull: Hull = "box") -> None:
+        self.hull: Hull = hull
         self._solver = highspy.Highs()  # type: ignore[no-untyped-call]
         for option, value in (("output_flag", False), ("presolve", "off"), ("threads", 1)):
             self._solver.setOptionValue(option, value)
@@ -134,19 +160,21 @@ class MatrixGame:
         """Return the best weights (m,) and nature's mean (n,); RuntimeError if HiGHS fails."""
         count, size = points.shape
         program = highspy.HighsLp()
-        program.num_col_, program.num_row_ = count + size, size + 1
-        program.col_cost_ = np.concatenate([(points * fields).sum(1), np.ones(size)])
-        program.col_lower_ = np.zeros(count + size)
-        program.col_upper_ = np.full(count + size, np.inf)
+        payments = 1 if self.hull == "simplex" else size
+        width, least = count + payments, -np.inf if self.hull == "simplex" else 0.0
+        program.num_col_, program.num_row_ = width, size + 1
+        program.col_cost_ = np.concatenate([(points * fields).sum(1), np.ones(payments)])
+        program.col_lower_ = np.concatenate([np.zeros(count), np.full(payments, least)])
+        program.col_upper_ = np.full(width, np.inf)
         program.row_lower_ = np.concatenate([np.zeros(size), [1.0]])
         program.row_upper_ = np.concatenate([np.full(size, np.inf), [1.0]])
-        matrix = np.zeros((size + 1, count + size))
+        matrix = np.zeros((size + 1, width))
         matrix[:size, :count] = fields.T
-        matrix[:size, count:] = np.eye(size)
+        matrix[:size, count:] = 1.0 if self.hull == "simplex" else np.eye(size)
         matrix[size, :count] = 1.0
         program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        program.a_matrix_.start_ = np.arange(size + 2) * (count + size)
-        program.a_matrix_.index_ = np.tile(np.arange(count + size), size + 1)
+        program.a_matrix_.start_ = np.arange(size + 2) * width
+        program.a_matrix_.index_ = np.tile(np.arange(width), size + 1)
         program.a_matrix_.value_ = matrix.ravel()
         self._solver.passModel(program)
         self._solver.run()
@@ -155,7 +183,10 @@ class MatrixGame:
             raise RuntimeError(f"the min-max program was not solved: {status}")
         solution = self._solver.getSolution()
         mass = np.maximum(np.array(solution.col_value)[:count], 0.0)
-        return mass / mass.sum(), np.clip(np.array(solution.row_dual)[:size], 0.0, 1.0)
+        mean = np.clip(np.array(solution.row_dual)[:size], 0.0, 1.0)
+        if self.hull == "simplex":
+            mean /= mean.sum()
+        return mass / mass.sum(), mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,22 +227,24 @@ def solve(
     -------
     Solution
     """
-    points, fields = explore(rows, table, origin)
+    hull = game.hull
+    points, fields = explore(rows, table, origin, hull=hull)
     mass, mean = game.solve(points, fields)
-    worst = worst_case(mass, points, fields)
+    worst = worst_case(mass, points, fields, hull=hull)
     for _ in range(CUTS):
         if worst <= tolerance:
             break
         points = np.vstack([points, mean])
         fields = np.vstack([fields, field_at(rows, table, mean)])
         mass, mean = game.solve(points, fields)
-        worst = worst_case(mass, points, fields)
+        worst = worst_case(mass, points, fields, hull=hull)
     heavy = mass > LIGHTEST
     mass = mass[heavy] / mass[heavy].sum()
-    return Solution(points[heavy], mass, worst_case(mass, points[heavy], fields[heavy]))
+    points, fields = points[heavy], fields[heavy]
+    return Solution(points, mass, worst_case(mass, points, fields, hull=hull))
 
 
-def explore(rows: Rows, table: Array, origin: Array) -> tuple[Array, Array]:
+def explore(rows: Rows, table: Array, origin: Array, *, hull: Hull = "box") -> tuple[Array, Array]:
     """Walk against h from ``origin``; the undominated points visited and their fields (m, n).
 
     Of two points with the same responses, hence the same field h, the one with the smaller h . p
@@ -219,6 +252,8 @@ def explore(rows: Rows, table: Array, origin: Array) -> tuple[Array, Array]:
     """
     points, fields = np.empty((STEPS, table.shape[1])), np.empty((STEPS, table.shape[1]))
     kept = np.empty(STEPS, dtype=np.int64)
-    _walk(rows.offset, rows.weights, rows.start, rows.eta, table, origin, WALK, points, fields)
+    simplex = hull == "simplex"
+    losses = rows.offset, rows.weights, rows.start, rows.eta
+    _walk(*losses, table, origin, WALK, simplex, points, fields)
     kept = kept[: _undominated(points, fields, kept)]
     return points[kept], fields[kept]

@@ -21,6 +21,7 @@ from forecaster.bounds import BiasBound
 from forecaster.events import Awake, Events, LossGroup
 from forecaster.minimax import MatrixGame, solve
 from forecaster.weights import AdaptiveWeights, ExponentialWeights, WeightRule
+from market.basis import Hull
 from market.randomness import generator_state, restore_generator, stream
 from market.records import Forecast, Mixture
 
@@ -39,6 +40,8 @@ class UnbiasedPrediction:
     weights : "adaptive" or "exponential"
     horizon : int or None
         Number of rounds, which the exponential rate may use.
+    hull : "box" or "simplex"
+        Where the predicted vectors lie, and the predictions with them.
     seed : int
         For ``predict``, which draws from the mixture by itself.
 
@@ -63,6 +66,7 @@ class UnbiasedPrediction:
         *,
         weights: str = "adaptive",
         horizon: int | None = None,
+        hull: Hull = "box",
         seed: int = 0,
     ) -> None:
         self.events = Events(groups)
@@ -70,8 +74,9 @@ class UnbiasedPrediction:
         self.rule = self._rule(weights, horizon)
         self.slack, self.time = 0.0, 0
         self._rng = stream(seed, "forecaster")
-        self._game = MatrixGame()
-        self._origin = np.full(self.events.size, 0.5)
+        self._game = MatrixGame(hull)
+        middle = 0.5 if hull == "box" else 1 / self.events.size
+        self._origin = np.full(self.events.size, middle)
         self._pending: tuple[list[Awake], Mixture] | None = None
 
     def _rule(self, name: str, horizon: int | None) -> WeightRule:
@@ -103,6 +108,8 @@ class UnbiasedPrediction:
         truth = np.asarray(y, dtype=np.float64)
         if truth.shape != (self.events.size,) or not ((truth >= 0) & (truth <= 1)).all():
             raise ValueError(f"update needs {self.events.size} numbers in [0, 1]")
+        if self._game.hull == "simplex" and abs(truth.sum() - 1) > 1e-9:
+            raise ValueError("update needs numbers that sum to 1")
         awake, mixture = self._pending
         self._pending = None
         self.events.charge(awake, mixture.points, mixture.weights, truth)
@@ -113,7 +120,8 @@ class UnbiasedPrediction:
     def bias_bound(self) -> BiasBound:
         """Bound on every event's bias so far."""
         horizon = getattr(self.rule, "horizon", None)
-        return BiasBound(self.experts, self.time, self.slack, self.rule.name, horizon)
+        hull = self._game.hull
+        return BiasBound(self.experts, self.time, self.slack, self.rule.name, horizon, hull)
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs."""

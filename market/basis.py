@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,8 @@ from market.randomness import stream
 
 Array = NDArray[np.float64]
 Form = TypeVar("Form", bound=Loss)
+
+Hull = Literal["box", "simplex"]
 
 READOUT_POINTS = 1024
 
@@ -43,6 +45,8 @@ class Basis(ABC):
     convex_image : bool
         Whether {s(y)} is convex, so that every prediction in the box is some s(y) and a label
         forecast ``inverse`` is exact.
+    hull : "box" or "simplex"
+        Where every s(y) lies, and predictions with it.
     """
 
     outcomes: int
@@ -50,6 +54,7 @@ class Basis(ABC):
     lipschitz: float
     error: float
     convex_image: bool = False
+    hull: Hull = "box"
 
     @abstractmethod
     def transform(self, y: ArrayLike) -> Array:

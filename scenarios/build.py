@@ -232,7 +232,9 @@ class Scenario:
                 f"unknown key 'forecaster.{unknown}'; "
                 f"{closest(unknown, ['kind', 'weights', 'base'])}"
             )
-        return UnbiasedPrediction(groups, weights=spec.weights, horizon=self.spec.rounds)
+        return UnbiasedPrediction(
+            groups, weights=spec.weights, horizon=self.spec.rounds, hull=basis.hull
+        )
 
 
 def check_shape(where: str, loss: Any, population: Population) -> None:
