@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from agents.adversaries import Replay
+from agents.adversaries import Confined, Replay
 from agents.cohort import Cohort
 from agents.policies import NamedPolicy
 from agents.populations import Population
@@ -27,6 +27,7 @@ from market.model import MarketModel
 from market.randomness import stream
 from market.roles import Adversary, Forecaster
 from market.round import Block, Game
+from market.spaces import Polytope
 from scenarios.blocks import Seat, covered, guarantee, layout
 from scenarios.construct import construct, drawn_values
 from scenarios.data import Table, read_table
@@ -77,7 +78,7 @@ class Scenario:
             If a name is unknown or a parameter does not fit.
         """
         root = self.spec.seed if seed is None else seed
-        adversary = self._adversary(root)
+        adversary = self._confined(self._adversary(root))
         drafts = [self._draft(cohort, root, adversary.outcomes) for cohort in self.spec.cohort]
         plan = layout([draft.loss for draft in drafts], [draft.spec.basis for draft in drafts])
         seats = [
@@ -114,6 +115,17 @@ class Scenario:
             **self.spec.adversary.parameters,
         )
         return adversary
+
+    def _confined(self, adversary: Adversary) -> Adversary:
+        """Keep the outcomes to the space that the file names, if it names one."""
+        if self.spec.space is None:
+            return adversary
+        space: Polytope = construct("space", Polytope, vertices=self.spec.space.vertices)
+        if space.outcomes != adversary.outcomes:
+            raise UserError(
+                f"space.vertices have {space.outcomes} coordinates; give {adversary.outcomes}"
+            )
+        return Confined(adversary, space)
 
     def _draft(self, spec: CohortSpec, root: int, goods: int) -> Draft:
         rng = stream(root, "cohort", spec.name, "population")

@@ -60,6 +60,19 @@ class DataSpec(_Strict):
         return scale
 
 
+class SpaceSpec(_Strict):
+    """Where outcomes may lie: the hull of vertices, mapped onto the cube by its bounding box."""
+
+    vertices: Annotated[list[list[float]], Field(min_length=2)]
+
+    @field_validator("vertices")
+    @classmethod
+    def _alike(cls, vertices: list[list[float]]) -> list[list[float]]:
+        if len({len(vertex) for vertex in vertices}) != 1:
+            raise ValueError("the vertices differ in length; give each one number per outcome")
+        return vertices
+
+
 class AdversarySpec(_Open):
     """Who chooses the outcomes, where no data is replayed."""
 
@@ -147,6 +160,7 @@ class ScenarioSpec(_Strict):
     seed: Annotated[int, Field(ge=0)] = 0
     data: DataSpec | None = None
     adversary: AdversarySpec | None = None
+    space: SpaceSpec | None = None
     forecaster: ForecasterSpec = ForecasterSpec()
     policy: dict[str, PolicySpec] = {}
     cohort: Annotated[list[CohortSpec], Field(min_length=1)]

@@ -26,6 +26,8 @@ def transformed(y: Array, power: Array, floor: Array) -> Array:
     -------
     array
     """
+    if (power == 1).all() and not floor.any():
+        return y  # beyond the cube too: an affine map of outcomes may come first
     level = np.maximum(y, floor)
     if (power == 1).all():
         return level
