@@ -37,10 +37,13 @@ class Guarantee:
     bound : callable or None
         Returns the theorem's bound on each row's decision swap regret so far (K,), for realised
         draws with probability 0.99; None without a theorem.
+    note : str
+        How the cohort is served, where that is worth saying.
     """
 
     label: str = "none"
     bound: Callable[[], Array] | None = None
+    note: str = ""
 
 
 class Trader(mesa.Agent):  # type: ignore[misc]

@@ -117,13 +117,14 @@ def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
         Distinct losses of the whole run, for the union over all of them.
     """
     forecaster, cohort, cover = block.forecaster, seat.cohort, seat.cover
+    note = "" if cover is None else served_note(seat, cover)
     if not isinstance(forecaster, UnbiasedPrediction) or not isinstance(cohort, Cohort):
-        return Guarantee()
+        return Guarantee(note=note)
     response = cohort.response
     if response.hears_label and (response.eta is None or not block.basis.convex_image):
-        return Guarantee()
+        return Guarantee(note=note)
     if cover is not None and cohort.served is None:  # it plays its own best response
-        return Guarantee()
+        return Guarantee(note=note)
     policies, actions = len(cohort.policies), cohort.loss.actions
 
     @cache
@@ -139,4 +140,13 @@ def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
         return np.asarray(expected + drawn + 2 * apart() + cohort.gap())
 
     label = "smooth-decision-swap" if response.hears_label else "decision-swap"
-    return Guarantee(label, bound)
+    return Guarantee(label, bound, note)
+
+
+def served_note(seat: Seat, cover: Cover) -> str:
+    """Say how many representatives serve how many losses, and from how far."""
+    agents, losses = len(seat.cohort.row_of), len(cover.served)
+    return (
+        f"{seat.cohort.name}: {agents} agents with {losses} losses served through "
+        f"{len(cover.offset)} representatives within {cover.radius.max():.3g}"
+    )

@@ -17,6 +17,7 @@ from typing import Any
 
 from market.errors import UserError
 from market.model import MarketModel
+from market.round import Block
 from scenarios.build import Scenario
 from scenarios.export import RunDirectory
 from scenarios.spec import resolved
@@ -169,6 +170,8 @@ def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) ->
         "rounds": scenario.spec.rounds,
         "status": "interrupted",
         "guarantee": dict(zip(cohorts, labels, strict=True)),
+        "blocks": [described(block) for block in model.game.blocks],
+        "covers": [guarantee.note for guarantee in model.guarantees if guarantee.note],
         "versions": {name: version(name) for name in PACKAGES}
         | {"python": platform.python_version()},
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -177,3 +180,15 @@ def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) ->
     if scenario.table is not None:
         manifest["clipped_rows"] = scenario.table.clipped
     return manifest
+
+
+def described(block: Block) -> dict[str, Any]:
+    """Describe a block's basis for the manifest."""
+    basis = block.basis
+    return {
+        "name": block.name,
+        "basis": type(basis).__name__,
+        "size": basis.size,
+        "lipschitz": basis.lipschitz,
+        "error": basis.error,
+    }

@@ -50,7 +50,22 @@ def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
     rounds = model.played
     if scenario.table is not None and rounds > len(scenario.table.outcomes):
         console.print(f"The {len(scenario.table.outcomes)} data rows were replayed in a loop.")
+    console.print(f"Forecast: {broadcast(model)}.")
+    for guarantee in model.guarantees:
+        if guarantee.note:
+            console.print(f"{guarantee.note}.")
     console.print(f"Logs: {out}", soft_wrap=True)
+
+
+def broadcast(model: MarketModel) -> str:
+    """Describe the blocks of the forecast: basis, size, and error where there is one."""
+    blocks = [
+        f"{block.name} {block.basis.size}"
+        + (f" (error {block.basis.error:.2g})" if block.basis.error else "")
+        for block in model.game.blocks
+    ]
+    total = sum(block.basis.size for block in model.game.blocks)
+    return f"{total} numbers a round, {', '.join(blocks)}"
 
 
 def summary_table(agents: pd.DataFrame, *, title: str) -> Table:

@@ -76,6 +76,17 @@ def test_logs_open_as_shown(tmp_path: Path) -> None:
     assert "4" in succeeds(tmp_path, sys.executable, "-c", block_with("python", "read_parquet"))
 
 
+@pytest.mark.parametrize("page", sorted((HOME / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_every_block_of_a_page_runs(tmp_path: Path, page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        assert succeeds(tmp_path, sys.executable, "-c", block).strip()
+    for block in re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL):
+        (tmp_path / "page.toml").write_text(block, encoding="utf-8")
+        name = tomllib.loads(block)["name"]
+        assert name in succeeds(tmp_path, COMMAND, "run", "page.toml", "--rounds", "20")
+
+
 def test_the_file_list_is_so() -> None:
     for room in re.findall(r"^\| `(\w+)/`", TEXT, flags=re.MULTILINE):
         assert (HOME / room / "__init__.py").exists()

@@ -20,13 +20,14 @@ floor, where such utilities are steep.
 
 from __future__ import annotations
 
-import functools
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forecaster.bases.certify import Certificate, certify
+from forecaster.bases.certify import ROUNDING, Certificate, certify
 from market.basis import Basis
 from market.losses import Loss
 
@@ -36,6 +37,16 @@ BUDGET = 20_000_000  # evaluations that a certificate may take
 TOLERANCE = 0.1
 MOST = 2000  # functions
 NUMBERS = 1 << 22  # in one table of losses at outcomes
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A loss with its coefficients, and its error at and between the knots."""
+
+    loss: Loss
+    offset: Array
+    weights: Array
+    sampled: float
 
 
 class RampBasis(Basis):
@@ -89,42 +100,45 @@ class RampBasis(Basis):
             raise ValueError(f"{knots} knots along a coordinate; at least 2 are needed")
         if error is not None and not error > 0:
             raise ValueError(f"an error of {error} is not positive")
-        self.outcomes, self.floor, self._losses = losses[0].outcomes, floor, tuple(losses)
+        self.outcomes, self.floor = losses[0].outcomes, floor
         if error is None:
             self._place(knots)
-            self.certificate = self._certify(0.0, budget)
+            self.certificate = self._certify([self._fit(loss) for loss in losses], None, budget)
         else:
-            self.certificate = self._search(error, budget)
+            self.certificate = self._search(losses, error, budget)
         self.error = self.certificate.upper
         sums = [np.abs(self.coefficients(loss)[1]).sum(-1).max() for loss in losses]
         self.lipschitz = float(max(sums))
 
     def transform(self, y: ArrayLike) -> Array:
         """Map outcomes (..., d) to the products of ramps (..., n)."""
-        own = np.asarray(y, dtype=np.float64)[..., None]
-        ramps = np.clip((own - self.knots[:-1]) / np.diff(self.knots), 0.0, 1.0)
-        ramps = np.concatenate([np.ones((*own.shape[:-1], 1)), ramps], axis=-1)
-        products = ramps[..., 0, :]
-        for j in range(1, self.outcomes):
-            wider = products[..., :, None] * ramps[..., j, None, :]
-            products = wider.reshape(*wider.shape[:-2], -1)
-        return np.ascontiguousarray(products[..., 1:])
+        return self._products(self._ramps(np.asarray(y, dtype=np.float64)))
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
-        """Mixed differences of the loss at the knots, centred between their boxes."""
+        """Mixed differences of the loss at the knots, centred between its excesses."""
         self.check_outcomes(loss)
-        count = len(self.knots)
-        values = loss.losses(self._grid(self.knots))
-        table = values.reshape(*[count] * self.outcomes, *values.shape[1:])
-        for axis in range(self.outcomes):
-            table = np.diff(table, axis=axis, prepend=0.0)
-        weights = np.moveaxis(table.reshape(values.shape), 0, -1)
-        offset, weights = weights[..., 0], np.ascontiguousarray(weights[..., 1:])
-        return offset - self._excess(loss, offset, weights), weights
+        fitted = self._fit(loss)
+        return fitted.offset, fitted.weights
 
     def enclose(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """Ranges of the functions over boxes (T, d): they ascend in every coordinate."""
+        """Ranges (T, n) of the functions over boxes (T, d): they ascend in every coordinate."""
         return self.transform(low), self.transform(high)
+
+    def slopes(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Ranges (T, d, n) of the functions' partial derivatives over boxes (T, d)."""
+        rates = np.concatenate([[0.0], 1 / np.diff(self.knots)])
+        starts, ends = np.insert(self.knots[:-1], 0, 0), np.insert(self.knots[1:], 0, 0)
+        left, right = low[..., None], high[..., None]
+        inside = rates * ((starts <= left) & (right <= ends))
+        touched = rates * ((starts < right) & (left < ends))
+        least, most = self._ramps(low), self._ramps(high)
+        for_each = []
+        for j in range(self.outcomes):
+            pair = least.copy(), most.copy()
+            pair[0][:, j], pair[1][:, j] = inside[:, j], touched[:, j]
+            for_each.append([self._products(ramps) for ramps in pair])
+        under, over = zip(*for_each, strict=True)
+        return np.stack(under, axis=1), np.stack(over, axis=1)
 
     def inverse(self, points: Array) -> Array:
         """Rebuild y_j from the ramps of that coordinate alone: its own broken line."""
@@ -142,13 +156,38 @@ class RampBasis(Basis):
         self.size = knots**self.outcomes - 1
         self.convex_image = self.size == 1 and self.floor == 0
 
+    def _ramps(self, y: Array) -> Array:
+        """All ramps of every coordinate (..., d, m + 1)."""
+        ramps = np.clip((y[..., None] - self.knots[:-1]) / np.diff(self.knots), 0.0, 1.0)
+        return np.concatenate([np.ones((*y.shape, 1)), ramps], axis=-1)
+
+    def _products(self, ramps: Array) -> Array:
+        """Products (..., n) over the coordinates, the constant left out."""
+        products = ramps[..., 0, :]
+        for j in range(1, self.outcomes):
+            wider = products[..., :, None] * ramps[..., j, None, :]
+            products = wider.reshape(*wider.shape[:-2], wider.shape[-2] * wider.shape[-1])
+        return np.ascontiguousarray(products[..., 1:])
+
     def _grid(self, levels: Array) -> Array:
         """All outcomes (T, d) with these levels, the last coordinate fastest."""
         axes = np.meshgrid(*[levels] * self.outcomes, indexing="ij")
         return np.stack(axes, axis=-1).reshape(-1, self.outcomes)
 
-    def _excess(self, loss: Loss, offset: Array, weights: Array) -> Array:
-        """Middle (..., A) of the form's distances above the loss at knots and between them."""
+    def _fit(self, loss: Loss) -> _Fit:
+        """Interpolate a loss."""
+        values = loss.losses(self._grid(self.knots))
+        table = values.reshape(*[len(self.knots)] * self.outcomes, *values.shape[1:])
+        for axis in range(self.outcomes):
+            table = np.diff(table, axis=axis, prepend=0.0)
+        weights = np.moveaxis(table.reshape(values.shape), 0, -1)
+        offset, weights = weights[..., 0], np.ascontiguousarray(weights[..., 1:])
+        least, most = self._excess(loss, offset, weights)
+        sampled = float((most - least).max()) / 2
+        return _Fit(loss, offset - (least + most) / 2, weights, sampled)
+
+    def _excess(self, loss: Loss, offset: Array, weights: Array) -> tuple[Array, Array]:
+        """Least and greatest height (..., A) of the form above the loss, at and between knots."""
         middles = (self.knots[1:] + self.knots[:-1]) / 2
         outcomes = self._grid(np.sort(np.concatenate([self.knots, middles])))
         rows = max(1, NUMBERS // max(offset.size, self.size))
@@ -159,20 +198,40 @@ class RampBasis(Basis):
             excess = form - loss.losses(part)
             least = np.minimum(least, excess.min(0))
             most = np.maximum(most, excess.max(0))
-        return (least + most) / 2
+        return least, most
 
-    def _certify(self, target: float, budget: int) -> Certificate:
-        """Bound the error over the family; what is at or below the target is not refined."""
+    def _certify(self, fits: list[_Fit], wish: float | None, budget: int) -> Certificate:
+        """Bound the error over the family, worst stack first; up to the wish all is the same."""
         upper, lower, evaluations = 0.0, 0.0, 0
-        for loss in self._losses:
+        tolerance = TOLERANCE if wish is None else 0.0
+        for fit in sorted(fits, key=lambda fit: -fit.sampled):
             found = certify(
-                loss,
-                *self.coefficients(loss),
+                fit.loss,
+                fit.offset,
+                fit.weights,
                 self.enclose,
-                target=max(target, (1 + TOLERANCE) * lower),
-                tolerance=TOLERANCE,
-                budget=budget // len(self._losses),
+                slopes=self.slopes,
+                cells=np.unique([0.0, *self.knots]),
+                target=max(wish or 0.0, (1 + tolerance) * lower),
+                tolerance=tolerance,
+                budget=budget // len(fits),
             )
             upper, lower = max(upper, found.upper), max(lower, found.lower)
             evaluations += found.evaluations
         return Certificate(upper, lower, evaluations)
+
+    def _search(self, losses: Sequence[Loss], wish: float, budget: int) -> Certificate:
+        """Take the fewest knots whose certified error is at most the wish; ValueError if none."""
+        best = (math.inf, 0)
+        knots = 2
+        while knots**self.outcomes - 1 <= MOST:
+            self._place(knots)
+            fits = [self._fit(loss) for loss in losses]
+            if max(fit.sampled for fit in fits) <= wish:  # otherwise a certificate is hopeless
+                found = self._certify(fits, wish - ROUNDING, budget)
+                if found.upper <= wish:
+                    return found
+                best = min(best, (found.upper, knots))
+            knots += 1
+        reached = f"{best[1]} knots have {best[0]:.3g}" if best[1] else "not even on a sample"
+        raise ValueError(f"no {knots - 1} knots or fewer have an error of {wish:.3g}: {reached}")

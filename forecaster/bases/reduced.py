@@ -28,8 +28,8 @@ from market.randomness import stream
 
 Array = NDArray[np.float64]
 
-SAMPLE, UNSEEN, CHUNK = 2000, 4000, 1000
-START = 8  # functions from pivoted QR before the greedy steps
+SAMPLE, UNSEEN, CHUNK = 2000, 6000, 1000
+START = 6  # functions from pivoted QR before the greedy steps
 MARGIN = 0.98  # share of the promise that the fit to the sample aims at
 MOST = 400
 REPAIRS = 30
@@ -169,8 +169,9 @@ class _Search:
         self.sample = scattered(SAMPLE, listed.outcomes, seed=seed)
         self._others = scattered(UNSEEN, listed.outcomes, seed=seed + 1)
         values = np.ascontiguousarray(listed.values(self.sample).T)
-        start = pivots(values[:, ::3], min(START, listed.size))
-        self.selection = Selection(self._losses(values), values, cap, start)
+        losses = self._losses(values)
+        start = pivots(losses[:, ::3], min(START, listed.size))
+        self.selection = Selection(losses, values, cap, start)
         self.selection.grow(MARGIN * error, MOST)
         size = len(self.selection.chosen)
         self.offset, self.weights = np.zeros(listed.size), np.zeros((listed.size, size))
@@ -223,11 +224,12 @@ class _Search:
 
 
 def scattered(count: int, outcomes: int, *, seed: int) -> Array:
-    """Outcomes (count, d) in the cube, denser towards 0, a quarter of them on its faces."""
+    """Outcomes (count, d) in the cube: half of them denser towards 0, a third on its faces."""
     rng = stream(seed, "reduced basis")
-    points = rng.random((count, outcomes)) ** 1.5
+    points = rng.random((count, outcomes))
+    points[::2] **= 2
     on_face = rng.random((count, outcomes)) < 1 / 3
-    on_face[count // 4 :] = False
+    on_face[count // 2 :] = False
     points[on_face] = rng.integers(0, 2, on_face.sum())
     points[:2] = [[0.0] * outcomes, [1.0] * outcomes]
     return points
