@@ -173,7 +173,7 @@ class Polytope(Box):
         from_centre = np.asarray(u, dtype=np.float64) - self._centre
         room = self._levels - self._normals @ self._centre
         stretch = np.maximum((from_centre @ self._normals.T / room).max(-1), 1.0)
-        return np.clip(self._centre + from_centre / stretch[..., None], 0.0, 1.0)
+        return np.asarray(np.clip(self._centre + from_centre / stretch[..., None], 0.0, 1.0))
 
 
 def facets(corners: Array) -> tuple[Array, Array]:

@@ -40,6 +40,7 @@ Array = NDArray[np.float64]
 Form = TypeVar("Form", bound=Loss)
 
 MOST_EXACT = 6  # distinct exponents that are listed one by one; more are interpolated
+REDUCED = 0.04  # error of a reduced basis; it enters regret, so finer than the class's default
 MOST_MONOMIALS = 100  # functions; above, a reduced basis is smaller
 
 
@@ -83,14 +84,16 @@ def variant(kind: str, loss: Loss) -> tuple[float, ...]:
     return (loss.coordinate,) if isinstance(loss, Convex1D) and kind in CONVEX else ()
 
 
-def make(kind: str, losses: Sequence[Loss], parameters: dict[str, Any]) -> Basis:
+def make(where: str, kind: str, losses: Sequence[Loss], **parameters: Any) -> Basis:
     """Make the basis for cohorts with these losses.
 
     Parameters
     ----------
+    where : str
+        The key in the scenario file, for error lines.
     kind : str
     losses : sequence of stacks
-    parameters : dict
+    **parameters
         From the scenario file.
 
     Raises
@@ -99,8 +102,8 @@ def make(kind: str, losses: Sequence[Loss], parameters: dict[str, Any]) -> Basis
         If the kind is unknown, or the losses or parameters do not fit it.
     """
     if kind not in MAKERS:
-        raise UserError(f"unknown basis '{kind}'; {closest(kind, ['auto', *MAKERS])}")
-    basis: Basis = construct(f"basis '{kind}'", MAKERS[kind], losses, **parameters)
+        raise UserError(f"{where}: unknown basis '{kind}'; {closest(kind, ['auto', *MAKERS])}")
+    basis: Basis = construct(f"{where} '{kind}'", MAKERS[kind], losses, **parameters)
     return basis
 
 
@@ -176,6 +179,17 @@ def _grid(losses: Sequence[Loss], *, error: float = 0.1, centred: bool = True) -
     )
 
 
+def _reduced(
+    losses: Sequence[Loss],
+    *,
+    error: float = REDUCED,
+    cap: float = 1.0,
+    quick: bool = False,
+    seed: int = 0,
+) -> Basis:
+    return bases.ReducedBasis(losses, error=error, cap=cap, quick=quick, seed=seed)
+
+
 def _leontief(losses: Sequence[Loss], *, error: float = 0.2, nearest: bool = True) -> Basis:
     steepest = _steepest(_forms(losses, MinimumOfRatios))
     return bases.LeontiefBasis.covering(
@@ -198,5 +212,5 @@ MAKERS: dict[str, Callable[..., Basis]] = {
     "leontief": _leontief,
     "ramps": bases.ReducedBasis,
     "exact": bases.ExactLossesBasis,
-    "reduced": bases.ReducedBasis,
+    "reduced": _reduced,
 }

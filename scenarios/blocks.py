@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,8 @@ from forecaster.bounds import draw_term
 from forecaster.cover import Cover, clustered, paper_gamma, snapped
 from forecaster.events import LossGroup
 from forecaster.unbiased import UnbiasedPrediction
+from market.basis import Basis
+from market.errors import UserError
 from market.losses import Loss
 from market.model import Guarantee
 from market.round import Block
@@ -25,6 +26,7 @@ from scenarios.spec import BasisSpec, CoverSpec
 
 Array = NDArray[np.float64]
 Key = tuple[str, tuple[float, ...], str]
+Member = tuple[str, Loss, BasisSpec]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,37 +47,47 @@ class Layout:
     block_of: tuple[int, ...]
 
 
-def layout(losses: Sequence[Loss], wishes: Sequence[BasisSpec]) -> Layout:
+def layout(members: Sequence[Member]) -> Layout:
     """Put cohorts whose losses live in the same basis into one block.
 
     Parameters
     ----------
-    losses : sequence of stacks
-        One per cohort.
-    wishes : sequence of BasisSpec
-        What the file says of each cohort's basis.
+    members : sequence of (name, stack of losses, BasisSpec)
+        One per cohort, with what the file says of its basis.
 
     Raises
     ------
     UserError
         If a basis that is asked for does not serve the losses.
     """
-    keys: list[Key] = []
-    for loss, wish in zip(losses, wishes, strict=True):
+    groups: dict[Key, list[int]] = {}
+    for place, (_, loss, wish) in enumerate(members):
         kind = natural_kind(loss) if wish.kind == "auto" else wish.kind
-        keys.append((kind, variant(kind, loss), repr(sorted(wish.parameters.items()))))
-    distinct = list(dict.fromkeys(keys))
-    parts = []
-    for key in distinct:
-        members = [k for k, own in enumerate(keys) if own == key]
-        parameters: dict[str, Any] = wishes[members[0]].parameters
-        parts.append(make(key[0], [losses[k] for k in members], parameters))
-    kinds = [key[0] for key in distinct]
+        key = kind, variant(kind, loss), repr(sorted(wish.parameters.items()))
+        groups.setdefault(key, []).append(place)
+    kinds = [key[0] for key in groups]
     names = [
-        kind if kinds.count(kind) == 1 else f"{kind} {1 + kinds[:i].count(kind)}"
+        kind if kinds.count(kind) == 1 else f"{kind}-{1 + kinds[:i].count(kind)}"
         for i, kind in enumerate(kinds)
     ]
-    return Layout(tuple(names), DirectSumBasis(parts), tuple(distinct.index(key) for key in keys))
+    parts = []
+    for kind, places in zip(kinds, groups.values(), strict=True):
+        where = f"cohort.{members[places[0]][0]}.basis"
+        losses = [members[place][1] for place in places]
+        parts.append(make(where, kind, losses, **members[places[0]][2].parameters))
+    block_of = {place: block for block, places in enumerate(groups.values()) for place in places}
+    order = tuple(block_of[place] for place in range(len(members)))
+    return Layout(tuple(names), DirectSumBasis(parts), order)
+
+
+def coefficients(name: str, basis: Basis, loss: Loss) -> tuple[Array, Array]:
+    """Return a cohort's coefficients; UserError where the basis does not span its losses."""
+    try:
+        return basis.coefficients(loss)
+    except ValueError as reason:
+        raise UserError(
+            f"cohort.{name}.basis: {reason}; leave the basis out for the default"
+        ) from reason
 
 
 def covered(spec: CoverSpec, coefficients: tuple[Array, Array], rounds: int) -> Cover:

@@ -28,7 +28,7 @@ from market.randomness import stream
 from market.roles import Adversary, Forecaster
 from market.round import Block, Game
 from market.spaces import Polytope
-from scenarios.blocks import Seat, covered, guarantee, layout
+from scenarios.blocks import Seat, coefficients, covered, guarantee, layout
 from scenarios.construct import construct, drawn_values
 from scenarios.data import Table, read_table
 from scenarios.spec import CohortSpec, ScenarioSpec
@@ -80,7 +80,7 @@ class Scenario:
         root = self.spec.seed if seed is None else seed
         adversary = self._confined(self._adversary(root))
         drafts = [self._draft(cohort, root, adversary.outcomes) for cohort in self.spec.cohort]
-        plan = layout([draft.loss for draft in drafts], [draft.spec.basis for draft in drafts])
+        plan = layout([(draft.spec.name, draft.loss, draft.spec.basis) for draft in drafts])
         seats = [
             self._seat(draft, block, plan.basis.parts[block], root)
             for draft, block in zip(drafts, plan.block_of, strict=True)
@@ -175,11 +175,11 @@ class Scenario:
         """Seat agents who respond to the forecast."""
         spec = draft.spec
         types, row_of = unique_losses(draft.loss)
-        coefficients = basis.coefficients(types)
+        own_coefficients = coefficients(spec.name, basis, types)
         cover = None
         if spec.cover is not None:
-            cover = covered(spec.cover, coefficients, self.spec.rounds)
-        protected = coefficients if cover is None else (cover.offset, cover.weights)
+            cover = covered(spec.cover, own_coefficients, self.spec.rounds)
+        protected = own_coefficients if cover is None else (cover.offset, cover.weights)
         own = cover is None or (spec.cover is not None and spec.cover.play == "own")
         eta = {} if spec.eta is None else {"eta": spec.eta}
         cohort = Cohort(
@@ -188,7 +188,7 @@ class Scenario:
             block=block,
             loss=types,
             row_of=row_of,
-            coefficients=coefficients if own else protected,
+            coefficients=own_coefficients if own else protected,
             response=register.response[spec.response](**eta),
             ledger=ledger(draft, len(types)),
             rng=stream(root, "cohort", spec.name, "play"),
@@ -226,7 +226,7 @@ class Scenario:
             ledger=ledger(draft, spec.count),
             policies=draft.policies,
         )
-        return Seat(cohort, LossGroup(*basis.coefficients(draft.loss), draft.policies))
+        return Seat(cohort, LossGroup(*coefficients(spec.name, basis, draft.loss), draft.policies))
 
     def _forecaster(self, basis: Basis, groups: list[LossGroup]) -> Forecaster:
         spec = self.spec.forecaster

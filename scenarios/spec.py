@@ -137,6 +137,11 @@ class CohortSpec(_Strict):
     constants: bool = True
     measures: list[Literal[*MEASURES]] = ["external", "swap", "omniprediction", "decision_swap"]  # type: ignore[valid-type]
 
+    @field_validator("basis", mode="before")
+    @classmethod
+    def _by_name(cls, basis: Any) -> Any:
+        return {"kind": basis} if isinstance(basis, str) else basis
+
     @model_validator(mode="after")
     def _eta_goes_with_quantal(self) -> CohortSpec:
         if (self.response == "quantal") != (self.eta is not None):

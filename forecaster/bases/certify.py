@@ -93,6 +93,7 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
     cells: int | Array | None = None,
     target: float = 0.0,
     tolerance: float = TOLERANCE,
+    limit: float = math.inf,
     budget: int = BUDGET,
 ) -> Certificate:
     """Bound the error of linear forms over all outcomes, from above and from below.
@@ -119,6 +120,8 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
         of the largest error and pass its bounds on.
     tolerance : float
         So is one within this share of the greatest error met.
+    limit : float
+        Give up when a greater error is met: no bound at or below this can be proved.
     budget : int
         Most evaluations of (loss, action, box).
 
@@ -141,7 +144,7 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
         pairs = pairs[cut]
         room = (budget - search.evaluations) // (search.actions * search.cost)
         count = min(len(pairs.bound), search.batch, room)
-        if count <= 0:
+        if count <= 0 or lower > limit:
             break
         worst = np.argpartition(-pairs.bound, count - 1)[:count]
         met, children = search.split(pairs[worst], enough)

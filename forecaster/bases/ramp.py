@@ -33,7 +33,7 @@ from market.losses import Loss
 
 Array = NDArray[np.float64]
 
-BUDGET = 20_000_000  # evaluations that a certificate may take
+BUDGET = 10_000_000  # evaluations that a certificate may take
 TOLERANCE = 0.1
 MOST = 2000  # functions
 NUMBERS = 1 << 22  # in one table of losses at outcomes
@@ -214,6 +214,7 @@ class RampBasis(Basis):
                 cells=np.unique([0.0, *self.knots]),
                 target=max(wish or 0.0, (1 + tolerance) * lower),
                 tolerance=tolerance,
+                limit=wish or math.inf,
                 budget=budget // len(fits),
             )
             upper, lower = max(upper, found.upper), max(lower, found.lower)

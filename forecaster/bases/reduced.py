@@ -33,7 +33,7 @@ START = 6  # functions from pivoted QR before the greedy steps
 MARGIN = 0.98  # share of the promise that the fit to the sample aims at
 MOST = 400
 REPAIRS = 30
-BUDGET = 20_000_000  # evaluations that a certificate may take, a few seconds
+BUDGET = 1_000_000  # evaluations that a certificate may take, about a second
 QUICK = 600  # functions that the quick variant looks at
 
 
@@ -143,11 +143,18 @@ class ReducedBasis(Basis):
                     offset[k, a], weights[k, a] = fitted.offset, fitted.weights
         return offset.reshape(loss.offset.shape), weights.reshape(*loss.offset.shape, self.size)
 
-    def certified_error(self, losses: Loss) -> float:
-        """Prove a bound on the error of these losses over the whole cube, by branch and bound."""
+    def certified_error(self, losses: Loss, *, budget: int = BUDGET) -> float:
+        """Prove a bound on the error of these losses over the whole cube, by branch and bound.
+
+        Parameters
+        ----------
+        losses : Loss
+        budget : int
+            Evaluations of (loss, action, box): more prove a smaller bound.
+        """
         offset, weights = self.coefficients(losses)
         return certified_error(
-            losses, offset, weights, self.functions.enclosure, budget=BUDGET, target=self.promise
+            losses, offset, weights, self.functions.enclosure, budget=budget, target=self.promise
         )
 
 

@@ -6,18 +6,15 @@ A quarter of the agents are extreme: a single good, equal shares, targets at cor
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents import populations, utilities
-from forecaster import bases
 from market.basis import Basis
 from market.losses import Convex1D, LipschitzLoss, Loss
 from market.randomness import stream
