@@ -33,6 +33,7 @@ from market.losses import (
     MinimumOfRatios,
     PowerOfSum,
     SeparablePower,
+    unique_losses,
 )
 from scenarios.construct import construct
 
@@ -40,7 +41,8 @@ Array = NDArray[np.float64]
 Form = TypeVar("Form", bound=Loss)
 
 MOST_EXACT = 6  # distinct exponents that are listed one by one; more are interpolated
-REDUCED = 0.04  # error of a reduced basis; it enters regret, so finer than the class's default
+# Default error of a reduced basis. It enters regret, but a fine one takes minutes for many losses.
+FEW, FINE, COARSE = 1000, 0.04, 0.1
 MOST_MONOMIALS = 100  # functions; above, a reduced basis is smaller
 
 
@@ -103,6 +105,9 @@ def make(where: str, kind: str, losses: Sequence[Loss], **parameters: Any) -> Ba
     """
     if kind not in MAKERS:
         raise UserError(f"{where}: unknown basis '{kind}'; {closest(kind, ['auto', *MAKERS])}")
+    error = parameters.get("error", 1.0)
+    if isinstance(error, bool) or not isinstance(error, int | float) or error <= 0:
+        raise UserError(f"{where}: error = {error!r}; give a positive number")
     basis: Basis = construct(f"{where} '{kind}'", MAKERS[kind], losses, **parameters)
     return basis
 
@@ -182,11 +187,16 @@ def _grid(losses: Sequence[Loss], *, error: float = 0.1, centred: bool = True) -
 def _reduced(
     losses: Sequence[Loss],
     *,
-    error: float = REDUCED,
+    error: float | None = None,
     cap: float = 1.0,
     quick: bool = False,
     seed: int = 0,
 ) -> Basis:
+    if not isinstance(quick, bool):
+        raise TypeError("quick must be true or false")
+    if error is None:
+        few = sum(unique_losses(loss)[0].offset.size for loss in losses) <= FEW
+        error = FINE if few else COARSE
     return bases.ReducedBasis(losses, error=error, cap=cap, quick=quick, seed=seed)
 
 
@@ -207,10 +217,10 @@ MAKERS: dict[str, Callable[..., Basis]] = {
     "taylor": _exponential(bases.TaylorExponentialBasis),
     "relu": _convex(bases.ReLUBasis),
     "convex-rank": _convex(bases.ConvexRankBasis),
-    "optimised-convex": _convex(bases.ReLUBasis),
+    "optimised-convex": _convex(bases.OptimisedConvexBasis),
     "lipschitz-grid": _grid,
     "leontief": _leontief,
-    "ramps": bases.ReducedBasis,
+    "ramps": bases.RampBasis,
     "exact": bases.ExactLossesBasis,
     "reduced": _reduced,
 }

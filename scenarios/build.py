@@ -141,7 +141,8 @@ class Scenario:
         if low.min() < -1e-9 or high.max() > 1 + 1e-9:
             loss = loss.normalised()
         if spec.archetypes is not None:
-            loss = loss[rng.integers(spec.archetypes, size=spec.count)]
+            others = rng.integers(spec.archetypes, size=spec.count - spec.archetypes)
+            loss = loss[rng.permutation([*range(spec.archetypes), *others])]
         return Draft(spec, loss, tuple(self._policy(name, spec) for name in spec.policies))
 
     def _policy(self, name: str, cohort: CohortSpec) -> NamedPolicy:

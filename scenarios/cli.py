@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from scenarios.build import Scenario
 
 INTERRUPTED = 130
+TABLES: dict[str, dict[str, int]] = {  # of `reproduce`, with how much each plays by default
+    "streams": {"rounds": 4000, "seeds": 10},
+    "bases": {},
+    "covers": {"rounds": 2000, "seeds": 3},
+}
 
 app = typer.Typer(
     name="omnimarket",
@@ -105,24 +110,36 @@ def report(
 
 @app.command()
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What to re-measure: streams.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help=f"What to re-measure: {', '.join(TABLES)}.")
+    ],
     *,
     out: Annotated[Path, typer.Option(help="Where the table and the figure go.")] = Path(
         "runs/reproduce"
     ),
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds per run.")] = 4000,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs per cell.")] = 10,
+    rounds: Rounds = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Runs per cell.")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes.")] = None,
 ) -> None:
-    """Re-measure a table of the project: CSV and a figure."""
-    if name != "streams":
-        raise UserError(f"unknown table '{name}'; {closest(name, ['streams'])}")
-    from scenarios.reproduce import streams
-
-    with progress_bar("streams", streams.cells(seeds), quiet=False) as advance:
-        table = streams.measure(rounds=rounds, seeds=seeds, jobs=jobs, progress=advance)
-    typer.echo(streams.text(table))
-    for path in streams.write(table, out / "streams"):
+    """Re-measure a table of the paper or the project: CSV and a figure."""
+    if name not in TABLES:
+        raise UserError(f"unknown table '{name}'; {closest(name, TABLES)}")
+    asked = {"rounds": rounds, "seeds": seeds}
+    given = {option: value for option, value in asked.items() if value is not None}
+    for option in given:
+        if option not in TABLES[name]:
+            raise UserError(f"--{option}: the table '{name}' plays no rounds; leave the option out")
+    try:
+        (out / name).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--out {out}: {error.strerror}; give a folder to write in") from error
+    sizes = TABLES[name] | given
+    table = importlib.import_module(f"scenarios.reproduce.{name}")
+    total = table.cells(sizes["seeds"]) if "seeds" in sizes else table.cells()
+    with progress_bar(name, total, quiet=False) as advance:
+        measured = table.measure(**sizes, jobs=jobs, progress=advance)
+    typer.echo(table.text(measured))
+    for path in table.write(measured, out / name):
         typer.echo(f"written: {path}")
 
 

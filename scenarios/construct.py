@@ -50,13 +50,14 @@ def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any
             name
             for name, parameter in inspect.signature(maker).parameters.items()
             if parameter.kind is parameter.KEYWORD_ONLY or name in parameters
-        ] or list(inspect.signature(maker).parameters)
-        raise UserError(f"{where}: {error}; it takes {', '.join(known)}") from error
+        ] or list(inspect.signature(maker).parameters)[len(arguments) :]
+        taken = ", ".join(known) or "no parameters"
+        raise UserError(f"{where}: {error}; it takes {taken}") from error
     try:
         return maker(*arguments, **parameters)
     except UserError:
         raise
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, ArithmeticError) as error:
         given = ", ".join(f"{name} = {value}" for name, value in shown(parameters).items())
         raise UserError(f"{where}: {error}; check {given or 'it'}") from error
 

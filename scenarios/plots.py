@@ -159,11 +159,13 @@ def _note_bounds(axes: Axes, agents: pd.DataFrame, colours: Mapping[Any, str]) -
         axes.axhline(bound, color=colours[name], linewidth=1, linestyle="--")
     words = []
     if len(near):
-        words.append("dashed: the theorem's bound after the last round")
+        words.append("dashed")
     if len(far):
         ends = sorted({f"{far.min():.3g}", f"{far.max():.3g}"}, key=float)
-        words.append(f"off the axis: the theorem's bound after the last round, {' to '.join(ends)}")
-    axes.set_title("; ".join(words), fontsize=10, color=FAINT)
+        words.append(f"off the axis, {' to '.join(ends)}")
+    if words:
+        title = f"the theorem's bound after the last round: {'; '.join(words)}"
+        axes.set_title(title, fontsize=10, color=FAINT)
 
 
 def _regret_legend(figure: Figure, shown: Mapping[Any, str]) -> None:

@@ -249,6 +249,8 @@ def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, type[BaseMod
         "data": DataSpec,
         "cohort": CohortSpec,
         "forecaster": ForecasterSpec,
+        "cover": CoverSpec,
+        "space": SpaceSpec,
     }
     spelled = []
     for step in location:
@@ -256,5 +258,5 @@ def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, type[BaseMod
         raw = raw.get(step) if isinstance(raw, dict) else here
         named = here.get("name") if isinstance(here, dict) else None
         spelled.append(str(named or step))
-    owner = tables.get(str(location[0])) if len(location) > 1 else None
-    return ".".join(spelled), owner or ScenarioSpec
+    owners = [tables[str(step)] for step in location[:-1] if str(step) in tables]
+    return ".".join(spelled), owners[-1] if owners else ScenarioSpec

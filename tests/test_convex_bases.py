@@ -37,7 +37,7 @@ MAKERS: dict[str, Callable[[], ConvexBasis]] = {
     "optimised 0.1": lambda: OptimisedConvexBasis(error=0.1),
     "optimised 0.02": lambda: OptimisedConvexBasis(error=0.02),
     "optimised 0.01": lambda: OptimisedConvexBasis(error=0.01),
-    "optimised with a loose cap": lambda: OptimisedConvexBasis(error=0.04, cap=3.0),
+    "optimised with a loose cap": lambda: OptimisedConvexBasis(error=0.02, cap=3.0),
     "optimised for the last of three": lambda: OptimisedConvexBasis(
         error=0.1, outcomes=3, coordinate=2
     ),
@@ -206,10 +206,11 @@ def test_what_no_basis_can_have_is_refused(
 
 
 def test_an_optimised_basis_needs_a_cap_and_a_reachable_error() -> None:
-    """A linear loss needs the cap 1; programs end at 40 functions."""
-    with pytest.raises(ValueError, match="below 1"):
-        OptimisedConvexBasis(error=0.1, cap=0.9)
-    with pytest.raises(ValueError, match="more than 40 functions"):
+    """A linear loss needs the cap 1, and the search ends at 64 functions."""
+    for cap in (0.9, float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="below 1"):
+            OptimisedConvexBasis(error=0.1, cap=cap)
+    with pytest.raises(ValueError, match="more than 64 functions"):
         OptimisedConvexBasis(error=1e-4)
 
 
@@ -253,7 +254,7 @@ def test_an_optimised_basis_is_smaller_by_a_factor(error: float) -> None:
 
 def test_a_loose_cap_is_kept_and_saves_functions() -> None:
     """Sums of coefficients may reach the cap, and no more functions are needed."""
-    loose, tight = OptimisedConvexBasis(error=0.04, cap=3.0), OptimisedConvexBasis(error=0.04)
+    loose, tight = built("optimised with a loose cap"), built("optimised 0.02")
     assert 1 <= loose.lipschitz <= 3 + ROUNDING
     assert loose.size <= tight.size
 
@@ -269,12 +270,10 @@ def test_steeper_losses_are_the_same_problem_in_other_units() -> None:
 
 
 def test_the_certificate_covers_what_lies_between_the_grid_points() -> None:
-    """A table that is exact at every grid point still errs between them, by half a cell."""
-    points = np.linspace(0, 1, 5)
+    """A table that is exact at every grid point still errs between them, on the diagonal."""
     exact = Table(distances(5), np.column_stack([np.zeros(5), np.eye(5)]))
-    assert exact.error == pytest.approx(0.125, abs=1e-9)
-    kink = np.interp(0.125, points, points)
-    assert kink == 0.125  # |y - t| at y = t = 1/8 is 0, its interpolant 1/8
+    # |y - t| at y = t = 1/8 is 0, the mean of its four neighbours 1/8
+    assert 0.125 <= exact.error <= 0.25 + ROUNDING
 
 
 def test_the_same_wish_gives_the_same_basis() -> None:

@@ -327,9 +327,6 @@ def test_the_bound_of_a_covered_cohort_holds(kind: str, utility: str) -> None:
     assert set(agents["guarantee"]) == {"decision-swap"}
     assert (agents["decision_swap_regret"] <= agents["bound"]).all()
     assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
-    plain = market([cohort(utility, None)])
-    plain.run()
-    assert (agents["bound"] > plain.agents_frame()["bound"].min() - 0.5).all()
 
 
 @pytest.mark.parametrize("kind", ["snap", "radius", "count"])
@@ -369,7 +366,10 @@ def test_the_bound_rises_by_twice_the_radius() -> None:
         bounds.append(model.guarantees[0].bound())  # type: ignore[misc]
     assert radii[0].max() <= 1e-9
     assert 0.05 < radii[1].max() <= 0.4
-    assert (bounds[1] >= 2 * radii[1]).all()
+    for one, other in itertools.combinations(range(len(seated.served)), 2):
+        if seated.served[one] == seated.served[other]:
+            gap = 2 * (radii[1][one] - radii[1][other])
+            assert bounds[1][one] - bounds[1][other] == pytest.approx(gap, abs=1e-9)
     plain = market([cohort("linear", None)])
     plain.run(20)
     assert bounds[0] == pytest.approx(plain.guarantees[0].bound(), abs=1e-6)  # type: ignore[misc]

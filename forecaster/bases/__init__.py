@@ -9,7 +9,9 @@ from forecaster.bases.grid import LipschitzGridBasis
 from forecaster.bases.leontief import LeontiefBasis
 from forecaster.bases.linear import LinearBasis
 from forecaster.bases.monomial import MonomialBasis
+from forecaster.bases.optimised_convex import OptimisedConvexBasis
 from forecaster.bases.power import PowerBasis
+from forecaster.bases.ramp import RampBasis
 from forecaster.bases.reduced import ReducedBasis
 from forecaster.bases.relu import ReLUBasis
 
@@ -23,7 +25,9 @@ __all__ = [
     "LinearBasis",
     "LipschitzGridBasis",
     "MonomialBasis",
+    "OptimisedConvexBasis",
     "PowerBasis",
+    "RampBasis",
     "ReLUBasis",
     "ReducedBasis",
     "TaylorExponentialBasis",

@@ -49,6 +49,8 @@ class LossFunctions:
         self.low, high = np.concatenate([self._list(stacked(loss)) for loss in losses], axis=1)
         self.scale = high - self.low
         self.size = len(self.low)
+        if not self.size:
+            raise ValueError("every loss is constant, there is nothing to forecast")
 
     def _list(self, loss: Loss) -> Array:
         """Find the new functions of one stack; their least and greatest loss (2, count)."""
@@ -115,4 +117,5 @@ def stacked(loss: Loss) -> Loss:
 def keys_of(loss: Loss) -> list[list[Key]]:
     """One hashable key for each action of a stack; equal keys are equal functions."""
     identity = loss.identity
-    return [[(identity, row.tobytes()) for row in rows] for rows in loss.rows()]
+    table = loss.rows() + 0.0  # the sign of a zero must not tell equal functions apart
+    return [[(identity, row.tobytes()) for row in rows] for rows in table]

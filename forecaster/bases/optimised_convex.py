@@ -18,22 +18,21 @@ on each side, so greatest at a corner or on the diagonal, where |y - t| = 0 and 
 (1 - u)^2 A_00 + u (1 - u) (A_01 + A_10) + u^2 A_11 for corner values A: at most the largest of
 |A_00|, |A_01 + A_10| / 2 and |A_11|. So the certificate holds for all y and t, not on a grid.
 
-With the cap 1, lambda is L as for ``ReLUBasis``, and n is 3, 7, 12, 21 at errors 0.05 L, 0.02 L,
-0.01 L, 0.005 L where it takes 5, 13, 25, 50. Looser caps save few functions (cap 3: 3, 6, 11, 18)
-and cost more in lambda sqrt(n) than they save.
+With the cap 1, lambda is L as for ``ReLUBasis``, and n is 3, 7, 11, 19, 28 at errors 0.05 L,
+0.02 L, 0.01 L, 0.005 L, 0.003 L, where that takes 5, 13, 25, 50, 84. The cap 3 saves one function
+at most and costs more in lambda sqrt(n).
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+import highspy
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline
-from scipy.optimize import linprog
 
 from forecaster.bases.relu import ROUNDING, ConvexBasis
 from market.losses import Loss
@@ -42,11 +41,11 @@ Array = NDArray[np.float64]
 
 COARSEST = 65
 RESOLVED = 0.7  # cells of the finest grid are shorter than this share of the error
-FREE_CAP, FREE_SWEEPS = 3.0, 5  # first with a loose cap, to find where to start
-SWEEPS, FINE, FINE_SWEEPS = 6, 257, 4  # on each grid, on those of at least FINE points
-MOST = 40  # an error of 0.0025; programs take a minute for 0.005, three for 0.003
+LOOSE, LOOSE_SWEEPS = 3.0, 5  # first with a loose bound on the sums, to find where to start
+SWEEPS, FINE, FINE_SWEEPS = 20, 257, 10  # on each grid, on those of at least FINE points
+MOST = 64
 # The search begins with FIRST (FIRST_ERROR / error) ** RATE functions, as found before.
-FIRST, FIRST_ERROR, RATE = 7, 0.0185, 0.83
+FIRST, FIRST_ERROR, RATE = 7, 0.0178, 0.8
 
 
 @dataclass(frozen=True)
@@ -91,8 +90,8 @@ class Table:
 class OptimisedConvexBasis(ConvexBasis):
     """The outcome and n - 1 optimised functions of it.
 
-    Family: ``Convex1D`` losses of this coordinate with slopes in [-constant, constant]. Both the
-    declared error and lambda, which is at most ``constant * cap``, are maxima over the family.
+    Family: ``Convex1D`` losses of this coordinate with slopes in [-constant, constant]. The
+    declared error and lambda, at most ``constant * cap``, are maxima over the family.
 
     Parameters
     ----------
@@ -105,8 +104,7 @@ class OptimisedConvexBasis(ConvexBasis):
     Raises
     ------
     ValueError
-        If the cap is below 1, the error is not positive or takes more than 40 functions, or as in
-        ``ConvexBasis``.
+        If the error takes more than 64 functions, the cap is below 1, or as in ``ConvexBasis``.
     """
 
     def __init__(
@@ -118,9 +116,7 @@ class OptimisedConvexBasis(ConvexBasis):
         constant: float = 1.0,
         cap: float = 1.0,
     ) -> None:
-        super().__init__(outcomes, coordinate, constant)
-        if not error > 0:
-            raise ValueError(f"an error of {error} is not positive")
+        super().__init__(error, outcomes=outcomes, coordinate=coordinate, constant=constant)
         if not 1 <= cap < math.inf:
             raise ValueError(f"a cap of {cap} is below 1, which a linear loss needs")
         self.table = smallest_table(error / constant, cap)
@@ -172,15 +168,14 @@ def smallest_table(error: float, cap: float) -> Table:
         If more than ``MOST`` functions would be needed.
     """
     size = max(1, round(FIRST * (FIRST_ERROR / error) ** RATE))
-    best = None
-    while 1 <= size <= MOST:
+    best, tried = None, set[int]()
+    while 1 <= size <= MOST and size not in tried:
+        tried.add(size)
         found = optimised_table(size, error, cap)
         if found.error <= error:
             best, size = found, size - 1
         elif best is None:
             size += 1
-        else:
-            break
     if best is None:
         raise ValueError(f"an error of {error:.3g} of the slope needs more than {MOST} functions")
     return best
@@ -189,16 +184,13 @@ def smallest_table(error: float, cap: float) -> Table:
 def optimised_table(size: int, error: float, cap: float) -> Table:
     """Alternate the programs on finer and finer grids until the error is reached, or hopeless."""
     functions = _start(size)
-    for _ in range(FREE_SWEEPS):
-        table = _sweep(functions, max(cap, FREE_CAP))
+    for _ in range(LOOSE_SWEEPS):
+        table = _sweep(functions, max(cap, LOOSE))
         functions = table.functions
     functions = _nodes(table.functions @ table.rows[:, 1:].T, size)
-    points = COARSEST
     while True:
-        finest = 1 / (points - 1) < RESOLVED * error
-        last = math.inf
-        rounds = SWEEPS if points < FINE else FINE_SWEEPS
-        for left in reversed(range(rounds)):
+        finest, last = 1 / (len(functions) - 1) < RESOLVED * error, math.inf
+        for left in reversed(range(SWEEPS if len(functions) < FINE else FINE_SWEEPS)):
             table = _sweep(functions, cap)
             functions, now = table.functions, table.error
             # sweeps gain less and less: what is left of them cannot make up the difference
@@ -208,13 +200,12 @@ def optimised_table(size: int, error: float, cap: float) -> Table:
         if finest:
             return table.stretched()
         functions = _finer(functions)
-        points = len(functions)
 
 
 def _start(size: int) -> Array:
     """Functions of the approximants by the leading singular functions modulo affine ones."""
-    kernel, points = distances(COARSEST), np.linspace(0, 1, COARSEST)
-    affine = np.linalg.qr(np.column_stack([np.ones(COARSEST), points]))[0]
+    kernel = distances(COARSEST)
+    affine = np.linalg.qr(np.column_stack([np.ones(COARSEST), kernel[0]]))[0]
     rest = np.eye(COARSEST) - affine @ affine.T
     curved = rest @ kernel @ rest
     left, values, right = np.linalg.svd(curved)
@@ -244,56 +235,65 @@ def _sweep(functions: Array, cap: float) -> Table:
     # Next to the diagonal the form is held below e, not h + e: then so is |A_01 + A_10| / 2.
     most = np.where(least * (count - 1) < 1.5, 0.0, least)
     half = (count + 1) // 2
-
+    design = np.column_stack([np.ones(count), functions, -functions])
+    fit = _SupFit(design, np.append(-np.inf, np.zeros(2 * size)), math.inf, cap)
+    parts = np.array([fit(least[t], most[t]) for t in range(half)])
     rows = np.empty((count, size + 1))
-    for t in range(half):
-        rows[t] = _row(functions, least[:, t], most[:, t], cap)
+    rows[:half, 0] = parts[:, 0]
+    rows[:half, 1:] = parts[:, 1 : size + 1] - parts[:, size + 1 :]
     rows[half - 1] = (rows[half - 1] + _mirrored(rows[half - 1])) / 2
     rows[half:] = _mirrored(rows[half - 2 :: -1])
 
     values = functions.copy()
     if size > 1:
         known = rows[:, 0] + functions[:, :1] * rows[:, 1]
+        fit = _SupFit(rows[:, 2:], np.zeros(size - 1), 1.0)
         for g in range(half):
-            ends = least[g] - known[g], most[g] - known[g]
-            values[g, 1:] = _least_sup(rows[:, 2:], *ends, [(0.0, 1.0)] * (size - 1))
+            values[g, 1:] = np.clip(fit(least[g] - known[g], most[g] - known[g]), 0.0, 1.0)
         values[half:, 1:] = values[half - 2 :: -1, :0:-1]
     return Table(values, rows)
 
 
 def _mirrored(rows: Array) -> Array:
     """Rows (..., n + 1) of the reflected form: y becomes 1 - y, the others change places."""
-    first, slope = rows[..., :1], rows[..., 1:2]
-    return np.concatenate([first + slope, -slope, rows[..., :1:-1]], axis=-1)
+    slope = rows[..., 1:2]
+    return np.concatenate([rows[..., :1] + slope, -slope, rows[..., :1:-1]], axis=-1)
 
 
-def _row(functions: Array, least: Array, most: Array, cap: float) -> Array:
-    """Find constant and coefficients (n + 1,) for one t, their absolute sum at most the cap."""
-    count, size = functions.shape
-    design = np.column_stack([np.ones(count), functions, -functions])
-    bounds = [(None, None), *[(0.0, None)] * (2 * size)]
-    found = _least_sup(design, least, most, bounds, cap)
-    return np.concatenate([found[:1], found[1 : size + 1] - found[size + 1 :]])
+class _SupFit:
+    """Find x with ``least - e <= design @ x <= most + e`` for the smallest e, again and again.
 
+    Only the right-hand sides change, so that HiGHS starts from its last solution.
+    """
 
-def _least_sup(
-    design: Array,
-    least: Array,
-    most: Array,
-    bounds: Sequence[tuple[float | None, float | None]],
-    cap: float | None = None,
-) -> Array:
-    """Find x with ``least - e <= design @ x <= most + e`` for the smallest e."""
-    slack = -np.ones((len(design), 1))
-    table, limits = np.block([[design, slack], [-design, slack]]), [most, -least]
-    if cap is not None:  # on the sum of all but the constant and e
-        summed = np.ones((1, table.shape[1]))
-        summed[0, [0, -1]] = 0.0
-        table, limits = np.concatenate([table, summed]), [*limits, np.array([cap])]
-    cost = np.zeros(table.shape[1])
-    cost[-1] = 1.0
-    limit = np.concatenate(limits)
-    found = linprog(cost, A_ub=table, b_ub=limit, bounds=[*bounds, (0.0, None)], method="highs-ds")
-    if found.x is None:
-        raise ArithmeticError(f"a linear program was not solved: {found.message}")
-    return np.asarray(found.x[:-1])
+    def __init__(self, design: Array, lower: Array, upper: float, cap: float | None = None) -> None:
+        self._solver = highspy.Highs()  # type: ignore[no-untyped-call]
+        for option, value in (("output_flag", False), ("presolve", "off"), ("threads", 1)):
+            self._solver.setOptionValue(option, value)
+        count, width = len(design), design.shape[1] + 1
+        slack, summed = np.ones((count, 1)), np.ones((1, width))
+        summed[0, [0, -1]] = 0.0  # all but the constant and e
+        matrix = np.concatenate([np.block([[design, -slack], [design, slack]]), summed])
+        program = highspy.HighsLp()
+        program.num_col_, program.num_row_ = width, 2 * count + 1
+        program.col_cost_ = np.append(np.zeros(width - 1), 1.0)
+        program.col_lower_ = np.append(lower, 0.0)
+        program.col_upper_ = np.append(np.full(width - 1, upper), np.inf)
+        program.row_lower_ = np.full(2 * count + 1, -np.inf)
+        program.row_upper_ = np.append(np.full(2 * count, np.inf), cap or np.inf)
+        program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        program.a_matrix_.start_ = np.arange(0, matrix.size + 1, width)
+        program.a_matrix_.index_ = np.tile(np.arange(width), len(matrix))
+        program.a_matrix_.value_ = matrix.ravel()
+        self._solver.passModel(program)
+        self._rows = np.arange(2 * count, dtype=np.int32)
+
+    def __call__(self, least: Array, most: Array) -> Array:
+        free = np.full(len(least), np.inf)
+        ends = np.append(-free, least), np.append(most, free)
+        self._solver.changeRowsBounds(len(self._rows), self._rows, *ends)  # type: ignore[attr-defined]
+        self._solver.run()
+        status = self._solver.getModelStatus()
+        if status != highspy.HighsModelStatus.kOptimal:
+            raise RuntimeError(f"an approximation program was not solved: {status}")
+        return np.array(self._solver.getSolution().col_value)[:-1]

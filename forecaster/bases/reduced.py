@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forecaster.bases.certify import certified_error
-from forecaster.bases.functions import LossFunctions, stacked
-from forecaster.bases.selection import Selection, pivots
+from forecaster.bases.functions import Key, LossFunctions, keys_of, stacked
+from forecaster.bases.selection import Selection, pivots, tour
+from forecaster.bases.sup_norm import Fitted
 from market.basis import Basis
 from market.losses import Loss
 from market.randomness import stream
@@ -30,6 +31,7 @@ Array = NDArray[np.float64]
 
 SAMPLE, UNSEEN, CHUNK = 2000, 6000, 1000
 START = 6  # functions from pivoted QR before the greedy steps
+PRECISION = 0.02  # share of the promise to which errors are minimised
 MARGIN = 0.98  # share of the promise that the fit to the sample aims at
 MOST = 400
 REPAIRS = 30
@@ -113,6 +115,7 @@ class ReducedBasis(Basis):
         search.selection.chosen.sort()
         self._fit = search.selection.fitter()
         self._sample = search.sample
+        self._others: dict[Key, Fitted] = {}
         self.lipschitz = float(np.abs(self._weights).sum(1).max())
         self.report = Reduction(
             functions=listed.size,
@@ -132,16 +135,27 @@ class ReducedBasis(Basis):
         """Return the fitted coefficients, or the best on the sample for a loss not listed."""
         self.check_outcomes(loss)
         many = stacked(loss)
-        index = self._listed.index(many)
+        index, keys = self._listed.index(many), keys_of(many)
         offset, weights = self._offset[index], self._weights[index]
-        unlisted = np.flatnonzero((index < 0).any(axis=1))
-        if len(unlisted):
-            table = many[unlisted].losses(self._sample)
-            for place, k in enumerate(unlisted):
-                for a in np.flatnonzero(index[k] < 0):
-                    fitted = self._fit(np.ascontiguousarray(table[:, place, a]))
-                    offset[k, a], weights[k, a] = fitted.offset, fitted.weights
+        unlisted = np.argwhere(index < 0)
+        self._fit_others(many, [(k, a) for k, a in unlisted if keys[k][a] not in self._others])
+        for k, a in unlisted:
+            fitted = self._others[keys[k][a]]
+            offset[k, a], weights[k, a] = fitted.offset, fitted.weights
         return offset.reshape(loss.offset.shape), weights.reshape(*loss.offset.shape, self.size)
+
+    def _fit_others(self, many: Loss, places: list[tuple[int, int]]) -> None:
+        """Fit actions that were not listed, once and for all: best coefficients are not unique."""
+        if not places:
+            return
+        rows, actions = np.array(places).T
+        distinct, at = np.unique(rows, return_inverse=True)
+        values = many[distinct].losses(self._sample)[:, at, actions].T
+        keys = keys_of(many)
+        for one in tour(values):
+            key = keys[rows[one]][actions[one]]
+            if key not in self._others:
+                self._others[key] = self._fit(np.ascontiguousarray(values[one]))
 
     def certified_error(self, losses: Loss, *, budget: int = BUDGET) -> float:
         """Prove a bound on the error of these losses over the whole cube, by branch and bound.
@@ -178,7 +192,7 @@ class _Search:
         values = np.ascontiguousarray(listed.values(self.sample).T)
         losses = self._losses(values)
         start = pivots(losses[:, ::3], min(START, listed.size))
-        self.selection = Selection(losses, values, cap, start)
+        self.selection = Selection(losses, values, cap, start, PRECISION * error)
         self.selection.grow(MARGIN * error, MOST)
         size = len(self.selection.chosen)
         self.offset, self.weights = np.zeros(listed.size), np.zeros((listed.size, size))

@@ -41,6 +41,8 @@ class ConvexBasis(Basis):
 
     Parameters
     ----------
+    error : float
+        Wanted bound on the distance.
     outcomes : int
         Coordinates of an outcome, d.
     coordinate : int
@@ -51,10 +53,12 @@ class ConvexBasis(Basis):
     Raises
     ------
     ValueError
-        If the coordinate does not exist or the constant is not positive.
+        If the coordinate does not exist, or the error or the constant is not positive.
     """
 
-    def __init__(self, outcomes: int, coordinate: int, constant: float) -> None:
+    def __init__(self, error: float, *, outcomes: int, coordinate: int, constant: float) -> None:
+        if not error > 0:
+            raise ValueError(f"an error of {error} is not positive")
         if not 0 <= coordinate < outcomes:
             raise ValueError(f"coordinate {coordinate} is not one of {outcomes}")
         if not 0 < constant < math.inf:
@@ -96,15 +100,13 @@ class ReLUBasis(ConvexBasis):
     Raises
     ------
     ValueError
-        If the error is not positive, or as in ``ConvexBasis``.
+        As in ``ConvexBasis``.
     """
 
     def __init__(
         self, *, error: float, outcomes: int = 1, coordinate: int = 0, constant: float = 1.0
     ) -> None:
-        super().__init__(outcomes, coordinate, constant)
-        if not error > 0:
-            raise ValueError(f"an error of {error} is not positive")
+        super().__init__(error, outcomes=outcomes, coordinate=coordinate, constant=constant)
         self.size = max(1, math.ceil(constant / (4 * error) - ROUNDING))
         self.error, self.lipschitz = constant / (4 * self.size), constant
         self.convex_image = self.size == outcomes == 1

@@ -56,6 +56,8 @@ class Selection:
         Bound on sum |r_i|.
     chosen : list of int
         To begin with.
+    precision : float
+        To which errors are minimised.
 
     Attributes
     ----------
@@ -69,6 +71,7 @@ class Selection:
     candidates: Array
     cap: float
     chosen: list[int]
+    precision: float
     working: list[int] = field(default_factory=list)
     errors: Array = field(init=False)
     order: NDArray[np.intp] = field(init=False)
@@ -89,7 +92,8 @@ class Selection:
 
     def fitter(self) -> SupNormFit:
         """Return the program for the present choice."""
-        return SupNormFit(self.candidates[self.chosen], self.cap, self.working)
+        table = self.candidates[self.chosen]
+        return SupNormFit(table, self.cap, working=self.working, precision=self.precision)
 
     def worst(self) -> int:
         """Find the target with the greatest error, refitting only where old errors leave doubt."""

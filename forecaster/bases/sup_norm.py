@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 SLACK = 1.05  # a point joins the working points if its error exceeds the program's by this factor
-LEAST = 2e-3  # and by this much
 MOST_WORKING = 1200
 
 
@@ -53,10 +52,15 @@ class SupNormFit:
         Bound on sum |r_i|.
     working : list of int
         Working points to begin with; it grows in place, so that it can be handed on.
+    precision : float
+        By how much a point's error must exceed the program's for the point to join.
     """
 
-    def __init__(self, table: Array, cap: float, working: list[int]) -> None:
+    def __init__(
+        self, table: Array, cap: float, *, working: list[int], precision: float = 2e-3
+    ) -> None:
         self.table, self.cap, self.working = table, cap, working
+        self.precision = precision
         self._solver = highspy.Highs()  # type: ignore[no-untyped-call]
         for option, value in (("output_flag", False), ("presolve", "off"), ("threads", 1)):
             self._solver.setOptionValue(option, value)
@@ -68,7 +72,7 @@ class SupNormFit:
             offset, weights, error = self._solve(values[self.working])
             errors = np.abs(values - offset - weights @ self.table)
             worst = int(errors.argmax())
-            if errors[worst] <= max(SLACK * error, error + LEAST):
+            if errors[worst] <= max(SLACK * error, error + self.precision):
                 break
             if worst in self.working or len(self.working) >= MOST_WORKING:
                 break

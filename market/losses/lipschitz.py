@@ -109,8 +109,7 @@ class LipschitzLoss(Loss):
         if table.shape != (len(points), *self.shape):
             wanted = (len(points), *self.shape)
             raise ValueError(f"the loss function gave shape {table.shape}; return {wanted}")
-        if len(self.shape) == 2:
-            table = table[:, self.row.astype(np.intp)]
+        table = table.reshape(len(points), -1, self.actions)[:, self.row.astype(np.intp)]
         values = table.reshape(*y.shape[: y.ndim - 1 - len(self.stack)], *self.offset.shape)
         slack = 1e-9 * (1 + np.abs(self.high - self.low))[..., None]
         inside = (values >= self.low[..., None] - slack) & (values <= self.high[..., None] + slack)

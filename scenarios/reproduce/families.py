@@ -1,33 +1,24 @@
-"""The loss families of the paper's table of bases: populations, bases and printed formulas.
+"""The loss families in the table of bases, with the bases that serve each and the errors asked.
 
-A population has 40 agents with three actions each, normalised into [0, 1], unless said otherwise.
-A quarter of the agents are extreme: a single good, equal shares, targets at corners, one kink.
+A basis is built for the population that is measured: its Lipschitz constant, its reach, its g.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from agents import populations, utilities
+from forecaster import bases
 from market.basis import Basis
-from market.losses import Convex1D, LipschitzLoss, Loss
-from market.randomness import stream
+from market.losses import Loss
+from scenarios.reproduce import printed, samples
 
-Array = NDArray[np.float64]
-Numbers = dict[str, float]
+Plan = dict[int, tuple[float, ...]]
+Build = Callable[[list[Any], float], Basis]
 
-AGENTS, ACTIONS = 40, 3
-MIXED_AGENTS, MIXED_ACTIONS = 200, 8
-LEAST_LOG, LEAST_GOOD = 0.01, 0.1  # y_min under a logarithm of Cobb-Douglas, and elsewhere
-STEEPEST = 2.0  # L of the Leontief losses
-REACH = 1.0  # sum of the exponents of Cobb-Douglas
-AVERSION = 2.0  # of CARA
+EXACT = (math.nan,)
 
 
 @dataclass(frozen=True)
@@ -38,7 +29,7 @@ class Choice:
     ----------
     role : "paper", "default" or "alternative"
     build : callable
-        From the population, the number of outcomes and the wanted error to the basis.
+        From the population and the wanted error to the basis.
     plan : dict
         The wanted errors for each number of outcomes d; NaN where the basis is exact.
     raw : bool
@@ -46,8 +37,8 @@ class Choice:
     """
 
     role: str
-    build: Callable[[list[Loss], int, float], Basis]
-    plan: dict[int, tuple[float, ...]]
+    build: Build
+    plan: Plan
     raw: bool = False
 
 
@@ -62,127 +53,213 @@ class Family:
     losses : callable
         From the number of outcomes d to the population.
     paper : callable
-        From d and the error to the paper's formulas, by column.
+        From the population and the error to the paper's formulas, by column.
     choices : dict
         Bases by name.
     """
 
     note: str
     losses: Callable[[int], list[Loss]]
-    paper: Callable[[int, float], Numbers]
+    paper: Callable[[list[Loss], float], dict[str, float]]
     choices: dict[str, Choice]
 
 
-EXACT = (math.nan,)
+def grid(*, centred: bool) -> Build:
+    """Return the maker of a grid."""
+    return lambda losses, error: bases.LipschitzGridBasis(
+        losses[0].outcomes, constant=printed.steepest(losses), error=error, centred=centred
+    )
 
 
-def drawn(name: str) -> np.random.Generator:
-    """Return the stream of one population."""
-    return stream(0, "reproduce bases", name)
+def series(kind: Callable[..., Basis]) -> Build:
+    """Return the maker of a series for exponentials of a sum."""
+    return lambda losses, error: kind(losses[0].outcomes, error=error, **printed.inner(losses))
 
 
-def shares(name: str, goods: int) -> Array:
-    """Rows (AGENTS, ACTIONS, d) of the simplex, some at corners and some in the middle."""
-    table = drawn(name).dirichlet(np.full(goods, 0.5), (AGENTS, ACTIONS))
-    few = AGENTS // 8
-    table[:few] = np.eye(goods)[np.arange(few * ACTIONS) % goods].reshape(few, ACTIONS, goods)
-    table[few : 2 * few] = 1 / goods
-    return table
+def leontief(*, nearest: bool) -> Build:
+    """Return the maker of the paper's basis for Leontief losses."""
+    return lambda losses, error: bases.LeontiefBasis.covering(
+        losses[0].outcomes, constant=printed.steepest(losses), error=error, nearest=nearest
+    )
 
 
-def convex(_: int) -> list[Loss]:
-    """Draw mixtures of |y - t| and y with slopes up to 1, a quarter of them a single |y - t|."""
-    rng, lone = drawn("convex"), AGENTS // 4
-    masses = rng.dirichlet(np.full(6, 0.5), (AGENTS, ACTIONS))
-    slope, masses = masses[..., 0] * rng.choice([-1.0, 1.0], (AGENTS, ACTIONS)), masses[..., 1:]
-    knots = rng.random(masses.shape)
-    slope[:lone], masses[:lone] = 0.0, np.eye(5)[0]
-    knots[:lone, :, 0] = (np.arange(lone * ACTIONS) + 0.5).reshape(lone, -1) / (lone * ACTIONS)
-    loss = Convex1D(kinks=2 * masses, knots=knots, slope=slope - masses.sum(-1))
-    return [replace(loss, offset=-loss.enclosure(np.zeros(1), np.ones(1))[0])]
+def reduced(plan: Plan, *, role: str = "default") -> Choice:
+    """Real losses of the population as functions."""
+    return Choice(role, lambda losses, error: bases.ReducedBasis(losses, error=error), plan)
 
 
-def lipschitz(outcomes: int) -> list[Loss]:
-    """Draw 1-Lipschitz cones, their reverse, and waves along the first coordinate."""
-    rng = drawn("lipschitz")
-    tops = rng.random((AGENTS, outcomes))
-    tops[: AGENTS // 4] = rng.integers(0, 2, (AGENTS // 4, outcomes))
-    length = rng.uniform(0.1, 1.0, AGENTS)
+def ramps(plan: Plan, *, floor: float = 0.0) -> Choice:
+    """Interpolation in cumulative form."""
 
-    def values(y: Array) -> Array:
-        distance = np.abs(y[:, None, :] - tops).max(-1)
-        wave = np.abs(y[:, :1] - 2 * length * np.round(y[:, :1] / (2 * length)))
-        return np.stack([distance, 1 - distance, wave], axis=-1)
+    def build(losses: list[Any], error: float) -> Basis:
+        return bases.RampBasis(losses, error=error, floor=floor)
 
-    return [LipschitzLoss(values, np.array(1.0), (AGENTS, ACTIONS), outcomes)]
+    return Choice("alternative", build, plan)
 
 
-def targets(power: int) -> Callable[[int], list[Loss]]:
-    """Draw L_p losses with targets in the cube, a quarter at corners."""
-
-    def losses(goods: int) -> list[Loss]:
-        rng = drawn("targets")
-        points = rng.random((AGENTS, ACTIONS, goods))
-        points[: AGENTS // 4] = np.round(points[: AGENTS // 4])
-        return [utilities.LpTarget(points, power)]
-
-    return losses
+def exact(plan: Plan) -> Choice:
+    """All losses of the population as functions."""
+    return Choice("alternative", lambda losses, _: bases.ExactLossesBasis(losses), plan)
 
 
-def monomials(degree: int) -> Callable[[int], list[Loss]]:
-    """Draw CES losses with rho = 1/2 and v = degree / 2."""
-    return lambda goods: [utilities.CES(shares("monomials", goods), 0.5, degree / 2)]
+def target(power: int, goods: int) -> Family:
+    """L_p losses of one power."""
+    return Family(
+        "targets in the cube, a quarter at corners",
+        samples.targets(power),
+        printed.powers,
+        {
+            "powers": Choice(
+                "paper",
+                lambda losses, _: bases.PowerBasis.binomial(power, losses[0].outcomes),
+                {goods: EXACT},
+                raw=True,
+            ),
+            "Bernstein": Choice(
+                "default",
+                lambda losses, _: bases.BernsteinBasis(losses[0].outcomes, power),
+                {goods: EXACT},
+                raw=True,
+            ),
+        },
+    )
 
 
-def cobb_douglas(goods: int) -> list[Loss]:
-    """Draw Cobb-Douglas losses, half of them with constant returns."""
-    returns = np.maximum(drawn("returns").uniform(-REACH, REACH, AGENTS), 0.2)
-    returns[: AGENTS // 2] = REACH
-    alpha = returns[:, None, None] * shares("cobb-douglas", goods)
-    return [utilities.CobbDouglas(alpha, y_min=LEAST_LOG)]
+def monomial(degree: int, outcomes: tuple[int, ...], errors: tuple[float, ...] = ()) -> Family:
+    """Powers of one sum."""
+    return Family(
+        "CES with rho = 1/2 and v = beta / 2, shares in the simplex",
+        samples.monomials(degree),
+        printed.monomials,
+        {
+            "multisets": Choice(
+                "default",
+                lambda losses, _: bases.MonomialBasis(
+                    losses[0].outcomes, degree, power=0.5, homogeneous=True
+                ),
+                dict.fromkeys(outcomes, EXACT),
+            ),
+            "reduced": reduced(dict.fromkeys(outcomes, errors), role="alternative"),
+        },
+    )
 
 
-def cara(goods: int) -> list[Loss]:
-    """Draw investors, half of them with the greatest risk aversion."""
-    aversion = drawn("aversion").uniform(0.1, AVERSION, AGENTS)
-    aversion[: AGENTS // 2] = AVERSION
-    return [utilities.CARA(shares("cara", goods), aversion)]
-
-
-def leontief(goods: int) -> list[Loss]:
-    """Draw requirements in [1/L, 1], the largest of each row 1, some rows at the ends alone."""
-    rng = drawn("leontief")
-    needs = rng.uniform(1 / STEEPEST, 1, (AGENTS, ACTIONS, goods))
-    needs[: AGENTS // 4] = rng.choice([1 / STEEPEST, 1.0], (AGENTS // 4, ACTIONS, goods))
-    needs[..., 0] = np.where(needs.max(-1) < 1, 1.0, needs[..., 0])
-    return [utilities.Leontief(needs)]
-
-
-def ces(goods: int) -> list[Loss]:
-    """Draw CES losses with rho and returns of their own."""
-    rng = drawn("ces")
-    rho, v = rng.uniform(0.2, 0.8, AGENTS), rng.uniform(0.5, 1.0, AGENTS)
-    return [utilities.CES(shares("ces", goods), rho, v, LEAST_GOOD)]
-
-
-@cache
-def mixed(goods: int) -> list[Loss]:
-    """Draw the population of three utilities."""
-
-    def of(maker: Callable[..., Loss], **ranges: tuple[float, float]) -> Loss:
-        rng = drawn(maker.__name__)
-        people = populations.Population(rng, MIXED_AGENTS, MIXED_ACTIONS, goods)
-        parameters = {key: rng.uniform(*ends, MIXED_AGENTS) for key, ends in ranges.items()}
-        floor = {} if maker is populations.leontief_population else {"y_min": LEAST_GOOD}
-        return maker(people, **parameters, **floor)
-
-    return [
-        of(populations.ces_population, rho=(0.3, 0.9), v=(0.5, 1.0)),
-        of(populations.cobb_douglas_population, returns=(0.5, 1.0)),
-        of(populations.leontief_population, steepness=(1.0, STEEPEST)),
-    ]
-
-
-def steepest(losses: list[Loss]) -> float:
-    """Return the Lipschitz constant of a population."""
-    return max(float(loss.lipschitz().max()) for loss in losses)
+EVERY = (0.2, 0.1, 0.05, 0.02, 0.01)
+CONVEX = Family(
+    "mixtures of |y - t| and y with slopes up to 1",
+    samples.convex,
+    printed.convex,
+    {
+        "Gopalan et al.": Choice(
+            "paper", lambda _, error: bases.ConvexRankBasis(error=error), {1: EVERY}
+        ),
+        "ReLU grid": Choice("default", lambda _, error: bases.ReLUBasis(error=error), {1: EVERY}),
+        "optimised": Choice(
+            "alternative",
+            lambda _, error: bases.OptimisedConvexBasis(error=error),
+            {1: EVERY[1:]},
+        ),
+        "optimised, cap 3": Choice(
+            "alternative",
+            lambda _, error: bases.OptimisedConvexBasis(error=error, cap=3.0),
+            {1: (0.05, 0.02)},
+        ),
+    },
+)
+LIPSCHITZ = Family(
+    "cones, their reverse and waves, L = 1",
+    samples.lipschitz,
+    printed.grid,
+    {
+        "grid, corners": Choice(
+            "paper", grid(centred=False), {1: (0.1, 0.01), 2: EVERY[:4], 3: EVERY[:2]}
+        ),
+        "grid, centred": Choice(
+            "default", grid(centred=True), {1: (0.1, 0.01), 2: EVERY, 3: EVERY[:3]}
+        ),
+    },
+)
+EXPONENTIAL = Family(
+    f"Cobb-Douglas, returns up to {samples.REACH:g}, y_min = {samples.LEAST_LOG}",
+    samples.cobb_douglas,
+    printed.exponential,
+    {
+        "Taylor at 0": Choice(
+            "paper",
+            series(bases.TaylorExponentialBasis),
+            {1: (0.1,), 3: EVERY, 5: (0.1,)},
+            raw=True,
+        ),
+        "Chebyshev": Choice(
+            "default",
+            series(bases.ChebyshevExponentialBasis),
+            {1: (0.1,), 3: EVERY, 5: (0.1, 0.01)},
+        ),
+        "ramps": ramps({3: (0.2,)}, floor=samples.LEAST_LOG),
+        "reduced": reduced({3: EVERY[:4]}, role="alternative"),
+    },
+)
+INVESTORS = Family(
+    f"CARA, risk aversion up to {samples.AVERSION:g}",
+    samples.cara,
+    printed.exponential,
+    {
+        "Taylor at 0": Choice("paper", series(bases.TaylorExponentialBasis), {3: EVERY}, raw=True),
+        "Chebyshev": Choice("default", series(bases.ChebyshevExponentialBasis), {3: EVERY}),
+    },
+)
+LEONTIEF = Family(
+    f"requirements in [1/L, 1] with L = {samples.STEEPEST:g}",
+    samples.leontief,
+    printed.leontief,
+    {
+        "MReLU, as printed": Choice(
+            "paper", leontief(nearest=False), {2: (0.4, 0.2, 0.1), 3: (0.4, 0.2)}
+        ),
+        "MReLU, nearest": Choice(
+            "alternative", leontief(nearest=True), {2: (0.4, 0.2, 0.1, 0.05), 3: (0.4, 0.2)}
+        ),
+        "grid, centred": Choice(
+            "alternative", grid(centred=True), {2: (0.4, *EVERY[:4]), 3: (0.4, *EVERY[:2])}
+        ),
+        "ramps": ramps({2: (0.2, 0.05), 3: (0.2,)}),
+        "reduced": reduced({2: EVERY[:4], 3: EVERY[:3]}),
+    },
+)
+SUBSTITUTES = Family(
+    f"rho in [0.2, 0.8], v in [0.5, 1], y_min = {samples.LEAST_GOOD}",
+    samples.ces,
+    printed.grid,
+    {
+        "grid, corners": Choice("paper", grid(centred=False), {3: (0.4,)}),
+        "grid, centred": Choice("alternative", grid(centred=True), {3: (0.4, 0.2)}),
+        "ramps": ramps({3: EVERY[:4]}, floor=samples.LEAST_GOOD),
+        "reduced": reduced({3: EVERY[:4]}),
+        "all losses": exact({3: EXACT}),
+    },
+)
+MIXED = Family(
+    f"{samples.MIXED_AGENTS} agents each, {samples.MIXED_ACTIONS} actions: CES (rho in [0.3, 0.9], "
+    "v in [0.5, 1]), Cobb-Douglas (returns in [0.5, 1]), Leontief (requirements in [1/L, 1], L in "
+    f"[1, {samples.STEEPEST:g}]); y_min = {samples.LEAST_GOOD}",
+    samples.mixed,
+    printed.grid,
+    {
+        "ramps": ramps({3: (0.2,)}),
+        "reduced": reduced({3: EVERY[:3]}),
+        "all losses": exact({3: EXACT}),
+    },
+)
+FAMILIES: dict[str, Family] = {
+    "convex, 1-Lipschitz": CONVEX,
+    "L-Lipschitz": LIPSCHITZ,
+    **{f"L_p, p = {p}": target(p, d) for p, d in ((2, 3), (4, 3), (8, 3), (16, 5))},
+    "monomials, beta = 2": monomial(2, (3, 5)),
+    "monomials, beta = 3": monomial(3, (3,), EVERY[1:4]),
+    "monomials, beta = 4": monomial(4, (3,)),
+    "exponential of ln y": EXPONENTIAL,
+    "exponential of y": INVESTORS,
+    "Leontief": LEONTIEF,
+    "CES": SUBSTITUTES,
+    "mixed population": MIXED,
+}

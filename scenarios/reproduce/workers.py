@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from multiprocessing import get_context
 from typing import Any, TypeVar
@@ -42,11 +42,11 @@ def collect(
     """
     rows: list[Row] = []
     with ExitStack() as stack:
-        each = map
+        found: Iterator[Row] = map(one, runs)
         if jobs != 1:
-            context = get_context("spawn")
-            each = stack.enter_context(context.Pool(jobs, maxtasksperchild=RUNS_PER_CHILD)).imap
-        for row in each(one, runs):
+            pool = get_context("spawn").Pool(jobs, maxtasksperchild=RUNS_PER_CHILD)
+            found = stack.enter_context(pool).imap(one, runs)
+        for row in found:
             rows.append(row)
             if progress:
                 progress(len(rows))

@@ -1,0 +1,208 @@
+r"""`reproduce bases`: the paper's table of bases, re-measured.
+
+One row per basis, number of outcomes d and wanted error delta: the paper's basis, the default here
+and the alternatives. For each loss family a random population with extreme members is drawn
+(``samples``), and over it are measured
+
+    lipschitz_measured    the greatest sum |r_i| of a normalised loss
+    error_measured        the greatest distance between a loss and its linear form, over a grid
+                          and random outcomes that no basis was built on; a lower estimate
+
+beside what the basis declares. A declared error holds at every outcome; for bases fitted to a
+population it is their certificate for this population. A declared lambda is that of normalised
+losses, or of the paper's losses as they stand (``lipschitz_of``). What counts for regret is the
+cost, lambda sqrt(n), at a given error. The paper's own numbers are in ``printed``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import fill
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from market.basis import Basis
+from market.losses import Loss
+from market.randomness import stream
+from scenarios.reproduce.bases_figure import bases_figure
+from scenarios.reproduce.families import FAMILIES
+from scenarios.reproduce.workers import collect
+
+Array = NDArray[np.float64]
+
+TICKS = {1: 4999, 2: 53, 3: 14}  # of the grid of outcomes, along a coordinate
+FEWEST_TICKS = 5
+RANDOM = 1500  # outcomes beside the grid
+NUMBERS = 1 << 22  # in one table of functions at outcomes
+WIDTH = 110
+PRINTED = ("paper_n", "paper_n_leading", "paper_lipschitz", "paper_lipschitz_leading")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row to measure.
+
+    Parameters
+    ----------
+    family, basis : str
+    outcomes : int
+        d.
+    error : float
+        The wanted error, NaN where the basis is exact.
+    """
+
+    family: str
+    basis: str
+    outcomes: int
+    error: float
+
+
+def cases(families: Sequence[str] = tuple(FAMILIES)) -> list[Case]:
+    """List the rows of these families."""
+    return [
+        Case(family, basis, outcomes, error)
+        for family in families
+        for basis, choice in FAMILIES[family].choices.items()
+        for outcomes, errors in choice.plan.items()
+        for error in errors
+    ]
+
+
+def cells() -> int:
+    """Count the rows of the whole table."""
+    return len(cases())
+
+
+def one_case(case: Case) -> dict[str, Any]:
+    """Build a basis and measure it."""
+    family = FAMILIES[case.family]
+    choice, losses = family.choices[case.basis], family.losses(case.outcomes)
+    started = perf_counter()
+    basis = choice.build(losses, case.error)
+    seconds = perf_counter() - started
+    lipschitz, error = measured(basis, losses)
+    paper = dict.fromkeys(PRINTED, math.nan) | family.paper(losses, case.error)
+    return {
+        "family": case.family,
+        "basis": case.basis,
+        "role": choice.role,
+        "d": case.outcomes,
+        "delta": case.error,
+        "n": basis.size,
+        "lipschitz": basis.lipschitz,
+        "cost": basis.lipschitz * math.sqrt(basis.size),
+        "lipschitz_of": "raw" if choice.raw else "normalised",
+        "lipschitz_measured": lipschitz,
+        "error_declared": max(basis.certified_error(loss) for loss in losses),
+        "error_measured": error,
+        **paper,
+        "seconds": seconds,
+    }
+
+
+def measured(basis: Basis, losses: Sequence[Loss]) -> tuple[float, float]:
+    """Return the greatest sum |r_i| and the greatest error of some losses."""
+    points = outcomes(basis.outcomes)
+    sums, errors = [], []
+    for loss in losses:
+        offset, weights = basis.coefficients(loss)
+        sums.append(float(np.abs(weights).sum(-1).max()))
+        flat = weights.reshape(-1, basis.size).T
+        rows = max(1, NUMBERS // max(basis.size, offset.size))
+        for start in range(0, len(points), rows):
+            part = points[start : start + rows]
+            linear = offset.ravel() + basis.transform(part) @ flat
+            errors.append(float(np.abs(linear - loss.losses(part).reshape(linear.shape)).max()))
+    return max(sums), max(errors)
+
+
+def outcomes(goods: int) -> Array:
+    """Outcomes (T, d): a grid with the corners, and random ones, half of them close to 0."""
+    even = np.linspace(0, 1, TICKS.get(goods, FEWEST_TICKS))
+    random = stream(0, "reproduce bases", "outcomes").random((RANDOM, goods))
+    random[::2] **= 3
+    return np.concatenate([list(itertools.product(even, repeat=goods)), random])
+
+
+def measure(
+    *,
+    rows: Sequence[Case] | None = None,
+    jobs: int | None = None,
+    progress: Callable[[int], Any] | None = None,
+) -> pd.DataFrame:
+    """Measure every row.
+
+    Parameters
+    ----------
+    rows : sequence of Case, optional
+        By default the whole table.
+    jobs : int or None
+        Worker processes; None for one per processor, 1 for none.
+    progress : callable, optional
+        Called with the number of finished rows.
+    """
+    wanted = cases() if rows is None else rows
+    return collect(one_case, wanted, jobs=jobs, progress=progress)
+
+
+def text(table: pd.DataFrame) -> str:
+    """Lay the table out, family by family."""
+    lines = fill(
+        "lambda: declared (* for the paper's losses as they stand) and the greatest sum |r_i| of "
+        "normalised losses; cost: lambda sqrt(n); error: declared and measured; paper: as printed "
+        "(~ an O(.) with the constant 1); s: seconds to build",
+        WIDTH,
+    ).splitlines()
+    for family, rows in table.groupby("family", sort=False):
+        note = fill(f"{family}: {FAMILIES[str(family)].note}", WIDTH, subsequent_indent="    ")
+        lines += ["", note, _layout(rows)]
+    return "\n".join(lines)
+
+
+def _layout(rows: pd.DataFrame) -> str:
+    star = np.where(rows["lipschitz_of"] == "raw", "*", " ")
+    width = rows["basis"].str.len().max()
+    shown = {
+        "basis": rows["basis"].str.ljust(width),
+        "role": rows["role"].replace("alternative", ""),
+        "d": rows["d"],
+        "delta": rows["delta"].map("{:g}".format).replace("nan", "exact"),
+        "n": rows["n"],
+        "lambda": rows["lipschitz"].map(_brief) + star,
+        "measured": rows["lipschitz_measured"].map(_brief),
+        "cost": rows["cost"].map(_brief),
+        "error": rows["error_declared"].map(_brief),
+        "measured ": rows["error_measured"].map(_brief),
+        "paper n": _printed(rows, "n"),
+        "paper lambda": _printed(rows, "lipschitz"),
+        "s": rows["seconds"].map("{:.1f}".format),
+    }
+    return pd.DataFrame(shown).to_string(index=False)
+
+
+def _printed(rows: pd.DataFrame, column: str) -> pd.Series[str]:
+    """Return what the paper prints, the leading term where that is all."""
+    exact, leading = rows[f"paper_{column}"], rows[f"paper_{column}_leading"]
+    rough = ("~" + leading.map(_brief)).where(leading.notna(), "")
+    return exact.map(_brief).where(exact.notna(), rough)
+
+
+def _brief(value: float) -> str:
+    return f"{value:.3g}"
+
+
+def write(table: pd.DataFrame, out: Path) -> list[Path]:
+    """Write the rows as CSV and as a figure; return the paths."""
+    out.mkdir(parents=True, exist_ok=True)
+    rows, figure = out / "bases.csv", out / "bases.png"
+    table.to_csv(rows, index=False)
+    bases_figure(table).savefig(figure, dpi=150)
+    return [rows, figure]
