@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from forecaster.bases.certify import ROUNDING, Certificate, certified_error, certify
-from forecaster.bases.slopes import STEEPEST, loss_slopes
+from forecaster.approximation.certify import ROUNDING, Certificate, certified_error, certify
+from forecaster.approximation.slopes import STEEPEST, loss_slopes
 from market.losses import (
     Convex1D,
     ExponentialOfSum,

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from forecaster.bases import leontief
 from forecaster.bases.convex_rank import ConvexRankBasis, affordable_mu, least_size
-from forecaster.bases.dyadic import (
+from forecaster.approximation.dyadic import (
     coherence,
     dyadic_boxes,
     dyadic_pieces,
@@ -22,7 +22,7 @@ from forecaster.bases.dyadic import (
     near_identity,
     suffix_piece,
 )
-from forecaster.bases.lattice import (
+from forecaster.approximation.lattice import (
     lattice_points,
     least_products,
     merged,
@@ -35,7 +35,7 @@ from forecaster.bases.lattice import (
     turned,
 )
 from forecaster.bases.leontief import LeontiefBasis, paper_stride, printed_size, worst_cases
-from forecaster.bases.mrelu import MReLUCover, MReLUSpan
+from forecaster.approximation.mrelu import MReLUCover, MReLUSpan
 from market.basis import Basis
 from market.losses import Convex1D, Linear, Loss, MinimumOfRatios
 

@@ -19,7 +19,7 @@ from scipy.special import iv
 from forecaster.bases.bernstein import BernsteinBasis
 from forecaster.bases.exponential import ChebyshevExponentialBasis, TaylorExponentialBasis
 from forecaster.bases.monomial import MonomialBasis
-from forecaster.bases.multisets import monomials, multinomials, multisets
+from forecaster.approximation.multisets import monomials, multinomials, multisets
 from forecaster.bases.power import PowerBasis
 from market.basis import Basis
 from market.losses import ExponentialOfSum, Linear, Loss, PowerOfSum, SeparablePower

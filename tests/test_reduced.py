@@ -13,9 +13,9 @@ from scipy.optimize import linprog
 
 from agents.utilities import CES, CobbDouglas, Leontief, LpTarget
 from forecaster.bases import ExactLossesBasis, LinearBasis, ReducedBasis
-from forecaster.bases.functions import LossFunctions
-from forecaster.bases.selection import Selection, pivots, tour
-from forecaster.bases.sup_norm import SLACK, SupNormFit
+from forecaster.approximation.functions import LossFunctions
+from forecaster.approximation.selection import Selection, pivots, tour
+from forecaster.approximation.sup_norm import SLACK, SupNormFit
 from market.basis import Basis
 from market.losses import (
     Convex1D,
@@ -91,7 +91,10 @@ def test_the_fit_is_the_optimum(seed: int) -> None:
     table = rng.random((rng.integers(1, 6), rng.integers(3, 40)))
     cap = float(rng.choice([0.3, 1.0, 2.0, 50.0]))
     count = table.shape[1]
-    whole, grown = SupNormFit(table, cap, working=list(range(count))), SupNormFit(table, cap, working=[0])
+    whole, grown = (
+        SupNormFit(table, cap, working=list(range(count))),
+        SupNormFit(table, cap, working=[0]),
+    )
     for scale in (1.0, 0.03, 3.0):
         values = scale * rng.normal(size=count)
         least = optimum(table, values, cap)

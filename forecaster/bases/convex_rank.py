@@ -31,9 +31,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from forecaster.bases.dyadic import enough_columns, fewest_columns
-from forecaster.bases.lattice import rounded
-from forecaster.bases.mrelu import MReLUCover, MReLUSpan
+from forecaster.approximation.dyadic import enough_columns, fewest_columns
+from forecaster.approximation.lattice import rounded
+from forecaster.approximation.mrelu import MReLUCover, MReLUSpan
 from market.basis import Basis
 from market.losses import Convex1D, Loss
 
@@ -167,4 +167,4 @@ class ConvexRankBasis(Basis):
         )
         flat = relus.reshape(-1, self.cells + 1) @ self.span.table
         offset = values[..., 0] + relus @ self.span.constant
-        return offset, flat.reshape(*values.shape[:-1], self.size)
+        return np.ascontiguousarray(offset), flat.reshape(*values.shape[:-1], self.size)

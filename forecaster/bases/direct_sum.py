@@ -65,6 +65,10 @@ class DirectSumBasis(Basis):
         weights[..., self.block(index)] = own
         return offset, weights
 
+    def certified_error(self, losses: Loss) -> float:
+        """Return what the losses' own part proves."""
+        return self.parts[self.part_of(losses)].certified_error(losses)
+
     def inverse(self, points: Array) -> Array:
         """Average of the parts' label forecasts."""
         labels = [part.inverse(points[..., self.block(i)]) for i, part in enumerate(self.parts)]

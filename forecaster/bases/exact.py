@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forecaster.bases.functions import LossFunctions, stacked
+from forecaster.approximation.functions import LossFunctions, stacked
 from market.basis import Basis
 from market.losses import Loss
 

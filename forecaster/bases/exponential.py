@@ -49,7 +49,7 @@ from numpy.polynomial.chebyshev import cheb2poly
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import factorial, ive
 
-from forecaster.bases.multisets import monomials, multinomials, multisets
+from forecaster.approximation.multisets import monomials, multinomials, multisets
 from market.basis import Basis
 from market.losses import ExponentialOfSum, Loss
 from market.losses.transforms import check_floor, transformed

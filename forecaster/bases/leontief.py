@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from forecaster.bases.lattice import (
+from forecaster.approximation.lattice import (
     lattice_points,
     least_products,
     merged,
@@ -39,7 +39,7 @@ from forecaster.bases.lattice import (
     orthant_coefficients,
     rounded,
 )
-from forecaster.bases.mrelu import MReLUCover, MReLUSpan
+from forecaster.approximation.mrelu import MReLUCover, MReLUSpan
 from market.basis import Basis
 from market.losses import Loss, MinimumOfRatios
 

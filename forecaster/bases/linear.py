@@ -39,7 +39,7 @@ class LinearBasis(Basis):
         power = self.accept(loss, SeparablePower)
         if power.centred or (power.exponent != 1).any():
             raise ValueError("a loss with an exponent other than 1 is not linear; use PowerBasis")
-        return power.offset, power.weights
+        return np.ascontiguousarray(power.offset), np.ascontiguousarray(power.weights)
 
     def inverse(self, points: Array) -> Array:
         """Return the predictions: they are label forecasts."""

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import comb
 
-from forecaster.bases.multisets import monomials, multinomials, multisets
+from forecaster.approximation.multisets import monomials, multinomials, multisets
 from market.basis import Basis
 from market.losses import Loss, PowerOfSum
 from market.losses.transforms import check_floor, transformed

@@ -128,7 +128,7 @@ class PowerBasis(Basis):
         shares = self._lagrange(power.exponent)
         weights = power.weights[..., None] * shares[..., None, None, :]
         flat = weights.reshape(*power.weights.shape[:-1], self.size)
-        return power.offset, np.ascontiguousarray(flat)
+        return np.ascontiguousarray(power.offset), np.ascontiguousarray(flat)
 
     def inverse(self, points: Array) -> Array:
         """Undo each power and average over the exponents (exact when there is only one)."""

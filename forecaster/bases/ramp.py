@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forecaster.bases.certify import ROUNDING, Certificate, certify
+from forecaster.approximation.certify import ROUNDING, Certificate, certify
 from market.basis import Basis
 from market.losses import Loss
 
@@ -100,7 +100,7 @@ class RampBasis(Basis):
             raise ValueError(f"{knots} knots along a coordinate; at least 2 are needed")
         if error is not None and not error > 0:
             raise ValueError(f"an error of {error} is not positive")
-        self.outcomes, self.floor = losses[0].outcomes, floor
+        self.outcomes, self.floor, self.budget = losses[0].outcomes, floor, budget
         if error is None:
             self._place(knots)
             self.certificate = self._certify([self._fit(loss) for loss in losses], None, budget)
@@ -119,6 +119,10 @@ class RampBasis(Basis):
         self.check_outcomes(loss)
         fitted = self._fit(loss)
         return fitted.offset, fitted.weights
+
+    def certified_error(self, losses: Loss) -> float:
+        """Bound the error of these losses, of the family or not, by interval arithmetic."""
+        return self._certify([self._fit(losses)], None, self.budget).upper
 
     def enclose(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Ranges (T, n) of the functions over boxes (T, d): they ascend in every coordinate."""

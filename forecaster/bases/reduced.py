@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forecaster.bases.certify import certified_error
-from forecaster.bases.functions import Key, LossFunctions, keys_of, stacked
-from forecaster.bases.selection import Selection, pivots, tour
-from forecaster.bases.sup_norm import Fitted
+from forecaster.approximation.certify import certified_error
+from forecaster.approximation.functions import Key, LossFunctions, keys_of, stacked
+from forecaster.approximation.selection import Selection, pivots, tour
+from forecaster.approximation.sup_norm import Fitted
 from market.basis import Basis
 from market.losses import Loss
 from market.randomness import stream
@@ -168,7 +168,13 @@ class ReducedBasis(Basis):
         """
         offset, weights = self.coefficients(losses)
         return certified_error(
-            losses, offset, weights, self.functions.enclosure, budget=budget, target=self.promise
+            losses,
+            offset,
+            weights,
+            self.functions.enclosure,
+            slopes=self.functions.slopes,
+            budget=budget,
+            target=self.promise,
         )
 
 

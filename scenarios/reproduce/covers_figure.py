@@ -45,12 +45,7 @@ def _panel(axis: Axes, table: pd.DataFrame, measure: str) -> None:
         line = "-" if play == "representative" else "--"
         means = rows.groupby("cover")[["radius", measure]].mean().sort_values("radius")
         axis.plot(rows["radius"], rows[measure], marker, color=colour, ms=3, alpha=0.35)
-        style: dict[str, Any] = {
-            "marker": marker,
-            "color": colour,
-            "mfc": face,
-            "label": f"{kind}, plays {play}",
-        }
+        style: dict[str, Any] = {"marker": marker, "color": colour, "mfc": face}
         axis.plot(means["radius"], means[measure], line, label=f"{kind}, plays {play}", **style)
     alone = float(shown.loc[kinds == "none", measure].mean())
     radii = np.geomspace(shown["radius"].min(), shown["radius"].max(), 50)

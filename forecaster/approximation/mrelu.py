@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from forecaster.bases.dyadic import (
+from forecaster.approximation.dyadic import (
     NearIdentity,
     Shape,
     near_identity,
@@ -31,7 +31,7 @@ from forecaster.bases.dyadic import (
     suffix_piece,
     used_shapes,
 )
-from forecaster.bases.lattice import (
+from forecaster.approximation.lattice import (
     lattice_points,
     mrelu,
     step_lows,

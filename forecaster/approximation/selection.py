@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
 
-from forecaster.bases.sup_norm import SupNormFit
+from forecaster.approximation.sup_norm import SupNormFit
 
 Array = NDArray[np.float64]
 

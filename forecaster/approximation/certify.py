@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from forecaster.bases.slopes import loss_slopes
+from forecaster.approximation.slopes import loss_slopes
 from market.losses import Loss
 
 Array = NDArray[np.float64]

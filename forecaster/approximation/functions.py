@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from forecaster.approximation.slopes import loss_slopes
 from market.losses import Loss
 
 Array = NDArray[np.float64]
@@ -92,6 +93,17 @@ class LossFunctions:
     def _stretched(self, columns: list[Array]) -> Array:
         table = np.concatenate(columns, axis=-1)
         return np.asarray(np.clip((table - self.low) / self.scale, 0.0, 1.0))
+
+    def slopes(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Ranges of all partial derivatives over boxes (T, d): (T, d, size) twice."""
+        ends: tuple[list[Array], list[Array]] = ([], [])
+        for loss, actions in self._parts:
+            for end, part in zip(ends, loss_slopes(loss, low, high), strict=True):
+                end.append(part[:, np.arange(len(actions)), actions])
+        least, greatest = (
+            np.moveaxis(np.concatenate(end, axis=1), 1, -1) / self.scale for end in ends
+        )
+        return least, greatest
 
     def chosen(self, functions: Iterable[int]) -> LossFunctions:
         """Keep only these functions, in ascending order."""
