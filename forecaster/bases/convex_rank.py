@@ -167,4 +167,5 @@ class ConvexRankBasis(Basis):
         )
         flat = relus.reshape(-1, self.cells + 1) @ self.span.table
         offset = values[..., 0] + relus @ self.span.constant
-        return np.ascontiguousarray(offset), flat.reshape(*values.shape[:-1], self.size)
+        weights = np.ascontiguousarray(flat).reshape(*values.shape[:-1], self.size)
+        return np.ascontiguousarray(offset), weights
