@@ -43,6 +43,7 @@ Form = TypeVar("Form", bound=Loss)
 MOST_EXACT = 6  # distinct exponents that are listed one by one; more are interpolated
 # Default error of a reduced basis. It enters regret, but a fine one takes minutes for many losses.
 FEW, FINE, COARSE = 1000, 0.04, 0.1
+MOST_CELLS = 400  # of a grid; above, a reduced basis is smaller
 MOST_MONOMIALS = 100  # functions; above, a reduced basis is smaller
 
 
@@ -54,6 +55,7 @@ def natural_kind(loss: Loss) -> str:
         "power-of-sum": _of_power,
         "exponential-of-sum": lambda own: "chebyshev" if _common(own) else "reduced",
         "convex-1d": lambda _: "relu",
+        "lipschitz": _of_lipschitz,
     }
     return kinds.get(loss.form, lambda _: "reduced")(loss)
 
@@ -68,8 +70,16 @@ def _of_power(loss: PowerOfSum) -> str:
     beta = loss.exponent
     if not _common(loss) or (beta != np.round(beta)).any() or (loss.power <= 0).any():
         return "reduced"
-    small = math.comb(loss.outcomes + int(beta.max()), loss.outcomes) <= MOST_MONOMIALS
+    degree, alike = int(beta.max()), np.ptp(beta) == 0 and not loss.intercept.any()
+    variables = loss.outcomes - 1 if alike else loss.outcomes  # one less where all have one degree
+    small = math.comb(variables + degree, degree) <= MOST_MONOMIALS
     return "monomials" if small else "reduced"
+
+
+def _of_lipschitz(loss: Loss) -> str:
+    """Take a grid where it is small, as for few outcomes that matter little."""
+    cells = np.ceil(_steepest([loss]) / (2 * COARSE)) ** loss.outcomes
+    return "lipschitz-grid" if cells <= MOST_CELLS else "reduced"
 
 
 def _common(loss: PowerOfSum | ExponentialOfSum) -> bool:

@@ -484,7 +484,6 @@ def test_the_transform_has_the_declared_size_and_range(name: str) -> None:
 @EVERY
 def test_coefficients_have_their_shapes_and_layout(name: str) -> None:
     """The kernels read them in index order, whatever the strides of the loss."""
-    # Fails for linear and one power (the loss's own, maybe broadcast, arrays) and convex rank.
     case = CASES[name]
     for draw in (case.draw, case.raw or case.draw):
         offset, weights = case.basis.coefficients(draw(np.random.default_rng(0), STACK))
@@ -680,7 +679,6 @@ def test_utilities_are_members_of_their_families() -> None:
 
 def test_a_direct_sum_proves_what_its_parts_prove() -> None:
     """The certificate of the part that serves the loss, not the error that it has measured."""
-    # Fails: the sum repeats the declared error, which a reduced basis has only measured.
     part = CASES["reduced"].basis
     whole = bases.DirectSumBasis([bases.LinearBasis(2), part])
     for losses in crowd():

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from agents.utilities import CES, CobbDouglas, Leontief, LpTarget
-from forecaster.bases import ExactLossesBasis, LinearBasis, ReducedBasis
 from forecaster.approximation.functions import LossFunctions
 from forecaster.approximation.selection import Selection, pivots, tour
 from forecaster.approximation.sup_norm import SLACK, SupNormFit
+from forecaster.bases import ExactLossesBasis, LinearBasis, ReducedBasis
 from market.basis import Basis
 from market.losses import (
     Convex1D,
@@ -167,7 +167,6 @@ def test_a_form_or_a_coordinate_more_is_another_function() -> None:
 
 def test_the_sign_of_a_zero_does_not_matter() -> None:
     """-0.0 and 0.0 are the same parameter."""
-    # Fails: functions are told apart by the bytes of their parameters.
     one, other = Linear([[0.0, 0.5]]), Linear([[-0.0, 0.5]])
     assert LossFunctions([one, other]).size == 1
     assert ExactLossesBasis([one]).audit(other, unseen(2, 10)) == 0
@@ -278,7 +277,6 @@ def single_waves() -> LipschitzLoss:
 @pytest.mark.parametrize("kind", [ExactLossesBasis, ReducedBasis])
 def test_a_single_lipschitz_loss_is_a_population(kind: Any) -> None:
     """Also a row that was cut from a stack."""
-    # Fails: a single one that was lifted into a stack cannot be indexed.
     loss = single_waves()
     basis = kind([loss])
     assert basis.size == 2
@@ -330,7 +328,6 @@ def attempt(kind: Any, loss: Loss) -> Basis | str:
 @pytest.mark.parametrize("kind", [ExactLossesBasis, ReducedBasis])
 def test_a_population_of_constants_has_a_basis(kind: Any) -> None:
     """Agents to whom nothing matters; or a ValueError that says so."""
-    # Fails: an empty table is concatenated or indexed.
     idle = Linear(np.zeros((2, 3, 2)), 0.5)
     made = attempt(kind, idle)
     if isinstance(made, str):
@@ -504,7 +501,6 @@ def strangers() -> list[Loss]:
 
 def test_an_unlisted_loss_has_one_set_of_coefficients() -> None:
     """Asked again, in a stack, alone, after others: agents and certificate must agree."""
-    # Fails: every fit adds working points, so that the next fit of the same loss differs.
     basis = ReducedBasis(population(1, 2, count=8), error=0.06)
     first = [basis.coefficients(loss) for loss in strangers()]
     for _ in range(2):
@@ -547,7 +543,6 @@ def test_the_quick_variant_looks_at_a_part() -> None:
 @pytest.mark.parametrize("error", [0.1, 3e-4, 1e-6])
 def test_the_whole_population_keeps_any_promise(error: float, seed: int) -> None:
     """Every loss is its own linear form, so no promise is too small."""
-    # Fails for some: the fit lets 2e-3 pass between its working points, even for a chosen function.
     rng = np.random.default_rng(seed)
     agents, actions = int(rng.integers(1, 5)), int(rng.integers(2, 5))
     for needs in rng.uniform(0.25, 1.0, (3, agents, actions, 2)):

@@ -15,7 +15,7 @@ from forecaster.cover import paper_gamma
 from market.basis import Basis
 from scenarios import cli
 from scenarios.bases import MAKERS, natural_kind
-from scenarios.reproduce import bases, covers, samples, streams
+from scenarios.reproduce import bases, covers, printed, samples, streams
 from scenarios.reproduce.families import FAMILIES
 
 ROUNDING = 1e-9
@@ -139,6 +139,13 @@ def test_what_the_paper_prints(table: pd.DataFrame) -> None:
     leontief = table[table["family"] == "Leontief"]
     assert leontief["paper_n"].isna().all()
     assert (leontief["paper_n_leading"] > 1e6 * leontief["n"]).all()
+    (losses,) = samples.leontief(2)
+    told = printed.leontief([losses], 0.3 * printed.steepest([losses]))  # 3 L delta, delta = 0.1
+    log = math.log(10)
+    assert told["paper_n_leading"] == pytest.approx(16 * log**7 * 1e5)
+    assert told["paper_lipschitz_leading"] == pytest.approx(2 * 2**2.5 * log**4.5 * 1e4)
+    convex = printed.convex([losses], 0.001)["paper_n_leading"]
+    assert convex == pytest.approx(math.log(1000) ** (4 / 3) * 100)
     powers = table[table["family"] == "L_p, p = 4"].iloc[0]
     assert powers["paper_lipschitz_leading"] == 4**5 * 3
     monomials = table[table["family"] == "monomials, beta = 3"].iloc[0]
@@ -190,12 +197,10 @@ def test_workers_change_no_row() -> None:
 
 
 def test_bases_are_printed_and_written(table: pd.DataFrame, tmp_path: Path) -> None:
-    printed = bases.text(table)
-    assert max(map(len, printed.splitlines())) <= 110
-    assert all(f"\n{family}: " in printed for family in table["family"].unique())
-    (line,) = (
-        line for line in printed.splitlines() if line.startswith("Taylor") and " 454 " in line
-    )
+    text = bases.text(table)
+    assert max(map(len, text.splitlines())) <= 110
+    assert all(f"\n{family}: " in text for family in table["family"].unique())
+    (line,) = (line for line in text.splitlines() if line.startswith("Taylor") and " 454 " in line)
     assert "98.9*" in line
     rows, figure = bases.write(table, tmp_path / "bases")
     assert rows.name == "bases.csv"
@@ -236,10 +241,10 @@ def test_covers_are_as_wide_as_asked(regrets: pd.DataFrame) -> None:
     counts, radii = rows["representatives", "min"], rows["radius", "min"]
     for name, asked in covers.COVERS.items():
         if asked["kind"] == "cluster":
-            assert radii[name] <= asked["radius"]
+            assert 0 < radii[name] <= asked["radius"] or counts[name] == AGENTS
         else:
             gamma = asked.get("gamma") or paper_gamma(9, ROUNDS)  # three powers of three goods
-            assert radii[name] <= gamma / 2 * 10
+            assert gamma / 4 < radii[name] <= gamma / 2 * 10
     clusters = counts[["cluster 0.4", "cluster 0.2", "cluster 0.1", "cluster 0.05"]]
     assert clusters.is_monotonic_increasing
     assert clusters.iloc[0] < AGENTS / 2
@@ -255,12 +260,12 @@ def test_the_population_is_diffuse() -> None:
 
 
 def test_covers_are_printed_and_written(regrets: pd.DataFrame, tmp_path: Path) -> None:
-    printed = covers.text(regrets).splitlines()
-    assert len(printed) == 2 + len(covers.CELLS)
-    assert max(map(len, printed)) <= 110
+    lines = covers.text(regrets).splitlines()
+    assert len(lines) == 2 + len(covers.CELLS)
+    assert max(map(len, lines)) <= 110
     worst = regrets.loc[regrets["cover"] == covers.NONE, "swap_regret"].iloc[0]
-    assert f"{worst:.4f} ({worst:.4f}-{worst:.4f})" in printed[2]
-    assert "nan" not in "".join(printed)
+    assert f"{worst:.4f} ({worst:.4f}-{worst:.4f})" in lines[2]
+    assert "nan" not in "".join(lines)
     rows, figure = covers.write(regrets, tmp_path / "covers")
     pd.testing.assert_frame_equal(pd.read_csv(rows), regrets, check_exact=False)
     assert figure.read_bytes().startswith(b"\x89PNG")
@@ -273,8 +278,8 @@ def answer(
     monkeypatch.setattr(sys, "argv", ["omnimarket", "reproduce", *map(str, words)])
     with pytest.raises(SystemExit) as stopped:
         cli.main()
-    printed = capsys.readouterr()
-    return int(stopped.value.code or 0), printed.out, printed.err
+    told = capsys.readouterr()
+    return int(stopped.value.code or 0), told.out, told.err
 
 
 @pytest.mark.parametrize(
@@ -297,8 +302,8 @@ def test_a_mistake_is_one_line(
     tmp_path: Path,
 ) -> None:
     out = tmp_path / "out"
-    status, printed, complaint = answer(monkeypatch, capsys, *words, "--out", out)
-    assert (status, printed) == (2, "")
+    status, out_text, complaint = answer(monkeypatch, capsys, *words, "--out", out)
+    assert (status, out_text) == (2, "")
     assert named in complaint
     assert complaint.count("\n") == 1
     assert not out.exists()
@@ -322,11 +327,11 @@ def test_the_command_prints_and_writes(
     few = light()[:3]
     monkeypatch.setattr(bases, "cases", lambda: few)
     words = ["bases", "--jobs", "1", "--out", str(tmp_path)]
-    status, printed, complaint = answer(monkeypatch, capsys, *words)
+    status, out_text, complaint = answer(monkeypatch, capsys, *words)
     assert (status, complaint) == (0, "")
-    assert "Gopalan" in printed
+    assert "Gopalan" in out_text
     for name in ("bases.csv", "bases.png"):
-        assert f"written: {tmp_path / 'bases' / name}" in printed
+        assert f"written: {tmp_path / 'bases' / name}" in out_text
     assert len(pd.read_csv(tmp_path / "bases/bases.csv")) == len(few)
 
 

@@ -35,6 +35,7 @@ PRECISION = 0.02  # share of the promise to which errors are minimised
 MARGIN = 0.98  # share of the promise that the fit to the sample aims at
 MOST = 400
 REPAIRS = 30
+NEAR = 3  # times that new outcomes are tried around the worst ones
 BUDGET = 1_000_000  # evaluations that a certificate may take, about a second
 QUICK = 600  # functions that the quick variant looks at
 
@@ -203,13 +204,30 @@ class _Search:
         size = len(self.selection.chosen)
         self.offset, self.weights = np.zeros(listed.size), np.zeros((listed.size, size))
         self.sampled, self.unseen = np.zeros(listed.size), np.zeros(listed.size)
+        self._worst = np.zeros((listed.size, listed.outcomes))
         self._refit(np.arange(listed.size))
+        for near in range(NEAR + 1):
+            if near:
+                self._look_near(seed + 1 + near)
+            self._mend()
+
+    def _mend(self) -> None:
+        """Repair until the promise holds on the unseen outcomes; ValueError if it never does."""
         for _ in range(REPAIRS):
-            broken = np.flatnonzero(self.unseen > error)
+            broken = np.flatnonzero(self.unseen > self.error)
             if not len(broken):
                 return
             self._repair(broken)
-        raise ValueError(f"the promise {error} is still broken on unseen outcomes; raise it")
+        raise ValueError(f"the promise {self.error} is still broken on unseen outcomes; raise it")
+
+    def _look_near(self, seed: int) -> None:
+        """Take new unseen outcomes around those where somebody's error was greatest."""
+        worst = np.unique(self._worst, axis=0)
+        rng = stream(seed, "near the worst")
+        picked = worst[rng.integers(len(worst), size=UNSEEN // 2)]
+        spread = rng.choice([0.01, 0.05], (len(picked), 1))
+        self._others = np.clip(picked + spread * rng.normal(size=picked.shape), 0.0, 1.0)
+        self._check(np.arange(self.listed.size))
 
     def _losses(self, values: Array) -> Array:
         """Turn stretched functions (N, M) back into losses."""
@@ -221,7 +239,13 @@ class _Search:
             fitted = fit(self.selection.targets[row])
             self.offset[row], self.weights[row] = fitted.offset, fitted.weights
             self.sampled[row] = fitted.error
-        self.unseen[rows] = self._misfits(rows).max(axis=0)
+        self._check(rows)
+
+    def _check(self, rows: NDArray[np.intp]) -> None:
+        """Measure errors on the unseen outcomes, and where they are greatest."""
+        misfits = self._misfits(rows)
+        self._worst[rows] = self._others[misfits.argmax(axis=0)]
+        self.unseen[rows] = misfits.max(axis=0)
 
     def _misfits(self, rows: NDArray[np.intp]) -> Array:
         """Errors (T, rows) on the unseen outcomes."""
