@@ -12,8 +12,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
-from forecaster.bases import leontief
-from forecaster.bases.convex_rank import ConvexRankBasis, affordable_mu, least_size
 from forecaster.approximation.dyadic import (
     coherence,
     dyadic_boxes,
@@ -34,8 +32,10 @@ from forecaster.approximation.lattice import (
     threshold_index,
     turned,
 )
-from forecaster.bases.leontief import LeontiefBasis, paper_stride, printed_size, worst_cases
 from forecaster.approximation.mrelu import MReLUCover, MReLUSpan
+from forecaster.bases import leontief
+from forecaster.bases.convex_rank import ConvexRankBasis, affordable_mu, least_size
+from forecaster.bases.leontief import LeontiefBasis, paper_stride, printed_size, worst_cases
 from market.basis import Basis
 from market.losses import Convex1D, Linear, Loss, MinimumOfRatios
 

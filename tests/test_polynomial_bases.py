@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import iv
 
+from forecaster.approximation.multisets import monomials, multinomials, multisets
 from forecaster.bases.bernstein import BernsteinBasis
 from forecaster.bases.exponential import ChebyshevExponentialBasis, TaylorExponentialBasis
 from forecaster.bases.monomial import MonomialBasis
-from forecaster.approximation.multisets import monomials, multinomials, multisets
 from forecaster.bases.power import PowerBasis
 from market.basis import Basis
 from market.losses import ExponentialOfSum, Linear, Loss, PowerOfSum, SeparablePower

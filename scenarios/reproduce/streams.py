@@ -13,9 +13,8 @@ A cell is the mean over the seeds with their range; a seed draws population and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -24,6 +23,7 @@ import pandas as pd
 
 from scenarios.build import Scenario
 from scenarios.reproduce.figure import streams_figure
+from scenarios.reproduce.workers import collect
 from scenarios.spec import validated
 
 STREAMS: dict[str, dict[str, Any]] = {
@@ -39,8 +39,6 @@ FORECASTS: dict[str, dict[str, Any]] = {
     "decision-swap, exponential": {"kind": "decision-swap", "weights": "exponential"},
     "decision-swap, adaptive": {"kind": "decision-swap", "weights": "adaptive"},
 }
-
-RUNS_PER_CHILD = 20  # some versions of Mesa keep every model of a process alive
 
 
 def scenario(stream: str, forecast: str, *, rounds: int, seed: int) -> Scenario:
@@ -124,22 +122,7 @@ def measure(
         One row per run, in a fixed order.
     """
     runs = [(s, f, rounds, seed) for s, f, seed in product(STREAMS, FORECASTS, range(seeds))]
-    rows = []
-    for row in _rows(runs, jobs):
-        rows.append(row)
-        if progress is not None:
-            progress(len(rows))
-    order = {key: i for i, key in enumerate(product(STREAMS, FORECASTS, range(seeds)))}
-    rows.sort(key=lambda row: order[row["stream"], row["forecast"], row["seed"]])
-    return pd.DataFrame(rows)
-
-
-def _rows(runs: list[tuple[str, str, int, int]], jobs: int | None) -> Iterator[dict[str, Any]]:
-    if jobs == 1:
-        yield from (one_run(*run) for run in runs)
-        return
-    with get_context("spawn").Pool(jobs, maxtasksperchild=RUNS_PER_CHILD) as pool:
-        yield from pool.imap_unordered(_one_of, runs)
+    return collect(_one_of, runs, jobs=jobs, progress=progress)
 
 
 def _one_of(run: tuple[str, str, int, int]) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from scenarios.reproduce.streams import RUNS_PER_CHILD
-
 Run = TypeVar("Run")
 Row = dict[str, Any]
+
+RUNS_PER_CHILD = 20  # some versions of Mesa keep every model of a process alive
 
 
 def collect(
