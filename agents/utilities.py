@@ -88,8 +88,11 @@ def CES(  # noqa: N802 - the economist's name
     spent = (power > 0)[..., None] | (shares.max(-1) > 0)
     cure = "must be positive for some good of each action, as rho is below 0"
     require("weights", shares, spent[..., None], cure)
+    ratio = degree / power
+    whole = np.round(ratio)  # 0.6 / 0.2 is not quite 3
+    ratio = np.where(np.abs(ratio - whole) < 1e-12, whole, ratio)
     return _normalised(
-        lambda: PowerOfSum(shares, degree / power, power, floor, amplitude=np.array(-1.0)),
+        lambda: PowerOfSum(shares, ratio, power, floor, amplitude=np.array(-1.0)),
         "make each action's weights sum to 1, raise y_min or take rho further from 0",
     )
 

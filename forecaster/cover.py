@@ -13,8 +13,8 @@ forecaster is unbiased where the representative acts, not where the agent does.
     clustered   members of the population: the farthest from all representatives joins them, until
                 none is further than the wish (Gonzalez 1985: at most twice the best radius)
 
-Snapping leaves up to (2 floor(lambda / gamma) + 1)^((n + 1) A) values (the paper counts n A
-coefficients and 2 lambda / gamma values), and may raise sum |r_i| by n gamma / 2. It merges few
+Snapping leaves up to (2 floor(lambda / gamma + 1/2) + 1)^((n + 1) A) losses (the paper counts n A
+coefficients of 2 lambda / gamma values), and may raise sum |r_i| by n gamma / 2. It merges few
 agents of a diffuse population; clustering and populations made of archetypes merge many.
 """
 

@@ -41,7 +41,8 @@ class Basis(ABC):
     lipschitz : float
         Bound on sum |r_i| over the family that the class's docstring declares (lambda).
     error : float
-        Bound on the distance between a loss of the family and its linear form (delta).
+        Bound on the distance between a loss of the family and its linear form (delta). A basis
+        that is fitted to a sample says so: its error is measured, ``certified_error`` is proved.
     convex_image : bool
         Whether {s(y)} is convex, so that every prediction in the box is some s(y) and a label
         forecast ``inverse`` is exact.

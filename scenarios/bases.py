@@ -43,6 +43,7 @@ Form = TypeVar("Form", bound=Loss)
 MOST_EXACT = 6  # distinct exponents that are listed one by one; more are interpolated
 # Default error of a reduced basis. It enters regret, but a fine one takes minutes for many losses.
 FEW, FINE, COARSE = 1000, 0.04, 0.1
+MOST_DEGREE = 32  # of Bernstein polynomials
 MOST_CELLS = 400  # of a grid; above, a reduced basis is smaller
 MOST_MONOMIALS = 100  # functions; above, a reduced basis is smaller
 
@@ -63,7 +64,8 @@ def natural_kind(loss: Loss) -> str:
 def _of_separable(loss: SeparablePower) -> str:
     if not loss.centred:
         return "linear" if (loss.exponent == 1).all() else "powers"
-    return "bernstein" if (loss.exponent % 2 == 0).all() else "reduced"
+    even = (loss.exponent % 2 == 0).all() and loss.exponent.max() <= MOST_DEGREE
+    return "bernstein" if even else "reduced"
 
 
 def _of_power(loss: PowerOfSum) -> str:

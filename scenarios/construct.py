@@ -57,6 +57,9 @@ def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any
         return maker(*arguments, **parameters)
     except UserError:
         raise
+    except MemoryError as error:
+        given = ", ".join(f"{name} = {value}" for name, value in shown(parameters).items())
+        raise UserError(f"{where}: too large for this machine; check {given or 'it'}") from error
     except (TypeError, ValueError, ArithmeticError) as error:
         given = ", ".join(f"{name} = {value}" for name, value in shown(parameters).items())
         raise UserError(f"{where}: {error}; check {given or 'it'}") from error

@@ -103,7 +103,8 @@ def _(loss: MinimumOfRatios, low: Array, high: Array) -> Range:
     possible = under <= over.min(-1, keepdims=True)
     rivals = np.where(np.eye(loss.outcomes, dtype=bool), np.inf, under[..., None, :]).min(-1)
     scale = loss.amplitude[..., None] * rates
-    return _product((scale, scale), (1.0 * (over < rivals), 1.0 * possible))
+    sole, among = (chance.astype(np.float64) for chance in (over < rivals, possible))
+    return _product((scale, scale), (sole, among))
 
 
 @_slopes.register

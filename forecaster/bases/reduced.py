@@ -35,7 +35,7 @@ PRECISION = 0.02  # share of the promise to which errors are minimised
 MARGIN = 0.98  # share of the promise that the fit to the sample aims at
 MOST = 400
 REPAIRS = 30
-NEAR = 3  # times that new outcomes are tried around the worst ones
+NEAR = 2  # times that new outcomes are tried around the worst ones
 BUDGET = 1_000_000  # evaluations that a certificate may take, about a second
 QUICK = 600  # functions that the quick variant looks at
 
