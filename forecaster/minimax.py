@@ -16,12 +16,11 @@ m), and the program is solved again until its value is small enough. The first p
 player that walks from last round's mean against h, with equal and then with shrinking steps.
 
 The certificate is the worst case above, computed from the mixture that is returned. It covers
-every s in the box or simplex, so it holds whatever outcomes the basis can produce.
+every s in the box or simplex, so it holds whatever outcomes the basis can produce. This file has
+the points and the program; ``solver`` puts them together.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import highspy
 import numba
@@ -37,8 +36,6 @@ Array = NDArray[np.float64]
 # less regret than shrinking steps alone, and a smaller certificate than equal ones alone.
 WALK = np.concatenate([np.full(40, 0.1), np.geomspace(0.1, 0.01, 20)])
 STEPS = len(WALK)
-CUTS = 12
-LIGHTEST = 1e-9  # atoms with less weight are dropped
 
 
 @numba.njit(cache=True)
@@ -187,61 +184,6 @@ class MatrixGame:
         if self.hull == "simplex":
             mean /= mean.sum()
         return mass / mass.sum(), mean
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """A mixture with its certificate.
-
-    Parameters
-    ----------
-    points : array (m, n)
-    mass : array (m,)
-    certificate : float
-        Its worst case over the box, in units of the normalised weights.
-    """
-
-    points: Array
-    mass: Array
-    certificate: float
-
-
-def solve(
-    rows: Rows, table: Array, origin: Array, *, game: MatrixGame, tolerance: float
-) -> Solution:
-    """Solve a round.
-
-    Parameters
-    ----------
-    rows : Rows
-        Protected losses.
-    table : array (R, n)
-        H, the normalised signed weights.
-    origin : array (n,)
-        Where the walk starts: last round's mean.
-    game : MatrixGame
-    tolerance : float
-        Cutting planes are added while the certificate exceeds it, at most ``CUTS``.
-
-    Returns
-    -------
-    Solution
-    """
-    hull = game.hull
-    points, fields = explore(rows, table, origin, hull=hull)
-    mass, mean = game.solve(points, fields)
-    worst = worst_case(mass, points, fields, hull=hull)
-    for _ in range(CUTS):
-        if worst <= tolerance:
-            break
-        points = np.vstack([points, mean])
-        fields = np.vstack([fields, field_at(rows, table, mean)])
-        mass, mean = game.solve(points, fields)
-        worst = worst_case(mass, points, fields, hull=hull)
-    heavy = mass > LIGHTEST
-    mass = mass[heavy] / mass[heavy].sum()
-    points, fields = points[heavy], fields[heavy]
-    return Solution(points, mass, worst_case(mass, points, fields, hull=hull))
 
 
 def explore(rows: Rows, table: Array, origin: Array, *, hull: Hull = "box") -> tuple[Array, Array]:

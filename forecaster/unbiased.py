@@ -6,7 +6,7 @@ those weights define (``minimax``), play the mixture; then add the round's expec
 
     sqrt(3 n_T(E) Lambda),   Lambda = ln(2 n |E| (1 + 3/(2 ln 2) ln(1 + T))) + slack terms,
 
-see ``bounds``. The last mixture's mean is where the next round's walk starts.
+see ``bounds``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from forecaster.bounds import BiasBound
 from forecaster.events import Awake, Events, LossGroup
-from forecaster.minimax import MatrixGame, solve
+from forecaster.solver import CubeSolver, Solution, Solver
 from forecaster.weights import AdaptiveWeights, ExponentialWeights, WeightRule
 from market.basis import Hull
 from market.randomness import generator_state, restore_generator, stream
@@ -42,6 +42,8 @@ class UnbiasedPrediction:
         Number of rounds, which the exponential rate may use.
     hull : "box" or "simplex"
         Where the predicted vectors lie, and the predictions with them.
+    solver : Solver, optional
+        Solves the rounds' games, over a hull of its own; over ``hull`` by default.
     seed : int
         For ``predict``, which draws from the mixture by itself.
 
@@ -60,13 +62,14 @@ class UnbiasedPrediction:
         If the weights' name is unknown or a call is out of order.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keyword-only description of an instance
         self,
         groups: Sequence[LossGroup],
         *,
         weights: str = "adaptive",
         horizon: int | None = None,
         hull: Hull = "box",
+        solver: Solver | None = None,
         seed: int = 0,
     ) -> None:
         self.events = Events(groups)
@@ -74,10 +77,8 @@ class UnbiasedPrediction:
         self.rule = self._rule(weights, horizon)
         self.slack, self.time = 0.0, 0
         self._rng = stream(seed, "forecaster")
-        self._game = MatrixGame(hull)
-        middle = 0.5 if hull == "box" else 1 / self.events.size
-        self._origin = np.full(self.events.size, middle)
-        self._pending: tuple[list[Awake], Mixture] | None = None
+        self.solver = solver or CubeSolver(self.events.size, hull)
+        self._pending: tuple[list[Awake], Solution] | None = None
 
     def _rule(self, name: str, horizon: int | None) -> WeightRule:
         if name == "adaptive":
@@ -92,10 +93,11 @@ class UnbiasedPrediction:
         rows = self.events.rows
         table = self.rule.table(awake, rows.weights.shape, self.time + 1)
         tolerance = TOLERANCE / np.sqrt(self.time + 1)
-        solution = solve(rows, table, self._origin, game=self._game, tolerance=tolerance)
-        mixture = Mixture(solution.points, solution.mass, solution.certificate)
-        self._pending = awake, mixture
-        return mixture
+        solution = self.solver.solve(rows, table, tolerance=tolerance)
+        self._pending = awake, solution
+        return Mixture(
+            solution.points, solution.mass, solution.certificate, ensembles=solution.ensembles
+        )
 
     def predict(self, x: Any = None) -> Forecast:
         """Return the mixture and a draw from it."""
@@ -106,22 +108,19 @@ class UnbiasedPrediction:
         if self._pending is None:
             raise ValueError("update before a prediction; call mixture or predict first")
         truth = np.asarray(y, dtype=np.float64)
-        if truth.shape != (self.events.size,) or not ((truth >= 0) & (truth <= 1)).all():
-            raise ValueError(f"update needs {self.events.size} numbers in [0, 1]")
-        if self._game.hull == "simplex" and abs(truth.sum() - 1) > 1e-9:
-            raise ValueError("update needs numbers that sum to 1")
-        awake, mixture = self._pending
+        self.solver.check(truth)
+        awake, solution = self._pending
         self._pending = None
-        self.events.charge(awake, mixture.points, mixture.weights, truth)
-        self.slack += max(mixture.certificate or 0.0, 0.0)
-        self._origin = mixture.mean
+        self.events.charge(awake, solution.points, solution.mass, truth)
+        self.slack += max(solution.certificate, 0.0)
+        self.solver.remember(solution)
         self.time += 1
 
     def bias_bound(self) -> BiasBound:
         """Bound on every event's bias so far."""
         horizon = getattr(self.rule, "horizon", None)
-        hull = self._game.hull
-        return BiasBound(self.experts, self.time, self.slack, self.rule.name, horizon, hull)
+        name, hull = self.rule.name, self.solver.hull
+        return BiasBound(self.experts, self.time, self.slack, name, horizon, hull)
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs."""
@@ -129,7 +128,7 @@ class UnbiasedPrediction:
             "events": self.events.state(),
             "slack": self.slack,
             "time": self.time,
-            "origin": self._origin,
+            "solver": self.solver.state(),
             "rng": generator_state(self._rng),
         }
 
@@ -137,5 +136,5 @@ class UnbiasedPrediction:
         """Continue from a checkpoint."""
         self.events.restore(state["events"])
         self.slack, self.time = float(state["slack"]), int(state["time"])
-        self._origin = np.array(state["origin"])
+        self.solver.restore(state["solver"])
         restore_generator(self._rng, state["rng"])

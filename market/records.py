@@ -42,6 +42,22 @@ class Context:
 
 
 @dataclass(frozen=True, eq=False)
+class Ensemble:
+    """A prediction spelled out as weighted outcomes whose mean of s(y) is the prediction.
+
+    Parameters
+    ----------
+    outcomes : array (e, d)
+        At most n + 1 of them.
+    weights : array (e,)
+        Probabilities.
+    """
+
+    outcomes: Array
+    weights: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Mixture:
     """A law over predictions of one block, before the draw.
 
@@ -56,12 +72,15 @@ class Mixture:
         from the mixture itself; None for a forecaster that plays no such game.
     labels : array (m, d) or None
         The label forecast of each atom, an outcome.
+    ensembles : tuple of Ensemble or None
+        The ensemble forecast of each atom, where predictions are kept in the hull of all s(y).
     """
 
     points: Array
     weights: Array
     certificate: float | None = None
     labels: Array | None = None
+    ensembles: tuple[Ensemble, ...] | None = None
 
     @cached_property
     def mean(self) -> Array:
@@ -98,6 +117,11 @@ class Forecast:
     def label(self) -> Array | None:
         """The label forecast that goes with it (d,), where one exists."""
         return None if self.mixture.labels is None else self.mixture.labels[self.index]
+
+    @property
+    def ensemble(self) -> Ensemble | None:
+        """The ensemble forecast that goes with it, where one exists."""
+        return None if self.mixture.ensembles is None else self.mixture.ensembles[self.index]
 
     @property
     def certificate(self) -> float | None:

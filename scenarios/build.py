@@ -17,7 +17,6 @@ from agents.policies import NamedPolicy
 from agents.populations import Population
 from agents.scripted import ScriptedCohort
 from forecaster.events import LossGroup
-from forecaster.unbiased import UnbiasedPrediction
 from market import register
 from market.basis import Basis
 from market.errors import UserError, closest
@@ -25,12 +24,13 @@ from market.ledger import Ledger
 from market.losses import Loss, unique_losses
 from market.model import MarketModel
 from market.randomness import stream
-from market.roles import Adversary, Forecaster
+from market.roles import Adversary
 from market.round import Block, Game
 from market.spaces import Polytope
 from scenarios.blocks import Seat, coefficients, covered, guarantee, layout
 from scenarios.construct import construct, drawn_values
 from scenarios.data import Table, read_table
+from scenarios.forecasters import make_forecaster
 from scenarios.spec import CohortSpec, ScenarioSpec
 
 
@@ -90,7 +90,12 @@ class Scenario:
             Block(
                 name,
                 part,
-                self._forecaster(part, [s.group for s in seats if s.cohort.block == index]),
+                make_forecaster(
+                    self.spec.forecaster,
+                    part,
+                    [s.group for s in seats if s.cohort.block == index],
+                    rounds=self.spec.rounds,
+                ),
             )
             for index, (name, part) in enumerate(zip(plan.names, plan.basis.parts, strict=True))
         ]
@@ -228,26 +233,6 @@ class Scenario:
             policies=draft.policies,
         )
         return Seat(cohort, LossGroup(*coefficients(spec.name, basis, draft.loss), draft.policies))
-
-    def _forecaster(self, basis: Basis, groups: list[LossGroup]) -> Forecaster:
-        spec = self.spec.forecaster
-        if spec.kind != "decision-swap":
-            where = f"forecaster '{spec.kind}'"
-            if spec.kind not in register.forecaster:
-                known = ["decision-swap", *register.forecaster.names()]
-                raise UserError(f"unknown {where}; {closest(spec.kind, known)}")
-            maker = register.forecaster[spec.kind]
-            baseline: Forecaster = construct(where, maker, basis.size, **spec.parameters)
-            return baseline
-        if spec.parameters:
-            unknown = next(iter(spec.parameters))
-            raise UserError(
-                f"unknown key 'forecaster.{unknown}'; "
-                f"{closest(unknown, ['kind', 'weights', 'base'])}"
-            )
-        return UnbiasedPrediction(
-            groups, weights=spec.weights, horizon=self.spec.rounds, hull=basis.hull
-        )
 
 
 def check_shape(where: str, loss: Any, population: Population) -> None:

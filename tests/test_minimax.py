@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from forecaster.bounds import GROWTH
 from forecaster.events import Awake, Events, LossGroup
-from forecaster.minimax import MatrixGame, explore, field_at, solve, worst_case
+from forecaster.minimax import MatrixGame, explore, field_at, worst_case
+from forecaster.solver import solve
 from forecaster.unbiased import UnbiasedPrediction
 from forecaster.weights import AdaptiveWeights, ExponentialWeights
 from market.response import best_response, expected_losses
