@@ -35,6 +35,14 @@ variation of coordinate i, sum_i |d_i| sqrt(C_i) <= ||d||_2 sqrt(2 n_T(E)). With
 every l1 norm above may therefore be replaced by sqrt(2) times the l2 norm: sqrt(2 n) at most in
 place of n / 2.
 
+**Dead zone.** With R = sigma B - z sqrt(C) for sigma B the lemma applies step by step, because
+sqrt(C) never falls: every bias stays below z sqrt(n_T(E)) + sqrt(3 n_T(E) Lambda).
+
+**Scalar events.** One expert per loss, action and comparator, gains divided by the range g of
+<r(c) - r(a), p - s>: the gain against every comparator is at most g sqrt(3 n_T(a) Lambda), summed
+over actions g sqrt(3 A T Lambda). In the box g = D; where predictions stay in conv s(Y), expected
+and true losses lie in [-delta, 1 + delta] and g = 2 + 4 delta at most: no lambda, and n nowhere.
+
 **Realised draws.** The above holds in expectation over each round's draw. For a fixed assignment
 of comparators the difference is a martingale with steps of range 2; Azuma and a union over
 (A + C)^A assignments and K losses add sqrt(2 (ln(K / risk) + A ln(A + C)) / T) with probability
@@ -74,8 +82,10 @@ class BiasBound:
     weights : "adaptive" or "exponential"
     horizon : int or None
         The horizon that set the exponential rate; None for the anytime rate.
-    hull : "box" or "simplex"
+    hull : "box", "simplex" or "image"
         Where predictions lie.
+    dead_zone : float
+        z of the adaptive weights.
     """
 
     experts: int
@@ -84,11 +94,13 @@ class BiasBound:
     weights: str = "adaptive"
     horizon: int | None = None
     hull: Hull = "box"
+    dead_zone: float = 0.0
 
     def bias(self, occupancy: Array | float) -> Array:
         """Bound |B| in sup norm for events with this occupancy n_T(E)."""
         if self.weights == "adaptive":
-            return np.asarray(np.sqrt(3 * np.asarray(occupancy) * self.exponent()))
+            noise = self.dead_zone + math.sqrt(3 * self.exponent())
+            return np.asarray(noise * np.sqrt(occupancy))
         return np.full_like(np.asarray(occupancy, dtype=np.float64), self._exponential())
 
     def exponent(self) -> float:
@@ -140,6 +152,33 @@ class BiasBound:
     def _cells(self, count: int, own: float) -> float:
         """Bound the biases of ``count`` cells that share ``own`` rounds, relative to all in one."""
         return count * float(self.bias(own / count) / self.bias(own))
+
+
+@dataclass(frozen=True)
+class GainBound(BiasBound):
+    """Bound on the gains of scalar events; ``experts`` is their number.
+
+    Parameters
+    ----------
+    within : float or None
+        Range of the gains where predictions stay in conv s(Y).
+    """
+
+    within: float | None = None
+
+    def regret(self, weights: Array, *, policies: int = 0) -> Array:
+        """Bound the expected decision swap regret per round (K,); policies cost a logarithm."""
+        actions = weights.shape[1]
+        share = float(self.bias(self.rounds / actions))
+        return np.asarray(gain_range(weights, self.within) * actions * share / self.rounds)
+
+
+def gain_range(weights: Array, within: float | None) -> Array:
+    """Compute the range (K,) of <r(c) - r(a), p - s>: D, and at most ``within`` if it is given."""
+    widest = spread(weights)
+    if within is not None:
+        widest = np.minimum(widest, within)
+    return np.where(widest > 0, widest, 1.0)
 
 
 def spread(weights: Array, *, order: int = 1) -> Array:

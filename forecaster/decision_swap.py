@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forecaster.events import LossGroup, Policy
+from forecaster.protected import LossGroup, Policy
 from forecaster.unbiased import UnbiasedPrediction
 from market.basis import Basis
 from market.losses import Linear, Loss

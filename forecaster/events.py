@@ -17,103 +17,22 @@ in a round, and the per-round game sees a single table (rows, n).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from forecaster.bounds import BiasBound
+from forecaster.protected import LossGroup, moved_mass, rows_of
 from market.records import checked_suggestion
-from market.response import row_loss
+
+if TYPE_CHECKING:
+    from forecaster.weights import WeightRule
 
 Array = NDArray[np.float64]
-Policy = Callable[[Any], int]
-
-
-@dataclass(frozen=True, eq=False)
-class LossGroup:
-    """Distinct losses with a common number of actions and common benchmark policies.
-
-    Parameters
-    ----------
-    offset : array (K, A)
-    weights : array (K, A, n)
-        Coefficients in the predicted basis, exactly as the agents use them.
-    policies : sequence of callables
-        Each maps a context to an action index.
-    eta : float or None
-        Smoothness of the agents' quantal response; None for a hard best response.
-    """
-
-    offset: Array
-    weights: Array
-    policies: Sequence[Policy] = ()
-    eta: float | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """All (loss, action) pairs of all groups, as the compiled kernels read them.
-
-    Parameters
-    ----------
-    offset : array (R,)
-    weights : array (R, n)
-    start : int array (K + 1,)
-        Loss k owns rows start[k] to start[k + 1] - 1.
-    eta : array (K,)
-        Smoothness, infinite for a hard best response.
-    """
-
-    offset: Array
-    weights: Array
-    start: NDArray[np.int64]
-    eta: Array
-
-
-@numba.njit(cache=True)
-def respond(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    offset: Array, weights: Array, start: NDArray[np.int64], eta: Array, point: Array, out: Array
-) -> None:
-    """Write each loss's response to one prediction into ``out`` (R,): probabilities of its rows."""
-    for k in range(start.shape[0] - 1):
-        first, end = start[k], start[k + 1]
-        best = first
-        for r in range(first, end):
-            out[r] = row_loss(offset[r], weights[r], point)
-            if out[r] < out[best]:
-                best = r
-        if np.isinf(eta[k]):
-            for r in range(first, end):
-                out[r] = 0.0
-            out[best] = 1.0
-        else:
-            lowest, total = out[best], 0.0
-            for r in range(first, end):
-                out[r] = np.exp(-eta[k] * (out[r] - lowest))
-                total += out[r]
-            for r in range(first, end):
-                out[r] /= total
-
-
-@numba.njit(cache=True)
-def _expected_weights(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    offset: Array, weights: Array, start: NDArray[np.int64], eta: Array, points: Array, mass: Array
-) -> tuple[Array, Array]:
-    seen = np.zeros(offset.shape[0])
-    moved = np.zeros(weights.shape)
-    out = np.empty(offset.shape[0])
-    for j in range(points.shape[0]):
-        respond(offset, weights, start, eta, points[j], out)
-        for r in range(offset.shape[0]):
-            share = mass[j] * out[r]
-            if share > 0.0:
-                seen[r] += share
-                for i in range(weights.shape[1]):
-                    moved[r, i] += share * points[j, i]
-    return seen, moved
 
 
 @numba.njit(cache=True)
@@ -158,6 +77,8 @@ class Events:
         Number of basis functions, n.
     count : int
         Number of events, |E|: sum over rows of 1 + policies x suggestions.
+    experts : int
+        2 n |E|: an expert per event, coordinate and sign.
     """
 
     def __init__(self, groups: Sequence[LossGroup]) -> None:
@@ -167,15 +88,7 @@ class Events:
         self.size = int(groups[0].weights.shape[-1])
         sizes = [group.offset.size for group in groups]
         self._bounds = np.cumsum([0, *sizes])
-        actions = np.concatenate([np.full(len(g.offset), g.offset.shape[1]) for g in groups])
-        self.rows = Rows(
-            np.concatenate([g.offset.ravel() for g in groups]),
-            np.concatenate([g.weights.reshape(-1, self.size) for g in groups]),
-            np.cumsum([0, *actions]),
-            np.concatenate(
-                [np.full(len(g.offset), np.inf if g.eta is None else g.eta) for g in groups]
-            ),
-        )
+        self.rows = rows_of(groups)
         self._decision = self._accumulators(len(self.rows.offset))
         self._cross = [
             self._accumulators(len(g.policies), g.offset.shape[1], size)
@@ -185,6 +98,7 @@ class Events:
             size * (1 + len(g.policies) * g.offset.shape[1])
             for g, size in zip(groups, sizes, strict=True)
         )
+        self.experts = 2 * self.size * self.count
 
     def _accumulators(self, *shape: int) -> tuple[Array, Array, Array]:
         return np.zeros((*shape, self.size)), np.zeros((*shape, self.size)), np.zeros(shape)
@@ -205,6 +119,10 @@ class Events:
                 views.append(Awake(rows, *(part[j, suggestion] for part in self._cross[g])))
         return views
 
+    def weighted(self, awake: list[Awake], rule: WeightRule, time: int) -> Array:
+        """Return H (rows, n), the signed weights of the awake events, normalised."""
+        return rule.table(awake, self.rows.weights.shape, time)
+
     def charge(self, awake: list[Awake], points: Array, mass: Array, truth: Array) -> None:
         """Add a round to the biases, in expectation over the mixture.
 
@@ -217,14 +135,15 @@ class Events:
         truth : array (n,)
             s(y).
         """
-        rows = self.rows
-        seen, moved = _expected_weights(
-            rows.offset, rows.weights, rows.start, rows.eta, points, mass
-        )
+        seen, moved = moved_mass(self.rows, points, mass)
         gain = moved - seen[:, None] * truth
         for view in awake:
             _add(view.bias, view.variation, gain[view.rows])
             np.add(view.occupancy, seen[view.rows], out=view.occupancy)
+
+    def bound(self, **run: Any) -> BiasBound:
+        """Return the bound on the events' biases; ``run`` are the other fields of ``BiasBound``."""
+        return BiasBound(self.experts, **run)
 
     def table(self) -> Iterator[tuple[int, int, int | None, int | None, float, Array]]:
         """Yield every event: loss, action, policy, suggestion, occupancy, bias (n,)."""

@@ -27,7 +27,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from forecaster.events import Rows, respond
+from forecaster.protected import Rows, arrays_of, respond
 from market.basis import Hull
 
 Array = NDArray[np.float64]
@@ -39,18 +39,19 @@ STEPS = len(WALK)
 
 
 @numba.njit(cache=True)
-def _field(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+def field_into(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array,
     weights: Array,
     start: NDArray[np.int64],
     eta: Array,
+    tie: Array,
     table: Array,
     point: Array,
     responses: Array,
     out: Array,
 ) -> None:
     """Write h(point) into ``out`` (n,)."""
-    respond(offset, weights, start, eta, point, responses)
+    respond(offset, weights, start, eta, tie, point, responses)
     out[:] = 0.0
     for r in range(table.shape[0]):
         if responses[r] > 0.0:
@@ -81,6 +82,7 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     weights: Array,
     start: NDArray[np.int64],
     eta: Array,
+    tie: Array,
     table: Array,
     origin: Array,
     steps: Array,
@@ -92,7 +94,7 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     responses = np.empty(table.shape[0])
     points[0] = origin
     for t in range(points.shape[0]):
-        _field(offset, weights, start, eta, table, points[t], responses, fields[t])
+        field_into(offset, weights, start, eta, tie, table, points[t], responses, fields[t])
         if t + 1 < points.shape[0]:
             largest = np.abs(fields[t]).max()
             rate = steps[t] / largest if largest > 0.0 else 0.0
@@ -102,7 +104,7 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 
 @numba.njit(cache=True)
-def _undominated(points: Array, fields: Array, kept: NDArray[np.int64]) -> int:
+def undominated(points: Array, fields: Array, kept: NDArray[np.int64]) -> int:
     """Keep, of the points with equal fields, the one that pays least; write their indices."""
     count = 0
     for t in range(points.shape[0]):
@@ -128,7 +130,7 @@ def field_at(rows: Rows, table: Array, point: Array) -> Array:
     """Compute h(point) (n,)."""
     out = np.empty(table.shape[1])
     responses = np.empty(table.shape[0])
-    _field(rows.offset, rows.weights, rows.start, rows.eta, table, point, responses, out)
+    field_into(*arrays_of(rows), table, point, responses, out)
     return out
 
 
@@ -195,7 +197,6 @@ def explore(rows: Rows, table: Array, origin: Array, *, hull: Hull = "box") -> t
     points, fields = np.empty((STEPS, table.shape[1])), np.empty((STEPS, table.shape[1]))
     kept = np.empty(STEPS, dtype=np.int64)
     simplex = hull == "simplex"
-    losses = rows.offset, rows.weights, rows.start, rows.eta
-    _walk(*losses, table, origin, WALK, simplex, points, fields)
-    kept = kept[: _undominated(points, fields, kept)]
+    _walk(*arrays_of(rows), table, origin, WALK, simplex, points, fields)
+    kept = kept[: undominated(points, fields, kept)]
     return points[kept], fields[kept]

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from forecaster.events import Rows
 from forecaster.minimax import MatrixGame, explore, field_at, worst_case
+from forecaster.protected import Rows
 from market.basis import Hull
 from market.records import Ensemble
 

@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forecaster.bounds import BiasBound
-from forecaster.events import Awake, Events, LossGroup
+from forecaster.events import Events
+from forecaster.loss_events import LossEvents
+from forecaster.protected import LossGroup
 from forecaster.solver import CubeSolver, Solution, Solver
 from forecaster.weights import AdaptiveWeights, ExponentialWeights, WeightRule
 from market.basis import Hull
@@ -35,8 +37,9 @@ class UnbiasedPrediction:
 
     Parameters
     ----------
-    groups : sequence of LossGroup
-        The losses to protect, with their policies.
+    groups : sequence of LossGroup, or LossEvents
+        The losses to protect, with their policies: the paper's vector events are made of them. Or
+        ready-made scalar events.
     weights : "adaptive" or "exponential"
     horizon : int or None
         Number of rounds, which the exponential rate may use.
@@ -49,7 +52,7 @@ class UnbiasedPrediction:
 
     Attributes
     ----------
-    events : Events
+    events : Events or LossEvents
     rule : WeightRule
     slack : float
         Sum of the positive certificates so far.
@@ -64,7 +67,7 @@ class UnbiasedPrediction:
 
     def __init__(  # noqa: PLR0913 - keyword-only description of an instance
         self,
-        groups: Sequence[LossGroup],
+        groups: Sequence[LossGroup] | LossEvents,
         *,
         weights: str = "adaptive",
         horizon: int | None = None,
@@ -72,28 +75,26 @@ class UnbiasedPrediction:
         solver: Solver | None = None,
         seed: int = 0,
     ) -> None:
-        self.events = Events(groups)
-        self.experts = 2 * self.events.size * self.events.count
+        self.events = Events(groups) if isinstance(groups, Sequence) else groups
         self.rule = self._rule(weights, horizon)
         self.slack, self.time = 0.0, 0
         self._rng = stream(seed, "forecaster")
         self.solver = solver or CubeSolver(self.events.size, hull)
-        self._pending: tuple[list[Awake], Solution] | None = None
+        self._pending: tuple[Any, Solution] | None = None
 
     def _rule(self, name: str, horizon: int | None) -> WeightRule:
         if name == "adaptive":
             return AdaptiveWeights()
         if name == "exponential":
-            return ExponentialWeights(self.experts, horizon)
+            return ExponentialWeights(self.events.experts, horizon)
         raise ValueError(f"weights '{name}' are unknown; choose 'adaptive' or 'exponential'")
 
     def mixture(self, x: Any = None) -> Mixture:
         """Return the law over predictions given the context, with its certificate."""
-        awake = self.events.awake(x)
-        rows = self.events.rows
-        table = self.rule.table(awake, rows.weights.shape, self.time + 1)
+        awake: Any = self.events.awake(x)
+        table = self.events.weighted(awake, self.rule, self.time + 1)
         tolerance = TOLERANCE / np.sqrt(self.time + 1)
-        solution = self.solver.solve(rows, table, tolerance=tolerance)
+        solution = self.solver.solve(self.events.rows, table, tolerance=tolerance)
         self._pending = awake, solution
         return Mixture(
             solution.points, solution.mass, solution.certificate, ensembles=solution.ensembles
@@ -118,9 +119,14 @@ class UnbiasedPrediction:
 
     def bias_bound(self) -> BiasBound:
         """Bound on every event's bias so far."""
-        horizon = getattr(self.rule, "horizon", None)
-        name, hull = self.rule.name, self.solver.hull
-        return BiasBound(self.experts, self.time, self.slack, name, horizon, hull)
+        return self.events.bound(
+            rounds=self.time,
+            slack=self.slack,
+            weights=self.rule.name,
+            horizon=getattr(self.rule, "horizon", None),
+            hull=self.solver.hull,
+            dead_zone=self.rule.dead_zone,
+        )
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs."""

@@ -14,7 +14,7 @@ from agents.scripted import ScriptedCohort
 from forecaster.bases import DirectSumBasis
 from forecaster.bounds import draw_term
 from forecaster.cover import Cover, clustered, paper_gamma, snapped
-from forecaster.events import LossGroup
+from forecaster.protected import LossGroup
 from forecaster.unbiased import UnbiasedPrediction
 from market.basis import Basis
 from market.errors import UserError

@@ -16,7 +16,7 @@ from agents.cohort import Cohort
 from agents.policies import NamedPolicy
 from agents.populations import Population
 from agents.scripted import ScriptedCohort
-from forecaster.events import LossGroup
+from forecaster.protected import LossGroup
 from market import register
 from market.basis import Basis
 from market.errors import UserError, closest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forecaster.events import LossGroup
+from forecaster.protected import LossGroup
 from forecaster.unbiased import UnbiasedPrediction
 from market import register
 from market.basis import Basis

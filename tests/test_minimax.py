@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from forecaster.bounds import GROWTH
-from forecaster.events import Awake, Events, LossGroup
+from forecaster.events import Awake, Events
 from forecaster.minimax import MatrixGame, explore, field_at, worst_case
+from forecaster.protected import LossGroup
 from forecaster.solver import solve
 from forecaster.unbiased import UnbiasedPrediction
 from forecaster.weights import AdaptiveWeights, ExponentialWeights
