@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from forecaster.minimax import MatrixGame, explore, field_at, worst_case
+from forecaster.minimax import MatrixGame, explore, field_at, project, worst_case
 from forecaster.protected import Rows
 from market.basis import Hull
 from market.records import Ensemble
@@ -87,6 +87,12 @@ class CubeSolver:
     def solve(self, rows: Rows, table: Array, *, tolerance: float) -> Solution:
         """Return a mixture with its certificate."""
         return solve(rows, table, self.origin, game=self._game, tolerance=tolerance)
+
+    def confined(self, point: Array) -> Array:
+        """Return the point of the hull that is nearest to ``point`` (n,)."""
+        inside = point.copy()
+        project(inside, self.hull == "simplex")
+        return inside
 
     def check(self, truth: Array) -> None:
         """Raise ValueError unless ``truth`` (n,) is a possible s(y)."""

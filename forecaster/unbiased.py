@@ -94,11 +94,14 @@ class UnbiasedPrediction:
         awake: Any = self.events.awake(x)
         table = self.events.weighted(awake, self.rule, self.time + 1)
         tolerance = TOLERANCE / np.sqrt(self.time + 1)
-        solution = self.solver.solve(self.events.rows, table, tolerance=tolerance)
+        solution = self._solve(table, tolerance, x)
         self._pending = awake, solution
         return Mixture(
             solution.points, solution.mass, solution.certificate, ensembles=solution.ensembles
         )
+
+    def _solve(self, table: Array, tolerance: float, x: Any) -> Solution:
+        return self.solver.solve(self.events.rows, table, tolerance=tolerance)
 
     def predict(self, x: Any = None) -> Forecast:
         """Return the mixture and a draw from it."""

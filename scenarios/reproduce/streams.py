@@ -21,6 +21,7 @@ from typing import Any
 
 import pandas as pd
 
+from market.model import MarketModel
 from scenarios.build import Scenario
 from scenarios.reproduce.figure import streams_figure
 from scenarios.reproduce.workers import collect
@@ -41,25 +42,34 @@ FORECASTS: dict[str, dict[str, Any]] = {
 }
 
 
-def scenario(stream: str, forecast: str, *, rounds: int, seed: int) -> Scenario:
-    """Return the scenario of one cell and seed."""
-    cohort = {
-        "name": "agents",
-        "utility": "ces",
-        "count": 20,
-        "actions": 5,
-        "parameters": {"rho": {"choices": [0.5, 1.0, 2.0]}},
-        "measures": ["external", "swap"],
-    }
+COHORT: dict[str, Any] = {
+    "name": "agents",
+    "utility": "ces",
+    "count": 20,
+    "actions": 5,
+    "parameters": {"rho": {"choices": [0.5, 1.0, 2.0]}},
+    "measures": ["external", "swap"],
+}
+
+
+def market(
+    adversary: dict[str, Any], forecaster: dict[str, Any], *, rounds: int, seed: int, **cohort: Any
+) -> Scenario:
+    """Return the scenario of one stream and forecast; ``cohort`` changes the agents' table."""
     raw = {
-        "name": f"{stream}-{forecast}",
+        "name": "table",
         "rounds": rounds,
         "seed": seed,
-        "adversary": STREAMS[stream] | {"outcomes": 3},
-        "forecaster": FORECASTS[forecast],
-        "cohort": [cohort],
+        "adversary": {"outcomes": 3} | adversary,
+        "forecaster": forecaster,
+        "cohort": [COHORT | cohort],
     }
     return Scenario(validated(raw, origin=Path()))
+
+
+def scenario(stream: str, forecast: str, *, rounds: int, seed: int) -> Scenario:
+    """Return the scenario of one cell and seed."""
+    return market(STREAMS[stream], FORECASTS[forecast], rounds=rounds, seed=seed)
 
 
 def cells(seeds: int) -> int:
@@ -67,16 +77,19 @@ def cells(seeds: int) -> int:
     return len(STREAMS) * len(FORECASTS) * seeds
 
 
-def one_run(stream: str, forecast: str, rounds: int, seed: int) -> dict[str, Any]:
-    """Play one run.
+def played(chosen: Scenario) -> tuple[MarketModel, dict[str, Any]]:
+    """Play a scenario to its end without logs.
 
     Returns
     -------
+    MarketModel
+        After its last round.
     dict
         Worst agent's ``swap_regret`` with its ``bound`` and ``bound_from_bias``, the mean
         positive ``certificate``, and ``milliseconds`` per round.
     """
-    model = scenario(stream, forecast, rounds=rounds, seed=seed).build(log_every=rounds)
+    rounds = chosen.spec.rounds
+    model = chosen.build(log_every=rounds)
     model.stream_logs_to(lambda _: None)
     model.run(1)  # compiles the kernels, outside the timing
     started = perf_counter()
@@ -85,17 +98,19 @@ def one_run(stream: str, forecast: str, rounds: int, seed: int) -> dict[str, Any
     agents = model.agents_frame()
     worst = agents.iloc[int(agents["swap_regret"].to_numpy().argmax())]
     slack = getattr(model.game.blocks[0].forecaster, "slack", float("nan"))
-    return {
-        "stream": stream,
-        "forecast": forecast,
-        "seed": seed,
-        "rounds": rounds,
+    return model, {
         "swap_regret": worst["swap_regret"],
         "bound": worst["bound"],
         "bound_from_bias": worst["bound_from_bias"],
         "certificate": slack / rounds,
         "milliseconds": 1e3 * elapsed / max(rounds - 1, 1),
     }
+
+
+def one_run(stream: str, forecast: str, rounds: int, seed: int) -> dict[str, Any]:
+    """Play one run: its cell, and what ``played`` measures."""
+    cell = {"stream": stream, "forecast": forecast, "seed": seed, "rounds": rounds}
+    return cell | played(scenario(stream, forecast, rounds=rounds, seed=seed))[1]
 
 
 def measure(
