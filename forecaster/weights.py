@@ -52,58 +52,41 @@ class WeightRule(Protocol):
         ...
 
 
-@numba.njit(cache=True, inline="always")
-def _exponent(regret: float, variation: float) -> float:
-    """Exponent of Phi(R + 1, C + 1)."""
-    reach = max(regret + 1.0, 0.0)
-    return reach * reach / (3.0 * (variation + 1.0))
-
-
-@numba.njit(cache=True, inline="always")
-def _weight(regret: float, variation: float, top: float) -> float:
-    """Compute w(R, C), relative to exp(top)."""
-    if regret <= -1.0:
-        return 0.0
-    scale = 1.0 / (3.0 * (variation + 1.0))
-    up = np.exp((regret + 1.0) ** 2 * scale - top)
-    down = np.exp(max(regret - 1.0, 0.0) ** 2 * scale - top)
-    return float(0.5 * (up - down))
-
-
 @numba.njit(cache=True)
-def _adaptive_top(bias: Array, variation: Array, zone: float) -> float:
+def _exponents(bias: Array, variation: Array, zone: float, powers: Array) -> float:
+    """Write the exponents of Phi(R + 1) and Phi(R - 1), R = |B| - z sqrt(C); the greatest."""
     top = 0.0
     for r in range(bias.shape[0]):
         for i in range(bias.shape[1]):
             regret = abs(bias[r, i]) - zone * np.sqrt(variation[r, i])
-            top = max(top, _exponent(regret, variation[r, i]))
+            scale = 1.0 / (3.0 * (variation[r, i] + 1.0))
+            if regret > -1.0:
+                powers[0, r, i] = (regret + 1.0) ** 2 * scale
+                powers[1, r, i] = max(regret - 1.0, 0.0) ** 2 * scale
+                top = max(top, powers[0, r, i])
+            else:
+                powers[:, r, i] = -np.inf  # no weight
     return top
 
 
 @numba.njit(cache=True)
-def _adaptive_add(bias: Array, variation: Array, zone: float, top: float, table: Array) -> float:
+def _signed(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    bias: Array, variation: Array, zone: float, top: float, potentials: Array, table: Array
+) -> float:
     """Add the signed weights to ``table``, relative to exp(top); return the sum of all."""
-    total = 0.0
+    total, floor = 0.0, np.exp(-top)
     for r in range(bias.shape[0]):
         for i in range(bias.shape[1]):
-            c = variation[r, i]
-            noise = zone * np.sqrt(c)
-            larger = _weight(abs(bias[r, i]) - noise, c, top)
-            smaller = _weight(-abs(bias[r, i]) - noise, c, top)
-            total += larger + smaller
-            table[r, i] += larger - smaller if bias[r, i] >= 0 else smaller - larger
+            weight = 0.5 * (potentials[0, r, i] - potentials[1, r, i])
+            total += weight
+            reach = 1.0 - abs(bias[r, i]) - zone * np.sqrt(variation[r, i])
+            if reach > 0.0:  # the other sign has some weight, too
+                scale = 1.0 / (3.0 * (variation[r, i] + 1.0))
+                other = 0.5 * (np.exp(reach * reach * scale - top) - floor)
+                total += other
+                weight -= other
+            table[r, i] += weight if bias[r, i] >= 0 else -weight
     return total
-
-
-@numba.njit(cache=True)
-def _adaptive_one_sided(gain: Array, variation: Array, zone: float) -> Array:
-    out, top = np.empty(gain.shape[0]), 0.0
-    for e in range(gain.shape[0]):
-        out[e] = gain[e] - zone * np.sqrt(variation[e])
-        top = max(top, _exponent(out[e], variation[e]))
-    for e in range(gain.shape[0]):
-        out[e] = _weight(out[e], variation[e], top)
-    return out
 
 
 class AdaptiveWeights:
@@ -124,19 +107,34 @@ class AdaptiveWeights:
 
     def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
         """Return H (rows, n), normalised; zero where every bias lies in its dead zone."""
-        zone = self.dead_zone
-        top = max(_adaptive_top(view.bias, view.variation, zone) for view in awake)
-        table = np.zeros(shape)
-        total = 0.0
+        # One call of NumPy's vectorised exp for all events: it is a tenth of the scalar one.
+        powers = np.empty(2 * sum(view.bias.size for view in awake))
+        parts, first = [], 0
         for view in awake:
-            total += _adaptive_add(view.bias, view.variation, zone, top, table[view.rows])
+            parts.append(powers[first : first + 2 * view.bias.size].reshape(2, *view.bias.shape))
+            first += 2 * view.bias.size
+        zone = self.dead_zone
+        top = max(
+            _exponents(view.bias, view.variation, zone, part)
+            for view, part in zip(awake, parts, strict=True)
+        )
+        np.exp(np.subtract(powers, top, out=powers), out=powers)
+        table = np.zeros(shape)
+        total = sum(
+            _signed(view.bias, view.variation, zone, top, part, table[view.rows])
+            for view, part in zip(awake, parts, strict=True)
+        )
         return table / total if total > 0 else table
 
     def one_sided(self, gain: Array, variation: Array, time: int) -> Array:
         """Return the weights (events,) of scalar events; zero where all lie in the dead zone."""
-        weights = _adaptive_one_sided(gain, variation, self.dead_zone)
+        regret = gain - self.dead_zone * np.sqrt(variation)
+        scale = 1 / (3 * (variation + 1))
+        powers = np.maximum([regret + 1, regret - 1], 0.0) ** 2 * scale
+        raised = np.exp(powers - powers.max())
+        weights = raised[0] - raised[1]
         total = weights.sum()
-        return weights / total if total > 0 else weights
+        return np.asarray(weights / total) if total > 0 else weights
 
 
 @numba.njit(cache=True)

@@ -29,6 +29,9 @@ TABLES: dict[str, dict[str, int]] = {  # of `reproduce`, with how much each play
     "streams": {"rounds": 4000, "seeds": 10},
     "bases": {},
     "covers": {"rounds": 2000, "seeds": 3},
+    "events": {"rounds": 4000, "seeds": 5},
+    "anchoring": {"rounds": 4000, "seeds": 10},
+    "rates": {"rounds": 64_000, "seeds": 3},
 }
 
 app = typer.Typer(

@@ -80,12 +80,36 @@ class AdversarySpec(_Open):
     outcomes: Count
 
 
+class BaseSpec(_Open):
+    """The model whose forecast an anchored forecaster keeps; the parameters are the model's own."""
+
+    kind: Name = "none"
+
+
 class ForecasterSpec(_Open):
     """Who predicts."""
 
     kind: Name = "decision-swap"
     weights: Literal["adaptive", "exponential"] = "adaptive"
-    base: Literal["none"] = "none"
+    events: Literal["coordinates", "losses"] = "coordinates"
+    base: BaseSpec = BaseSpec()
+    dead_zone: Annotated[float, Field(ge=0)] | None = None
+
+    @field_validator("base", mode="before")
+    @classmethod
+    def _by_name(cls, base: Any) -> Any:
+        return {"kind": base} if isinstance(base, str) else base
+
+    @model_validator(mode="after")
+    def _anchored(self) -> ForecasterSpec:
+        anchored = self.base.kind != "none"
+        if self.kind != "decision-swap" and (anchored or self.events != "coordinates"):
+            raise ValueError('base and events are for kind = "decision-swap"; drop them')
+        if anchored and self.weights != "adaptive":
+            raise ValueError('a base needs weights = "adaptive"; drop one of them')
+        if self.dead_zone is not None and not anchored:
+            raise ValueError('dead_zone goes with a base; name one, as base = "running-mean"')
+        return self
 
 
 class PolicySpec(_Open):
@@ -128,11 +152,13 @@ class CohortSpec(_Strict):
     parameters: dict[str, Any] = {}
     count: Count = 1
     archetypes: Count | None = None
+    joins: Annotated[int, Field(ge=0)] = 0  # the round before which they enter
+    gamma: Annotated[float, Field(gt=0)] | None = None  # reach of protected losses if they do
     basis: BasisSpec = BasisSpec()
     cover: CoverSpec | None = None
     actions: Annotated[int, Field(ge=2)]
     response: Name = "best-response"
-    eta: Annotated[float, Field(gt=0)] | None = None
+    eta: Annotated[float, Field(gt=0)] | Literal["recommended"] | None = None
     policies: list[Name] = []
     constants: bool = True
     measures: list[Literal[*MEASURES]] = ["external", "swap", "omniprediction", "decision_swap"]  # type: ignore[valid-type]
@@ -144,7 +170,7 @@ class CohortSpec(_Strict):
 
     @model_validator(mode="after")
     def _eta_goes_with_quantal(self) -> CohortSpec:
-        if (self.response == "quantal") != (self.eta is not None):
+        if self.response != "ensemble" and (self.response == "quantal") == (self.eta is None):
             raise ValueError('eta is the smoothness of response = "quantal"; give both or neither')
         if self.cover is not None and self.response != "best-response":
             raise ValueError('a cover serves response = "best-response"; drop one of them')
