@@ -18,6 +18,7 @@ from market.ledger import Ledger
 from market.losses import Loss
 from market.randomness import generator_state, restore_generator
 from market.records import Context, Decision, Forecast
+from market.response import expected_losses
 
 Array = NDArray[np.float64]
 
@@ -49,6 +50,9 @@ class Cohort:
     served : int array (K,) or None
         Row of ``coefficients`` through which each loss is served: agents play the best response
         of that representative. None where every loss has its own.
+    by_proxy : bool array (K,) or None
+        Rows that respond to their line of ``coefficients`` at the prediction, whatever their rule
+        hears: agents who joined late and are served through a loss that is protected.
     """
 
     name: str
@@ -62,6 +66,7 @@ class Cohort:
     rng: np.random.Generator
     policies: tuple[Any, ...] = ()
     served: NDArray[np.intp] | None = None
+    by_proxy: NDArray[np.bool_] | None = None
     kind: str = field(default="trader", init=False)
 
     @property
@@ -74,6 +79,9 @@ class Cohort:
         predicted = self.response.predicted(forecast, self.loss, self.coefficients)
         if self.served is not None:
             predicted = predicted[self.served]
+        if self.by_proxy is not None:
+            proxies = expected_losses(*self.coefficients, forecast.point)
+            predicted = np.where(self.by_proxy[:, None], proxies, predicted)
         play = self.response.play(predicted)
         return Decision(play, self._draw(play), predicted)
 
@@ -86,7 +94,7 @@ class Cohort:
 
     def _draw(self, play: Array) -> NDArray[np.intp]:
         """Draw one action per agent; pure play needs no draw."""
-        if self.response.eta is None:
+        if (play == 1.0).any(1).all():
             return np.asarray(play.argmax(1)[self.row_of])
         ladder = np.cumsum(play, axis=1)[self.row_of]
         thrown = (self.rng.random(len(self.row_of))[:, None] >= ladder).sum(1)

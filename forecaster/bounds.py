@@ -43,6 +43,15 @@ sqrt(C) never falls: every bias stays below z sqrt(n_T(E)) + sqrt(3 n_T(E) Lambd
 over actions g sqrt(3 A T Lambda). In the box g = D; where predictions stay in conv s(Y), expected
 and true losses lie in [-delta, 1 + delta] and g = 2 + 4 delta at most: no lambda, and n nowhere.
 
+**Joining late.** An agent that enters before round t_0 meets the biases B_T - B_{t_0} of its own
+rounds, at most |B_T| + |B_{t_0}| in every event and coordinate, whoever it is that the events were
+made for. Every step above is linear in the biases' absolute values, so that with R(t) the bound on
+regret per round after t rounds, and S_T for S_{t_0} <= S_T,
+
+    (T - t_0) x regret over t_0..T-1 <= T R(T) + t_0 R(t_0).
+
+Scalar gains have one sign only: an old gain far below zero may be regained, and nothing follows.
+
 **Realised draws.** The above holds in expectation over each round's draw. For a fixed assignment
 of comparators the difference is a martingale with steps of range 2; Azuma and a union over
 (A + C)^A assignments and K losses add sqrt(2 (ln(K / risk) + A ln(A + C)) / T) with probability
@@ -53,7 +62,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,6 +190,40 @@ def gain_range(weights: Array, within: float | None) -> Array:
     return np.where(widest > 0, widest, 1.0)
 
 
+def regret_since(bound: BiasBound, weights: Array, *, joined: int, policies: int = 0) -> Array:
+    """Bound the expected regret per round from round ``joined`` on, without gap and basis error.
+
+    Parameters
+    ----------
+    bound : BiasBound
+        Of the whole run, on coordinates; more than ``joined`` rounds long.
+    weights : array (K, A, n)
+        Coefficients of protected losses.
+    joined : int
+        The round t_0 before which the agents entered.
+    policies : int
+        Number of benchmark policies beside the constants.
+
+    Returns
+    -------
+    array (K,)
+
+    Raises
+    ------
+    ValueError
+        If no round was played since, or the bound is one on scalar gains.
+    """
+    if isinstance(bound, GainBound):
+        raise ValueError("scalar gains promise nothing to agents who join late")  # noqa: TRY004
+    if not 0 <= joined < bound.rounds:
+        raise ValueError(f"no round since round {joined} in a run of {bound.rounds}")
+    whole = bound.rounds * bound.regret(weights, policies=policies)
+    if not joined:
+        return np.asarray(whole / bound.rounds)
+    before = joined * replace(bound, rounds=joined).regret(weights, policies=policies)
+    return np.asarray((whole + before) / (bound.rounds - joined))
+
+
 def spread(weights: Array, *, order: int = 1) -> Array:
     """Compute D (K,): the greatest norm of the gap between two actions' coefficients (K, A, n)."""
     gaps = [
@@ -194,6 +237,27 @@ def centred_norm(weights: Array, *, order: int = 1) -> Array:
     """Compute lambda (K,): the greatest norm after subtracting the coordinates' midrange."""
     centre = (weights.max(1, keepdims=True) + weights.min(1, keepdims=True)) / 2
     return np.asarray(np.linalg.norm(weights - centre, ord=order, axis=2).max(1))
+
+
+def recommended_eta(actions: int, *, error: float, rounds: int) -> float:
+    """Return the smoothness that balances a quantal agent's two costs.
+
+    It loses ln(A) / eta against a best response, and its law differs from the one that the
+    forecaster expects by eta delta where it does not see the basis (error delta): the sum is least
+    at sqrt(ln(A) / delta). Below that ln(A) sqrt(T) suffices: the gap is then 1 / sqrt(T), the
+    order of everything else. (The paper has |A| (e^(2 eta delta) - 1) in place of eta delta.)
+
+    Parameters
+    ----------
+    actions : int
+    error : float
+        delta, at least 0.
+    rounds : int
+        T.
+    """
+    entropy = math.log(actions)
+    steepest = entropy * math.sqrt(rounds)
+    return min(steepest, math.sqrt(entropy / error)) if error > 0 else steepest
 
 
 def draw_term(rounds: int, losses: int, *, actions: int, comparators: int) -> float:

@@ -12,6 +12,7 @@ forecaster is unbiased where the representative acts, not where the agent does.
     snapped     the paper's cover: every coefficient, r_0 among them, to a multiple of gamma
     clustered   members of the population: the farthest from all representatives joins them, until
                 none is further than the wish (Gonzalez 1985: at most twice the best radius)
+    nearest     representatives that are given, such as the losses that are protected already
 
 Snapping leaves up to (2 floor(lambda / gamma + 1/2) + 1)^((n + 1) A) losses (the paper counts n A
 coefficients of 2 lambda / gamma values), and may raise sum |r_i| by n gamma / 2. It merges few
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -110,3 +112,42 @@ def clustered(
         chosen.append(here)
         here = int(near.argmax())
     return Cover(offset[chosen], weights[chosen], served, near)
+
+
+def nearest(offset: Array, weights: Array, *, kept_offset: Array, kept_weights: Array) -> Cover:
+    """Serve every loss through the nearest of given ones, the first where several are as near.
+
+    Parameters
+    ----------
+    offset, weights : array (K, A), (K, A, n)
+    kept_offset, kept_weights : array (R, A), (R, A, n)
+        At least one.
+    """
+    served, radius = _nearest(offset, weights, kept_offset, kept_weights)
+    return Cover(kept_offset, kept_weights, np.asarray(served), np.asarray(radius))
+
+
+@numba.njit(cache=True)
+def _nearest(
+    offset: Array, weights: Array, kept_offset: Array, kept_weights: Array
+) -> tuple[NDArray[np.intp], Array]:
+    served = np.zeros(offset.shape[0], dtype=np.intp)
+    radius = np.full(offset.shape[0], np.inf)
+    for k in range(offset.shape[0]):
+        for r in range(kept_offset.shape[0]):
+            apart = 0.0
+            for a in range(offset.shape[1]):
+                high = offset[k, a] - kept_offset[r, a]
+                low = high
+                for i in range(weights.shape[2]):
+                    step = weights[k, a, i] - kept_weights[r, a, i]
+                    if step > 0.0:
+                        high += step
+                    else:
+                        low += step
+                apart = max(apart, abs(high), abs(low))
+                if apart >= radius[k]:
+                    break
+            if apart < radius[k]:
+                served[k], radius[k] = r, apart
+    return served, radius

@@ -24,7 +24,7 @@ from market.randomness import stream
 Array = NDArray[np.float64]
 Form = TypeVar("Form", bound=Loss)
 
-Hull = Literal["box", "simplex"]
+Hull = Literal["box", "simplex", "image"]
 
 READOUT_POINTS = 1024
 

@@ -1,8 +1,8 @@
 """The model's own logs: three tables, row by row, handed on in chunks of bounded size.
 
 ``rounds`` has a row per round, ``forecasts`` one per atom of a round's mixture and block,
-``regret_log`` one per agent and logged round. A full chunk goes to the ``sink``; without one the
-chunks stay in memory for the model's frames.
+``regret_log`` one per agent and logged round, from the round at which the agent joined. A full
+chunk goes to the ``sink``; without one the chunks stay in memory for the model's frames.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from market.presence import present
 from market.records import Round
 from market.roles import Cohort
 
@@ -52,7 +53,8 @@ class Journal:
     ) -> None:
         self.log_every, self.sink = log_every, sink
         self._cohorts, self._blocks = tuple(cohorts), tuple(blocks)
-        agents = sum(len(cohort.row_of) for cohort in cohorts)
+        self._ends = np.cumsum([0, *(len(cohort.row_of) for cohort in cohorts)])
+        agents = int(self._ends[-1])  # those who join later among them: chunks never grow too long
         self.chunk_rounds = max(1, min(CHUNK_ROUNDS, CHUNK_ROWS * log_every // max(agents, 1)))
         self.agent_ids = np.arange(1, agents + 1)  # as Mesa numbers them
         self._open: dict[str, list[Columns]] = {table: [] for table in TABLES}
@@ -130,20 +132,17 @@ class Journal:
         return columns
 
     def _regret_rows(self, played: Round) -> Columns:
-        columns: dict[str, list[Array]] = {"loss": [], **{name: [] for name in LOGGED_REGRETS}}
-        for cohort, decision, losses in zip(
-            self._cohorts, played.decisions, played.losses, strict=True
-        ):
+        names = ("agent", "action", "loss", *LOGGED_REGRETS)
+        columns: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
+        for place, cohort, decision, losses in present(self._cohorts, played):
+            columns["agent"].append(self.agent_ids[self._ends[place] : self._ends[place + 1]])
+            columns["action"].append(decision.actions)
             suffered = (decision.probabilities * losses).sum(1)
             columns["loss"].append(suffered[cohort.row_of])
             for name in LOGGED_REGRETS:
                 columns[name].append(agent_regret(cohort, name.removesuffix("_regret")))
-        return {
-            "round": np.full(len(self.agent_ids), played.number),
-            "agent": self.agent_ids,
-            "action": np.concatenate([decision.actions for decision in played.decisions]),
-            **{name: np.concatenate(parts) for name, parts in columns.items()},
-        }
+        row = {name: np.concatenate(parts) for name, parts in columns.items()}
+        return {"round": np.full(len(row["agent"]), played.number)} | row
 
 
 def agent_regret(cohort: Cohort, measure: str) -> Array:

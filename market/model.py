@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from market import tables
 from market.journal import Journal, Sink
+from market.presence import present
 from market.randomness import generator_state, restore_generator
 from market.roles import Cohort, Resumable
 from market.round import Game, play_round
@@ -39,15 +40,35 @@ class Guarantee:
         draws with probability 0.99; None without a theorem.
     note : str
         How the cohort is served, where that is worth saying.
+    covers : bool array (K,) or None
+        The rows to which label and bound apply; None for all of them.
     """
 
     label: str = "none"
     bound: Callable[[], Array] | None = None
     note: str = ""
+    covers: NDArray[np.bool_] | None = None
+
+    def labels(self, row_of: NDArray[np.intp]) -> NDArray[np.object_]:
+        """Return each agent's label (N,), for agents in these rows."""
+        own = np.full(len(row_of), self.label, dtype=object)
+        if self.covers is not None:
+            own[~self.covers[row_of]] = "none"
+        return own
+
+    def told(self, row_of: NDArray[np.intp]) -> str:
+        """Sum the labels up: one where all agents agree, else how many of them it covers."""
+        covered = int((self.labels(row_of) == self.label).sum())
+        if covered == len(row_of):
+            return self.label
+        return f"{self.label} for {covered} of {len(row_of)}" if covered else "none"
 
 
 class Trader(mesa.Agent):  # type: ignore[misc]
-    """A view on one agent: its cohort and its number within it."""
+    """A view on one agent: its cohort and its number within it.
+
+    Until an agent that joins late has played, its measures are NaN and its action is -1.
+    """
 
     def __init__(self, model: MarketModel, cohort: int, number: int) -> None:
         super().__init__(model)
@@ -65,7 +86,7 @@ class Trader(mesa.Agent):  # type: ignore[misc]
 
     @property
     def action(self) -> int:
-        """The action played in the last round; -1 before the first."""
+        """The action played in the last round; -1 before the agent's first."""
         return int(self.model.last_actions(self._cohort)[self.number])
 
     @property
@@ -139,7 +160,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         names = [block.name for block in game.blocks]
         self.journal = Journal(game.cohorts, names, log_every=log_every)
         self._cache: dict[tuple[int, str], Array] = {}
-        self._last: tuple[NDArray[np.intp], ...] | None = None
+        self._last: dict[int, NDArray[np.intp]] = {}
         if sum(len(cohort.row_of) for cohort in game.cohorts) <= MOST_VIEWS:
             for index, cohort in enumerate(game.cohorts):
                 for number in range(len(cohort.row_of)):
@@ -154,7 +175,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """Play one round and log it."""
         played = play_round(self.game)
         self._cache.clear()
-        self._last = tuple(decision.actions for decision in played.decisions)
+        self._last = {c: choice.actions for c, _, choice, _ in present(self.game.cohorts, played)}
         self.journal.add(played)
 
     def run(self, rounds: int | None = None, *, progress: Callable[[], Any] | None = None) -> None:
@@ -172,17 +193,22 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
                 progress()
 
     def last_actions(self, cohort: int) -> NDArray[np.intp]:
-        """Return what a cohort's agents played last (N,)."""
-        if self._last is None:
+        """Return what a cohort's agents played last (N,); -1 before they have played."""
+        if cohort not in self._last:
             return np.full(len(self.game.cohorts[cohort].row_of), -1)
         return self._last[cohort]
 
     def measured(self, cohort: int, measure: str) -> Array:
-        """Return a measure of a cohort's rows (K,), computed once per round."""
+        """Return a measure of a cohort's rows (K,), computed once per round.
+
+        NaN where it is not kept, and for a cohort that joins late until it has played.
+        """
         key = cohort, measure
         if key not in self._cache:
             ledger = self.game.cohorts[cohort].ledger
             value = ledger.mean_loss() if measure == "mean_loss" else ledger.regret(measure)
+            if self.game.awaited(cohort):
+                value = None
             self._cache[key] = np.full(len(ledger.count), np.nan) if value is None else value
         return self._cache[key]
 

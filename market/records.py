@@ -229,20 +229,20 @@ class Round:
         One per block.
     law : OutcomeLaw
         What the adversary had sealed.
-    decisions : tuple of Decision
-        One per cohort.
+    decisions : tuple of Decision or None
+        One per cohort, None for one that has not joined yet.
     outcome : array (d,)
-    losses : tuple of array (K, A)
-        One per cohort: the losses of all actions at the outcome.
+    losses : tuple of array (K, A) or None
+        One per cohort: the losses of all actions at the outcome; None as above.
     """
 
     number: int
     context: Context
     forecasts: tuple[Forecast, ...]
     law: OutcomeLaw
-    decisions: tuple[Decision, ...]
+    decisions: tuple[Decision | None, ...]
     outcome: Array
-    losses: tuple[Array, ...]
+    losses: tuple[Array | None, ...]
 
 
 def draw_index(weights: Array, rng: np.random.Generator) -> int:

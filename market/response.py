@@ -10,11 +10,37 @@ proportional to exp(-eta * l(a, p)). Its expected loss exceeds the best by at mo
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+
+# Losses closer than this count as equal where the two sides compute them differently: a mean of
+# losses over an ensemble and the loss at its mean agree only up to rounding.
+TIE = 1e-9
+
+
+class SmoothResponse(Protocol):
+    """An approximate best response that says how approximate and how smooth it is.
+
+    Attributes
+    ----------
+    lipschitz : float
+        How far its play moves in l1 per unit of the predicted losses in sup norm.
+    """
+
+    lipschitz: float
+
+    def gap(self, actions: int) -> float:
+        """Bound the excess of the predicted loss over that of a best response."""
+        ...
+
+    def play(self, predicted: Array) -> Array:
+        """Return laws of play (K, A) for predicted losses (K, A)."""
+        ...
 
 
 @numba.njit(cache=True, inline="always")
@@ -53,9 +79,12 @@ def expected_losses(offset: Array, weights: Array, point: Array) -> Array:
     return out
 
 
-def best_response(losses: ArrayLike) -> NDArray[np.intp]:
-    """Index of the least loss along the last axis, the lowest index where several tie."""
-    return np.asarray(np.argmin(losses, axis=-1))
+def best_response(losses: ArrayLike, *, tie: float = 0.0) -> NDArray[np.intp]:
+    """Index of the least loss along the last axis, the lowest index within ``tie`` of the least."""
+    if tie == 0.0:
+        return np.asarray(np.argmin(losses, axis=-1))
+    table = np.asarray(losses)
+    return np.asarray(np.argmax(table <= table.min(axis=-1, keepdims=True) + tie, axis=-1))
 
 
 def quantal_response(losses: ArrayLike, eta: float | Array) -> Array:

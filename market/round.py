@@ -23,6 +23,7 @@ import numpy as np
 from market.basis import Basis
 from market.errors import UserError
 from market.history import History
+from market.presence import checked_joins, present
 from market.randomness import stream
 from market.records import (
     Announcement,
@@ -72,15 +73,33 @@ class Game:
     adversary : Adversary
     seed : int
         Root of the referee's streams.
+    joins : sequence of int
+        The round before which each cohort enters (``market.presence``); empty for all at the start.
     """
 
     def __init__(
-        self, blocks: Sequence[Block], cohorts: Sequence[Cohort], *, adversary: Adversary, seed: int
+        self,
+        blocks: Sequence[Block],
+        cohorts: Sequence[Cohort],
+        *,
+        adversary: Adversary,
+        seed: int,
+        joins: Sequence[int] = (),
     ) -> None:
         self.blocks, self.cohorts, self.adversary = tuple(blocks), tuple(cohorts), adversary
+        self.joins = checked_joins(joins, len(self.cohorts))
         self.history = History(adversary.outcomes)
         self.forecast_stream = stream(seed, "referee", "forecast")
         self.outcome_stream = stream(seed, "referee", "outcome")
+
+    @property
+    def joined(self) -> tuple[bool, ...]:
+        """Whether each cohort takes part in the next round."""
+        return tuple(entry <= self.history.rounds for entry in self.joins)
+
+    def awaited(self, cohort: int) -> bool:
+        """Whether a cohort that joins late has not played a round yet."""
+        return 0 < self.joins[cohort] >= self.history.rounds
 
     def players(self) -> dict[str, object]:
         """Everything with a memory of its own, by name, for checkpoints."""
@@ -113,9 +132,12 @@ def play_round(game: Game) -> Round:
     mixtures = tuple(block.mixture(context) for block in game.blocks)
     law = _commit(game, context, mixtures)
     forecasts = tuple(mixture.draw(game.forecast_stream) for mixture in mixtures)
-    decisions = tuple(cohort.decide(forecasts[cohort.block], context) for cohort in game.cohorts)
+    seated = tuple(zip(game.cohorts, game.joined, strict=True))
+    decisions = tuple(
+        cohort.decide(forecasts[cohort.block], context) if here else None for cohort, here in seated
+    )
     outcome = law.draw(game.outcome_stream)
-    losses = tuple(cohort.loss.losses(outcome) for cohort in game.cohorts)
+    losses = tuple(cohort.loss.losses(outcome) if here else None for cohort, here in seated)
     played = Round(game.history.rounds, context, forecasts, law, decisions, outcome, losses)
     _record(game, played)
     return played
@@ -138,7 +160,7 @@ def _commit(game: Game, context: Context, mixtures: tuple[Mixture, ...]) -> Outc
 
 def _record(game: Game, played: Round) -> None:
     context, outcome = played.context, played.outcome
-    for cohort, decision, losses in zip(game.cohorts, played.decisions, played.losses, strict=True):
+    for _, cohort, decision, losses in present(game.cohorts, played):
         actions = cohort.loss.actions
         suggested = np.array(
             [checked_suggestion(policy, context, actions) for policy in cohort.policies],

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+MEASURED = ["mean_loss", *(f"{measure}_regret" for measure in MEASURES), "bound_from_bias"]
 RARE = 0.01  # events below this share of the rounds are left out of the bias table
 
 
@@ -27,11 +28,16 @@ def agents_table(game: Game, guarantees: Sequence[Guarantee]) -> pd.DataFrame:
 
     A measure that was not kept is an empty column. ``bound`` is the theorem's, for realised draws
     with probability 0.99; ``bound_from_bias`` holds on every log of agents who respond to a
-    prediction.
+    prediction. Agents who join late are measured over their own rounds, and not before.
     """
     parts, first = [], 1
-    for cohort, guarantee in zip(game.cohorts, guarantees, strict=True):
-        parts.append(_cohort_rows(cohort, guarantee, first))
+    for place, (cohort, guarantee) in enumerate(zip(game.cohorts, guarantees, strict=True)):
+        rows = _cohort_rows(cohort, guarantee, first)
+        if guarantee.covers is not None:
+            rows["guarantee"] = guarantee.labels(cohort.row_of)
+        if game.awaited(place):
+            rows[MEASURED] = np.nan
+        parts.append(rows)
         first += len(cohort.row_of)
     return pd.concat(parts, ignore_index=True)
 
@@ -53,7 +59,7 @@ def _cohort_rows(cohort: Cohort, guarantee: Guarantee, first: int) -> pd.DataFra
             "loss_scale": loss.unit_scale[cohort.row_of],
             "loss_offset": loss.unit_offset[cohort.row_of],
             **{f"{measure}_regret": agent_regret(cohort, measure) for measure in MEASURES},
-            "bound": _spread_out(bound, cohort),
+            "bound": _spread_out(bound, cohort, guarantee.covers),
             "bound_from_bias": _spread_out(from_bias, cohort),
             "guarantee": guarantee.label,
             "exploitability": np.full(count, np.nan),
@@ -67,8 +73,12 @@ def _bound_from_bias(cohort: Cohort) -> Array | None:
     return None if gap is None or bound is None else bound + gap
 
 
-def _spread_out(rows: Array | None, cohort: Cohort) -> Array:
-    return np.full(len(cohort.row_of), np.nan) if rows is None else rows[cohort.row_of]
+def _spread_out(
+    rows: Array | None, cohort: Cohort, covers: NDArray[np.bool_] | None = None
+) -> Array:
+    if rows is None:
+        return np.full(len(cohort.row_of), np.nan)
+    return np.where(True if covers is None else covers, rows, np.nan)[cohort.row_of]
 
 
 def swaps_table(game: Game) -> pd.DataFrame:
@@ -127,24 +137,24 @@ def biases_table(game: Game) -> pd.DataFrame:
 
     ``loss`` counts the distinct losses of a block, ``policy`` the policies of its group; both
     ``policy`` and ``suggestion`` are empty for a decision event. ``bias_i`` is the sum over
-    rounds, not an average.
+    rounds, not an average. Of a calibrated forecaster loss 0 is its grid, ``action`` counts the
+    cells (in the order of its grid points), and later losses stand for the groups' policies. With
+    scalar events ``bias_i`` is the gain of comparator i, fixed actions first and then policies.
     """
-    widest = max(block.basis.size for block in game.blocks)
+    least = RARE * game.history.rounds
+    found = [(b.name, row) for b in game.blocks for row in _event_rows(b.forecaster, least)]
+    widest = max([*(b.basis.size for b in game.blocks), *(len(row[5]) for _, row in found)])
     columns = ["block", "loss", "action", "policy", "suggestion", "occupancy"]
     rows = [
-        [block.name, *row]
-        for block in game.blocks
-        for row in _event_rows(block.forecaster, RARE * game.history.rounds, widest)
+        [name, *event, *bias, *[np.nan] * (widest - len(bias))] for name, (*event, bias) in found
     ]
     frame = pd.DataFrame(rows, columns=[*columns, *(f"bias_{i}" for i in range(widest))])
     return frame.astype({"policy": "Int64", "suggestion": "Int64"})
 
 
-def _event_rows(forecaster: Any, least: float, widest: int) -> Iterator[list[Any]]:
+def _event_rows(forecaster: Any, least: float) -> Iterator[tuple[Any, ...]]:
     events = getattr(forecaster, "events", None)
-    if events is None:
-        return
-    for loss, action, policy, suggestion, occupancy, bias in events.table():
+    for event in () if events is None else events.table():
+        occupancy = event[4]
         if occupancy >= least and occupancy > 0:
-            padding = [np.nan] * (widest - len(bias))
-            yield [loss, action, policy, suggestion, occupancy, *bias, *padding]
+            yield event

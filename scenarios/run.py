@@ -161,15 +161,14 @@ def _closing_tables(model: MarketModel) -> dict[str, Any]:
 
 
 def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) -> dict[str, Any]:
-    labels = [guarantee.label for guarantee in model.guarantees]
-    cohorts = [cohort.name for cohort in model.game.cohorts]
+    pairs = list(zip(model.game.cohorts, model.guarantees, strict=True))
     manifest: dict[str, Any] = {
         "scenario": scenario.spec.name,
         "config": config,
         "seed": scenario.spec.seed,
         "rounds": scenario.spec.rounds,
         "status": "interrupted",
-        "guarantee": dict(zip(cohorts, labels, strict=True)),
+        "guarantee": {cohort.name: given.told(cohort.row_of) for cohort, given in pairs},
         "blocks": [described(block) for block in model.game.blocks],
         "covers": [guarantee.note for guarantee in model.guarantees if guarantee.note],
         "versions": {name: version(name) for name in PACKAGES}
