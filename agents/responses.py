@@ -5,11 +5,15 @@ Each rule first predicts its losses from the forecast and then responds to that 
     best-response         the loss form in the broadcast basis, at the drawn prediction; argmin
     quantal               the agent's own loss at the label forecast; logit with smoothness eta
     certainty-equivalent  the agent's own loss at the label forecast; argmin
+    ensemble              the agent's own expected loss over the ensemble; argmin, or logit with eta
 
-The first is the paper's sophisticated agent, the second its naive one. A rule declares ``gap``,
-its excess over a best response to the same table (ln(A) / eta for logit), and ``lipschitz``, how
-far its play moves in l1 per unit of the table in sup norm: d q_a = -eta q_a (d l_a - q . d l),
-whose l1 norm is at most eta.
+The first is the paper's sophisticated agent, the second its naive one. The last is naive too, and
+its table is that of the basis, up to the basis's error, whatever the basis's image. Its argmin
+takes losses within ``market.response.TIE`` as equal, because nature's laws lie on ties.
+
+A rule declares ``gap``, its excess over a best response to the same table (ln(A) / eta for logit),
+and ``lipschitz``, how far its play moves in l1 per unit of the table in sup norm:
+d q_a = -eta q_a (d l_a - q . d l), whose l1 norm is at most eta.
 """
 
 from __future__ import annotations
@@ -21,9 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from market import register
+from market.errors import UserError
 from market.losses import Loss
 from market.records import Forecast, one_hot
-from market.response import best_response, expected_losses, quantal_gap, quantal_response
+from market.response import (
+    TIE,
+    best_response,
+    expected_losses,
+    quantal_gap,
+    quantal_response,
+)
 
 Array = NDArray[np.float64]
 
@@ -33,8 +44,12 @@ class Response(Protocol):
 
     name: str
     hears_label: bool
-    eta: float | None
     lipschitz: float
+
+    @property
+    def eta(self) -> float | None:
+        """Smoothness of a logit law; None for rules without one."""
+        ...
 
     def gap(self, actions: int) -> float:
         """Bound the excess over a best response to the predicted table."""
@@ -124,3 +139,85 @@ class Quantal(_AtLabel):
     def play(self, predicted: Array) -> Array:
         """Play the logit law."""
         return quantal_response(predicted, self.lipschitz)
+
+
+@register.response("ensemble")
+class ExpectedLoss:
+    """The naive agent of the ensemble forecast: responds to its own expected loss over it.
+
+    Parameters
+    ----------
+    eta : float, optional
+        Smoothness, positive; a best response without it.
+    """
+
+    name = "ensemble"
+    hears_label = False
+
+    def __init__(self, eta: float | None = None) -> None:
+        self.eta = eta
+        self.lipschitz = math.inf if eta is None else eta
+
+    def gap(self, actions: int) -> float:
+        """Return what counts as a tie, or ln(A) / eta."""
+        return TIE if self.eta is None else quantal_gap(actions, self.eta)
+
+    def predicted(
+        self,
+        forecast: Forecast,
+        loss: Loss,
+        coefficients: tuple[Array, Array],
+    ) -> Array:
+        """Return the agent's own losses in expectation over the ensemble."""
+        ensemble = forecast.ensemble
+        if ensemble is None:
+            raise ValueError("this forecast has no ensemble")
+        losses = loss.losses(ensemble.outcomes)
+        table: Array = np.tensordot(ensemble.weights, losses, axes=1)
+        return table
+
+    def play(self, predicted: Array) -> Array:
+        """Play the lowest index among the actions that tie for the best, or the logit law."""
+        if self.eta is None:
+            return one_hot(best_response(predicted, tie=TIE), predicted.shape[1])
+        return quantal_response(predicted, self.eta)
+
+
+COMPILED = (BestResponse, CertaintyEquivalent, Quantal, ExpectedLoss)  # known to the forecaster
+
+
+class Checked:
+    """A user's response rule, held to what it declares.
+
+    Parameters
+    ----------
+    rule : Response
+        With ``name``, ``hears_label``, ``lipschitz``, ``gap``, ``predicted`` and ``play``.
+    """
+
+    def __init__(self, rule: Response) -> None:
+        self.rule = rule
+        self.name, self.hears_label, self.lipschitz = rule.name, rule.hears_label, rule.lipschitz
+        self.eta: float | None = None
+
+    def gap(self, actions: int) -> float:
+        """Return the declared excess over a best response."""
+        return self.rule.gap(actions)
+
+    def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
+        """Return the table of losses (K, A) that the agents expect."""
+        return self.rule.predicted(forecast, loss, coefficients)
+
+    def play(self, predicted: Array) -> Array:
+        """Return the law of play (K, A); UserError where it is none, or exceeds its gap."""
+        play = np.asarray(self.rule.play(predicted), dtype=np.float64)
+        if play.shape != predicted.shape or not (play >= 0).all() or (play > 1 + 1e-9).any():
+            wanted = f"probabilities of shape {predicted.shape}"
+            raise UserError(f"response '{self.name}' returned {play.shape}; return {wanted}")
+        if (np.abs(play.sum(1) - 1) > 1e-9).any():
+            raise UserError(f"response '{self.name}': the probabilities of a row must sum to 1")
+        excess = ((play * predicted).sum(1) - predicted.min(1)).max()
+        if excess > self.gap(predicted.shape[1]) + 1e-9:
+            declared = f"declares a gap of {self.gap(predicted.shape[1]):.4g}"
+            raise UserError(f"response '{self.name}' {declared} and loses {excess:.4g}; raise it")
+        return play

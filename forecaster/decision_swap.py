@@ -3,7 +3,8 @@
 All three are Unbiased-Prediction on the decision and cross events of the losses to protect:
 
     DecisionSwap           linear losses of the outcome, best-responding agents
-    SmoothDecisionSwap     linear losses of the outcome, quantal agents with smoothness eta
+    SmoothDecisionSwap     naive agents who respond smoothly to a label forecast, linear losses
+                           or a basis with a convex image
     NonLinearDecisionSwap  any losses, through a basis in which they are linear
 
 The constant policies need no cross events: the decision events already bound swap regret.
@@ -12,14 +13,19 @@ The constant policies need no cross events: the decision events already bound sw
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from forecaster.bases.linear import LinearBasis
 from forecaster.protected import LossGroup, Policy
 from forecaster.unbiased import UnbiasedPrediction
 from market.basis import Basis
 from market.losses import Linear, Loss
+from market.records import Mixture
+from market.response import SmoothResponse
 
 Array = NDArray[np.float64]
 
@@ -54,32 +60,65 @@ class DecisionSwap(UnbiasedPrediction):
 
 
 class SmoothDecisionSwap(UnbiasedPrediction):
-    """No decision swap regret beyond ln(A) / eta for agents with linear losses who play quantal.
+    """No decision swap regret beyond their gap for naive agents whose response is smooth.
+
+    Without a basis the losses are linear and it predicts the outcome itself. With one it is the
+    paper's algorithm for naive agents: it predicts s(y), and every prediction comes with its label
+    forecast s^-1(p), which needs {s(y)} to be convex.
 
     Parameters
     ----------
-    losses : sequence of Linear
+    losses : sequence of loss forms
+        Each single or a stack; ``Linear`` without a basis.
     policies : sequence of callables
-    eta : float
-        The agents' smoothness.
+    eta : float or None
+        Smoothness of agents who play quantal, at an excess of at most ln(A) / eta;
+        ``bounds.recommended_eta`` balances it against the basis's error.
+    response : SmoothResponse or None
+        Another rule in place of eta.
+    basis : Basis or None
     weights : "adaptive" or "exponential"
     horizon : int or None
     seed : int
+
+    Raises
+    ------
+    ValueError
+        If the basis's image is not convex, or not exactly one of eta and response is given.
     """
 
     def __init__(  # noqa: PLR0913 - the names are promised to users
         self,
-        losses: Sequence[Linear],
+        losses: Sequence[Loss],
         policies: Sequence[Policy] = (),
         *,
-        eta: float,
+        eta: float | None = None,
+        response: SmoothResponse | None = None,
+        basis: Basis | None = None,
         weights: str = "adaptive",
         horizon: int | None = None,
         seed: int = 0,
     ) -> None:
-        tables = [(loss.offset, loss.weights) for loss in losses]
-        groups = grouped(tables, policies, eta=eta)
+        if (eta is None) == (response is None):
+            raise ValueError("give exactly one of eta and response")
+        self.basis = basis or LinearBasis(losses[0].outcomes)
+        if not self.basis.convex_image:
+            raise ValueError(
+                f"the image of {type(self.basis).__name__} is curved, so that a prediction of s(y) "
+                "has no label forecast; broadcast ensembles, or use NonLinearDecisionSwap"
+            )
+        tables = [self.basis.coefficients(loss) for loss in losses]
+        groups = grouped(tables, policies, eta=eta, play=response.play if response else None)
         super().__init__(groups, weights=weights, horizon=horizon, seed=seed)
+
+    def mixture(self, x: Any = None) -> Mixture:
+        """Return the law over predictions given the context, with certificate and labels."""
+        mixture = super().mixture(x)
+        return replace(mixture, labels=self.basis.inverse(mixture.points))
+
+    def observe(self, outcome: ArrayLike) -> None:
+        """Learn the outcome (d,)."""
+        self.update(self.basis.transform(outcome))
 
 
 class NonLinearDecisionSwap(UnbiasedPrediction):
@@ -119,9 +158,12 @@ class NonLinearDecisionSwap(UnbiasedPrediction):
 
 
 def grouped(
-    tables: Sequence[tuple[Array, Array]], policies: Sequence[Policy], *, eta: float | None = None
+    tables: Sequence[tuple[Array, Array]], policies: Sequence[Policy], **rule: Any
 ) -> list[LossGroup]:
-    """Collect coefficient tables, (A,) with (A, n) or stacked, by their number of actions."""
+    """Collect coefficient tables, (A,) with (A, n) or stacked, by their number of actions.
+
+    ``rule`` are the fields of ``LossGroup`` that say how the losses' owners respond.
+    """
     stacks: dict[int, list[tuple[Array, Array]]] = {}
     for offset, weights in tables:
         stack = np.atleast_2d(offset), weights.reshape(-1, *weights.shape[-2:])
@@ -131,7 +173,7 @@ def grouped(
             np.concatenate([offset for offset, _ in stack]),
             np.concatenate([weights for _, weights in stack]),
             policies,
-            eta,
+            **rule,
         )
         for stack in stacks.values()
     ]

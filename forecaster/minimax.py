@@ -27,7 +27,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from forecaster.protected import Rows, arrays_of, respond
+from forecaster.protected import Rows, arrays_of, respond, responses_at
 from market.basis import Hull
 
 Array = NDArray[np.float64]
@@ -60,7 +60,7 @@ def field_into(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 
 @numba.njit(cache=True)
-def _project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled kernel
+def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled kernel
     """Move a point to the nearest one of the box or simplex."""
     if not simplex:
         for i in range(point.shape[0]):
@@ -100,7 +100,7 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
             rate = steps[t] / largest if largest > 0.0 else 0.0
             for i in range(origin.shape[0]):
                 points[t + 1, i] = points[t, i] - rate * fields[t, i]
-            _project(points[t + 1], simplex)
+            project(points[t + 1], simplex)
 
 
 @numba.njit(cache=True)
@@ -128,10 +128,25 @@ def undominated(points: Array, fields: Array, kept: NDArray[np.int64]) -> int:
 
 def field_at(rows: Rows, table: Array, point: Array) -> Array:
     """Compute h(point) (n,)."""
+    if rows.custom:
+        return np.asarray(responses_at(rows, point) @ table)
     out = np.empty(table.shape[1])
     responses = np.empty(table.shape[0])
     field_into(*arrays_of(rows), table, point, responses, out)
     return out
+
+
+def _slow_walk(
+    rows: Rows, table: Array, origin: Array, *, simplex: bool, visited: tuple[Array, Array]
+) -> None:
+    """Do what ``_walk`` does, for response rules that are not compiled."""
+    points, fields = visited
+    here = origin.copy()
+    for t, step in enumerate(WALK):
+        points[t], fields[t] = here, field_at(rows, table, here)
+        largest = np.abs(fields[t]).max()
+        here = here - (step / largest if largest > 0.0 else 0.0) * fields[t]
+        project(here, simplex)
 
 
 def worst_case(mass: Array, points: Array, fields: Array, *, hull: Hull = "box") -> float:
@@ -197,6 +212,9 @@ def explore(rows: Rows, table: Array, origin: Array, *, hull: Hull = "box") -> t
     points, fields = np.empty((STEPS, table.shape[1])), np.empty((STEPS, table.shape[1]))
     kept = np.empty(STEPS, dtype=np.int64)
     simplex = hull == "simplex"
-    _walk(*arrays_of(rows), table, origin, WALK, simplex, points, fields)
+    if rows.custom:
+        _slow_walk(rows, table, origin, simplex=simplex, visited=(points, fields))
+    else:
+        _walk(*arrays_of(rows), table, origin, WALK, simplex, points, fields)
     kept = kept[: undominated(points, fields, kept)]
     return points[kept], fields[kept]

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from market.response import row_loss
+from market.response import expected_losses, row_loss
 
 Array = NDArray[np.float64]
 Policy = Callable[[Any], int]
@@ -37,6 +37,9 @@ class LossGroup:
         Smoothness of the agents' quantal response; None for a hard best response.
     tie : float
         A hard response is the lowest index among the actions within this of the best.
+    play : callable or None
+        A response rule of another kind: from predicted losses (K, A) to laws of play (K, A). It
+        takes the place of ``eta`` and ``tie``, and is called instead of compiled code.
     """
 
     offset: Array
@@ -44,6 +47,7 @@ class LossGroup:
     policies: Sequence[Policy] = ()
     eta: float | None = None
     tie: float = 0.0
+    play: Callable[[Array], Array] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +64,8 @@ class Rows:
         Smoothness, infinite for a hard best response.
     tie : array (K,)
         How close to the best counts as a tie, for a hard best response.
+    custom : tuple of (int, LossGroup)
+        Groups with a rule of their own, each with its first row.
     """
 
     offset: Array
@@ -67,6 +73,7 @@ class Rows:
     start: NDArray[np.int64]
     eta: Array
     tie: Array
+    custom: tuple[tuple[int, LossGroup], ...] = ()
 
 
 @numba.njit(cache=True)
@@ -114,6 +121,13 @@ def rows_of(groups: Sequence[LossGroup]) -> Rows:
             [np.full(len(g.offset), np.inf if g.eta is None else g.eta) for g in groups]
         ),
         np.concatenate([np.full(len(g.offset), g.tie) for g in groups]),
+        tuple(
+            (int(first), group)
+            for first, group in zip(
+                np.cumsum([0, *(g.offset.size for g in groups)]), groups, strict=False
+            )
+            if group.play is not None
+        ),
     )
 
 
@@ -122,8 +136,22 @@ def arrays_of(rows: Rows) -> tuple[Array, Array, NDArray[np.int64], Array, Array
     return rows.offset, rows.weights, rows.start, rows.eta, rows.tie
 
 
+def responses_at(rows: Rows, point: Array) -> Array:
+    """Compute every row's response (R,) to one prediction, rules of other kinds included."""
+    out = np.empty(len(rows.offset))
+    respond(*arrays_of(rows), point, out)
+    for first, group in rows.custom:
+        assert group.play is not None  # noqa: S101 - that is what custom groups are
+        play = group.play(expected_losses(group.offset, group.weights, point))
+        out[first : first + group.offset.size] = play.ravel()
+    return out
+
+
 def moved_mass(rows: Rows, points: Array, mass: Array) -> tuple[Array, Array]:
     """Compute every row's E[q] (R,) and E[q p] (R, n) under a mixture of points with mass."""
+    if rows.custom:
+        shares = np.stack([responses_at(rows, point) for point in points]) * mass[:, None]
+        return shares.sum(0), shares.T @ points
     seen, moved = _moved_mass(*arrays_of(rows), points, mass)
     return np.asarray(seen), np.asarray(moved)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -10,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.cohort import Cohort
+from agents.responses import ExpectedLoss
 from agents.scripted import ScriptedCohort
 from forecaster.bases import DirectSumBasis
 from forecaster.bounds import draw_term
+from forecaster.broadcast import has_ensembles
 from forecaster.cover import Cover, clustered, paper_gamma, snapped
 from forecaster.protected import LossGroup
+from forecaster.recipe import CalibratedMultiaccurate
 from forecaster.unbiased import UnbiasedPrediction
 from market.basis import Basis
 from market.errors import UserError
@@ -22,6 +26,7 @@ from market.losses import Loss
 from market.model import Guarantee
 from market.round import Block
 from scenarios.bases import make, natural_kind, variant
+from scenarios.rules import told
 from scenarios.spec import BasisSpec, CoverSpec
 
 Array = NDArray[np.float64]
@@ -129,14 +134,13 @@ def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
         Distinct losses of the whole run, for the union over all of them.
     """
     forecaster, cohort, cover = block.forecaster, seat.cohort, seat.cover
-    note = "" if cover is None else served_note(seat, cover)
-    if not isinstance(forecaster, UnbiasedPrediction) or not isinstance(cohort, Cohort):
+    notes = "" if cover is None else served_note(seat, cover), curved_note(cohort, block)
+    note = "; ".join(filter(None, notes))
+    if not isinstance(cohort, Cohort) or not isinstance(forecaster, UnbiasedPrediction):
         return Guarantee(note=note)
-    response = cohort.response
-    if response.hears_label and (response.eta is None or not block.basis.convex_image):
+    if not promised(seat, block):
         return Guarantee(note=note)
-    if cover is not None and cohort.served is None:  # it plays its own best response
-        return Guarantee(note=note)
+    response, faithful = cohort.response, exact_for(cohort, block)
     policies, actions = len(cohort.policies), cohort.loss.actions
 
     @cache
@@ -149,10 +153,81 @@ def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
         if cover is not None:
             expected = expected[cover.served]
         drawn = draw_term(forecaster.time, losses, actions=actions, comparators=actions + policies)
-        return np.asarray(expected + drawn + 2 * apart() + cohort.gap())
+        moved = 0.0 if faithful else response.lipschitz * apart()
+        return np.asarray(expected + drawn + 2 * apart() + cohort.gap() + moved)
 
-    label = "smooth-decision-swap" if response.hears_label else "decision-swap"
+    label = "smooth-decision-swap" if math.isfinite(response.lipschitz) else "decision-swap"
     return Guarantee(label, bound, note)
+
+
+def promised(seat: Seat, block: Block) -> bool:
+    """Whether a theorem covers a cohort that hears this block."""
+    forecaster, cohort = block.forecaster, seat.cohort
+    if isinstance(forecaster, CalibratedMultiaccurate):  # it bounds no decision swap regret
+        return False
+    if not isinstance(forecaster, UnbiasedPrediction) or not isinstance(cohort, Cohort):
+        return False
+    if seat.cover is not None and cohort.served is None:  # it plays its own best response
+        return False
+    response = cohort.response
+    smooth = math.isfinite(response.lipschitz)
+    if response.hears_label:
+        return smooth and block.basis.convex_image
+    return smooth or exact_for(cohort, block)
+
+
+def exact_for(cohort: Cohort, block: Block) -> bool:
+    """Whether a cohort expects the very losses that the forecaster thinks it expects.
+
+    Sophisticated agents do. Naive ones, at a label or over an ensemble, do where the basis has no
+    error, and where ensembles consist of the very outcomes at which an inexact basis reads the
+    losses. Otherwise a smooth law differs from the one in the basis by ``sum_a |q_a - q'_a| <=
+    lipschitz x delta`` (see ``agents.responses``), below the paper's e^(2 eta delta) - 1, and with
+    it the regret; a best response may differ altogether.
+    """
+    if not (cohort.response.hears_label or hears_ensemble(cohort)):
+        return True
+    if block.basis.hull == "simplex" and hears_ensemble(cohort):
+        return True
+    return block.basis.error == 0 and block.basis.certified_error(cohort.loss) == 0
+
+
+def listener(seats: Sequence[Seat]) -> str | None:
+    """Name a cohort that listens to ensembles, if there is one."""
+    names = (seat.cohort.name for seat in seats if hears_ensemble(seat.cohort))
+    return next(names, None)
+
+
+def hears_ensemble(cohort: Cohort | ScriptedCohort) -> bool:
+    """Whether a cohort responds to the ensemble forecast."""
+    return isinstance(cohort, Cohort) and isinstance(cohort.response, ExpectedLoss)
+
+
+def tie_of(cohort: Cohort) -> float:
+    """Return what counts as a tie for its best response."""
+    return float(told(cohort.response).get("tie", 0.0))
+
+
+def check_hearing(cohorts: Sequence[Cohort | ScriptedCohort], blocks: Sequence[Block]) -> None:
+    """Raise UserError where a cohort listens to ensembles that are not broadcast."""
+    for cohort in cohorts:
+        if hears_ensemble(cohort) and not has_ensembles(blocks[cohort.block].forecaster):
+            raise UserError(
+                f"cohort.{cohort.name}.response 'ensemble': block '{blocks[cohort.block].name}' "
+                "has no ensembles, because nobody listened from the start; drop joins"
+            )
+
+
+def curved_note(cohort: Cohort | ScriptedCohort, block: Block) -> str:
+    """Say why a label forecast promises nothing, and what would; empty where that is not so."""
+    if not isinstance(cohort, Cohort) or not isinstance(block.forecaster, UnbiasedPrediction):
+        return ""
+    if block.basis.convex_image or not cohort.response.hears_label:
+        return ""
+    return (
+        f"{cohort.name}: no promise, since labels of block {block.name} are no outcomes s^-1(p) of "
+        'its predictions (the image of s is curved); response = "ensemble" has one'
+    )
 
 
 def served_note(seat: Seat, cover: Cover) -> str:

@@ -27,10 +27,20 @@ from market.randomness import stream
 from market.roles import Adversary
 from market.round import Block, Game
 from market.spaces import Polytope
-from scenarios.blocks import Seat, coefficients, covered, guarantee, layout
+from scenarios.blocks import (
+    Seat,
+    check_hearing,
+    coefficients,
+    covered,
+    guarantee,
+    layout,
+    listener,
+)
 from scenarios.construct import construct, drawn_values
 from scenarios.data import Table, read_table
 from scenarios.forecasters import make_forecaster
+from scenarios.latecomers import Member, admitted, check_joins, home
+from scenarios.rules import response_of, told
 from scenarios.spec import CohortSpec, ScenarioSpec
 
 
@@ -59,6 +69,7 @@ class Scenario:
     """
 
     def __init__(self, spec: ScenarioSpec) -> None:
+        check_joins(spec)
         self.spec = spec
         self.table: Table | None = read_table(spec.data) if spec.data else None
 
@@ -80,12 +91,12 @@ class Scenario:
         root = self.spec.seed if seed is None else seed
         adversary = self._confined(self._adversary(root))
         drafts = [self._draft(cohort, root, adversary.outcomes) for cohort in self.spec.cohort]
-        plan = layout([(draft.spec.name, draft.loss, draft.spec.basis) for draft in drafts])
+        early = [draft for draft in drafts if not draft.spec.joins]
+        plan = layout([(draft.spec.name, draft.loss, draft.spec.basis) for draft in early])
         seats = [
             self._seat(draft, block, plan.basis.parts[block], root)
-            for draft, block in zip(drafts, plan.block_of, strict=True)
+            for draft, block in zip(early, plan.block_of, strict=True)
         ]
-        cohorts = [seat.cohort for seat in seats]
         blocks = [
             Block(
                 name,
@@ -95,13 +106,20 @@ class Scenario:
                     part,
                     [s.group for s in seats if s.cohort.block == index],
                     rounds=self.spec.rounds,
+                    listener=listener([s for s in seats if s.cohort.block == index]),
                 ),
             )
             for index, (name, part) in enumerate(zip(plan.names, plan.basis.parts, strict=True))
         ]
-        losses = sum(len(cohort.loss) for cohort in cohorts)
-        guarantees = [guarantee(seat, blocks[seat.cohort.block], losses) for seat in seats]
-        game = Game(blocks, cohorts, adversary=adversary, seed=root)
+        losses = sum(len(seat.cohort.loss) for seat in seats)
+        members = [(s.cohort, guarantee(s, blocks[s.cohort.block], losses)) for s in seats]
+        members += self._latecomers(drafts, blocks, root)
+        check_hearing([cohort for cohort, _ in members], blocks)
+        places = [draft.spec.name for draft in drafts]
+        members.sort(key=lambda member: places.index(member[0].name))
+        cohorts, guarantees = zip(*members, strict=True)
+        joins = [draft.spec.joins for draft in drafts]
+        game = Game(blocks, cohorts, adversary=adversary, seed=root, joins=joins)
         return MarketModel(
             game, guarantees, seed=root, rounds=self.spec.rounds, log_every=log_every
         )
@@ -172,6 +190,16 @@ class Scenario:
             raise UserError(f"{where}: no feature '{feature}'; {closest(feature, features)}")
         return NamedPolicy(name, rule)
 
+    def _latecomers(self, drafts: list[Draft], blocks: list[Block], root: int) -> list[Member]:
+        """Seat those who join late beside a broadcast that does not know of them."""
+        late = []
+        for draft in drafts:
+            if draft.spec.joins:
+                block = home(draft.spec.name, draft.loss, blocks)
+                seat = self._seat(draft, block, blocks[block].basis, root)
+                late.append((seat, draft.spec))
+        return admitted(late, blocks, rounds=self.spec.rounds)
+
     def _seat(self, draft: Draft, block: int, basis: Basis, root: int) -> Seat:
         if draft.spec.response in register.response:
             return self._trusting(draft, block, basis, root)
@@ -187,7 +215,7 @@ class Scenario:
             cover = covered(spec.cover, own_coefficients, self.spec.rounds)
         protected = own_coefficients if cover is None else (cover.offset, cover.weights)
         own = cover is None or (spec.cover is not None and spec.cover.play == "own")
-        eta = {} if spec.eta is None else {"eta": spec.eta}
+        rule = response_of(spec, basis, types, rounds=self.spec.rounds)
         cohort = Cohort(
             name=spec.name,
             utility=spec.utility,
@@ -195,13 +223,13 @@ class Scenario:
             loss=types,
             row_of=row_of,
             coefficients=own_coefficients if own else protected,
-            response=register.response[spec.response](**eta),
+            response=rule,
             ledger=ledger(draft, len(types)),
             rng=stream(root, "cohort", spec.name, "play"),
             policies=draft.policies,
             served=None if own or cover is None else cover.served,
         )
-        return Seat(cohort, LossGroup(*protected, draft.policies, spec.eta), cover)
+        return Seat(cohort, LossGroup(*protected, draft.policies, **told(rule)), cover)
 
     def _scripted(self, draft: Draft, block: int, basis: Basis, root: int) -> Seat:
         """Seat agents with a method of their own."""

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from forecaster.anchoring import DEAD_ZONE, AnchoredPrediction
+from forecaster.broadcast import EnsembleBroadcast, ensemble_solver
+from forecaster.external import adapted
+from forecaster.loss_events import LossEvents
 from forecaster.protected import LossGroup
+from forecaster.recipe import CalibratedMultiaccurate
+from forecaster.solver import Solver
+from forecaster.supports import support_of
 from forecaster.unbiased import UnbiasedPrediction
 from market import register
 from market.basis import Basis
@@ -15,7 +22,12 @@ from scenarios.spec import ForecasterSpec
 
 
 def make_forecaster(
-    spec: ForecasterSpec, basis: Basis, groups: Sequence[LossGroup], *, rounds: int
+    spec: ForecasterSpec,
+    basis: Basis,
+    groups: Sequence[LossGroup],
+    *,
+    rounds: int,
+    listener: str | None = None,
 ) -> Forecaster:
     """Make the forecaster of a block.
 
@@ -28,22 +40,84 @@ def make_forecaster(
         The losses of the cohorts that hear it.
     rounds : int
         Length of the run, which the exponential rate may use.
+    listener : str or None
+        A cohort that listens to ensembles; None where points are enough.
 
     Raises
     ------
     UserError
-        If the kind is unknown or a parameter does not fit it.
+        If the kind is unknown, a parameter does not fit it, or it has no ensembles.
     """
+    if listener is None:
+        return _of_points(spec, basis, groups, rounds=rounds)
+    where = f"cohort.{listener}.response 'ensemble'"
+    if spec.base.kind != "none":
+        raise UserError(f"{where}: an anchored forecast has no ensembles; drop forecaster.base")
+    try:
+        support = None if spec.kind == "decision-swap" else support_of(basis)
+        solver = ensemble_solver(basis) if support is None else None
+    except ValueError as error:
+        raise UserError(f"{where}: {error}") from error
+    told = _of_points(spec, basis, groups, rounds=rounds, solver=solver)
+    return told if support is None else EnsembleBroadcast(told, support)
+
+
+def _of_points(
+    spec: ForecasterSpec,
+    basis: Basis,
+    groups: Sequence[LossGroup],
+    *,
+    rounds: int,
+    solver: Solver | None = None,
+) -> Forecaster:
     if spec.kind == "decision-swap":
-        if spec.parameters:
-            unknown = next(iter(spec.parameters))
-            known = ["kind", "weights", "base"]
+        for unknown in spec.parameters:
+            known = list(ForecasterSpec.model_fields)
             raise UserError(f"unknown key 'forecaster.{unknown}'; {closest(unknown, known)}")
-        return UnbiasedPrediction(groups, weights=spec.weights, horizon=rounds, hull=basis.hull)
+        events = _events(spec, basis, groups)
+        if spec.base.kind != "none":
+            return _anchored(spec, basis, events)
+        weights, hull = spec.weights, basis.hull
+        return UnbiasedPrediction(events, weights=weights, horizon=rounds, hull=hull, solver=solver)
     where = f"forecaster '{spec.kind}'"
+    if spec.kind == "calibration":
+        for unknown in [key for key in spec.parameters if key != "cells"]:
+            known = ["kind", "weights", "cells"]
+            raise UserError(f"unknown key 'forecaster.{unknown}'; {closest(unknown, known)}")
+        settings = {"weights": spec.weights, "horizon": rounds, "hull": basis.hull}
+        recipe: Forecaster = construct(
+            where, CalibratedMultiaccurate, groups, **settings, **spec.parameters
+        )
+        return recipe
     if spec.kind not in register.forecaster:
-        known = ["decision-swap", *register.forecaster.names()]
+        known = ["decision-swap", "calibration", *register.forecaster.names()]
         raise UserError(f"unknown {where}; {closest(spec.kind, known)}")
     maker = register.forecaster[spec.kind]
     baseline: Forecaster = construct(where, maker, basis.size, **spec.parameters)
     return baseline
+
+
+def _events(
+    spec: ForecasterSpec, basis: Basis, groups: Sequence[LossGroup]
+) -> Sequence[LossGroup] | LossEvents:
+    if spec.events == "coordinates":
+        return groups
+    inside = basis.hull == "simplex"  # which is the hull of all s(y)
+    return LossEvents(groups, within=2 + 4 * basis.error if inside else None)
+
+
+def _anchored(
+    spec: ForecasterSpec, basis: Basis, events: Sequence[LossGroup] | LossEvents
+) -> Forecaster:
+    where = f"forecaster.base '{spec.base.kind}'"
+    if spec.base.kind not in register.forecaster:
+        known = ["none", *register.forecaster.names()]
+        raise UserError(f"unknown {where}; {closest(spec.base.kind, known)}")
+    maker = register.forecaster[spec.base.kind]
+    model = construct(where, maker, basis.size, **spec.base.parameters)
+    try:
+        base = adapted(model, basis.size)
+    except ValueError as error:
+        raise UserError(f"{where}: {error}") from error
+    zone = DEAD_ZONE if spec.dead_zone is None else spec.dead_zone
+    return AnchoredPrediction(events, base, dead_zone=zone, hull=basis.hull)

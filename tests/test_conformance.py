@@ -15,7 +15,8 @@ from market.errors import UserError
 from market.history import History
 from market.losses import Linear
 from market.randomness import stream
-from market.records import Announcement, Context, Forecast, Mixture
+from market.records import Announcement, Context, Ensemble, Forecast, Mixture
+from market.response import TIE
 from market.roles import Adversary as AdversaryRole
 from market.roles import Forecaster, Resumable
 
@@ -199,14 +200,15 @@ def test_responses_play_their_role(name: str) -> None:
     rule = register.response[name](**({"eta": 15.0} if name == "quantal" else {}))
     loss = Linear(-np.random.default_rng(1).dirichlet(np.ones(SIZE), (6, 4)), 1.0)
     point = np.random.default_rng(2).random((1, SIZE))
-    forecast = Forecast(Mixture(point, np.ones(1), labels=point), 0)
+    certain = (Ensemble(point, np.ones(1)),)
+    forecast = Forecast(Mixture(point, np.ones(1), labels=point, ensembles=certain), 0)
     predicted = rule.predicted(forecast, loss, (loss.offset, loss.weights))
     play = rule.play(predicted)
     assert predicted == pytest.approx(loss.losses(point[0]))
     assert play.sum(1) == pytest.approx(1.0)
     excess = (play * predicted).sum(1) - predicted.min(1)
     assert (excess <= rule.gap(4) + 1e-12).all()
-    assert (rule.eta is None) == (rule.gap(4) == 0.0)
+    assert (rule.eta is None) == (rule.gap(4) <= TIE)
 
 
 def test_policies_follow_their_numbers() -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from agents.cohort import Cohort
 from forecaster.cover import Cover, clustered, distance, paper_gamma, snapped
-from forecaster.events import respond
+from forecaster.protected import arrays_of, respond
 from market.model import MarketModel
 from market.regret import decision_swap_regret
 from market.round import play_round
@@ -287,7 +287,7 @@ def responses(model: MarketModel, block: int, point: Array) -> list[int]:
     forecaster: Any = model.game.blocks[block].forecaster
     rows = forecaster.events.rows
     out = np.empty(len(rows.offset))
-    respond(rows.offset, rows.weights, rows.start, rows.eta, np.ascontiguousarray(point), out)
+    respond(*arrays_of(rows), np.ascontiguousarray(point), out)
     ends = zip(rows.start[:-1], rows.start[1:], strict=True)
     return [int(out[first:last].argmax()) for first, last in ends]
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from agents.responses import BestResponse, CertaintyEquivalent, Quantal
 from forecaster.bases import LinearBasis
-from forecaster.events import Events, LossGroup, respond
+from forecaster.events import Events
+from forecaster.protected import LossGroup, arrays_of, respond
 from market.losses import Linear
 from market.records import Forecast, Mixture
 from market.response import best_response, expected_losses, quantal_gap, quantal_response
@@ -47,7 +48,7 @@ def forecasters_idea(loss: Linear, point: Array, eta: float | None = None) -> Ar
     """Law of play (K, A) that the forecaster's events attribute to the same agents."""
     rows = Events([LossGroup(*LinearBasis(loss.outcomes).coefficients(loss), eta=eta)]).rows
     out = np.empty(len(rows.offset))
-    respond(rows.offset, rows.weights, rows.start, rows.eta, point, out)
+    respond(*arrays_of(rows), point, out)
     return out.reshape(len(loss), loss.actions)
 
 

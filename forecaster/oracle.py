@@ -1,0 +1,238 @@
+r"""The support function of the image of a basis: the best outcome in a direction, and how good.
+
+For a direction h in R^n a support oracle returns an outcome y whose h . s(y) is (nearly) the
+greatest and an upper bound on max h . s(z) over **all** outcomes z in [0, 1]^d. With it a game
+over conv s(Y) is solved and certified without listing s(Y).
+
+Each oracle compares h . s with a function that is linear in between finitely many outcomes, where
+it is greatest at one of them. If f lies at most ``above`` over and ``below`` under its interpolant,
+
+    h . s(z) <= max_v h . s(y_v) + sum_i max(h_i above_i, -h_i below_i).
+
+Along an axis with cell width w, interpolation between the ends of a cell errs by at most
+w^2 / 8 max |f''|, by (b - a) w / 4 for a slope in [a, b], and by the range of f. Interpolation
+axis by axis is an average of the ends, so the errors of the axes add up.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from itertools import product
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+ROUNDING = 1e-12  # of s(y), which is in [0, 1]
+PRECISION = 3e-4  # gap per unit of |h|_1 at which cells are not split any more
+SPLITS, WIDEST = 8, 512  # rounds of splitting, and children in one of them
+
+
+class Vertex(NamedTuple):
+    """An outcome y (d,) and its s(y) (n,)."""
+
+    outcome: Array
+    image: Array
+
+
+class Support(ABC):
+    """The best outcomes of a basis in every direction.
+
+    Attributes
+    ----------
+    outcomes : int
+        Coordinates of an outcome, d.
+    size : int
+        Functions of the basis, n.
+    """
+
+    outcomes: int
+    size: int
+
+    @abstractmethod
+    def best(self, direction: Array) -> Vertex:
+        """Return the best outcome found in a direction (n,)."""
+
+    @abstractmethod
+    def bound(self, direction: Array, *, enough: float = -np.inf) -> float:
+        """Bound ``direction . s(y)`` over all outcomes, no closer than ``enough``."""
+
+
+def values(images: Array, direction: Array) -> Array:
+    """Compute h . s (V,), without the threads that a matrix product would start."""
+    return np.asarray(np.einsum("vi,i->v", images, direction))
+
+
+def lattice(levels: Array, outcomes: int) -> Array:
+    """List all points (k^d, d) of a grid, the last axis fastest."""
+    axes = np.meshgrid(*[levels] * outcomes, indexing="ij")
+    return np.stack([axis.ravel() for axis in axes], axis=-1)
+
+
+def excess(direction: Array, above: Array, below: Array) -> Array:
+    """Bound how far h . s rises over its interpolant; ``above`` and ``below`` (..., n), h (n,)."""
+    risen = np.einsum("...i,i->...", above, np.maximum(direction, 0.0))
+    fallen = np.einsum("...i,i->...", below, np.maximum(-direction, 0.0))
+    return np.asarray(risen + fallen + ROUNDING * np.abs(direction).sum())
+
+
+class ListedSupport(Support):
+    """Listed outcomes, between which s is linear or at most a known distance from it.
+
+    Parameters
+    ----------
+    places : array (V, d)
+        The outcomes.
+    images : array (V, n)
+        Their s(y).
+    """
+
+    def __init__(self, places: Array, images: Array) -> None:
+        self.outcomes, self.size = places.shape[1], images.shape[1]
+        self._places, self._images = places, np.ascontiguousarray(images)
+        self._none = np.zeros(self.size)
+
+    def best(self, direction: Array) -> Vertex:
+        """Return the best of the list."""
+        top = int(values(self._images, direction).argmax())
+        return Vertex(self._places[top], self._images[top])
+
+    def bound(self, direction: Array, *, enough: float = -np.inf) -> float:
+        """Return the greatest value of the list: there is none between."""
+        slack = excess(direction, self._none, self._none)
+        return float(values(self._images, direction).max() + slack)
+
+
+class SeparableSupport(Support):
+    """Functions of one coordinate each, the same number for every coordinate, side by side.
+
+    The best outcome is best in every coordinate by itself.
+
+    Parameters
+    ----------
+    knots : array (G,)
+        Levels of a coordinate, ascending from 0 to 1.
+    images : array (G, n)
+        s at the outcomes whose coordinates all have one level.
+    outcomes : int
+    above, below : array (n,)
+        How far a function rises over, and falls under, its interpolant at the knots.
+    """
+
+    def __init__(
+        self, knots: Array, images: Array, outcomes: int, *, above: Array, below: Array
+    ) -> None:
+        self.outcomes, self.size = outcomes, images.shape[1]
+        self._knots, self._above, self._below = knots, above, below
+        self._images = np.ascontiguousarray(images.reshape(len(knots), outcomes, -1))
+
+    def best(self, direction: Array) -> Vertex:
+        """Return the outcome that is best coordinate by coordinate."""
+        levels = self._parts(direction).argmax(1)
+        image = self._images[levels, np.arange(self.outcomes)]
+        return Vertex(self._knots[levels], image.ravel())
+
+    def bound(self, direction: Array, *, enough: float = -np.inf) -> float:
+        """Add up the coordinates' greatest values, and what they miss between the knots."""
+        slack = excess(direction, self._above, self._below)
+        return float(self._parts(direction).max(1).sum() + slack)
+
+    def _parts(self, direction: Array) -> Array:
+        """Values (d, G) of every coordinate by itself."""
+        own = direction.reshape(self.outcomes, -1)
+        return np.asarray(np.einsum("gdm,dm->dg", self._images, own))
+
+
+class Pieces(Protocol):
+    """Functions over boxes of a grid, in coordinates of their own."""
+
+    def place(self, levels: Array) -> Array:
+        """Turn the grid's coordinates (T, d) into outcomes (T, d)."""
+        ...
+
+    def images(self, levels: Array) -> Array:
+        """Compute s (T, n)."""
+        ...
+
+    def errors(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Return ``above`` and ``below`` (T, n) on boxes with these corners (T, d)."""
+        ...
+
+
+class CellSupport(Support):
+    """A grid of cells with an error of interpolation each; the worst cells are split in halves.
+
+    Parameters
+    ----------
+    pieces : Pieces
+    levels : array (k,)
+        The grid's levels along every axis, ascending.
+    outcomes : int
+    """
+
+    def __init__(self, pieces: Pieces, levels: Array, outcomes: int) -> None:
+        self.outcomes, self._pieces = outcomes, pieces
+        self._shape = (len(levels),) * outcomes
+        grid = lattice(levels, outcomes)
+        self._places = pieces.place(grid)
+        self._images = np.ascontiguousarray(pieces.images(grid))
+        self.size = self._images.shape[1]
+        self._low, self._high = lattice(levels[:-1], outcomes), lattice(levels[1:], outcomes)
+        above, below = pieces.errors(self._low, self._high)
+        self._above, self._below = _shared(above), _shared(below)
+        self._corners = np.array(list(product([0.0, 1.0], repeat=outcomes)))
+
+    def best(self, direction: Array) -> Vertex:
+        """Return the best point of the grid."""
+        top = int(values(self._images, direction).argmax())
+        return Vertex(self._places[top], self._images[top])
+
+    def bound(self, direction: Array, *, enough: float = -np.inf) -> float:
+        """Split the worst cells until their bound is close to a value that is attained."""
+        scores = values(self._images, direction)
+        value, low, high = self._cells(scores, direction), self._low, self._high
+        reached, closeness = float(scores.max()), PRECISION * float(np.abs(direction).sum())
+        few = max(WIDEST // len(self._corners) ** 2, 1)
+        for _ in range(SPLITS):
+            order = np.argsort(-value, kind="stable")
+            worst = order[:few][value[order[:few]] > max(reached + closeness, enough)]
+            if not len(worst):
+                break
+            parts = self._halves(low[worst], high[worst])
+            inside, attained = self._score(*parts, direction)
+            reached = max(reached, attained)
+            kept = np.flatnonzero(value > reached)
+            kept = kept[~np.isin(kept, worst)]
+            value = np.concatenate([value[kept], inside])
+            low, high = np.vstack([low[kept], parts[0]]), np.vstack([high[kept], parts[1]])
+        return max(float(value.max(initial=-np.inf)), reached)
+
+    def _cells(self, scores: Array, direction: Array) -> Array:
+        """Bound h . s on every cell of the grid (C,)."""
+        grid = scores.reshape(self._shape)
+        for axis in range(self.outcomes):
+            ends = [np.take(grid, range(s, grid.shape[axis] - 1 + s), axis) for s in (0, 1)]
+            grid = np.maximum(*ends)
+        return np.asarray(grid.ravel() + excess(direction, self._above, self._below))
+
+    def _halves(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Split boxes in halves along every axis."""
+        half = (high - low) / 2
+        start = low[:, None] + self._corners * half[:, None]
+        parts = start.reshape(-1, self.outcomes)
+        return parts, parts + np.repeat(half, len(self._corners), axis=0)
+
+    def _score(self, low: Array, high: Array, direction: Array) -> tuple[Array, float]:
+        """Bound h . s on boxes (T,); the greatest value at one of their corners."""
+        corners = low[:, None] + self._corners * (high - low)[:, None]
+        scores = values(self._pieces.images(corners.reshape(-1, self.outcomes)), direction)
+        best = scores.reshape(len(low), -1).max(1)
+        above, below = self._pieces.errors(low, high)
+        return best + excess(direction, above, below), float(best.max())
+
+
+def _shared(table: Array) -> Array:
+    """Keep one row (1, n) where all rows are equal."""
+    return table[:1] if (table == table[0]).all() else table
