@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forecaster.anchoring import DEAD_ZONE, AnchoredPrediction
+from forecaster.bases import ReducedBasis
 from forecaster.broadcast import EnsembleBroadcast, ensemble_solver
 from forecaster.external import adapted
 from forecaster.loss_events import LossEvents
@@ -48,11 +49,11 @@ def make_forecaster(
     UserError
         If the kind is unknown, a parameter does not fit it, or it has no ensembles.
     """
-    if listener is None:
+    if listener is None and spec.hull == "box":
         return _of_points(spec, basis, groups, rounds=rounds)
-    where = f"cohort.{listener}.response 'ensemble'"
+    where = f"cohort.{listener}.response 'ensemble'" if listener else "forecaster.hull 'image'"
     if spec.base.kind != "none":
-        raise UserError(f"{where}: an anchored forecast has no ensembles; drop forecaster.base")
+        raise UserError(f"{where}: an anchored forecast is made in the box; drop forecaster.base")
     try:
         support = None if spec.kind == "decision-swap" else support_of(basis)
         solver = ensemble_solver(basis) if support is None else None
@@ -74,7 +75,8 @@ def _of_points(
         for unknown in spec.parameters:
             known = list(ForecasterSpec.model_fields)
             raise UserError(f"unknown key 'forecaster.{unknown}'; {closest(unknown, known)}")
-        events = _events(spec, basis, groups)
+        inside = basis.hull == "simplex" or solver is not None  # predictions in conv s(Y)
+        events = _events(spec, basis, groups, inside=inside)
         if spec.base.kind != "none":
             return _anchored(spec, basis, events)
         weights, hull = spec.weights, basis.hull
@@ -98,12 +100,12 @@ def _of_points(
 
 
 def _events(
-    spec: ForecasterSpec, basis: Basis, groups: Sequence[LossGroup]
+    spec: ForecasterSpec, basis: Basis, groups: Sequence[LossGroup], *, inside: bool
 ) -> Sequence[LossGroup] | LossEvents:
     if spec.events == "coordinates":
         return groups
-    inside = basis.hull == "simplex"  # which is the hull of all s(y)
-    return LossEvents(groups, within=2 + 4 * basis.error if inside else None)
+    proved = not isinstance(basis, ReducedBasis)  # whose error is measured
+    return LossEvents(groups, within=2 + 4 * basis.error if inside and proved else None)
 
 
 def _anchored(

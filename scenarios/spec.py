@@ -92,6 +92,7 @@ class ForecasterSpec(_Open):
     kind: Name = "decision-swap"
     weights: Literal["adaptive", "exponential"] = "adaptive"
     events: Literal["coordinates", "losses"] = "coordinates"
+    hull: Literal["box", "image"] = "box"  # where predictions lie; grids keep to the simplex
     base: BaseSpec = BaseSpec()
     dead_zone: Annotated[float, Field(ge=0)] | None = None
 
@@ -103,8 +104,9 @@ class ForecasterSpec(_Open):
     @model_validator(mode="after")
     def _anchored(self) -> ForecasterSpec:
         anchored = self.base.kind != "none"
-        if self.kind != "decision-swap" and (anchored or self.events != "coordinates"):
-            raise ValueError('base and events are for kind = "decision-swap"; drop them')
+        special = anchored or self.events != "coordinates" or self.hull != "box"
+        if self.kind != "decision-swap" and special:
+            raise ValueError('base, events and hull are for kind = "decision-swap"; drop them')
         if anchored and self.weights != "adaptive":
             raise ValueError('a base needs weights = "adaptive"; drop one of them')
         if self.dead_zone is not None and not anchored:

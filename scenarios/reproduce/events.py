@@ -4,6 +4,7 @@
     losses         scalar events: only what the listed losses would have gained
     calibration    the older recipe: unbiased on every cell of a grid of predictions, and
                    multiaccurate; on the small problem alone, since its cells grow like m^n
+    image          predictions kept among the means of s(y) instead of anywhere in the box
 
 Two problems on the four streams of ``streams``: its own (nine powers of three goods), and a small
 one (linear losses of two goods, hence two numbers to predict). A cell is the mean over the seeds.
@@ -32,10 +33,15 @@ PROBLEMS: dict[str, dict[str, Any]] = {
 GOODS = {"nine powers": 3, "two goods": 2}
 EVENTS: dict[str, dict[str, Any]] = {
     "coordinates": {"kind": "decision-swap"},
+    "coordinates, image": {"kind": "decision-swap", "hull": "image"},
     "losses": {"kind": "decision-swap", "events": "losses"},
+    "losses, image": {"kind": "decision-swap", "events": "losses", "hull": "image"},
     "calibration": {"kind": "calibration"},
 }
-CELLS = [cell for cell in product(PROBLEMS, EVENTS) if cell != ("nine powers", "calibration")]
+CELLS = [
+    *(("nine powers", events) for events in EVENTS if events != "calibration"),
+    *(("two goods", events) for events in EVENTS if not events.endswith("image")),
+]
 Run = tuple[str, str, str, int, int]
 
 
