@@ -282,6 +282,8 @@ def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, type[BaseMod
     }
     spelled = []
     for step in location:
+        if not isinstance(raw, dict | list):
+            break  # what follows names a branch of a union
         here = raw[step] if isinstance(raw, list) and isinstance(step, int) else None
         raw = raw.get(step) if isinstance(raw, dict) else here
         named = here.get("name") if isinstance(here, dict) else None

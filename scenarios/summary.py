@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from forecaster.anchoring import AnchoredPrediction
 from market.model import MarketModel
 from scenarios.build import Scenario
 
@@ -51,6 +52,12 @@ def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
     if scenario.table is not None and rounds > len(scenario.table.outcomes):
         console.print(f"The {len(scenario.table.outcomes)} data rows were replayed in a loop.")
     console.print(f"Forecast: {broadcast(model)}.")
+    for block in model.game.blocks:
+        if isinstance(block.forecaster, AnchoredPrediction):
+            base, share = scenario.spec.forecaster.base.kind, block.forecaster.kept / rounds
+            console.print(
+                f"{block.name}: the forecast of {base} stood in {share:.0%} of the rounds."
+            )
     for guarantee in model.guarantees:
         if guarantee.note:
             console.print(f"{guarantee.note}.")

@@ -269,7 +269,7 @@ def test_a_model_of_the_user_serves_as_base(
         ({"base": "constant", "weights": "exponential"}, 'a base needs weights = "adaptive"'),
         ({"dead_zone": 0.3}, "dead_zone goes with a base"),
         ({"base": "constant", "dead_zone": -0.3}, "forecaster.dead_zone = -0.3"),
-        ({"kind": "running-mean", "base": "constant"}, "base and events are for kind"),
+        ({"kind": "running-mean", "base": "constant"}, "base, events and hull are for kind"),
         ({"dead_zon": 0.3}, "unknown key 'forecaster.dead_zon'; did you mean 'dead_zone'"),
     ],
 )
