@@ -87,10 +87,11 @@ class ImageGame:
         for option, value in (("output_flag", False), ("presolve", "off"), ("threads", 1)):
             self._solver.setOptionValue(option, value)
 
-    def open(self, payments: Array, fields: Array, images: Array) -> None:
-        """Start with predictions (m,), (m, n) against outcomes (r, n)."""
+    def open(self, points: Array, fields: Array, images: Array) -> None:
+        """Start with predictions and their fields (m, n) against outcomes (r, n)."""
         self._scale = 1 / max(float(np.abs(fields).max()), 1e-300)
-        self.fields, self.payments, self.images = fields, payments, images
+        self.points, self.fields, self.images = points, fields, images
+        self.payments = payments = (points * fields).sum(1)
         count, width = len(images), len(fields) + 1
         matrix = np.ones((count + 1, width))
         matrix[0, 0] = 0.0
@@ -121,6 +122,7 @@ class ImageGame:
         places = np.arange(len(entries), dtype=np.int32)
         cost = payment * self._scale
         self._solver.addCol(cost, 0.0, np.inf, len(entries), places, entries)
+        self.points = np.vstack([self.points, point])
         self.fields = np.vstack([self.fields, field])
         self.payments = np.append(self.payments, payment)
 
@@ -179,9 +181,15 @@ class ImageSolver:
         sources, nature = self._open(walked, rows, table)
         mass = self._improve(sources, nature, rows, table, aim=AIM * tolerance)
         chosen = np.flatnonzero(mass > LIGHTEST)
-        heavy = [walked.cloud(sources[j]) for j in chosen]
         mass = mass[chosen] / mass[chosen].sum()
-        return self._settled(rows, table, heavy, mass, enough=ENOUGH * tolerance)
+        # The very points of the game: on ties the mean of an ensemble, off by rounding, would be
+        # another prediction.
+        points, fields = self._game.points[chosen], self._game.fields[chosen]
+        payment = float(mass @ (points * fields).sum(1))
+        enough = ENOUGH * tolerance - payment
+        certificate = payment + self.support.bound(-(mass @ fields), enough=enough)
+        ensembles = tuple(walked.cloud(sources[j]) for j in chosen)
+        return Solution(points, mass, certificate, ensembles)
 
     def _open(self, walked: _Walked, rows: Rows, table: Array) -> tuple[list[Source], Array]:
         """Open the game; where each prediction comes from, and nature's outcomes (r, d)."""
@@ -191,7 +199,7 @@ class ImageSolver:
         points = np.array([*own, *walked.points[kept]])
         fields = np.array([*(field_at(rows, table, point) for point in own), *walked.fields[kept]])
         listed = np.unique(np.append(walked.picked, np.arange(len(self._origin.weights))))
-        self._game.open((points * fields).sum(1), fields, walked.images[listed])
+        self._game.open(points, fields, walked.images[listed])
         return [*self._atoms, *kept.tolist()], walked.outcomes[listed]
 
     def _improve(
@@ -232,16 +240,6 @@ class ImageSolver:
         shares[0, : len(self._origin.weights)] = self._origin.weights
         _walk(*arrays_of(rows), table, images, WALK, points, shares, fields, picked)
         return _Walked(outcomes, images, points, shares, fields, picked)
-
-    def _settled(
-        self, rows: Rows, table: Array, clouds: list[Cloud], mass: Array, *, enough: float
-    ) -> Solution:
-        """Certify the mixture of these ensembles, at the points that they are the means of."""
-        points = np.array([cloud.point for cloud in clouds])
-        fields = np.array([field_at(rows, table, point) for point in points])
-        payment = float(mass @ (points * fields).sum(1))
-        certificate = payment + self.support.bound(-(mass @ fields), enough=enough - payment)
-        return Solution(points, mass, certificate, tuple(clouds))
 
     def check(self, truth: Array) -> None:
         """Raise ValueError unless ``truth`` (n,) is in [0, 1]^n."""
