@@ -170,6 +170,13 @@ class CohortSpec(_Strict):
     def _by_name(cls, basis: Any) -> Any:
         return {"kind": basis} if isinstance(basis, str) else basis
 
+    @field_validator("eta", mode="before")
+    @classmethod
+    def _number_or_word(cls, eta: Any) -> Any:
+        if isinstance(eta, str) and eta != "recommended":
+            raise ValueError(f'{eta!r}: give a positive number, or "recommended"')
+        return eta
+
     @model_validator(mode="after")
     def _eta_goes_with_quantal(self) -> CohortSpec:
         if self.response != "ensemble" and (self.response == "quantal") == (self.eta is None):
