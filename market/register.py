@@ -57,6 +57,7 @@ class Registry:
 utility = Registry("utility")
 response = Registry("response")
 agent = Registry("agent")
+learner = Registry("learner")
 adversary = Registry("adversary")
 policy = Registry("policy")
 forecaster = Registry("forecaster")

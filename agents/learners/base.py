@@ -1,0 +1,237 @@
+r"""What a learner is, and what all of ours share: K rows of state, one law of play each.
+
+A learner ignores the forecast. Round after round it plays a law over its actions, is told the
+losses, and promises, whatever they are, that its regret per round vanishes: against the best fixed
+action (external regret) or against the best replacement of each action played (swap regret).
+
+**Rates.** The bounds of the logit learners rest on one inequality (Cesa-Bianchi and Lugosi 2006,
+section 2.3; Bubeck and Cesa-Bianchi 2012, proof of Theorem 3.1). With losses in an interval of
+length s_t at round t and rates that never rise,
+
+    sum_t <q_t, l_t> - min_b sum_t l_t(b) <= ln(A) / rate_T + sum_t rate_t s_t^2 / 8:
+
+by Hoeffding's lemma <q_t, l_t> is at most the increase of Phi(rate_t) = -ln(mean_b exp(-rate_t
+L_b)) / rate_t plus rate_t s_t^2 / 8, and Phi at given totals only rises as the rate falls.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.parameters import brief
+from market.errors import UserError
+
+Array = NDArray[np.float64]
+Actions = NDArray[np.intp]
+
+
+class Learner(Protocol):
+    """A learning rule for K rows at once.
+
+    Attributes
+    ----------
+    name : str
+        The registered name.
+    bandit : bool
+        Whether a row is told the loss of its own action only.
+    """
+
+    name: str
+    bandit: bool
+
+    def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
+        """Forget everything and prepare for K rows of A actions."""
+        ...
+
+    def play(self) -> Array:
+        """Return this round's laws of play (K, A)."""
+        ...
+
+    def learn(self, losses: Array, actions: Actions) -> None:
+        """Be told the losses (K, A) and the actions (K,) of the round."""
+        ...
+
+
+class RowLearner:
+    """A learner whose next law is computed as soon as the losses are known.
+
+    Subclasses say ``ARRAYS``, the names of the arrays that they remember, make them in ``begin``
+    and return the next laws from ``step``.
+
+    Attributes
+    ----------
+    name : str
+        The registered name.
+    bandit : bool
+        Whether a row is told the loss of its own action only.
+    measure : str or None
+        The regret that ``bound`` bounds: "external", "swap", or None.
+    """
+
+    name: ClassVar[str]
+    bandit: ClassVar[bool] = False
+    measure: ClassVar[str | None] = None
+    ARRAYS: ClassVar[tuple[str, ...]] = ()
+
+    rows, actions, rounds = 0, 0, 0
+    horizon: int | None = None
+    law: Array
+
+    def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
+        """Forget everything and prepare for K rows of A actions.
+
+        Parameters
+        ----------
+        rows, actions : int
+            K and A, at least 1.
+        horizon : int, optional
+            T, the rounds that will be played, for what is tuned to it.
+
+        Raises
+        ------
+        UserError
+            If a number is below 1, or the horizon is needed and missing.
+        """
+        given = {"rows": rows, "actions": actions, "horizon": 1 if horizon is None else horizon}
+        for key, value in given.items():
+            if value < 1:
+                raise UserError(f"{key} = {value}: a learner needs at least 1")
+        self.rows, self.actions, self.horizon, self.rounds = rows, actions, horizon, 0
+        self.law = np.full((rows, actions), 1.0 / actions)
+        self.begin()
+
+    def begin(self) -> None:
+        """Make the arrays of ``ARRAYS`` for ``rows`` and ``actions``."""
+        raise NotImplementedError
+
+    def step(self, losses: Array, actions: Actions) -> Array:
+        """Remember a round, the ``rounds``-th, and return the next laws (K, A), a new array."""
+        raise NotImplementedError
+
+    def play(self) -> Array:
+        """Return this round's laws of play (K, A)."""
+        self._check_started()
+        return self.law.copy()
+
+    def learn(self, losses: Array, actions: Actions) -> None:
+        """Be told a round.
+
+        Parameters
+        ----------
+        losses : array (K, A)
+            In [0, 1]; bandit learners read the loss of their own action alone.
+        actions : int array (K,)
+            What was played; only bandit learners read it.
+
+        Raises
+        ------
+        ValueError
+            If a shape does not fit.
+        """
+        self._check_started()
+        told = np.ascontiguousarray(losses, dtype=np.float64)
+        if told.shape != self.law.shape or (self.bandit and len(actions) != self.rows):
+            raise ValueError(f"losses have shape {told.shape}; the rows are {self.law.shape}")
+        self.rounds += 1
+        self.law = self.step(told, actions)
+
+    def bound(self, rounds: int) -> float | None:
+        """Bound the regret per round named by ``measure`` after some rounds of losses in [0, 1].
+
+        Parameters
+        ----------
+        rounds : int
+            At least 1; any number, whatever the horizon.
+
+        Returns
+        -------
+        float or None
+            None where none holds.
+        """
+        return None
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs."""
+        arrays: dict[str, Any] = {key: getattr(self, key).copy() for key in ("law", *self.ARRAYS)}
+        return arrays | {"rounds": self.rounds}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint, after ``start`` with the same numbers."""
+        self._check_started()
+        for key in ("law", *self.ARRAYS):
+            getattr(self, key)[...] = state[key]
+        self.rounds = int(state["rounds"])
+
+    def _check_started(self) -> None:
+        if not self.rows:
+            raise ValueError(f"{type(self).__name__}: call start(rows, actions) first")
+
+
+class TotalLearner(RowLearner):
+    """A learner that remembers cumulative losses, or estimates of them (K, A)."""
+
+    ARRAYS: ClassVar[tuple[str, ...]] = ("total",)
+    total: Array
+
+    def begin(self) -> None:
+        """Start from no losses."""
+        self.total = np.zeros((self.rows, self.actions))
+
+
+class RatedLearner(RowLearner):
+    """A learner with a rate.
+
+    Parameters
+    ----------
+    rate : "anytime", "fixed" or float
+        Falling like 1 / sqrt(t), tuned to the horizon, or a positive number.
+    """
+
+    falling: float  # what sqrt(t) divides
+    constant: float | None  # the rate of all rounds; None where it falls
+
+    def __init__(self, *, rate: str | float = "anytime") -> None:
+        self.rate = _checked_rate(rate)
+
+    def scales(self) -> tuple[float, float]:
+        """Return the numbers that sqrt(t) divides (anytime) and that sqrt(T) divides (fixed)."""
+        raise NotImplementedError
+
+    def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
+        """Forget everything and prepare, as every learner does.
+
+        Raises
+        ------
+        UserError
+            If a number is below 1, or the horizon is needed and missing.
+        """
+        super().start(rows, actions, horizon=horizon)
+        self.falling, fixed = self.scales()
+        self.constant = None if isinstance(self.rate, str) else self.rate
+        if self.rate == "fixed":
+            if horizon is None:
+                raise UserError("rate = 'fixed': it needs the horizon; give one or use 'anytime'")
+            self.constant = fixed / math.sqrt(horizon)
+
+    def rate_at(self, number: int) -> float:
+        """Return the rate of a round.
+
+        Parameters
+        ----------
+        number : int
+            Counted from 1.
+        """
+        return self.falling / math.sqrt(number) if self.constant is None else self.constant
+
+
+def _checked_rate(rate: str | float) -> str | float:
+    if isinstance(rate, str) and rate in {"anytime", "fixed"}:
+        return rate
+    number = isinstance(rate, int | float) and not isinstance(rate, bool)
+    if not number or not 0 < float(rate) < math.inf:
+        raise UserError(f"rate = {brief(rate)}: write 'anytime', 'fixed' or a positive number")
+    return float(rate)

@@ -1,0 +1,184 @@
+r"""One compiled pass per learner and round: rows add the round's losses and get their next laws.
+
+Each pass works row by row, so that K rows are K separate runs to the last bit, and returns a new
+array: a law that was handed out never changes afterwards.
+
+**Weights.** A logit law is exp(-rate (L_a - min L)) over its sum: the greatest weight is 1 however
+many rounds went by.
+
+**Stationary law.** Given rates Q off the diagonal, find q with sum_a q_a Q_ab = q_b sum_c Q_bc. The
+elimination of Grassmann, Taksar and Heyman (1985) adds, multiplies and divides but never
+subtracts, so that every entry has a small relative error however close to reducible the chain is.
+Where the state that is eliminated next leaves its remaining chain at a rate below ``TINY``, it is
+closed within it: all mass goes there, which balances every state up to ``TINY``.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+TINY = 1e-290  # a rate that no division by it takes beyond the largest number
+
+
+@numba.njit(cache=True)
+def logit(total: Array, rate: float, law: Array) -> None:
+    """Write the law proportional to exp(-rate total) of one row (A,)."""
+    least, weight = total.min(), 0.0
+    for a in range(len(total)):
+        law[a] = np.exp(-rate * (total[a] - least))
+        weight += law[a]
+    law /= weight
+
+
+@numba.njit(cache=True)
+def stationary(rates: Array, law: Array) -> None:
+    """Write a stationary law (A,) of the rates (A, A), whose upper entries are overwritten."""
+    last = len(law) - 1
+    for k in range(len(law) - 1):
+        leaving = rates[k, k + 1 :].sum()
+        if leaving < TINY:
+            last = k
+            break
+        for i in range(k + 1, len(law)):
+            rates[i, k] /= leaving
+            for j in range(k + 1, len(law)):
+                rates[i, j] += rates[i, k] * rates[k, j]
+    law[:] = 0.0
+    law[last] = 1.0
+    for k in range(last - 1, -1, -1):
+        for i in range(k + 1, last + 1):
+            law[k] += law[i] * rates[i, k]
+        if law[k] > 1.0:  # extreme ratios may not multiply up
+            law[k:] /= law[k]
+    law /= law.sum()
+
+
+@numba.njit(cache=True)
+def hedge_pass(total: Array, losses: Array, rate: float) -> Array:
+    """Add losses (K, A) and return the logit laws (K, A)."""
+    law = np.empty_like(total)
+    for k in range(len(total)):
+        total[k] += losses[k]
+        logit(total[k], rate, law[k])
+    return law
+
+
+@numba.njit(cache=True)
+def bandit_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    total: Array,
+    law: Array,
+    losses: Array,
+    actions: NDArray[np.intp],
+    rate: float,
+    exploration: float,
+) -> Array:
+    """Add each row's estimate from its own loss and return the next laws (K, A).
+
+    The estimate is l / q, or -(1 - l) / q where a share of exploration is uniform.
+    """
+    new = np.empty_like(total)
+    for k in range(len(total)):
+        a = actions[k]
+        seen = losses[k, a] - 1.0 if exploration > 0.0 else losses[k, a]
+        total[k, a] += seen / max(law[k, a], TINY)
+        logit(total[k], rate, new[k])
+        new[k] = (1.0 - exploration) * new[k] + exploration / len(new[k])
+    return new
+
+
+@numba.njit(cache=True)
+def leader_pass(total: Array, losses: Array) -> Array:
+    """Add losses (K, A) and put all mass on the least total, the lowest index where several tie."""
+    law = np.zeros_like(total)
+    for k in range(len(total)):
+        total[k] += losses[k]
+        law[k, total[k].argmin()] = 1.0
+    return law
+
+
+@numba.njit(cache=True)
+def matching_pass(regret: Array, law: Array, losses: Array, floored: bool) -> Array:  # noqa: FBT001 - a compiled kernel takes plain values
+    """Add the round's regrets, floored at 0 if asked, and play their positive parts (K, A)."""
+    new = np.empty_like(law)
+    for k in range(len(law)):
+        suffered = (law[k] * losses[k]).sum()
+        for a in range(law.shape[1]):
+            regret[k, a] += suffered - losses[k, a]
+            new[k, a] = max(regret[k, a], 0.0)
+            if floored:
+                regret[k, a] = new[k, a]
+        weight = new[k].sum()
+        if weight > 0.0:
+            new[k] /= weight
+        else:
+            new[k] = 1.0 / law.shape[1]
+    return new
+
+
+@numba.njit(cache=True)
+def copies_pass(total: Array, law: Array, losses: Array, rate: float) -> Array:
+    """Charge copy a the losses times q_a, and return the stationary laws of the copies' laws.
+
+    ``total`` is (K, A, A), one row of cumulative losses per copy.
+    """
+    new, chain = np.empty_like(law), np.empty(total.shape[1:])
+    for k in range(len(law)):
+        for a in range(law.shape[1]):
+            for b in range(law.shape[1]):
+                total[k, a, b] += law[k, a] * losses[k, b]
+            logit(total[k, a], rate, chain[a])
+        stationary(chain, new[k])
+    return new
+
+
+@numba.njit(cache=True)
+def swaps_pass(regret: Array, law: Array, losses: Array) -> Array:
+    """Add q_a (l_a - l_b) to regret (K, A, A), and return stationary laws of its positive parts."""
+    new, chain = np.empty_like(law), np.empty(regret.shape[1:])
+    for k in range(len(law)):
+        worst = 0.0
+        for a in range(law.shape[1]):
+            for b in range(law.shape[1]):
+                regret[k, a, b] += law[k, a] * (losses[k, a] - losses[k, b])
+                chain[a, b] = max(regret[k, a, b], 0.0)
+                worst = max(worst, chain[a, b])
+        if worst > 0.0:
+            stationary(chain / worst, new[k])
+        else:
+            new[k] = 1.0 / law.shape[1]
+    return new
+
+
+@numba.njit(cache=True)
+def tree_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    pending: Array,
+    total: Array,
+    laws: Array,
+    losses: Array,
+    spans: NDArray[np.int64],
+    played: int,
+    rate: float,
+) -> Array:
+    """Advance the levels whose step is complete and return the mean of their laws (K, A).
+
+    ``pending``, ``total`` and ``laws`` are (K, d, A): losses of the running step, mean losses of
+    the node's complete steps, the node's law. ``spans`` (d + 1,) are the rounds of the tree, then
+    of a step at each level; ``played`` counts the rounds up to and including this one.
+    """
+    new = np.zeros_like(losses)
+    for k in range(len(losses)):
+        for h in range(laws.shape[1]):
+            pending[k, h] += losses[k]
+            if played % spans[h + 1] == 0:
+                total[k, h] += pending[k, h] / spans[h + 1]
+                pending[k, h] = 0.0
+                if played % spans[h] == 0:
+                    total[k, h] = 0.0
+                logit(total[k, h], rate, laws[k, h])
+            new[k] += laws[k, h]
+        new[k] /= new[k].sum()
+    return new
