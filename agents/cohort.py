@@ -17,7 +17,7 @@ from agents.responses import Response
 from market.ledger import Ledger
 from market.losses import Loss
 from market.randomness import generator_state, restore_generator
-from market.records import Context, Decision, Forecast
+from market.records import Context, Decision, Forecast, Mixture
 from market.response import expected_losses
 
 Array = NDArray[np.float64]
@@ -76,14 +76,28 @@ class Cohort:
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Respond to the forecast, all rows at once."""
+        predicted = self._predicted(forecast)
+        play = self.response.play(predicted)
+        return Decision(play, self._draw(play), predicted)
+
+    def law(self, mixture: Mixture, context: Context) -> Array:
+        """Return the law of play (K, A) in expectation over the draw from a mixture."""
+        plays = (
+            weight * self.response.play(self._predicted(Forecast(mixture, atom)))
+            for atom, weight in enumerate(mixture.weights)
+        )
+        total: Array = sum(plays, np.zeros(self.loss.offset.shape))
+        return total
+
+    def _predicted(self, forecast: Forecast) -> Array:
+        """Losses (K, A) that the rows expect."""
         predicted = self.response.predicted(forecast, self.loss, self.coefficients)
         if self.served is not None:
             predicted = predicted[self.served]
         if self.by_proxy is not None:
             proxies = expected_losses(*self.coefficients, forecast.point)
             predicted = np.where(self.by_proxy[:, None], proxies, predicted)
-        play = self.response.play(predicted)
-        return Decision(play, self._draw(play), predicted)
+        return predicted
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
         """Learn nothing: these agents trust the forecast."""

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from agents import utilities
 from agents.parameters import brief, numbers, require
 from market import register
+from market.games import Game
 from market.losses import Loss
 
 Array = NDArray[np.float64]
@@ -34,12 +35,14 @@ class Population:
         The cohort's own stream.
     count, actions, goods : int
         N agents, A actions, d coordinates of the outcome.
+    game : Game, if the scenario has one
     """
 
     rng: np.random.Generator
     count: int
     actions: int
     goods: int
+    game: Game | None = None
 
     def shares(self, weights: ArrayLike | None, concentration: float | None) -> Array:
         """Share parameters (N, A, d), without weights uniform in the simplex.

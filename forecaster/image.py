@@ -87,6 +87,10 @@ class ImageGame:
         for option, value in (("output_flag", False), ("presolve", "off"), ("threads", 1)):
             self._solver.setOptionValue(option, value)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> ImageGame:
+        """Return an unopened game: every round opens it anew, and HiGHS cannot be copied."""
+        return ImageGame()
+
     def open(self, points: Array, fields: Array, images: Array) -> None:
         """Start with predictions and their fields (m, n) against outcomes (r, n)."""
         self._scale = 1 / max(float(np.abs(fields).max()), 1e-300)

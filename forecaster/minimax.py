@@ -22,6 +22,8 @@ the points and the program; ``solver`` puts them together.
 
 from __future__ import annotations
 
+from typing import Any
+
 import highspy
 import numba
 import numpy as np
@@ -169,6 +171,10 @@ class MatrixGame:
         self._solver = highspy.Highs()  # type: ignore[no-untyped-call]
         for option, value in (("output_flag", False), ("presolve", "off"), ("threads", 1)):
             self._solver.setOptionValue(option, value)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> MatrixGame:
+        """Return an equal game; it remembers nothing, and HiGHS cannot be copied."""
+        return MatrixGame(self.hull)
 
     def solve(self, points: Array, fields: Array) -> tuple[Array, Array]:
         """Return the best weights (m,) and nature's mean (n,); RuntimeError if HiGHS fails."""

@@ -3,6 +3,14 @@
 ``rounds`` has a row per round, ``forecasts`` one per atom of a round's mixture and block,
 ``regret_log`` one per agent and logged round, from the round at which the agent joined. A full
 chunk goes to the ``sink``; without one the chunks stay in memory for the model's frames.
+
+Where the adversary has a payoff u(a, y), ``rounds`` also says what it was paid,
+
+    leader_payoff = sum over agents of  sum_a q(a) u(a, y)  /  number of agents,
+
+over the agents that took part, with q the law of play that the ledger charges; and where there are
+several cohorts, in ``leader_payoff_i`` the same over the agents of cohort i alone, empty until it
+joins.
 """
 
 from __future__ import annotations
@@ -14,6 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from market.errors import UserError
 from market.presence import present
 from market.records import Round
 from market.roles import Cohort
@@ -41,6 +50,13 @@ class Journal:
         between.
     sink : callable or None
         Receives each full chunk, a frame per table.
+    payoff : object or None
+        The adversary's, if it has one: ``payoff.values(loss, outcomes)`` gives (m, K, A).
+
+    Raises
+    ------
+    UserError
+        If the payoff does not fit a cohort.
     """
 
     def __init__(
@@ -50,8 +66,9 @@ class Journal:
         *,
         log_every: int = 1,
         sink: Sink | None = None,
+        payoff: Any = None,
     ) -> None:
-        self.log_every, self.sink = log_every, sink
+        self.log_every, self.sink, self._payoff = log_every, sink, payoff
         self._cohorts, self._blocks = tuple(cohorts), tuple(blocks)
         self._ends = np.cumsum([0, *(len(cohort.row_of) for cohort in cohorts)])
         agents = int(self._ends[-1])  # those who join later among them: chunks never grow too long
@@ -60,6 +77,8 @@ class Journal:
         self._open: dict[str, list[Columns]] = {table: [] for table in TABLES}
         self._kept: dict[str, list[pd.DataFrame]] = {table: [] for table in TABLES}
         self._pending = 0
+        if payoff is not None:
+            _check_payoff(payoff, self._cohorts)
 
     @property
     def at_chunk_end(self) -> bool:
@@ -107,7 +126,19 @@ class Journal:
         row |= {f"x_{i}": value[None] for i, value in enumerate(played.context.values)}
         row["certificate"] = np.array([max(certificates, default=np.nan)])
         row["atoms"] = np.array([sum(len(f.mixture.weights) for f in played.forecasts)])
-        return row
+        return row if self._payoff is None else row | self._paid(played)
+
+    def _paid(self, played: Round) -> Columns:
+        """Return what the leader was paid per agent, by all and by each of several cohorts."""
+        paid, agents = np.full(len(self._cohorts), np.nan), np.zeros(len(self._cohorts))
+        for place, cohort, decision, _ in present(self._cohorts, played):
+            values = self._payoff.values(cohort.loss, played.outcome[None])[0]
+            rows = np.einsum("ka,ka->k", decision.probabilities, values)
+            paid[place], agents[place] = rows[cohort.row_of].mean(), len(cohort.row_of)
+        columns = {"leader_payoff": np.atleast_1d((np.nan_to_num(paid) @ agents) / agents.sum())}
+        if len(paid) > 1:
+            columns |= {f"leader_payoff_{i}": own[None] for i, own in enumerate(paid)}
+        return columns
 
     def _forecast_rows(self, played: Round) -> Columns:
         widest = max(forecast.point.size for forecast in played.forecasts)
@@ -143,6 +174,15 @@ class Journal:
                 columns[name].append(agent_regret(cohort, name.removesuffix("_regret")))
         row = {name: np.concatenate(parts) for name, parts in columns.items()}
         return {"round": np.full(len(row["agent"]), played.number)} | row
+
+
+def _check_payoff(payoff: Any, cohorts: Sequence[Cohort]) -> None:
+    """Raise UserError unless the adversary is paid for the actions of every cohort."""
+    for cohort in cohorts:
+        try:
+            payoff.values(cohort.loss[:1], np.zeros((1, cohort.loss.outcomes)))
+        except ValueError as error:
+            raise UserError(f"the adversary's payoff, cohort.{cohort.name}: {error}") from error
 
 
 def agent_regret(cohort: Cohort, measure: str) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from market import tables
+from market import tables, transcript
 from market.journal import Journal, Sink
 from market.presence import present
 from market.randomness import generator_state, restore_generator
@@ -62,6 +62,12 @@ class Guarantee:
         if covered == len(row_of):
             return self.label
         return f"{self.label} for {covered} of {len(row_of)}" if covered else "none"
+
+
+def unpromised(cohorts: Sequence[Cohort]) -> tuple[Guarantee, ...]:
+    """Return what cohorts are promised against an adversary that sees the draw: nothing."""
+    why = "no promise, since the adversary sees the drawn forecast before it commits"
+    return tuple(Guarantee(note=f"{cohort.name}: {why}") for cohort in cohorts)
 
 
 class Trader(mesa.Agent):  # type: ignore[misc]
@@ -120,6 +126,11 @@ class Trader(mesa.Agent):  # type: ignore[misc]
         return self._read("contextual_swap")
 
     @property
+    def exploitability(self) -> float:
+        """Exploitability so far; NaN where it is not kept or not sampled."""
+        return self._read("exploitability")
+
+    @property
     def _mine(self) -> Cohort:
         cohort: Cohort = self.model.game.cohorts[self._cohort]
         return cohort
@@ -136,7 +147,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     game : Game
         The players.
     guarantees : sequence of Guarantee
-        One per cohort.
+        One per cohort; void where the adversary sees the draw.
     seed : int
         Root seed, for Mesa's own generator; the game has streams of its own.
     rounds : int
@@ -155,10 +166,13 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         log_every: int = 1,
     ) -> None:
         super().__init__(rng=seed)
-        self.game, self.guarantees = game, tuple(guarantees)
+        self.game = game
+        broken = game.breaks_the_rule
+        self.guarantees = unpromised(game.cohorts) if broken else tuple(guarantees)
         self.rounds = rounds
         names = [block.name for block in game.blocks]
-        self.journal = Journal(game.cohorts, names, log_every=log_every)
+        payoff = getattr(game.adversary, "payoff", None)
+        self.journal = Journal(game.cohorts, names, log_every=log_every, payoff=payoff)
         self._cache: dict[tuple[int, str], Array] = {}
         self._last: dict[int, NDArray[np.intp]] = {}
         if sum(len(cohort.row_of) for cohort in game.cohorts) <= MOST_VIEWS:
@@ -204,6 +218,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         NaN where it is not kept, and for a cohort that joins late until it has played.
         """
         key = cohort, measure
+        if measure in transcript.MEASURES:
+            return tables.exploited(self.game, cohort)[measure]
         if key not in self._cache:
             ledger = self.game.cohorts[cohort].ledger
             value = ledger.mean_loss() if measure == "mean_loss" else ledger.regret(measure)

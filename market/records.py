@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from market.errors import UserError, closest
 
 Array = NDArray[np.float64]
+Shown = Callable[[], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +86,7 @@ class Mixture:
     @cached_property
     def mean(self) -> Array:
         """Mean prediction (n,)."""
-        mean: Array = self.weights @ self.points
-        return mean
+        return np.asarray(self.weights @ self.points)
 
     def draw(self, rng: np.random.Generator) -> Forecast:
         """Draw one prediction."""
@@ -110,8 +110,7 @@ class Forecast:
     @property
     def point(self) -> Array:
         """The prediction that is broadcast (n,)."""
-        point: Array = self.mixture.points[self.index]
-        return point
+        return np.asarray(self.mixture.points[self.index])
 
     @property
     def label(self) -> Array | None:
@@ -129,16 +128,49 @@ class Forecast:
         return self.mixture.certificate
 
 
-@dataclass(frozen=True, eq=False)
 class Announcement:
-    """What an adversary is shown: the mixture of every block, no draw.
+    """What an adversary is shown: as much as it declared to see (``market.sight``).
 
     Parameters
     ----------
-    blocks : tuple of Mixture
+    blocks : tuple of Mixture or None
+        One per block; None where they are not declared.
+    **told : callables
+        Whatever else is shown, by the name of the property that reads it.
     """
 
-    blocks: tuple[Mixture, ...]
+    def __init__(self, blocks: tuple[Mixture, ...] | None = None, **told: Shown) -> None:
+        self.told = told if blocks is None else told | {"blocks": lambda: blocks}
+
+    def _ask(self, name: str, sight: str) -> Any:
+        if name not in self.told:
+            raise UserError(f"it reads {name} without having declared it; add '{sight}' to sees")
+        return self.told[name]()
+
+    @property
+    def blocks(self) -> tuple[Mixture, ...]:
+        """The mixture of every block; ValueError where they are not declared, as for all below."""
+        return tuple(self._ask("blocks", "mixture"))
+
+    @cached_property
+    def play(self) -> tuple[Array | None, ...]:
+        """Law of play (K, A) of each cohort given the mixtures; None if absent or scripted."""
+        return tuple(self._ask("play", "play"))
+
+    @property
+    def rehearsal(self) -> Any:
+        """Play to come under outcomes that are only imagined: a ``Rehearsal``."""
+        return self._ask("rehearsal", "play")
+
+    @property
+    def drawn(self) -> tuple[Forecast, ...]:
+        """The drawn forecast of every block, for those alone who break the rule."""
+        return tuple(self._ask("drawn", "draw"))
+
+    @cached_property
+    def induced(self) -> tuple[Array | None, ...]:
+        """Law of play (K, A) of each cohort at the drawn forecasts; None as in ``play``."""
+        return tuple(self._ask("induced", "draw"))
 
     @cached_property
     def mean_label(self) -> Array:
@@ -146,8 +178,7 @@ class Announcement:
         labels = [block.weights @ block.labels for block in self.blocks if block.labels is not None]
         if not labels:
             raise ValueError("no block of this forecast carries labels")
-        mean: Array = np.mean(labels, axis=0)
-        return mean
+        return np.asarray(np.mean(labels, axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,8 +224,7 @@ class OutcomeLaw:
 
     def draw(self, rng: np.random.Generator) -> Array:
         """Draw one outcome (d,)."""
-        outcome: Array = self.points[draw_index(self.weights, rng)]
-        return outcome
+        return np.asarray(self.points[draw_index(self.weights, rng)])
 
 
 @dataclass(frozen=True, eq=False)

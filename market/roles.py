@@ -34,7 +34,11 @@ class Forecaster(Protocol):
 
 @runtime_checkable
 class Adversary(Protocol):
-    """Chooses what happens, in sight of the forecast's mixture but never of its draw."""
+    """Chooses what happens, in sight of the forecast's mixture but never of its draw.
+
+    It may declare ``sees``, a set of names out of ``market.sight.SIGHTS``, and offer
+    ``meet(followers)``.
+    """
 
     outcomes: int
 
@@ -75,6 +79,15 @@ class Cohort(Protocol):
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
         """Be told the losses of all actions."""
+        ...
+
+
+@runtime_checkable
+class Foreseeable(Protocol):
+    """A cohort whose law of play is known before the draw, by a method without side effects."""
+
+    def law(self, mixture: Mixture, context: Context) -> Array:
+        """Return the law of play (K, A) in expectation over the draw from its block's mixture."""
         ...
 
 

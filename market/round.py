@@ -2,8 +2,8 @@
 
     context   what everybody sees before the round
     mixture   the forecaster's law over predictions, per block, with its certificate
-    commit    the adversary seals an outcome law: it has seen the mixture, and the draw does not
-              exist yet
+    commit    the adversary seals an outcome law: it has seen the mixture (and what else it
+              declared, ``market.sight``), and the draw does not exist yet
     draw      one prediction per block is drawn and broadcast
     decide    every agent chooses
     reveal    the outcome is drawn from the sealed law, losses are charged
@@ -25,15 +25,11 @@ from market.errors import UserError
 from market.history import History
 from market.presence import checked_joins, present
 from market.randomness import stream
-from market.records import (
-    Announcement,
-    Context,
-    Mixture,
-    OutcomeLaw,
-    Round,
-    checked_suggestion,
-)
+from market.records import Context, Forecast, Mixture, OutcomeLaw, Round, checked_suggestion
+from market.rehearsal import Table
 from market.roles import Adversary, Cohort, Forecaster, Resumable
+from market.sight import announcement, introduce, sight_of
+from market.transcript import Transcript
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +71,11 @@ class Game:
         Root of the referee's streams.
     joins : sequence of int
         The round before which each cohort enters (``market.presence``); empty for all at the start.
+    followed : sequence of bool
+        Which cohorts' exploitability is measured (``market.transcript``); empty for none.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,
         blocks: Sequence[Block],
         cohorts: Sequence[Cohort],
@@ -85,12 +83,22 @@ class Game:
         adversary: Adversary,
         seed: int,
         joins: Sequence[int] = (),
+        followed: Sequence[bool] = (),
     ) -> None:
         self.blocks, self.cohorts, self.adversary = tuple(blocks), tuple(cohorts), adversary
         self.joins = checked_joins(joins, len(self.cohorts))
         self.history = History(adversary.outcomes)
         self.forecast_stream = stream(seed, "referee", "forecast")
         self.outcome_stream = stream(seed, "referee", "outcome")
+        introduce(adversary, self.cohorts)
+        self.transcript: Transcript | None = None
+        if any(followed):
+            self.transcript = Transcript(self.cohorts, adversary, followed, seed=seed)
+
+    @property
+    def breaks_the_rule(self) -> bool:
+        """Whether the adversary sees the draw before it commits; then nothing is guaranteed."""
+        return "draw" in sight_of(self.adversary)
 
     @property
     def joined(self) -> tuple[bool, ...]:
@@ -104,6 +112,8 @@ class Game:
     def players(self) -> dict[str, object]:
         """Everything with a memory of its own, by name, for checkpoints."""
         named: dict[str, object] = {"adversary": self.adversary, "history": self.history}
+        if self.transcript is not None:
+            named["transcript"] = self.transcript
         named |= {f"block {block.name}": block.forecaster for block in self.blocks}
         return named | {f"cohort {cohort.name}": cohort for cohort in self.cohorts}
 
@@ -130,8 +140,9 @@ def play_round(game: Game) -> Round:
     """
     context = game.adversary.context(game.history)
     mixtures = tuple(block.mixture(context) for block in game.blocks)
-    law = _commit(game, context, mixtures)
-    forecasts = tuple(mixture.draw(game.forecast_stream) for mixture in mixtures)
+    early = _drawn(game, mixtures) if game.breaks_the_rule else None
+    law = _commit(game, context, mixtures, early)
+    forecasts = _drawn(game, mixtures) if early is None else early
     seated = tuple(zip(game.cohorts, game.joined, strict=True))
     decisions = tuple(
         cohort.decide(forecasts[cohort.block], context) if here else None for cohort, here in seated
@@ -143,9 +154,21 @@ def play_round(game: Game) -> Round:
     return played
 
 
-def _commit(game: Game, context: Context, mixtures: tuple[Mixture, ...]) -> OutcomeLaw:
+def _drawn(game: Game, mixtures: tuple[Mixture, ...]) -> tuple[Forecast, ...]:
+    return tuple(mixture.draw(game.forecast_stream) for mixture in mixtures)
+
+
+def _commit(
+    game: Game,
+    context: Context,
+    mixtures: tuple[Mixture, ...],
+    forecasts: tuple[Forecast, ...] | None,
+) -> OutcomeLaw:
+    sees = sight_of(game.adversary)
+    table = Table(game.blocks, game.cohorts, game.joins, game.history.rounds)
+    shown = announcement(sees, table, mixtures, forecasts=forecasts, context=context)
     try:
-        law = game.adversary.commit(context, game.history, Announcement(mixtures))
+        law = game.adversary.commit(context, game.history, shown)
     except UserError as error:
         raise UserError(f"the adversary's law: {error}") from error
     if not isinstance(law, OutcomeLaw):
@@ -170,4 +193,6 @@ def _record(game: Game, played: Round) -> None:
         cohort.learn(decision, losses, outcome)
     for block in game.blocks:
         block.forecaster.update(block.basis.transform(outcome))
+    if game.transcript is not None:
+        game.transcript.add(played)
     game.history.add(outcome)

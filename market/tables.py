@@ -13,6 +13,7 @@ from market.journal import agent_regret
 from market.ledger import MEASURES, Ledger
 from market.roles import Cohort
 from market.round import Game
+from market.transcript import COLUMNS
 
 if TYPE_CHECKING:
     from market.model import Guarantee
@@ -35,11 +36,21 @@ def agents_table(game: Game, guarantees: Sequence[Guarantee]) -> pd.DataFrame:
         rows = _cohort_rows(cohort, guarantee, first)
         if guarantee.covers is not None:
             rows["guarantee"] = guarantee.labels(cohort.row_of)
+        for name, values in exploited(game, place).items():
+            rows[name] = values[cohort.row_of]
         if game.awaited(place):
             rows[MEASURED] = np.nan
         parts.append(rows)
         first += len(cohort.row_of)
     return pd.concat(parts, ignore_index=True)
+
+
+def exploited(game: Game, cohort: int) -> dict[str, Array]:
+    """Exploitability of a cohort's rows (K,) by column, NaN where nothing was followed."""
+    if game.transcript is None:
+        unknown = np.full(len(game.cohorts[cohort].ledger.count), np.nan)
+        return dict.fromkeys(COLUMNS, unknown)
+    return game.transcript.measured(cohort)
 
 
 def _cohort_rows(cohort: Cohort, guarantee: Guarantee, first: int) -> pd.DataFrame:
@@ -62,8 +73,6 @@ def _cohort_rows(cohort: Cohort, guarantee: Guarantee, first: int) -> pd.DataFra
             "bound": _spread_out(bound, cohort, guarantee.covers),
             "bound_from_bias": _spread_out(from_bias, cohort),
             "guarantee": guarantee.label,
-            "exploitability": np.full(count, np.nan),
-            "exploitability_exact": np.full(count, np.nan),
         }
     )
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.cohort import Cohort
+from agents.learners import LearnerCohort
 from agents.responses import ExpectedLoss
 from agents.scripted import ScriptedCohort
 from forecaster.bases import DirectSumBasis
@@ -26,10 +27,11 @@ from market.losses import Loss
 from market.model import Guarantee
 from market.round import Block
 from scenarios.bases import make, natural_kind, variant
+from scenarios.cohort_spec import BasisSpec, CoverSpec
 from scenarios.rules import told
-from scenarios.spec import BasisSpec, CoverSpec
 
 Array = NDArray[np.float64]
+Anybody = Cohort | ScriptedCohort | LearnerCohort
 Key = tuple[str, tuple[float, ...], str]
 Member = tuple[str, Loss, BasisSpec]
 
@@ -110,14 +112,14 @@ class Seat:
 
     Parameters
     ----------
-    cohort : Cohort or ScriptedCohort
+    cohort : Cohort, ScriptedCohort or LearnerCohort
     group : LossGroup
         What the forecaster protects on its behalf.
     cover : Cover or None
         How its losses are served through fewer.
     """
 
-    cohort: Cohort | ScriptedCohort
+    cohort: Anybody
     group: LossGroup
     cover: Cover | None = None
 
@@ -198,7 +200,7 @@ def listener(seats: Sequence[Seat]) -> str | None:
     return next(names, None)
 
 
-def hears_ensemble(cohort: Cohort | ScriptedCohort) -> bool:
+def hears_ensemble(cohort: Anybody) -> bool:
     """Whether a cohort responds to the ensemble forecast."""
     return isinstance(cohort, Cohort) and isinstance(cohort.response, ExpectedLoss)
 
@@ -208,7 +210,7 @@ def tie_of(cohort: Cohort) -> float:
     return float(told(cohort.response).get("tie", 0.0))
 
 
-def check_hearing(cohorts: Sequence[Cohort | ScriptedCohort], blocks: Sequence[Block]) -> None:
+def check_hearing(cohorts: Sequence[Anybody], blocks: Sequence[Block]) -> None:
     """Raise UserError where a cohort listens to ensembles that are not broadcast."""
     for cohort in cohorts:
         if hears_ensemble(cohort) and not has_ensembles(blocks[cohort.block].forecaster):
@@ -218,7 +220,7 @@ def check_hearing(cohorts: Sequence[Cohort | ScriptedCohort], blocks: Sequence[B
             )
 
 
-def curved_note(cohort: Cohort | ScriptedCohort, block: Block) -> str:
+def curved_note(cohort: Anybody, block: Block) -> str:
     """Say why a label forecast promises nothing, and what would; empty where that is not so."""
     if not isinstance(cohort, Cohort) or not isinstance(block.forecaster, UnbiasedPrediction):
         return ""

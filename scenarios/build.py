@@ -8,25 +8,21 @@ guarantees   which theorem covers a cohort, if any
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 from agents.adversaries import Confined, Replay
 from agents.cohort import Cohort
 from agents.policies import NamedPolicy
-from agents.populations import Population
 from agents.scripted import ScriptedCohort
 from forecaster.protected import LossGroup
 from market import register
 from market.basis import Basis
 from market.errors import UserError, closest
-from market.ledger import Ledger
-from market.losses import Loss, unique_losses
-from market.model import MarketModel
+from market.losses import unique_losses
+from market.model import Guarantee, MarketModel
 from market.randomness import stream
 from market.roles import Adversary
 from market.round import Block, Game
 from market.spaces import Polytope
+from market.transcript import MEASURES
 from scenarios.blocks import (
     Seat,
     check_hearing,
@@ -36,28 +32,16 @@ from scenarios.blocks import (
     layout,
     listener,
 )
-from scenarios.construct import construct, drawn_values
+from scenarios.cohort_spec import CohortSpec
+from scenarios.construct import construct, with_length
 from scenarios.data import Table, read_table
+from scenarios.drafts import Draft, drawn_losses, ledger
 from scenarios.forecasters import make_forecaster
+from scenarios.gaming import MixedActions, game_of, motive, paid
 from scenarios.latecomers import Member, admitted, check_joins, home
+from scenarios.learning import audience, check_learners, joined_late, learner_cohort, learns
 from scenarios.rules import response_of, told
-from scenarios.spec import CohortSpec, ScenarioSpec
-
-
-@dataclass(frozen=True, eq=False)
-class Draft:
-    """A cohort between its population and its seat in the game.
-
-    Parameters
-    ----------
-    spec : CohortSpec
-    loss : stack of losses, one per agent
-    policies : tuple of NamedPolicy
-    """
-
-    spec: CohortSpec
-    loss: Loss
-    policies: tuple[NamedPolicy, ...]
+from scenarios.spec import ScenarioSpec
 
 
 class Scenario:
@@ -70,8 +54,10 @@ class Scenario:
 
     def __init__(self, spec: ScenarioSpec) -> None:
         check_joins(spec)
+        check_learners(spec)
         self.spec = spec
         self.table: Table | None = read_table(spec.data) if spec.data else None
+        self.game = game_of(spec)
 
     def build(self, *, seed: int | None = None, log_every: int = 1) -> MarketModel:
         """Return a model that has played no round yet.
@@ -91,11 +77,11 @@ class Scenario:
         root = self.spec.seed if seed is None else seed
         adversary = self._confined(self._adversary(root))
         drafts = [self._draft(cohort, root, adversary.outcomes) for cohort in self.spec.cohort]
-        early = [draft for draft in drafts if not draft.spec.joins]
-        plan = layout([(draft.spec.name, draft.loss, draft.spec.basis) for draft in early])
+        heard = audience(drafts)
+        plan = layout([(draft.spec.name, draft.loss, draft.spec.basis) for draft in heard])
         seats = [
             self._seat(draft, block, plan.basis.parts[block], root)
-            for draft, block in zip(early, plan.block_of, strict=True)
+            for draft, block in zip(heard, plan.block_of, strict=True)
         ]
         blocks = [
             Block(
@@ -113,13 +99,15 @@ class Scenario:
         ]
         losses = sum(len(seat.cohort.loss) for seat in seats)
         members = [(s.cohort, guarantee(s, blocks[s.cohort.block], losses)) for s in seats]
+        members += self._learners([draft for draft in drafts if draft not in heard], root)
         members += self._latecomers(drafts, blocks, root)
         check_hearing([cohort for cohort, _ in members], blocks)
         places = [draft.spec.name for draft in drafts]
         members.sort(key=lambda member: places.index(member[0].name))
         cohorts, guarantees = zip(*members, strict=True)
         joins = [draft.spec.joins for draft in drafts]
-        game = Game(blocks, cohorts, adversary=adversary, seed=root, joins=joins)
+        followed = [not set(MEASURES).isdisjoint(draft.spec.measures) for draft in drafts]
+        game = Game(blocks, cohorts, adversary=adversary, seed=root, joins=joins, followed=followed)
         return MarketModel(
             game, guarantees, seed=root, rounds=self.spec.rounds, log_every=log_every
         )
@@ -130,17 +118,22 @@ class Scenario:
             return Replay(self.table.outcomes, self.table.contexts, names)
         assert self.spec.adversary is not None  # noqa: S101 - the specification has one of the two
         kind = self.spec.adversary.kind
+        maker, given = register.adversary[kind], self.spec.adversary.parameters
         adversary: Adversary = construct(
             f"adversary '{kind}'",
-            register.adversary[kind],
+            maker,
             self.spec.adversary.outcomes,
             stream(root, "adversary"),
-            **self.spec.adversary.parameters,
+            **with_length(maker, given | motive(maker, given, self.game), self.spec.rounds),
         )
+        if self.game is not None:
+            paid(adversary, self.game)
         return adversary
 
     def _confined(self, adversary: Adversary) -> Adversary:
-        """Keep the outcomes to the space that the file names, if it names one."""
+        """Keep the outcomes to the space that the file names, or to a game's mixed actions."""
+        if self.game is not None:
+            return Confined(adversary, MixedActions(adversary.outcomes))
         if self.spec.space is None:
             return adversary
         space: Polytope = construct("space", Polytope, vertices=self.spec.space.vertices)
@@ -151,21 +144,7 @@ class Scenario:
         return Confined(adversary, space)
 
     def _draft(self, spec: CohortSpec, root: int, goods: int) -> Draft:
-        rng = stream(root, "cohort", spec.name, "population")
-        population = Population(rng, spec.archetypes or spec.count, spec.actions, goods)
-        drawn = {
-            key: drawn_values(f"cohort.{spec.name}.parameters.{key}", value, population)
-            for key, value in spec.parameters.items()
-        }
-        where = f"cohort.{spec.name}.parameters of utility '{spec.utility}'"
-        loss = construct(where, register.utility[spec.utility], population, **drawn)
-        check_shape(where, loss, population)
-        low, high = loss.range()
-        if low.min() < -1e-9 or high.max() > 1 + 1e-9:
-            loss = loss.normalised()
-        if spec.archetypes is not None:
-            others = rng.integers(spec.archetypes, size=spec.count - spec.archetypes)
-            loss = loss[rng.permutation([*range(spec.archetypes), *others])]
+        loss = drawn_losses(spec, root, goods, self.game)
         return Draft(spec, loss, tuple(self._policy(name, spec) for name in spec.policies))
 
     def _policy(self, name: str, cohort: CohortSpec) -> NamedPolicy:
@@ -190,19 +169,32 @@ class Scenario:
             raise UserError(f"{where}: no feature '{feature}'; {closest(feature, features)}")
         return NamedPolicy(name, rule)
 
+    def _learners(self, drafts: list[Draft], root: int) -> list[Member]:
+        """Seat learners who are there from the start, beside those who listen."""
+        rounds = self.spec.rounds
+        here = [draft for draft in drafts if learns(draft.spec) and not draft.spec.joins]
+        return [(learner_cohort(draft, root, rounds=rounds), Guarantee()) for draft in here]
+
     def _latecomers(self, drafts: list[Draft], blocks: list[Block], root: int) -> list[Member]:
         """Seat those who join late beside a broadcast that does not know of them."""
-        late = []
+        rounds = self.spec.rounds
+        late, learners = [], []
         for draft in drafts:
-            if draft.spec.joins:
+            if draft.spec.joins and learns(draft.spec):
+                learners.append(joined_late(draft, root, rounds=rounds))
+            elif draft.spec.joins:
                 block = home(draft.spec.name, draft.loss, blocks)
                 seat = self._seat(draft, block, blocks[block].basis, root)
                 late.append((seat, draft.spec))
-        return admitted(late, blocks, rounds=self.spec.rounds)
+        return [*admitted(late, blocks, rounds=rounds), *learners]
 
     def _seat(self, draft: Draft, block: int, basis: Basis, root: int) -> Seat:
         if draft.spec.response in register.response:
             return self._trusting(draft, block, basis, root)
+        if learns(draft.spec):
+            member = learner_cohort(draft, root, rounds=self.spec.rounds, block=block)
+            told_of = coefficients(draft.spec.name, basis, unique_losses(draft.loss)[0])
+            return Seat(member, LossGroup(*told_of, draft.policies))
         return self._scripted(draft, block, basis, root)
 
     def _trusting(self, draft: Draft, block: int, basis: Basis, root: int) -> Seat:
@@ -235,7 +227,11 @@ class Scenario:
         """Seat agents with a method of their own."""
         spec = draft.spec
         if spec.response not in register.agent:
-            known = [*register.response.names(), *register.agent.names()]
+            known = [
+                *register.response.names(),
+                *register.learner.names(),
+                *register.agent.names(),
+            ]
             raise UserError(
                 f"cohort.{spec.name}.response: unknown '{spec.response}'; "
                 f"{closest(spec.response, known)}"
@@ -261,23 +257,3 @@ class Scenario:
             policies=draft.policies,
         )
         return Seat(cohort, LossGroup(*coefficients(spec.name, basis, draft.loss), draft.policies))
-
-
-def check_shape(where: str, loss: Any, population: Population) -> None:
-    """Raise UserError unless a utility gave one loss per agent, of the right shape."""
-    wanted = population.count, population.actions, population.goods
-    got = (*loss.offset.shape, loss.outcomes) if isinstance(loss, Loss) else type(loss).__name__
-    if got != wanted:
-        raise UserError(f"{where}: gave {got}; return a stacked loss of shape {wanted}")
-
-
-def ledger(draft: Draft, rows: int) -> Ledger:
-    """Return an empty ledger for a cohort."""
-    spec = draft.spec
-    return Ledger(
-        rows,
-        spec.actions,
-        policies=len(draft.policies),
-        measures=spec.measures,
-        constants=spec.constants,
-    )

@@ -65,6 +65,12 @@ def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any
         raise UserError(f"{where}: {error}; check {given or 'it'}") from error
 
 
+def with_length(maker: Any, parameters: dict[str, Any], rounds: int) -> dict[str, Any]:
+    """Add the length of the run to the parameters of a maker that takes ``rounds``."""
+    takes = "rounds" in inspect.signature(maker).parameters
+    return {"rounds": rounds} | parameters if takes else parameters
+
+
 def shown(parameters: dict[str, Any]) -> dict[str, str]:
     """Write parameters for an error line: short values as they are, long ones by their kind."""
     texts = {name: " ".join(repr(value).split()) for name, value in parameters.items()}

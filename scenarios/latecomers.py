@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from agents.cohort import Cohort
 from agents.responses import COMPILED, BestResponse
-from agents.scripted import ScriptedCohort
 from forecaster.bounds import draw_term, regret_since
 from forecaster.cover import Cover, nearest, paper_gamma
 from forecaster.events import Events
@@ -31,13 +30,13 @@ from market.errors import UserError
 from market.losses import Loss, unique_losses
 from market.model import Guarantee
 from market.round import Block
-from scenarios.blocks import Seat, exact_for, guarantee
+from scenarios.blocks import Anybody, Seat, exact_for, guarantee
+from scenarios.cohort_spec import CohortSpec
 from scenarios.rules import told
-from scenarios.spec import CohortSpec, ScenarioSpec
+from scenarios.spec import ScenarioSpec
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.bool_]
-Anybody = Cohort | ScriptedCohort
 Member = tuple[Anybody, Guarantee]
 
 

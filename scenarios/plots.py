@@ -101,13 +101,13 @@ def regret_over_time(tables: Tables) -> Figure | None:
     log, agents = tables.get("regret_log"), tables["agents"]
     if log is None or log["round"].nunique() < 2:
         return None
-    log = log[log["round"].isin(_thinned(log["round"].unique())) & leading_regret(log).notna()]
+    log = log[log["round"].isin(thinned(log["round"].unique())) & leading_regret(log).notna()]
     cohort = log["agent"].map(agents.set_index("agent")["cohort"])
     frame = pd.DataFrame({"cohort": cohort, "round": log["round"], "regret": leading_regret(log)})
     curves = frame.groupby(["cohort", "round"], sort=False)["regret"].agg(["mean", "max"])
     if curves.empty:
         return None
-    shown = {name: _colours(agents)[name] for name in curves.index.unique("cohort")}
+    shown = {name: cohort_colours(agents)[name] for name in curves.index.unique("cohort")}
     figure = Figure(figsize=(WIDTH, 4.2))
     axes = figure.subplots()
     for name, colour in shown.items():
@@ -121,13 +121,15 @@ def regret_over_time(tables: Tables) -> Figure | None:
     return figure
 
 
-def _thinned(rounds: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def thinned(rounds: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Pick at most ``MOST_POINTS`` of a curve's rounds, evenly, both ends among them."""
     picks = np.linspace(0, len(rounds) - 1, min(len(rounds), MOST_POINTS))
-    thinned: np.ndarray[Any, Any] = rounds[picks.astype(int)]
-    return thinned
+    kept: np.ndarray[Any, Any] = rounds[picks.astype(int)]
+    return kept
 
 
-def _colours(agents: pd.DataFrame) -> dict[Any, str]:
+def cohort_colours(agents: pd.DataFrame) -> dict[Any, str]:
+    """Give each cohort of an ``agents`` table its colour, the same in all figures."""
     names = agents["cohort"].unique()
     return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
 
@@ -171,11 +173,11 @@ def _note_bounds(axes: Axes, agents: pd.DataFrame, colours: Mapping[Any, str]) -
 def _regret_legend(figure: Figure, shown: Mapping[Any, str]) -> None:
     lines = [Line2D([], [], color=colour, linewidth=2) for colour in shown.values()]
     lines += [Line2D([], [], color=FAINT, linewidth=width) for width in (2, 0.8)]
-    words = [*map(_short, shown), "mean over agents", "worst agent of the round"]
+    words = [*map(short_name, shown), "mean over agents", "worst agent of the round"]
     figure.legend(lines, words, loc="outside upper left", ncols=3)
 
 
-def _short(name: Any) -> str:
+def short_name(name: Any) -> str:
     """Fit a name into a legend, which would drop one that starts with an underscore."""
     text = textwrap.shorten(str(name), 28, placeholder="...") or "..."
     return f" {text}" if text.startswith("_") else text
@@ -188,7 +190,7 @@ def regret_spread(tables: Tables) -> Figure | None:
     kept = {column: word for column, word in MEASURES.items() if agents[column].notna().any()}
     if not kept:
         return None
-    colours = _colours(tables["agents"])
+    colours = cohort_colours(tables["agents"])
     cohorts = agents.groupby("cohort", sort=False)
     edges = _edges(agents[list(kept)].to_numpy(dtype=np.float64))
     figure = Figure(figsize=(WIDTH, 0.8 + 1.9 * cohorts.ngroups))
@@ -196,7 +198,7 @@ def regret_spread(tables: Tables) -> Figure | None:
     for row, (name, members) in zip(grid, cohorts, strict=True):
         for axes, column in zip(row, kept, strict=True):
             _histogram(axes, members[column].dropna(), edges, colours[name])
-        row[0].set(ylabel="agents", title=f"{_short(name)} ({len(members)})")
+        row[0].set(ylabel="agents", title=f"{short_name(name)} ({len(members)})")
     for axes, word in zip(grid[-1], kept.values(), strict=True):
         axes.set_xlabel(f"{word} per round")
     return figure
@@ -236,7 +238,7 @@ def forecast_against_outcome(tables: Tables, names: Sequence[str]) -> Figure | N
     window = max(1, min(WINDOW, len(rounds) // 5))
     truth = rounds.set_index("round")[[f"y_{i}" for i in range(len(names))]]
     truth, said = (f.rolling(window).mean() for f in (truth, drawn.reindex(truth.index)))
-    points = _thinned(truth.index.to_numpy())
+    points = thinned(truth.index.to_numpy())
     figure, panels = _panels(names)
     for axes, y, label in zip(panels, truth, labels, strict=True):
         axes.plot(points, truth[y][points], color="#000000", linewidth=1.2, label="outcome")
@@ -270,7 +272,7 @@ def certificates(tables: Tables) -> Figure | None:
     if rounds is None or len(rounds) < 2 or rounds["certificate"].isna().all():
         return None
     total = rounds["certificate"].clip(lower=0).fillna(0).cumsum().to_numpy()
-    points = _thinned(np.arange(len(total)))
+    points = thinned(np.arange(len(total)))
     figure = Figure(figsize=(WIDTH, 3.0))
     axes = figure.subplots()
     number = rounds["round"].to_numpy()[points]

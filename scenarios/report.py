@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from market.errors import UserError
-from scenarios import plots
+from scenarios import leader_plot, plots
 from scenarios.export import MANIFEST, read_run
 from scenarios.summary import REGRETS, figure, mean_and_worst
 
@@ -218,12 +218,14 @@ def _figures(config: dict[str, Any], tables: plots.Tables) -> str:
     with plots.styled():
         figures = {
             "regret": plots.regret_over_time(tables),
+            "surplus": leader_plot.surplus_over_time(tables),
             "spread": plots.regret_spread(tables),
             "forecast": plots.forecast_against_outcome(tables, outcome_titles(config, width)),
             "certificates": plots.certificates(tables),
         }
         drawn = {name: plots.svg(made, name) for name, made in figures.items() if made is not None}
-    return "\n".join(_card(svg, CAPTIONS[name]) for name, svg in drawn.items())
+    captions = CAPTIONS | {"surplus": leader_plot.caption(tables["agents"])}
+    return "\n".join(_card(svg, captions[name]) for name, svg in drawn.items())
 
 
 def _card(svg: str, caption: str) -> str:

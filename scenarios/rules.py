@@ -11,8 +11,8 @@ from market.basis import Basis
 from market.errors import UserError
 from market.losses import Loss
 from market.response import TIE
+from scenarios.cohort_spec import CohortSpec
 from scenarios.construct import construct
-from scenarios.spec import CohortSpec
 
 
 def response_of(spec: CohortSpec, basis: Basis, losses: Loss, *, rounds: int) -> Response:

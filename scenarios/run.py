@@ -19,6 +19,7 @@ from market.errors import UserError
 from market.model import MarketModel
 from market.round import Block
 from scenarios.build import Scenario
+from scenarios.exploitation import recorded
 from scenarios.export import RunDirectory
 from scenarios.spec import resolved
 
@@ -97,6 +98,7 @@ def _finish(
     model: MarketModel, directory: RunDirectory, manifest: dict[str, Any], started: float
 ) -> None:
     manifest["wall_seconds"] = round(time.perf_counter() - started, 3)
+    manifest["exploitability"] = recorded(model)
     model.journal.flush()
     directory.finish(_closing_tables(model), manifest)
 

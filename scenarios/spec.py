@@ -10,46 +10,20 @@ import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from market.errors import UserError, closest
-from market.ledger import MEASURES
+from scenarios.cohort_spec import CohortSpec, Count, CoverSpec, Name, Open, Range, Strict
 from scenarios.files import DATA
 
-Name = Annotated[str, Field(min_length=1)]
-Count = Annotated[int, Field(ge=1)]
-Range = Annotated[list[float], Field(min_length=2, max_length=2)]
 
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
-
-
-class _Open(BaseModel):
-    """Keys beyond the named ones are parameters of the building block that is named."""
-
-    model_config = ConfigDict(extra="allow", allow_inf_nan=False, strict=True)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The keys beyond the named ones."""
-        return dict(self.model_extra or {})
-
-
-class DataSpec(_Strict):
+class DataSpec(Strict):
     """Replayed outcomes."""
 
     file: Name
     outcomes: Annotated[list[Name], Field(min_length=1)]
-    context: list[Name] = []
-    scale: dict[str, Range] = {}
+    context: list[Name] = Field(default_factory=list)
+    scale: dict[str, Range] = Field(default_factory=dict)
 
     @field_validator("scale")
     @classmethod
@@ -60,7 +34,7 @@ class DataSpec(_Strict):
         return scale
 
 
-class SpaceSpec(_Strict):
+class SpaceSpec(Strict):
     """Where outcomes may lie: the hull of vertices, mapped onto the cube by its bounding box."""
 
     vertices: Annotated[list[list[float]], Field(min_length=2)]
@@ -73,20 +47,26 @@ class SpaceSpec(_Strict):
         return vertices
 
 
-class AdversarySpec(_Open):
+class AdversarySpec(Open):
     """Who chooses the outcomes, where no data is replayed."""
 
     kind: Name
-    outcomes: Count
+    outcomes: Count | None = None  # a game file says how many
 
 
-class BaseSpec(_Open):
+class GameSpec(Strict):
+    """A game of a leader against followers: the outcome is the leader's action."""
+
+    file: Name
+
+
+class BaseSpec(Open):
     """The model whose forecast an anchored forecaster keeps; the parameters are the model's own."""
 
     kind: Name = "none"
 
 
-class ForecasterSpec(_Open):
+class ForecasterSpec(Open):
     """Who predicts."""
 
     kind: Name = "decision-swap"
@@ -114,83 +94,13 @@ class ForecasterSpec(_Open):
         return self
 
 
-class PolicySpec(_Open):
+class PolicySpec(Open):
     """A benchmark policy."""
 
     kind: Name
 
 
-class BasisSpec(_Open):
-    """In which basis a cohort is served; the parameters are the basis's own."""
-
-    kind: Name = "auto"
-
-
-class CoverSpec(_Strict):
-    """Serving many losses through few representatives."""
-
-    kind: Literal["snap", "cluster"]
-    gamma: Annotated[float, Field(gt=0)] | None = None
-    radius: Annotated[float, Field(gt=0)] | None = None
-    count: Count | None = None
-    play: Literal["representative", "own"] = "representative"
-
-    @model_validator(mode="after")
-    def _keys_fit(self) -> CoverSpec:
-        if self.kind == "snap" and (self.radius is not None or self.count is not None):
-            raise ValueError("a snapped cover takes gamma alone; drop radius and count")
-        if self.kind == "cluster" and (
-            self.gamma is not None or (self.radius is None) == (self.count is None)
-        ):
-            raise ValueError("a clustered cover takes either radius or count, and no gamma")
-        return self
-
-
-class CohortSpec(_Strict):
-    """Agents of one kind."""
-
-    name: Name
-    utility: Name
-    parameters: dict[str, Any] = {}
-    count: Count = 1
-    archetypes: Count | None = None
-    joins: Annotated[int, Field(ge=0)] = 0  # the round before which they enter
-    gamma: Annotated[float, Field(gt=0)] | None = None  # reach of protected losses if they do
-    basis: BasisSpec = BasisSpec()
-    cover: CoverSpec | None = None
-    actions: Annotated[int, Field(ge=2)]
-    response: Name = "best-response"
-    eta: Annotated[float, Field(gt=0)] | Literal["recommended"] | None = None
-    policies: list[Name] = []
-    constants: bool = True
-    measures: list[Literal[*MEASURES]] = ["external", "swap", "omniprediction", "decision_swap"]  # type: ignore[valid-type]
-
-    @field_validator("basis", mode="before")
-    @classmethod
-    def _by_name(cls, basis: Any) -> Any:
-        return {"kind": basis} if isinstance(basis, str) else basis
-
-    @field_validator("eta", mode="before")
-    @classmethod
-    def _number_or_word(cls, eta: Any) -> Any:
-        if isinstance(eta, str) and eta != "recommended":
-            raise ValueError(f'{eta!r}: give a positive number, or "recommended"')
-        return eta
-
-    @model_validator(mode="after")
-    def _eta_goes_with_quantal(self) -> CohortSpec:
-        if self.response != "ensemble" and (self.response == "quantal") == (self.eta is None):
-            raise ValueError('eta is the smoothness of response = "quantal"; give both or neither')
-        if self.cover is not None and self.response != "best-response":
-            raise ValueError('a cover serves response = "best-response"; drop one of them')
-        if self.archetypes is not None and self.archetypes > self.count:
-            raise ValueError("there are more archetypes than agents; lower archetypes")
-        if not self.constants and not self.policies:
-            raise ValueError("constants = false leaves nothing to compare with; name policies")
-        return self
-
-
-class ScenarioSpec(_Strict):
+class ScenarioSpec(Strict):
     """A whole scenario."""
 
     name: Annotated[str, Field(pattern=r"^[^./\\][^/\\]*$")]
@@ -201,14 +111,19 @@ class ScenarioSpec(_Strict):
     data: DataSpec | None = None
     adversary: AdversarySpec | None = None
     space: SpaceSpec | None = None
+    game: GameSpec | None = None
     forecaster: ForecasterSpec = ForecasterSpec()
-    policy: dict[str, PolicySpec] = {}
+    policy: dict[str, PolicySpec] = Field(default_factory=dict)
     cohort: Annotated[list[CohortSpec], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _consistent(self) -> ScenarioSpec:
         if (self.data is None) == (self.adversary is None):
             raise ValueError("give exactly one of the tables [data] and [adversary]")
+        if self.game is not None and (self.adversary is None or self.space is not None):
+            raise ValueError("[game] needs an [adversary], who leads it; drop [data] and [space]")
+        if self.game is None and self.adversary is not None and self.adversary.outcomes is None:
+            raise ValueError("key 'adversary.outcomes' is missing; add it to the scenario file")
         names = [cohort.name for cohort in self.cohort]
         for name in names:
             if names.count(name) > 1:
@@ -236,13 +151,18 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
     except ValidationError as error:
         raise UserError(_one_line(error, raw)) from error
     if spec.data is not None:
-        places = ((origin / spec.data.file).resolve(), DATA / spec.data.file)
-        found = [place for place in places if place.is_file()]
-        if not found:
-            where = f"data.file '{spec.data.file}' does not exist"
-            raise UserError(f"{where}; give a path from the scenario file")
-        spec.data.file = str(found[0])
+        spec.data.file = _found("data", spec.data.file, origin, DATA)
+    if spec.game is not None:
+        spec.game.file = _found("game", spec.game.file, origin, DATA / "games")
     return spec
+
+
+def _found(key: str, file: str, *folders: Path) -> str:
+    """Path of a file in the first folder that holds it."""
+    for folder in folders:
+        if (folder / file).is_file():
+            return str((folder / file).resolve() if folder is folders[0] else folder / file)
+    raise UserError(f"{key}.file '{file}' does not exist; give a path from the scenario file")
 
 
 def _refuse_non_finite(value: Any, place: str) -> None:
@@ -286,6 +206,7 @@ def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, type[BaseMod
         "forecaster": ForecasterSpec,
         "cover": CoverSpec,
         "space": SpaceSpec,
+        "game": GameSpec,
     }
     spelled = []
     for step in location:

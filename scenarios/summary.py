@@ -13,7 +13,9 @@ from rich.table import Table
 
 from forecaster.anchoring import AnchoredPrediction
 from market.model import MarketModel
+from market.transcript import TOLERANCE
 from scenarios.build import Scenario
+from scenarios.exploitation import notes
 
 WIDTH = 108  # the columns beside the cohorts' names
 
@@ -43,7 +45,8 @@ def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
     console.print(summary_table(agents, title=f"{scenario.spec.name}, {model.played} rounds"))
     console.print(
         "Regret per round, losses in [0, 1]: mean over agents and worst agent. Bounds on decision "
-        "swap regret, worst agent: the theorem's, with probability 0.99, and from measured biases.",
+        "swap regret, worst agent: the theorem's, with probability 0.99, and from measured biases. "
+        f"Exploitability: worst agent, {TOLERANCE} of swap regret forgiven.",
         style="dim",
     )
     if scenario.table is not None and scenario.table.clipped:
@@ -61,6 +64,8 @@ def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
     for guarantee in model.guarantees:
         if guarantee.note:
             console.print(f"{guarantee.note}.")
+    for note in notes(model, agents):
+        console.print(f"{note}.")
     console.print(f"Logs: {out}", soft_wrap=True)
 
 

@@ -123,7 +123,7 @@ def test_page_shows_the_agents_table(tmp_path: Path, form: str) -> None:
         *(f"{regret.mean():.4f} / {regret.max():.4f}" for regret in regrets),
         f"{agents['bound'].max():.2f}",
         f"{agents['bound_from_bias'].max():.4f}",
-        "-",
+        f"{agents['exploitability'].max():.4f}",
     ]
     assert page.tags.count("figure") == page.tags.count("figcaption") == 4
     assert f"{ROUNDS} rounds, seed 7, complete." in page.text
@@ -287,7 +287,7 @@ def test_no_figure_without_its_table(finished: Path) -> None:
 
 
 def test_long_curves_are_thinned_with_both_ends() -> None:
-    rounds = plots._thinned(np.arange(100_000))
+    rounds = plots.thinned(np.arange(100_000))
     assert len(rounds) == plots.MOST_POINTS
     assert rounds[[0, -1]].tolist() == [0, 99_999]
 

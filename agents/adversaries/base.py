@@ -6,16 +6,25 @@
             return OutcomeLaw.pure(np.ones(self.outcomes))
 
 ``announced`` holds the mixture of every block (``announced.mean_label`` is its mean outcome), and
-never the draw, which does not exist yet. Parameters are keyword arguments of ``__init__``. An
-adversary that is to be resumed also offers ``state()`` and ``restore(state)``.
+never the draw, which does not exist yet. What else it wants to see it declares in ``sees``
+(``market.sight``). Parameters are keyword arguments of ``__init__``; one called ``rounds`` is the
+length of the run unless the file gives another. An adversary that is to be resumed also offers
+``state()`` and ``restore(state)``. One with a motive has a ``payoff`` and a ``support``
+(``agents.adversaries.strategic``).
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.adversaries.payoffs import Payoff
 from market.history import History
 from market.records import Announcement, Context, OutcomeLaw
+from market.sight import USUAL, Follower
 
 
 class Adversary:
@@ -27,7 +36,20 @@ class Adversary:
         Coordinates of an outcome, d.
     rng : numpy Generator
         The adversary's own stream; unrelated to the referee's.
+
+    Attributes
+    ----------
+    sees : frozenset of str
+        What it declares to see, out of ``market.sight.SIGHTS``.
+    payoff : Payoff or None
+        What it is paid; None for one without a motive.
+    support : array (m, d) or None
+        The outcomes that it chooses among, where it has a payoff.
     """
+
+    sees: ClassVar[frozenset[str]] = USUAL
+    payoff: Payoff | None = None
+    support: NDArray[np.float64] | None = None
 
     def __init__(self, outcomes: int, rng: np.random.Generator) -> None:
         self.outcomes, self.rng = outcomes, rng
@@ -35,6 +57,9 @@ class Adversary:
     def context(self, history: History) -> Context:
         """Return an empty context."""
         return Context()
+
+    def meet(self, followers: Sequence[Follower]) -> None:
+        """Be told once whom it plays against, if it declares that it sees losses."""
 
     def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal the law of this round's outcome."""

@@ -8,7 +8,7 @@ the past (last value, smoothing) is wrong every round.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ class Breaker(Adversary):
     strength : float
         Distance of the vertices from the centre, in (0, 1].
     """
+
+    sees: ClassVar[frozenset[str]] = frozenset({"mixture"})
 
     def __init__(self, outcomes: int, rng: np.random.Generator, *, strength: float = 1.0) -> None:
         super().__init__(outcomes, rng)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from market.history import History
 from market.records import Announcement, Context, OutcomeLaw
 from market.roles import Adversary, Resumable
+from market.sight import Follower, sight_of
 from market.spaces import Box
+
+Array = NDArray[np.float64]
 
 
 class Confined:
     """Plays another adversary's outcomes, moved into a space.
+
+    It sees what the other one declares, and an adversary with a support chooses within the space.
 
     Parameters
     ----------
@@ -24,6 +33,20 @@ class Confined:
     def __init__(self, adversary: Adversary, space: Box) -> None:
         self.adversary, self.space = adversary, space
         self.outcomes = adversary.outcomes
+        self.sees = sight_of(adversary)
+        self.payoff: Any = getattr(adversary, "payoff", None)
+        support = getattr(adversary, "support", None)
+        if support is not None:
+            adversary.support = space.confined(support)  # type: ignore[attr-defined]
+
+    @property
+    def support(self) -> Array | None:
+        """The outcomes that the adversary chooses among, where it has such a list."""
+        return getattr(self.adversary, "support", None)
+
+    def meet(self, followers: Sequence[Follower]) -> None:
+        """Introduce the followers to an adversary that declares to see losses."""
+        self.adversary.meet(followers)  # type: ignore[attr-defined]
 
     @property
     def resumable(self) -> bool:
@@ -37,7 +60,14 @@ class Confined:
     def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal the adversary's law with every outcome moved into the space."""
         law = self.adversary.commit(context, history, announced)
-        return OutcomeLaw(self.space.confined(law.points), law.weights)
+        return OutcomeLaw(self._moved(law.points), law.weights)
+
+    def _moved(self, points: Array) -> Array:
+        """Move points (m, d) into the space; those of the support are there, to the last bit."""
+        inside = np.zeros(len(points), dtype=bool)
+        if self.support is not None:
+            inside = (points[:, None] == self.support).all(2).any(1)
+        return np.where(inside[:, None], points, self.space.confined(points))
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs."""

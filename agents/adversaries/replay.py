@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ class Replay:
     names : tuple of str
         The features' names.
     """
+
+    sees: ClassVar[frozenset[str]] = frozenset({"history"})
 
     def __init__(
         self, outcomes: Array, contexts: Array | None = None, names: tuple[str, ...] = ()

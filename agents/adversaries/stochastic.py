@@ -7,7 +7,7 @@ law, large c is nearly the mean itself, and c = 0 stands for the mean exactly.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +33,8 @@ class _Nature(Adversary):
     concentration : float
         Of the beta law; 0 for the mean itself.
     """
+
+    sees: ClassVar[frozenset[str]] = frozenset({"history"})
 
     def __init__(self, outcomes: int, rng: np.random.Generator, *, concentration: float) -> None:
         super().__init__(outcomes, rng)

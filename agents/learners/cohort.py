@@ -17,7 +17,7 @@ from agents.learners.base import Array, Learner
 from market.ledger import Ledger
 from market.losses import Loss
 from market.randomness import generator_state, restore_generator
-from market.records import Context, Decision, Forecast, one_hot
+from market.records import Context, Decision, Forecast, Mixture, one_hot
 from market.roles import Resumable
 
 
@@ -89,6 +89,10 @@ class LearnerCohort:
         law = self.learner.play()
         actions = _draw(law[self.row_of], self.rng)
         return Decision(one_hot(actions, law.shape[1]) if self.learner.bandit else law, actions)
+
+    def law(self, mixture: Mixture, context: Context) -> Array:
+        """Return this round's laws of play (K, A), which no forecast moves."""
+        return self.learner.play()
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
         """Tell the learner the losses."""

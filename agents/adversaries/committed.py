@@ -1,0 +1,212 @@
+r"""Leaders with a plan that no forecast changes: commitment, up then down, pump and dump.
+
+**Commitment** (Conitzer and Sandholm 2006): the law over outcomes that is best to announce to a
+follower who best-responds to it (``market.exploitability.stackelberg``), one linear program per
+action of the follower, every round anew from the same law. The value counts on ties going the
+leader's way; a follower who breaks them otherwise gives it less.
+
+**Up, then down** (Deng, Schneider and Sivan 2019): one outcome for a share of the rounds, another
+one for the rest. A learner that follows the past is still committed to its answer to the first
+when the second comes.
+
+**Pump and dump.** A follower who plays a holds e_a units of a good, bought from the leader at the
+fixed price ``level``; the leader is short, and pays what the good turns out to be worth, y. It can
+buy influence on y: pushing the good all the way from ``low`` to ``high`` costs it ``cost`` for the
+round, whoever holds it, and less in proportion. It is paid
+
+    u(a, y) = e_a (level - y) - cost (y - low) / (high - low),
+
+linear in the exposure. In the pump phase it pushes, and loses e_a (high - level) + cost a round to
+those who hold: the price of their trust. Then it lets the good fall, and earns e_a (level - low) a
+round for as long as they keep holding. Phases alternate. Against followers of an honest average it
+pays where they let go slowly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agents.adversaries.strategic import Strategic, between, whole
+from agents.parameters import brief, numbers
+from market import register
+from market.errors import UserError, closest
+from market.exploitability import Commitment, stackelberg
+from market.history import History
+from market.records import Announcement, Context, OutcomeLaw
+from market.sight import Follower
+
+Array = NDArray[np.float64]
+
+TYPES = ("first", "average")
+
+
+@register.adversary("stackelberg-committer")
+class StackelbergCommitter(Strategic):
+    """Draws every outcome from the best law to commit to.
+
+    Parameters
+    ----------
+    outcomes : int
+    rng : numpy Generator
+    cohort : str, optional
+        The follower; the first cohort by default.
+    follower : "first" or "average"
+        The cohort's first row, or the mean of payoff and loss over its agents: a type that need
+        not exist.
+    **motive : weights, offset, support, grid
+        As in ``Strategic``.
+
+    Attributes
+    ----------
+    commitment : Commitment or None
+        Its law and value, once it has met the followers.
+    """
+
+    sees: ClassVar[frozenset[str]] = frozenset({"losses"})
+
+    def __init__(
+        self,
+        outcomes: int,
+        rng: np.random.Generator,
+        *,
+        cohort: str | None = None,
+        follower: str = "first",
+        **motive: Any,
+    ) -> None:
+        super().__init__(outcomes, rng, **motive)
+        if follower not in TYPES:
+            raise ValueError(f"follower is {follower!r}; write 'first' or 'average'")
+        self.cohort, self.follower = cohort, follower
+        self.commitment: Commitment | None = None
+
+    def meet(self, followers: Sequence[Follower]) -> None:
+        """Solve for the law to commit to; UserError if there is no such cohort."""
+        super().meet(followers)
+        names = [who.name for who in followers]
+        if self.cohort is not None and self.cohort not in names:
+            raise UserError(f"adversary.cohort '{self.cohort}': {closest(self.cohort, names)}")
+        place = 0 if self.cohort is None else names.index(self.cohort)
+        counts = followers[place].counts
+        shares = np.eye(len(counts))[0] if self.follower == "first" else counts / counts.sum()
+        losses = followers[place].loss.losses(self.support)
+        tables = (np.einsum("mka,k->ma", table, shares) for table in (self._values[place], losses))
+        self.commitment = stackelberg(*tables)
+
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        """Seal the law."""
+        if self.commitment is None:
+            raise ValueError("a leader commits against somebody; call meet first")
+        mixture = self.commitment.mixture
+        return OutcomeLaw(self.support[mixture > 0], mixture[mixture > 0])
+
+
+@register.adversary("up-then-down")
+class UpThenDown(Strategic):
+    """One outcome first, then another.
+
+    Parameters
+    ----------
+    outcomes : int
+    rng : numpy Generator
+        Unused.
+    rounds : int
+        Length of the run.
+    first, then : int
+        Which outcomes of the support.
+    share : float
+        Share of the rounds that the first one gets.
+    **motive : weights, offset, support, grid
+        As in ``Strategic``.
+    """
+
+    sees: ClassVar[frozenset[str]] = frozenset({"history"})
+
+    def __init__(  # noqa: PLR0913 - the parameters of a scenario file
+        self,
+        outcomes: int,
+        rng: np.random.Generator,
+        *,
+        rounds: int,
+        first: int = 0,
+        then: int = 1,
+        share: float = 0.5,
+        **motive: Any,
+    ) -> None:
+        super().__init__(outcomes, rng, **motive)
+        most = len(self.support)
+        self.first = whole("first", first, least=0, below=most)
+        self.then = whole("then", then, least=0, below=most)
+        self.turn = between("share", share, 0, 1) * whole("rounds", rounds, least=1)
+
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        """Seal the outcome of the phase."""
+        return OutcomeLaw.pure(
+            self.support[self.first if history.rounds < self.turn else self.then]
+        )
+
+
+@register.adversary("pump-and-dump")
+class PumpAndDump(Strategic):
+    """Pushes a good up at a cost, then lets it fall while it is short.
+
+    Parameters
+    ----------
+    outcomes : int
+    rng : numpy Generator
+        Unused.
+    exposure : list (A,)
+        Units of the good that each action holds.
+    good : int
+        Which coordinate.
+    low, high, level : float
+        What the good is worth when let fall and when pushed, and what it is sold at.
+    cost : float
+        Of pushing it from low to high, per round; at least 0.
+    pump, dump : int
+        Rounds of each phase.
+    rest : float
+        What all other goods are worth.
+    """
+
+    sees: ClassVar[frozenset[str]] = frozenset({"history"})
+
+    def __init__(  # noqa: PLR0913 - the parameters of a scenario file
+        self,
+        outcomes: int,
+        rng: np.random.Generator,
+        *,
+        exposure: ArrayLike,
+        good: int = 0,
+        low: float = 0.0,
+        high: float = 1.0,
+        level: float = 0.5,
+        cost: float = 0.05,
+        pump: int = 100,
+        dump: int = 100,
+        rest: float = 0.5,
+    ) -> None:
+        good = whole("good", good, least=0, below=outcomes)
+        low, high = between("low", low, 0, 1), between("high", high, 0, 1)
+        level, cost = between("level", level, 0, 1), between("cost", cost, 0, np.inf)
+        if not low < high:
+            raise ValueError(f"high is {high:g}; give more than low, {low:g}")
+        held = numbers("exposure", exposure)
+        if held.ndim != 1 or not len(held):
+            raise ValueError(f"exposure = {brief(exposure)}: give one number per action")
+        push = cost / (high - low)
+        weights = np.zeros((len(held), outcomes))
+        weights[:, good] = -held - push
+        support = np.full((2, outcomes), between("rest", rest, 0, 1))
+        support[:, good] = high, low
+        offset = held * level + push * low
+        super().__init__(outcomes, rng, weights=weights, offset=offset, support=support)
+        self.pump, self.dump = whole("pump", pump, least=1), whole("dump", dump, least=1)
+
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        """Seal the outcome of the phase."""
+        pumping = history.rounds % (self.pump + self.dump) < self.pump
+        return OutcomeLaw.pure(self.support[0 if pumping else 1])

@@ -1,0 +1,181 @@
+"""Adversaries with a motive: a payoff u(a, y) and a finite list of outcomes to choose among.
+
+A payoff is linear in the outcome, or where no ``weights`` are given zero-sum: the follower's own
+loss. Where outcomes are a continuum the list is a grid. A list and a payoff make the commitment
+value and the leader's surplus computable after the run (``market.exploitability``).
+
+A population's reaction is its law of play (K, A) per cohort. An outcome y is worth
+
+    sum over agents of  sum_a q(a) u(a, y)  /  number of agents,
+
+over those whose law of play is known, which is what myopic leaders maximise; of several best
+outcomes they take the first in their list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agents.adversaries.base import Adversary
+from agents.adversaries.payoffs import LinearPayoff, Payoff, ZeroSum
+from agents.parameters import brief, numbers
+from market.errors import UserError
+from market.sight import Follower
+
+Array = NDArray[np.float64]
+
+MOST = 4096  # outcomes in a support
+TIE = 1e-12  # relative difference of worth that is rounding
+
+
+class Strategic(Adversary):
+    """Base of the adversaries with a payoff.
+
+    Parameters
+    ----------
+    outcomes : int
+    rng : numpy Generator
+    weights : table (A, d), optional
+        Of a linear payoff; without them the payoff is the follower's loss.
+    offset : list (A,), optional
+        Of a linear payoff.
+    support : table (m, d), optional
+        The outcomes to choose among; the unit vectors by default (for one coordinate its ends).
+    grid : int, optional
+        Instead of a support: so many evenly spaced values of each coordinate.
+
+    Raises
+    ------
+    ValueError
+        If a parameter does not fit.
+    """
+
+    sees: ClassVar[frozenset[str]] = frozenset({"history", "mixture", "play", "losses"})
+    payoff: Payoff
+    support: Array
+
+    def __init__(  # noqa: PLR0913 - the parameters of a scenario file
+        self,
+        outcomes: int,
+        rng: np.random.Generator,
+        *,
+        weights: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        support: ArrayLike | None = None,
+        grid: int | None = None,
+    ) -> None:
+        super().__init__(outcomes, rng)
+        self.payoff = payoff_of(weights, offset)
+        self.support = support_of(outcomes, support, grid)
+        self.followers: tuple[Follower, ...] = ()
+        self._values: list[Array] = []
+
+    def meet(self, followers: Sequence[Follower]) -> None:
+        """Work out what every outcome of the support pays against every action of every row.
+
+        Raises
+        ------
+        UserError
+            If the payoff does not fit a cohort.
+        """
+        self.followers = tuple(followers)
+        try:
+            self._values = [self.payoff.values(who.loss, self.support) for who in followers]
+        except ValueError as error:
+            raise UserError(f"the adversary's payoff: {error}") from error
+
+    def worth(self, play: Sequence[Array | None]) -> Array:
+        """Return the payoff per agent (m,) of every outcome of the support against laws of play.
+
+        Parameters
+        ----------
+        play : sequence of arrays (K, A) or None
+            One per cohort; cohorts without a law are left out.
+
+        Raises
+        ------
+        UserError
+            If no cohort has a law.
+        """
+        if len(play) != len(self.followers):
+            raise ValueError(f"{len(play)} laws of play and {len(self.followers)} cohorts")
+        if all(law is None for law in play):
+            raise UserError(
+                "no agent's play can be foreseen; scripted agents have no announced law"
+            )
+        total, agents = np.zeros(len(self.support)), 0
+        for law, values, follower in zip(play, self._values, self.followers, strict=True):
+            if law is not None:
+                total += np.einsum("mka,ka->m", values, law * follower.counts[:, None])
+                agents += len(follower.row_of)
+        return total / agents
+
+    def best(self, worth: Array) -> Array:
+        """Return the first outcome (d,) of the support whose worth (m,) is the greatest."""
+        near = worth.max() - TIE * max(1.0, float(np.abs(worth).max()))
+        best: Array = self.support[int((worth >= near).argmax())]
+        return best
+
+    def state(self) -> dict[str, Any]:
+        """Return nothing: what a leader knows it is told, unless a subclass adds a memory."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue; there is nothing to restore."""
+
+
+def payoff_of(weights: ArrayLike | None, offset: ArrayLike | None) -> Payoff:
+    """Return the linear payoff of a file, or the zero-sum one where it gives none."""
+    if weights is not None:
+        return LinearPayoff(weights, offset)
+    if offset is not None:
+        raise ValueError(f"offset = {brief(offset)} belongs to a linear payoff; give weights too")
+    return ZeroSum()
+
+
+def support_of(outcomes: int, support: ArrayLike | None, grid: int | None) -> Array:
+    """Return the list of outcomes (m, d) that a file describes."""
+    if support is not None and grid is not None:
+        raise ValueError(f"support and grid = {grid} exclude each other; drop one")
+    if grid is not None:
+        return _grid(outcomes, grid)
+    if support is None:
+        return np.eye(outcomes) if outcomes > 1 else np.array([[0.0], [1.0]])
+    found = numbers("support", support)
+    if found.ndim != 2 or found.shape[1] != outcomes or not len(found):
+        raise ValueError(f"support has shape {found.shape}; give rows of {outcomes} numbers")
+    if not ((found >= 0) & (found <= 1)).all():
+        outside = found[(found < 0) | (found > 1)][0]
+        raise ValueError(f"support holds {outside:g}; give numbers in [0, 1]")
+    return found
+
+
+def _grid(outcomes: int, grid: int) -> Array:
+    whole("grid", grid, least=2)
+    if grid**outcomes > MOST:
+        raise ValueError(f"grid = {grid} makes {grid}^{outcomes} outcomes; at most {MOST}")
+    axes = np.meshgrid(*[np.linspace(0, 1, grid)] * outcomes, indexing="ij")
+    return np.stack([axis.ravel() for axis in axes], axis=-1)
+
+
+def whole(name: str, value: Any, *, least: int, below: int | None = None) -> int:
+    """Return a whole number; ValueError unless it is one, and in its range."""
+    fits = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
+    if not fits or (below is not None and value >= below):
+        above = "" if below is None else f" and below {below}"
+        raise ValueError(
+            f"{name} is {brief(value)}; give a whole number of at least {least}{above}"
+        )
+    return int(value)
+
+
+def between(name: str, value: Any, low: float, high: float) -> float:
+    """Return a number; ValueError unless it is one between two others."""
+    found = numbers(name, value)
+    if found.ndim or not low <= found <= high:
+        raise ValueError(f"{name} is {brief(value)}; give a number in [{low:g}, {high:g}]")
+    return float(found)
