@@ -32,6 +32,7 @@ TABLES: dict[str, dict[str, int]] = {  # of `reproduce`, with how much each play
     "events": {"rounds": 4000, "seeds": 5},
     "anchoring": {"rounds": 4000, "seeds": 10},
     "rates": {"rounds": 64_000, "seeds": 3},
+    "exploitation": {"rounds": 100_000, "seeds": 5},
 }
 
 app = typer.Typer(
