@@ -147,6 +147,28 @@ def reproduce(
         typer.echo(f"written: {path}")
 
 
+@app.command()
+def bench(
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="A few repeats.")] = False,
+    json: Annotated[Path | None, typer.Option(help="Write rows and machine to a file.")] = None,
+) -> None:
+    """Time works of this project side by side with the peers that are installed."""
+    from scenarios.bench import results
+    from scenarios.bench.works import WORKS
+
+    if json is not None:
+        results.check_target(json)
+    with progress_bar("bench", len(WORKS), quiet=False) as advance:
+        measured = results.measure(results.QUICK if quick else results.REPEATS, progress=advance)
+    for line in results.skipped(measured):
+        typer.echo(line, err=True)
+    results.print_table(measured)
+    if json is not None:
+        results.write_json(measured, json)
+        typer.echo(f"written: {json}")
+
+
 def import_modules(names: list[str]) -> None:
     """Import a user's modules from the current directory or the path, so that they register."""
     if not names:
