@@ -66,12 +66,12 @@ class AnchoredPrediction(UnbiasedPrediction):
         hull: Hull = "box",
         seed: int = 0,
     ) -> None:
-        super().__init__(groups, hull=hull, seed=seed)
+        size = groups.size if isinstance(groups, LossEvents) else groups[0].weights.shape[-1]
+        self._walker = CubeSolver(size, hull)
+        super().__init__(groups, solver=self._walker, seed=seed)
         self.rule = AdaptiveWeights(dead_zone)
         self.base = base
         self.kept, self._alone = 0, False
-        self._walker = CubeSolver(self.events.size, hull)
-        self.solver = self._walker
 
     def _solve(self, table: Array, tolerance: float, x: Any) -> Solution:
         point = self._anchor(x)

@@ -107,7 +107,7 @@ class AdaptiveWeights:
 
     def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
         """Return H (rows, n), normalised; zero where every bias lies in its dead zone."""
-        # One call of NumPy's vectorised exp for all events: it is a tenth of the scalar one.
+        # One call of NumPy's vectorised exp for all events, instead of one scalar call for each.
         powers = np.empty(2 * sum(view.bias.size for view in awake))
         parts, first = [], 0
         for view in awake:

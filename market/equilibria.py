@@ -43,19 +43,14 @@ def correlated_distance(joint: ArrayLike, losses: ArrayLike, tolerance: float = 
         If the shapes do not fit, or ``joint`` is no probability law.
     """
     law, tables = _checked(joint, losses, tolerance)
-    rows: list[Array] = []
-    groups: list[int] = []
+    classes: list[list[Array]] = []
     for i, table in enumerate(tables):
         for a in range(law.shape[i]):
-            group = len(set(groups))
-            for gain in _gains(table, i):
-                only = np.zeros_like(gain)
-                cells = (slice(None),) * i + (a,)
-                only[cells] = gain[cells]
-                if only.any():
-                    rows.append(only.ravel())
-                    groups.append(group)
-    return _distance(law, rows, groups, tolerance)
+            cells = (slice(None),) * i + (a,)
+            kept = np.zeros_like(table)
+            kept[cells] = 1.0
+            classes.append([kept * gain for gain in _gains(table, i)])
+    return _distance(law, classes, tolerance)
 
 
 def coarse_correlated_distance(
@@ -84,15 +79,7 @@ def coarse_correlated_distance(
         If the shapes do not fit, or ``joint`` is no probability law.
     """
     law, tables = _checked(joint, losses, tolerance)
-    rows: list[Array] = []
-    groups: list[int] = []
-    for i, table in enumerate(tables):
-        group = len(set(groups))
-        for gain in _gains(table, i):
-            if gain.any():
-                rows.append(gain.ravel())
-                groups.append(group)
-    return _distance(law, rows, groups, tolerance)
+    return _distance(law, [_gains(table, i) for i, table in enumerate(tables)], tolerance)
 
 
 def _gains(table: Array, player: int) -> list[Array]:
@@ -103,13 +90,16 @@ def _gains(table: Array, player: int) -> list[Array]:
     ]
 
 
-def _distance(law: Array, rows: list[Array], groups: list[int], tolerance: float) -> float:
-    if not rows:
+def _distance(law: Array, classes: list[list[Array]], tolerance: float) -> float:
+    """Solve for regrets that are sums of the greatest gain of every class of deviations."""
+    live = [[gain.ravel() for gain in gains if gain.any()] for gains in classes]
+    live = [gains for gains in live if gains]
+    if not live:
         return 0.0
     regrets = Regrets(
-        rows=sp.csr_array(np.array(rows)),
-        groups=np.array(groups),
-        floors=np.zeros(len(set(groups))),
+        rows=sp.csr_array(np.concatenate(live)),
+        groups=np.repeat(np.arange(len(live)), [len(gains) for gains in live]),
+        floors=np.zeros(len(live)),
         blocks=np.zeros(law.size, dtype=np.intp),
         addable=np.ones(law.size, dtype=bool),
     )

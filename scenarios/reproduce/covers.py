@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -77,12 +76,7 @@ def one_run(run: Run) -> dict[str, Any]:
     """
     cover, play, rounds, seed, agents = run
     built = scenario(cover, play, rounds=rounds, seed=seed, agents=agents)
-    model = built.build(log_every=rounds)
-    model.stream_logs_to(lambda _: None)
-    model.run(1)  # compiles the kernels, outside the timing
-    started = perf_counter()
-    model.run()
-    elapsed = perf_counter() - started
+    model, milliseconds = streams.timed(built)
     table = model.agents_frame()
     representatives, radius = served(built, model)
     return {
@@ -96,7 +90,7 @@ def one_run(run: Run) -> dict[str, Any]:
         "swap_regret": table["swap_regret"].max(),
         "mean_swap_regret": table["swap_regret"].mean(),
         "bound": table["bound"].max(),
-        "milliseconds": 1e3 * elapsed / max(rounds - 1, 1),
+        "milliseconds": milliseconds,
     }
 
 

@@ -79,10 +79,7 @@ def measure(
     ----------
     rounds, seeds : int
         Rounds per run, runs per cell.
-    jobs : int or None
-        Worker processes; None for one per processor, 1 for none.
-    progress : callable, optional
-        Called with the number of finished runs.
+    jobs, progress : as in ``workers.collect``
 
     Returns
     -------

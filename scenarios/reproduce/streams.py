@@ -77,6 +77,17 @@ def cells(seeds: int) -> int:
     return len(STREAMS) * len(FORECASTS) * seeds
 
 
+def timed(chosen: Scenario) -> tuple[MarketModel, float]:
+    """Play a scenario to its end without logs; the model, and milliseconds per round."""
+    rounds = chosen.spec.rounds
+    model = chosen.build(log_every=rounds)
+    model.stream_logs_to(lambda _: None)
+    model.run(1)  # compiles the kernels, outside the timing
+    started = perf_counter()
+    model.run()
+    return model, 1e3 * (perf_counter() - started) / max(rounds - 1, 1)
+
+
 def played(chosen: Scenario) -> tuple[MarketModel, dict[str, Any]]:
     """Play a scenario to its end without logs.
 
@@ -88,13 +99,7 @@ def played(chosen: Scenario) -> tuple[MarketModel, dict[str, Any]]:
         Worst agent's ``swap_regret`` with its ``bound`` and ``bound_from_bias``, the mean
         positive ``certificate``, and ``milliseconds`` per round.
     """
-    rounds = chosen.spec.rounds
-    model = chosen.build(log_every=rounds)
-    model.stream_logs_to(lambda _: None)
-    model.run(1)  # compiles the kernels, outside the timing
-    started = perf_counter()
-    model.run()
-    elapsed = perf_counter() - started
+    model, milliseconds = timed(chosen)
     agents = model.agents_frame()
     worst = agents.iloc[int(agents["swap_regret"].to_numpy().argmax())]
     slack = getattr(model.game.blocks[0].forecaster, "slack", float("nan"))
@@ -102,8 +107,8 @@ def played(chosen: Scenario) -> tuple[MarketModel, dict[str, Any]]:
         "swap_regret": worst["swap_regret"],
         "bound": worst["bound"],
         "bound_from_bias": worst["bound_from_bias"],
-        "certificate": slack / rounds,
-        "milliseconds": 1e3 * elapsed / max(rounds - 1, 1),
+        "certificate": slack / chosen.spec.rounds,
+        "milliseconds": milliseconds,
     }
 
 
@@ -126,10 +131,7 @@ def measure(
     ----------
     rounds, seeds : int
         Rounds per run, runs per cell.
-    jobs : int or None
-        Worker processes; None for one per processor, 1 for none.
-    progress : callable, optional
-        Called with the number of finished runs.
+    jobs, progress : as in ``workers.collect``
 
     Returns
     -------
