@@ -46,7 +46,8 @@ def test_the_curve_applies_the_rule() -> None:
     """Benign streams are judged by the base, hostile ones by the plain forecaster."""
     cells = [("none", np.nan, 0.010), ("b", np.nan, 0.020), ("b", 0.5, 0.019), ("b", 1.0, 0.030)]
     rows = [
-        {"stream": s, "base": b, "zone": z, "swap_regret": regret + shift, "kept": 0.5}
+        {"stream": s, "base": b, "zone": z, "swap_regret": regret + shift}
+        | {"kept": 0.5, "bound": 1.0, "bound_from_bias": 2 * regret}
         for s in ("iid", "adaptive")
         for b, z, regret in cells
         for shift in (-0.001, 0.001)
@@ -57,6 +58,7 @@ def test_the_curve_applies_the_rule() -> None:
     assert curve["plain"].tolist() == pytest.approx([0.010] * 4)
     assert curve["wanted"].tolist() == pytest.approx([0.026] * 2 + [0.014] * 2)
     assert curve["met"].tolist() == [True, False, False, False]
+    assert curve["bound_from_bias"].tolist() == pytest.approx([0.038, 0.060] * 2)
 
 
 def test_anchored_files(anchored: pd.DataFrame, tmp_path: Path) -> None:

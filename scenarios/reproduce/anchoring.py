@@ -8,7 +8,9 @@ base with dead zones z: small zones follow the plain forecaster, wide ones the b
     hostile    switching, cyclic, adaptive: at most 1.2 times the plain forecaster's, plus 0.002
 
 A cell is the mean over the seeds; ``wanted`` applies that rule to the means of the same table.
-``kept`` is the share of the rounds in which the base's forecast was broadcast as it was.
+``kept`` is the share of the rounds in which the base's forecast was broadcast as it was. Beside
+every anchored regret stand its bounds, means over the seeds too: the theorem's (``bound``, the dead
+zone's constant in it) and the one from the run's own biases (``bound_from_bias``).
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ BASES = ("running-mean", "exponential-smoothing")
 ZONES = (0.25, 0.5, 1.0, 2.0)
 FACTOR, MARGIN = 1.2, 0.002
 
+MEANS = ["swap_regret", "kept", "bound", "bound_from_bias"]
 PLAIN = ("none", None)
 CELLS: list[tuple[str, float | None]] = [
     PLAIN,
@@ -100,10 +103,10 @@ def curve(table: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         One row per stream, base and zone: mean ``regret``, ``alone`` (the base), ``plain``,
-        ``wanted``, ``kept`` and ``met``.
+        ``wanted``, ``kept``, ``met``, ``bound`` and ``bound_from_bias``.
     """
     groups = table.groupby(["stream", "base", "zone"], sort=False, dropna=False)
-    means = groups[["swap_regret", "kept"]].mean().reset_index()
+    means = groups[MEANS].mean().reset_index()
     unanchored = means[means["zone"].isna()]
     single = dict(
         zip(
@@ -128,7 +131,7 @@ def text(table: pd.DataFrame) -> str:
         f"mean over {table['seed'].nunique()} seeds"
     )
     columns = ["stream", "base", "zone", "regret", "alone", "plain", "wanted", "met", "kept"]
-    rows = curve(table)[columns]
+    rows = curve(table)[[*columns, "bound", "bound_from_bias"]]
     return f"{title}\n{rows.to_string(index=False, float_format=lambda value: f'{value:.4f}')}"
 
 
