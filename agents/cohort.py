@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.hearing import Party, expected, parted
 from agents.responses import Response
 from market.ledger import Ledger
 from market.losses import Loss
 from market.randomness import generator_state, restore_generator
 from market.records import Context, Decision, Forecast, Mixture
-from market.response import expected_losses
+from market.relay import Relay
 
 Array = NDArray[np.float64]
 
@@ -53,6 +54,10 @@ class Cohort:
     by_proxy : bool array (K,) or None
         Rows that respond to their line of ``coefficients`` at the prediction, whatever their rule
         hears: agents who joined late and are served through a loss that is protected.
+    distance : int array (K,) or None
+        Of each row from the forecaster (``market.network``); None where all hear at once.
+    relay : Relay or None
+        What those who do not hear at once go by; needed with ``distance``.
     """
 
     name: str
@@ -67,7 +72,16 @@ class Cohort:
     policies: tuple[Any, ...] = ()
     served: NDArray[np.intp] | None = None
     by_proxy: NDArray[np.bool_] | None = None
+    distance: NDArray[np.intp] | None = None
+    relay: Relay | None = None
+    parties: tuple[Party, ...] = field(default=(), init=False)
     kind: str = field(default="trader", init=False)
+
+    def __post_init__(self) -> None:
+        whole = Party(
+            0, slice(None), self.loss, self.coefficients, self.served, by_proxy=self.by_proxy
+        )
+        self.parties = (whole,) if self.distance is None else parted(whole, self.distance)
 
     @property
     def rule(self) -> str:
@@ -91,13 +105,16 @@ class Cohort:
 
     def _predicted(self, forecast: Forecast) -> Array:
         """Losses (K, A) that the rows expect."""
-        predicted = self.response.predicted(forecast, self.loss, self.coefficients)
-        if self.served is not None:
-            predicted = predicted[self.served]
-        if self.by_proxy is not None:
-            proxies = expected_losses(*self.coefficients, forecast.point)
-            predicted = np.where(self.by_proxy[:, None], proxies, predicted)
-        return predicted
+        if self.relay is None:
+            return expected(self.response, self.parties[0], forecast)
+        table = np.empty(self.ledger.count.shape)
+        for party in self.parties:
+            heard = forecast if party.distance == 0 else self.relay.heard(party.distance)
+            if heard is None:
+                table[party.rows] = party.from_mean(self.relay.mean)
+            else:
+                table[party.rows] = expected(self.response, party, heard)
+        return table
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
         """Learn nothing: these agents trust the forecast."""

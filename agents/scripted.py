@@ -22,6 +22,7 @@ from market.ledger import Ledger
 from market.losses import Loss
 from market.randomness import generator_state, restore_generator
 from market.records import Context, Decision, Forecast, draw_index, one_hot
+from market.relay import Relay
 from market.roles import Resumable
 
 Array = NDArray[np.float64]
@@ -67,6 +68,11 @@ class ScriptedCohort:
     ledger : Ledger
     policies : tuple of callables
         Benchmark policies.
+    distance : int array (N,) or None
+        Of each agent from the forecaster (``market.network``); None where all hear at once.
+    relay : Relay or None
+        Holds the forecasts that come late, and the running mean that is handed to whom none has
+        reached, as a forecast without an ensemble; needed with ``distance``.
     """
 
     kind = "trader"
@@ -82,10 +88,14 @@ class ScriptedCohort:
         agents: Sequence[ScriptedAgent],
         ledger: Ledger,
         policies: tuple[Any, ...] = (),
+        distance: NDArray[np.intp] | None = None,
+        relay: Relay | None = None,
     ) -> None:
         self.name, self.utility, self.rule, self.block = name, utility, rule, block
         self.loss, self.agents, self.ledger, self.policies = loss, agents, ledger, policies
         self.row_of = np.arange(len(agents))
+        self.distance = np.zeros(len(agents), dtype=np.intp) if distance is None else distance
+        self.relay = relay
 
     @property
     def resumable(self) -> bool:
@@ -111,7 +121,10 @@ class ScriptedCohort:
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Ask every agent in turn."""
-        choices = [self._choice(agent, forecast, context) for agent in self.agents]
+        heard = [self._heard(int(hops), forecast) for hops in self.distance]
+        choices = [
+            self._choice(agent, own, context) for agent, own in zip(self.agents, heard, strict=True)
+        ]
         actions, play = zip(*choices, strict=True)
         return Decision(np.array(play), np.array(actions, dtype=np.intp))
 
@@ -119,6 +132,11 @@ class ScriptedCohort:
         """Tell every agent its losses."""
         for agent, own in zip(self.agents, losses, strict=True):
             agent.learn(own, outcome)
+
+    def _heard(self, distance: int, forecast: Forecast) -> Forecast:
+        if self.relay is None or distance == 0:
+            return forecast
+        return self.relay.heard(distance) or self.relay.stand_in()
 
     def gap(self) -> None:
         """Return None: a scripted agent promises nothing."""

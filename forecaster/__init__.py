@@ -6,6 +6,7 @@ from forecaster.baselines import Constant, ExponentialSmoothing, LastValue, Runn
 from forecaster.decision_swap import DecisionSwap, NonLinearDecisionSwap, SmoothDecisionSwap
 from forecaster.external import adapted
 from forecaster.loss_events import LossEvents
+from forecaster.omniprediction import OfflineOmnipredictor
 from forecaster.protected import LossGroup
 from forecaster.recipe import CalibratedMultiaccurate
 from forecaster.unbiased import UnbiasedPrediction
@@ -20,6 +21,7 @@ __all__ = [
     "LossEvents",
     "LossGroup",
     "NonLinearDecisionSwap",
+    "OfflineOmnipredictor",
     "RunningMean",
     "SmoothDecisionSwap",
     "UnbiasedPrediction",

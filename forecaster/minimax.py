@@ -22,8 +22,6 @@ the points and the program; ``solver`` puts them together.
 
 from __future__ import annotations
 
-from typing import Any
-
 import highspy
 import numba
 import numpy as np
@@ -172,9 +170,9 @@ class MatrixGame:
         for option, value in (("output_flag", False), ("presolve", "off"), ("threads", 1)):
             self._solver.setOptionValue(option, value)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> MatrixGame:
-        """Return an equal game; it remembers nothing, and HiGHS cannot be copied."""
-        return MatrixGame(self.hull)
+    def __reduce__(self) -> tuple[type[MatrixGame], tuple[Hull]]:
+        """Copy as an equal game; it remembers nothing, and HiGHS cannot be copied."""
+        return MatrixGame, (self.hull,)
 
     def solve(self, points: Array, fields: Array) -> tuple[Array, Array]:
         """Return the best weights (m,) and nature's mean (n,); RuntimeError if HiGHS fails."""

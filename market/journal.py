@@ -1,8 +1,9 @@
-"""The model's own logs: three tables, row by row, handed on in chunks of bounded size.
+"""The model's own logs: tables of rounds, row by row, handed on in chunks of bounded size.
 
 ``rounds`` has a row per round, ``forecasts`` one per atom of a round's mixture and block,
-``regret_log`` one per agent and logged round, from the round at which the agent joined. A full
-chunk goes to the ``sink``; without one the chunks stay in memory for the model's frames.
+``regret_log`` one per logged agent and logged round, from the round at which the agent joined,
+``windows`` one per logged agent and window that has ended (``market.windows``). A full chunk goes
+to the ``sink``; without one the chunks stay in memory for the model's frames.
 
 Where the adversary has a payoff u(a, y), ``rounds`` also says what it was paid,
 
@@ -10,7 +11,8 @@ Where the adversary has a payoff u(a, y), ``rounds`` also says what it was paid,
 
 over the agents that took part, with q the law of play that the ledger charges; and where there are
 several cohorts, in ``leader_payoff_i`` the same over the agents of cohort i alone, empty until it
-joins.
+joins. Where there is a market, ``fundamental_g``, ``demand_g`` and ``price_g`` say how it moved
+good g (``market.prices``).
 """
 
 from __future__ import annotations
@@ -23,9 +25,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from market.errors import UserError
-from market.presence import present
+from market.ledger import Ledger
+from market.presence import attending, present
+from market.prices import Market
 from market.records import Round
 from market.roles import Cohort
+from market.sample import Logged, logged_agents
+from market.windows import Windows
 
 Array = NDArray[np.float64]
 Columns = dict[str, NDArray[Any]]
@@ -33,7 +39,7 @@ Sink = Callable[[dict[str, pd.DataFrame]], None]
 
 CHUNK_ROWS = 200_000
 CHUNK_ROUNDS = 512
-TABLES = ("rounds", "forecasts", "regret_log")
+TABLES = ("rounds", "forecasts", "regret_log", "windows")
 LOGGED_REGRETS = ("external_regret", "swap_regret", "decision_swap_regret")
 
 
@@ -52,6 +58,11 @@ class Journal:
         Receives each full chunk, a frame per table.
     payoff : object or None
         The adversary's, if it has one: ``payoff.values(loss, outcomes)`` gives (m, K, A).
+    market : Market or None
+        Of the game.
+    logged : sequence of Logged, optional
+        The agents of each cohort that ``regret_log`` and ``windows`` follow; all by default.
+    windows : Windows, optional
 
     Raises
     ------
@@ -59,7 +70,7 @@ class Journal:
         If the payoff does not fit a cohort.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,
         cohorts: Sequence[Cohort],
         blocks: Sequence[str],
@@ -67,13 +78,16 @@ class Journal:
         log_every: int = 1,
         sink: Sink | None = None,
         payoff: Any = None,
+        market: Market | None = None,
+        logged: Sequence[Logged] = (),
+        windows: Windows | None = None,
     ) -> None:
-        self.log_every, self.sink, self._payoff = log_every, sink, payoff
+        self.log_every, self.sink, self._payoff, self._market = log_every, sink, payoff, market
         self._cohorts, self._blocks = tuple(cohorts), tuple(blocks)
-        self._ends = np.cumsum([0, *(len(cohort.row_of) for cohort in cohorts)])
-        agents = int(self._ends[-1])  # those who join later among them: chunks never grow too long
-        self.chunk_rounds = max(1, min(CHUNK_ROUNDS, CHUNK_ROWS * log_every // max(agents, 1)))
-        self.agent_ids = np.arange(1, agents + 1)  # as Mesa numbers them
+        self.logged, self.windows = tuple(logged) or logged_agents(self._cohorts, None), windows
+        agents = sum(len(own.ids) for own in self.logged)  # with latecomers: chunks stay short
+        every = log_every if windows is None else min(log_every, windows.shortest)
+        self.chunk_rounds = max(1, min(CHUNK_ROUNDS, CHUNK_ROWS * every // max(agents, 1)))
         self._open: dict[str, list[Columns]] = {table: [] for table in TABLES}
         self._kept: dict[str, list[pd.DataFrame]] = {table: [] for table in TABLES}
         self._pending = 0
@@ -89,8 +103,10 @@ class Journal:
         """Append a round; hand the chunk on when it is full."""
         self._open["rounds"].append(self._round_row(played))
         self._open["forecasts"].append(self._forecast_rows(played))
-        if played.number % self.log_every == 0:
+        if played.number % self.log_every == 0 and any(played.decisions):
             self._open["regret_log"].append(self._regret_rows(played))
+        if self.windows is not None:
+            self._open["windows"] += self.windows.add(played.number)
         self._pending += 1
         if self._pending >= self.chunk_rounds:
             self.flush()
@@ -114,6 +130,27 @@ class Journal:
             parts.append(self._closed(table))
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
+    def marked(self, agents: pd.DataFrame) -> pd.DataFrame:
+        """Say in an agents table who is ``logged``, where not everybody is."""
+        if not self.samples:
+            return agents
+        ids = np.concatenate([own.ids for own in self.logged])
+        return agents.assign(logged=agents["agent"].isin(ids))
+
+    @property
+    def samples(self) -> bool:
+        """Whether a sample of the agents is logged."""
+        return any(isinstance(own.agents, np.ndarray) for own in self.logged)
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs beside the rows that were handed on."""
+        return {} if self.windows is None else self.windows.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        if self.windows is not None:
+            self.windows.restore(state)
+
     def _closed(self, table: str) -> pd.DataFrame:
         rows = self._open[table]
         names = rows[0] if rows else ()
@@ -124,6 +161,8 @@ class Journal:
         row = {"round": np.array([played.number])}
         row |= {f"y_{i}": value[None] for i, value in enumerate(played.outcome)}
         row |= {f"x_{i}": value[None] for i, value in enumerate(played.context.values)}
+        if self._market is not None and self._market.last is not None:
+            row |= self._market.last.columns()
         row["certificate"] = np.array([max(certificates, default=np.nan)])
         row["atoms"] = np.array([sum(len(f.mixture.weights) for f in played.forecasts)])
         return row if self._payoff is None else row | self._paid(played)
@@ -134,8 +173,10 @@ class Journal:
         for place, cohort, decision, _ in present(self._cohorts, played):
             values = self._payoff.values(cohort.loss, played.outcome[None])[0]
             rows = np.einsum("ka,ka->k", decision.probabilities, values)
-            paid[place], agents[place] = rows[cohort.row_of].mean(), len(cohort.row_of)
-        columns = {"leader_payoff": np.atleast_1d((np.nan_to_num(paid) @ agents) / agents.sum())}
+            own = rows[cohort.row_of[attending(decision, cohort)]]
+            paid[place], agents[place] = own.mean(), len(own)
+        mean = (np.nan_to_num(paid) @ agents) / agents.sum() if agents.any() else np.nan
+        columns = {"leader_payoff": np.atleast_1d(mean)}
         if len(paid) > 1:
             columns |= {f"leader_payoff_{i}": own[None] for i, own in enumerate(paid)}
         return columns
@@ -166,13 +207,18 @@ class Journal:
         names = ("agent", "action", "loss", *LOGGED_REGRETS)
         columns: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
         for place, cohort, decision, losses in present(self._cohorts, played):
-            columns["agent"].append(self.agent_ids[self._ends[place] : self._ends[place + 1]])
-            columns["action"].append(decision.actions)
-            suffered = (decision.probabilities * losses).sum(1)
-            columns["loss"].append(suffered[cohort.row_of])
+            own = self.logged[place]
+            ledger = own.read(cohort.ledger)
+            columns["agent"].append(own.ids)
+            columns["action"].append(decision.actions[own.agents])
+            suffered = (decision.probabilities[own.rows] * losses[own.rows]).sum(1)
+            columns["loss"].append(suffered[own.row_of])
             for name in LOGGED_REGRETS:
-                columns[name].append(agent_regret(cohort, name.removesuffix("_regret")))
+                columns[name].append(spread(ledger, own.row_of, name.removesuffix("_regret")))
         row = {name: np.concatenate(parts) for name, parts in columns.items()}
+        here = row["action"] >= 0
+        if not here.all():
+            row = {name: column[here] for name, column in row.items()}
         return {"round": np.full(len(row["agent"]), played.number)} | row
 
 
@@ -187,5 +233,10 @@ def _check_payoff(payoff: Any, cohorts: Sequence[Cohort]) -> None:
 
 def agent_regret(cohort: Cohort, measure: str) -> Array:
     """Regret per agent (N,) of a cohort; NaN where the measure is not kept."""
-    rows = cohort.ledger.regret(measure)
-    return np.full(len(cohort.row_of), np.nan) if rows is None else rows[cohort.row_of]
+    return spread(cohort.ledger, cohort.row_of, measure)
+
+
+def spread(ledger: Ledger, row_of: NDArray[np.intp], measure: str) -> Array:
+    """Regret per agent, from the rows that score them; NaN where the measure is not kept."""
+    rows = ledger.regret(measure)
+    return np.full(len(row_of), np.nan) if rows is None else rows[row_of]

@@ -20,6 +20,8 @@ where c runs over the comparators: the bound from the biases, valid on every log
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
+from typing import Any
 
 import numba
 import numpy as np
@@ -79,7 +81,7 @@ class Ledger:
         constants: bool = True,
     ) -> None:
         self.measures, self.constants = tuple(measures), constants
-        self.rounds = 0
+        self.rounds: int | NDArray[np.intp] = 0  # one for all, or (K,) once a row was absent
         contextual = rows if "contextual_swap" in measures else 0
         self.count = np.zeros((rows, actions))
         self.fixed = np.zeros((rows, actions, actions))
@@ -103,7 +105,7 @@ class Ledger:
             What each policy suggested.
         """
         play = decision.probabilities
-        self.rounds += 1
+        self.rounds = self.rounds + (1 if decision.present is None else decision.present)
         self.count += play
         _record(play, losses, suggested, self.fixed, self.followed, self.contextual)
         if decision.predicted is None:
@@ -112,6 +114,29 @@ class Ledger:
             surprise = decision.predicted - losses
             arrays = (self.surprise_fixed, self.surprise_followed, self._nothing)
             _record(play, surprise, suggested, *arrays)
+
+    def excerpt(self, rows: NDArray[np.intp] | slice = slice(None)) -> Ledger:
+        """Return a copy of some rows as they stand, to be read and not added to.
+
+        Biases and contextual sums are left out: it gives no bound and no contextual swap regret.
+        """
+        part = copy(self)
+        part.expects = False
+        part.measures = tuple(name for name in self.measures if name != "contextual_swap")
+        for name, held in vars(self).items():
+            if name in self._LEFT_OUT:
+                setattr(part, name, held[:0])
+            elif isinstance(held, np.ndarray) and len(held) == len(self.count):
+                setattr(part, name, np.array(held[rows]))
+        return part
+
+    def since(self, earlier: Ledger) -> Ledger:
+        """Return the sums of the rounds after an earlier excerpt of the same rows."""
+        span = copy(self)
+        span.rounds = self.rounds - earlier.rounds
+        for name in self._SUMS:
+            setattr(span, name, getattr(self, name) - getattr(earlier, name))
+        return span
 
     @property
     def own(self) -> Array:
@@ -186,20 +211,21 @@ class Ledger:
         return np.concatenate([fixed, followed], axis=2) if self.constants else followed
 
     @property
-    def _rounds(self) -> int:
-        return max(self.rounds, 1)
+    def _rounds(self) -> Array:
+        return np.maximum(self.rounds, 1.0)
 
+    _SUMS = ("count", "fixed", "followed")
+    _LEFT_OUT = ("contextual", "surprise_fixed", "surprise_followed")  # of an excerpt
     _ARRAYS = ("count", "fixed", "followed", "contextual", "surprise_fixed", "surprise_followed")
 
-    def state(self) -> dict[str, Array | int | bool]:
+    def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs."""
-        arrays: dict[str, Array | int | bool] = {
-            name: getattr(self, name).copy() for name in self._ARRAYS
-        }
-        return arrays | {"rounds": self.rounds, "expects": self.expects}
+        arrays: dict[str, Any] = {name: getattr(self, name).copy() for name in self._ARRAYS}
+        return arrays | {"rounds": copy(self.rounds), "expects": self.expects}
 
-    def restore(self, state: dict[str, Array | int | bool]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
         for name in self._ARRAYS:
             getattr(self, name)[...] = state[name]
-        self.rounds, self.expects = int(state["rounds"]), bool(state["expects"])
+        rounds = np.asarray(state["rounds"], dtype=np.intp)
+        self.rounds, self.expects = rounds if rounds.ndim else int(rounds), bool(state["expects"])

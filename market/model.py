@@ -7,7 +7,6 @@ as on any model. The model's own logs do not go through them (see ``market.journ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import mesa
@@ -16,64 +15,26 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from market import tables, transcript
+from market.guarantees import Guarantee, unpromised
 from market.journal import Journal, Sink
 from market.presence import present
 from market.randomness import generator_state, restore_generator
 from market.roles import Cohort, Resumable
 from market.round import Game, play_round
+from market.sample import logged_agents
+from market.windows import Span, Windows
 
 Array = NDArray[np.float64]
 
+__all__ = ["Guarantee", "MarketModel", "Trader"]
+
 MOST_VIEWS = 100_000  # beyond this a view is made when it is asked for
-
-
-@dataclass(frozen=True, eq=False)
-class Guarantee:
-    """What a cohort is promised.
-
-    Parameters
-    ----------
-    label : str
-        The theorem that applies, or ``none``.
-    bound : callable or None
-        Returns the theorem's bound on each row's decision swap regret so far (K,), for realised
-        draws with probability 0.99; None without a theorem.
-    note : str
-        How the cohort is served, where that is worth saying.
-    covers : bool array (K,) or None
-        The rows to which label and bound apply; None for all of them.
-    """
-
-    label: str = "none"
-    bound: Callable[[], Array] | None = None
-    note: str = ""
-    covers: NDArray[np.bool_] | None = None
-
-    def labels(self, row_of: NDArray[np.intp]) -> NDArray[np.object_]:
-        """Return each agent's label (N,), for agents in these rows."""
-        own = np.full(len(row_of), self.label, dtype=object)
-        if self.covers is not None:
-            own[~self.covers[row_of]] = "none"
-        return own
-
-    def told(self, row_of: NDArray[np.intp]) -> str:
-        """Sum the labels up: one where all agents agree, else how many of them it covers."""
-        covered = int((self.labels(row_of) == self.label).sum())
-        if covered == len(row_of):
-            return self.label
-        return f"{self.label} for {covered} of {len(row_of)}" if covered else "none"
-
-
-def unpromised(cohorts: Sequence[Cohort]) -> tuple[Guarantee, ...]:
-    """Return what cohorts are promised against an adversary that sees the draw: nothing."""
-    why = "no promise, since the adversary sees the drawn forecast before it commits"
-    return tuple(Guarantee(note=f"{cohort.name}: {why}") for cohort in cohorts)
 
 
 class Trader(mesa.Agent):  # type: ignore[misc]
     """A view on one agent: its cohort and its number within it.
 
-    Until an agent that joins late has played, its measures are NaN and its action is -1.
+    Its action is -1 while it is not there, and its measures are NaN until it has played.
     """
 
     def __init__(self, model: MarketModel, cohort: int, number: int) -> None:
@@ -92,7 +53,7 @@ class Trader(mesa.Agent):  # type: ignore[misc]
 
     @property
     def action(self) -> int:
-        """The action played in the last round; -1 before the agent's first."""
+        """The action played in the last round; -1 where the agent was absent."""
         return int(self.model.last_actions(self._cohort)[self.number])
 
     @property
@@ -147,16 +108,20 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     game : Game
         The players.
     guarantees : sequence of Guarantee
-        One per cohort; void where the adversary sees the draw.
+        One per cohort; void where the draw has a say in the outcome (``Game.flaw``).
     seed : int
         Root seed, for Mesa's own generator; the game has streams of its own.
     rounds : int
         How many rounds ``run`` plays in all.
     log_every : int
         Rounds between two entries of the regret log.
+    log_agents : int, optional
+        Size of the sample of agents that logs and windows follow; all by default.
+    windows : sequence of (int, int)
+        First and last round of every window over which regret is taken (``market.windows``).
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,
         game: Game,
         guarantees: Sequence[Guarantee],
@@ -164,15 +129,26 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         seed: int,
         rounds: int,
         log_every: int = 1,
+        log_agents: int | None = None,
+        windows: Sequence[Span] = (),
     ) -> None:
         super().__init__(rng=seed)
         self.game = game
-        broken = game.breaks_the_rule
-        self.guarantees = unpromised(game.cohorts) if broken else tuple(guarantees)
+        flaw = game.flaw
+        self.guarantees = unpromised(game.cohorts, flaw) if flaw else tuple(guarantees)
         self.rounds = rounds
         names = [block.name for block in game.blocks]
         payoff = getattr(game.adversary, "payoff", None)
-        self.journal = Journal(game.cohorts, names, log_every=log_every, payoff=payoff)
+        logged = logged_agents(game.cohorts, log_agents, seed=seed)
+        self.journal = Journal(
+            game.cohorts,
+            names,
+            log_every=log_every,
+            payoff=payoff,
+            market=game.market,
+            logged=logged,
+            windows=Windows(game.cohorts, logged, windows) if windows else None,
+        )
         self._cache: dict[tuple[int, str], Array] = {}
         self._last: dict[int, NDArray[np.intp]] = {}
         if sum(len(cohort.row_of) for cohort in game.cohorts) <= MOST_VIEWS:
@@ -207,7 +183,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
                 progress()
 
     def last_actions(self, cohort: int) -> NDArray[np.intp]:
-        """Return what a cohort's agents played last (N,); -1 before they have played."""
+        """Return what a cohort's agents played last (N,); -1 where they were not there."""
         if cohort not in self._last:
             return np.full(len(self.game.cohorts[cohort].row_of), -1)
         return self._last[cohort]
@@ -215,7 +191,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     def measured(self, cohort: int, measure: str) -> Array:
         """Return a measure of a cohort's rows (K,), computed once per round.
 
-        NaN where it is not kept, and for a cohort that joins late until it has played.
+        NaN where it is not kept, and for rows that come late until they have played.
         """
         key = cohort, measure
         if measure in transcript.MEASURES:
@@ -223,8 +199,9 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         if key not in self._cache:
             ledger = self.game.cohorts[cohort].ledger
             value = ledger.mean_loss() if measure == "mean_loss" else ledger.regret(measure)
-            if self.game.awaited(cohort):
-                value = None
+            awaited = self.game.awaited(cohort)
+            if value is not None and awaited.any():
+                value = np.where(awaited, np.nan, value)
             self._cache[key] = np.full(len(ledger.count), np.nan) if value is None else value
         return self._cache[key]
 
@@ -244,9 +221,19 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """One row per agent and logged round."""
         return self.journal.frame("regret_log")
 
+    def windows_frame(self) -> pd.DataFrame:
+        """One row per agent and window that has ended."""
+        return self.journal.frame("windows")
+
     def agents_frame(self) -> pd.DataFrame:
         """One row per agent: every measure so far."""
-        return tables.agents_table(self.game, self.guarantees)
+        table = tables.agents_table(self.game, self.guarantees, rounds=self.rounds)
+        return self.journal.marked(table)
+
+    def edges_frame(self) -> pd.DataFrame:
+        """One row per edge of the network; empty where there is none."""
+        network = self.game.network
+        return pd.DataFrame() if network is None else network.frame()
 
     def swaps_frame(self) -> pd.DataFrame:
         """One row per agent and action it played: where its regret comes from."""
@@ -266,6 +253,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             "players": {n: who.state() for n, who in players.items() if isinstance(who, Resumable)},
             "forecast_stream": generator_state(self.game.forecast_stream),
             "outcome_stream": generator_state(self.game.outcome_stream),
+            "journal": self.journal.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -275,5 +263,6 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
                 who.restore(state["players"][name])
         restore_generator(self.game.forecast_stream, state["forecast_stream"])
         restore_generator(self.game.outcome_stream, state["outcome_stream"])
+        self.journal.restore(state["journal"])
         self._cache.clear()
         self.steps = self.played

@@ -207,8 +207,8 @@ class OutcomeLaw:
             weights = np.atleast_1d(np.array(self.weights, dtype=np.float64))
         except (TypeError, ValueError) as error:
             raise UserError("an outcome must be a number in [0, 1]") from error
-        if not ((points >= 0) & (points <= 1)).all():
-            raise UserError("an outcome must be a number in [0, 1]")
+        for bad in points[~((points >= 0) & (points <= 1))][:1]:
+            raise UserError(f"an outcome must be a number in [0, 1], not {bad!s}; clip it")
         if weights.shape != points.shape[:1] or not (weights >= 0).all():
             raise UserError("an outcome law needs one weight of at least 0 per outcome")
         if abs(weights.sum() - 1) > 1e-9:
@@ -238,12 +238,15 @@ class Decision:
     actions : int array (N,)
         The action that each of the cohort's N agents played; rows may stand for several agents.
     predicted : array (K, A) or None
-        The losses that the row expected when it chose; None for rows that form no expectation.
+        The losses that the row expected when it chose; None where it forms no expectation.
+    present : bool array (K,) or None
+        The rows that took part; None for all. The others have law of play 0 and action -1.
     """
 
     probabilities: Array
     actions: NDArray[np.intp]
     predicted: Array | None = None
+    present: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +263,7 @@ class Round:
     law : OutcomeLaw
         What the adversary had sealed.
     decisions : tuple of Decision or None
-        One per cohort, None for one that has not joined yet.
+        One per cohort, None for one of which nobody is there.
     outcome : array (d,)
     losses : tuple of array (K, A) or None
         One per cohort: the losses of all actions at the outcome; None as above.
@@ -277,9 +280,8 @@ class Round:
 
 def draw_index(weights: Array, rng: np.random.Generator) -> int:
     """Draw an index with the given probabilities from one uniform number."""
-    return min(
-        int(np.searchsorted(np.cumsum(weights), rng.random(), side="right")), len(weights) - 1
-    )
+    found = int(np.searchsorted(np.cumsum(weights), rng.random(), side="right"))
+    return min(found, len(weights) - 1)
 
 
 def one_hot(actions: NDArray[np.intp], count: int) -> Array:

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from market.basis import Basis
 from market.errors import UserError
+from market.presence import Rows, Stay
 from market.randomness import stream
 from market.records import Context, Mixture
 from market.roles import Cohort, Foreseeable
@@ -31,7 +32,7 @@ from market.roles import Cohort, Foreseeable
 Array = NDArray[np.float64]
 Laws = tuple[Array | None, ...]
 
-SHARED = ("loss", "ledger", "row_of", "policies", "coefficients", "served", "by_proxy")
+SHARED = ("loss", "ledger", "row_of", "policies", "coefficients", "served", "by_proxy", "parties")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,30 +43,44 @@ class Table:
     ----------
     blocks : sequence of Block
     cohorts : sequence of Cohort
-    joins : sequence of int
-        The round before which each cohort enters.
+    stays : sequence of Stay or None
+        When each cohort's rows are there; None for throughout.
     rounds : int
         Rounds played so far.
     """
 
     blocks: Sequence[Any]
     cohorts: Sequence[Cohort]
-    joins: Sequence[int]
+    stays: Sequence[Stay | None]
     rounds: int
 
-    def present(self, cohort: int) -> bool:
-        """Whether a cohort takes part in the next round."""
-        return self.joins[cohort] <= self.rounds
+    def here(self, place: int) -> Rows | None:
+        """Return which rows of a cohort take part in the next round (K,); None for all."""
+        stay = self.stays[place]
+        return None if stay is None else stay.some(self.rounds)
+
+    def present(self, place: int) -> bool:
+        """Whether anybody of a cohort takes part in the next round."""
+        here = self.here(place)
+        return here is None or bool(here.any())
 
 
 def laws_of_play(table: Table, mixtures: Sequence[Mixture], context: Context) -> Laws:
-    """Return each cohort's law of play (K, A) given the mixtures; None if absent or scripted."""
-    return tuple(
-        cohort.law(mixtures[cohort.block], context)
-        if isinstance(cohort, Foreseeable) and table.present(place)
-        else None
-        for place, cohort in enumerate(table.cohorts)
-    )
+    """Return each cohort's law of play (K, A) given the mixtures; None if absent or scripted.
+
+    The law of a row that is absent is zero; where nobody is there at all, so is everybody's.
+    """
+    laws: list[Array | None] = []
+    anybody = any(table.present(place) for place in range(len(table.cohorts)))
+    for place, cohort in enumerate(table.cohorts):
+        law = None
+        if isinstance(cohort, Foreseeable) and table.present(place):
+            law, here = cohort.law(mixtures[cohort.block], context), table.here(place)
+            law = law if here is None else np.where(here[:, None], law, 0.0)
+        elif isinstance(cohort, Foreseeable) and not anybody:
+            law = np.zeros(cohort.ledger.count.shape)
+        laws.append(law)
+    return tuple(laws)
 
 
 class Rehearsal:
@@ -121,27 +136,34 @@ class Rehearsal:
             if isinstance(cohort, Foreseeable) and table.present(place):
                 decision = cohort.decide(forecasts[cohort.block], self._context)
                 cohort.learn(decision, cohort.loss.losses(y), y)
-        for block in table.blocks:
-            block.forecaster.update(block.basis.transform(y))
+        for block, forecast in zip(table.blocks, forecasts, strict=True):
+            block.learn(forecast, y)
 
 
 def cloned(table: Table, seed: int) -> Table:
     """Copy forecasters and foreseeable cohorts, with fresh random streams."""
+    relays = {id(block.relay): block.relay.copied() for block in table.blocks if block.relay}
     blocks = [
-        replace(block, forecaster=_copied(block.forecaster, seed, f"block {block.name}", []))
+        replace(
+            block,
+            forecaster=_copied(block.forecaster, seed, f"block {block.name}", {}),
+            relay=relays.get(id(block.relay)),
+        )
         for block in table.blocks
     ]
-    cohorts = [
-        _copied(cohort, seed, f"cohort {cohort.name}", [getattr(cohort, n, None) for n in SHARED])
-        if isinstance(cohort, Foreseeable)
-        else cohort
-        for cohort in table.cohorts
-    ]
+    cohorts: list[Cohort] = []
+    for cohort in table.cohorts:
+        parts = [getattr(cohort, name, None) for name in SHARED]
+        memo = {id(part): part for part in parts} | relays
+        foreseeable = isinstance(cohort, Foreseeable)
+        name = f"cohort {cohort.name}"
+        cohorts.append(_copied(cohort, seed, name, memo) if foreseeable else cohort)
     return replace(table, blocks=blocks, cohorts=cohorts)
 
 
-def _copied(thing: Any, seed: int, name: str, shared: Sequence[Any]) -> Any:
-    memo: dict[int, Any] = {id(part): part for part in shared}
+def _copied(thing: Any, seed: int, name: str, known: dict[int, Any]) -> Any:
+    """Copy a thing; what is ``known`` (by id) is put in as it is given."""
+    memo = dict(known)
     for number, found in enumerate(_within(thing, set(memo))):
         fresh = stream(seed, "rehearsal", name, str(number))
         memo[id(found)] = fresh if isinstance(found, np.random.Generator) else found

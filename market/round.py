@@ -6,7 +6,8 @@
               declared, ``market.sight``), and the draw does not exist yet
     draw      one prediction per block is drawn and broadcast
     decide    every agent chooses
-    reveal    the outcome is drawn from the sealed law, losses are charged
+    reveal    the outcome is drawn from the sealed law (a market may move it, ``market.prices``),
+              losses are charged
     record    the ledger adds the round; forecaster, agents and adversary are told
 
 Randomness belongs to the referee: prediction and outcome are drawn from two streams that no
@@ -19,17 +20,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from market.basis import Basis
 from market.errors import UserError
 from market.history import History
-from market.presence import checked_joins, present
+from market.network import Network
+from market.presence import Rows, Stay, checked_joins, checked_stays, present, seated
+from market.prices import UNPROMISED, Market, check_leader
 from market.randomness import stream
-from market.records import Context, Forecast, Mixture, OutcomeLaw, Round, checked_suggestion
+from market.records import (
+    Context,
+    Decision,
+    Forecast,
+    Mixture,
+    OutcomeLaw,
+    Round,
+    checked_suggestion,
+)
 from market.rehearsal import Table
+from market.relay import Relay
 from market.roles import Adversary, Cohort, Forecaster, Resumable
 from market.sight import announcement, introduce, sight_of
 from market.transcript import Transcript
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +57,14 @@ class Block:
     basis : Basis
     forecaster : Forecaster
         Predicts ``basis.transform(y)``.
+    relay : Relay or None
+        What was broadcast, for those who hear it late or never; None where all hear at once.
     """
 
     name: str
     basis: Basis
     forecaster: Forecaster
+    relay: Relay | None = None
 
     def mixture(self, context: Context) -> Mixture:
         """Return the forecaster's mixture with labels, sealed against writing."""
@@ -56,6 +74,13 @@ class Block:
             if array is not None:
                 array.flags.writeable = False
         return mixture
+
+    def learn(self, forecast: Forecast, outcome: Array) -> None:
+        """Tell the forecaster what came, and pass on what it had said."""
+        vector = self.basis.transform(outcome)
+        self.forecaster.update(vector)
+        if self.relay is not None:
+            self.relay.add(forecast, vector)
 
 
 class Game:
@@ -73,6 +98,13 @@ class Game:
         The round before which each cohort enters (``market.presence``); empty for all at the start.
     followed : sequence of bool
         Which cohorts' exploitability is measured (``market.transcript``); empty for none.
+    market : Market or None
+        How demand moves the outcome; None where it does not.
+    stays : sequence of Stay or None
+        When each cohort's rows are there, in place of ``joins``; empty, or None, where that says
+        it all.
+    network : Network or None
+        Who hears the forecast, for the logs; None where everybody does at once.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
@@ -84,16 +116,25 @@ class Game:
         seed: int,
         joins: Sequence[int] = (),
         followed: Sequence[bool] = (),
+        market: Market | None = None,
+        stays: Sequence[Stay | None] = (),
+        network: Network | None = None,
     ) -> None:
         self.blocks, self.cohorts, self.adversary = tuple(blocks), tuple(cohorts), adversary
         self.joins = checked_joins(joins, len(self.cohorts))
+        self.stays, self.network = checked_stays(joins, stays, self.cohorts), network
         self.history = History(adversary.outcomes)
         self.forecast_stream = stream(seed, "referee", "forecast")
         self.outcome_stream = stream(seed, "referee", "outcome")
+        self.market = market
+        if market is not None:
+            check_leader(adversary)
         introduce(adversary, self.cohorts)
         self.transcript: Transcript | None = None
         if any(followed):
-            self.transcript = Transcript(self.cohorts, adversary, followed, seed=seed)
+            self.transcript = Transcript(
+                self.cohorts, adversary, followed, seed=seed, unmoved=market is None
+            )
 
     @property
     def breaks_the_rule(self) -> bool:
@@ -101,20 +142,34 @@ class Game:
         return "draw" in sight_of(self.adversary)
 
     @property
-    def joined(self) -> tuple[bool, ...]:
-        """Whether each cohort takes part in the next round."""
-        return tuple(entry <= self.history.rounds for entry in self.joins)
+    def flaw(self) -> str:
+        """Why nothing is guaranteed; empty where the draw has no say in the outcome."""
+        if self.breaks_the_rule:
+            return "no promise, since the adversary sees the drawn forecast before it commits"
+        answers = self.market is not None and self.market.answers_at_once
+        return UNPROMISED if answers else ""
 
-    def awaited(self, cohort: int) -> bool:
-        """Whether a cohort that joins late has not played a round yet."""
-        return 0 < self.joins[cohort] >= self.history.rounds
+    def here(self, place: int) -> Rows | None:
+        """Return which rows of a cohort take part in the next round (K,); None for all."""
+        stay = self.stays[place]
+        return None if stay is None else stay.some(self.history.rounds)
+
+    def awaited(self, place: int) -> Rows:
+        """Return which rows of a cohort, of those that come late, have not played yet (K,)."""
+        stay = self.stays[place]
+        if stay is None:
+            return np.zeros(len(self.cohorts[place].ledger.count), dtype=np.bool_)
+        return stay.awaited(self.history.rounds)
 
     def players(self) -> dict[str, object]:
         """Everything with a memory of its own, by name, for checkpoints."""
         named: dict[str, object] = {"adversary": self.adversary, "history": self.history}
+        if self.market is not None:
+            named["market"] = self.market
         if self.transcript is not None:
             named["transcript"] = self.transcript
         named |= {f"block {block.name}": block.forecaster for block in self.blocks}
+        named |= {f"relay {b.name}": b.relay for b in self.blocks if b.relay is not None}
         return named | {f"cohort {cohort.name}": cohort for cohort in self.cohorts}
 
     def forgetful(self) -> list[str]:
@@ -143,12 +198,15 @@ def play_round(game: Game) -> Round:
     early = _drawn(game, mixtures) if game.breaks_the_rule else None
     law = _commit(game, context, mixtures, early)
     forecasts = _drawn(game, mixtures) if early is None else early
-    seated = tuple(zip(game.cohorts, game.joined, strict=True))
     decisions = tuple(
-        cohort.decide(forecasts[cohort.block], context) if here else None for cohort, here in seated
+        _decided(cohort, game.here(place), forecasts[cohort.block], context)
+        for place, cohort in enumerate(game.cohorts)
     )
-    outcome = law.draw(game.outcome_stream)
-    losses = tuple(cohort.loss.losses(outcome) if here else None for cohort, here in seated)
+    outcome = _revealed(game, law, decisions)
+    losses = tuple(
+        None if decision is None else cohort.loss.losses(outcome)
+        for cohort, decision in zip(game.cohorts, decisions, strict=True)
+    )
     played = Round(game.history.rounds, context, forecasts, law, decisions, outcome, losses)
     _record(game, played)
     return played
@@ -165,7 +223,7 @@ def _commit(
     forecasts: tuple[Forecast, ...] | None,
 ) -> OutcomeLaw:
     sees = sight_of(game.adversary)
-    table = Table(game.blocks, game.cohorts, game.joins, game.history.rounds)
+    table = Table(game.blocks, game.cohorts, game.stays, game.history.rounds)
     shown = announcement(sees, table, mixtures, forecasts=forecasts, context=context)
     try:
         law = game.adversary.commit(context, game.history, shown)
@@ -181,6 +239,20 @@ def _commit(
     return law
 
 
+def _decided(
+    cohort: Cohort, here: Rows | None, forecast: Forecast, context: Context
+) -> Decision | None:
+    """Let those of a cohort who are here decide; None where nobody is."""
+    if here is not None and not here.any():
+        return None
+    return seated(cohort.decide(forecast, context), here, cohort.row_of)
+
+
+def _revealed(game: Game, law: OutcomeLaw, decisions: Sequence[Decision | None]) -> Array:
+    fundamental = law.draw(game.outcome_stream)
+    return fundamental if game.market is None else game.market.clear(fundamental, decisions)
+
+
 def _record(game: Game, played: Round) -> None:
     context, outcome = played.context, played.outcome
     for _, cohort, decision, losses in present(game.cohorts, played):
@@ -191,8 +263,8 @@ def _record(game: Game, played: Round) -> None:
         )
         cohort.ledger.add(decision, losses, suggested)
         cohort.learn(decision, losses, outcome)
-    for block in game.blocks:
-        block.forecaster.update(block.basis.transform(outcome))
+    for block, forecast in zip(game.blocks, played.forecasts, strict=True):
+        block.learn(forecast, outcome)
     if game.transcript is not None:
         game.transcript.add(played)
     game.history.add(outcome)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from market.journal import agent_regret
 from market.ledger import MEASURES, Ledger
+from market.presence import whole
 from market.roles import Cohort
 from market.round import Game
 from market.transcript import COLUMNS
@@ -24,12 +25,13 @@ MEASURED = ["mean_loss", *(f"{measure}_regret" for measure in MEASURES), "bound_
 RARE = 0.01  # events below this share of the rounds are left out of the bias table
 
 
-def agents_table(game: Game, guarantees: Sequence[Guarantee]) -> pd.DataFrame:
+def agents_table(game: Game, guarantees: Sequence[Guarantee], *, rounds: int) -> pd.DataFrame:
     """One row per agent: who it is, its regrets, and what it was promised.
 
     A measure that was not kept is an empty column. ``bound`` is the theorem's, for realised draws
     with probability 0.99; ``bound_from_bias`` holds on every log of agents who respond to a
-    prediction. Agents who join late are measured over their own rounds, and not before.
+    prediction. Agents who are there for a part of the ``rounds`` of the run are measured over their
+    own rounds, and not before the first.
     """
     parts, first = [], 1
     for place, (cohort, guarantee) in enumerate(zip(game.cohorts, guarantees, strict=True)):
@@ -38,11 +40,31 @@ def agents_table(game: Game, guarantees: Sequence[Guarantee]) -> pd.DataFrame:
             rows["guarantee"] = guarantee.labels(cohort.row_of)
         for name, values in exploited(game, place).items():
             rows[name] = values[cohort.row_of]
-        if game.awaited(place):
-            rows[MEASURED] = np.nan
+        awaited = game.awaited(place)[cohort.row_of]
+        if awaited.any():
+            rows.loc[awaited, [*MEASURED, "bound"]] = np.nan
         parts.append(rows)
         first += len(cohort.row_of)
-    return pd.concat(parts, ignore_index=True)
+    table = pd.concat(parts, ignore_index=True)
+    if game.network is not None:
+        heard = game.network.distance >= 0
+        heard &= (table["kind"] != "learner").to_numpy()
+        table["distance"] = pd.Series(game.network.distance, dtype="Int64").where(heard)
+    if any(stay is not None for stay in game.stays):
+        table = table.assign(**_whereabouts(game, rounds))
+    return table
+
+
+def _whereabouts(game: Game, rounds: int) -> dict[str, pd.Series[int]]:
+    """Return the round before which each agent entered and left; empty for who never came."""
+    entered, left = [], []
+    for cohort, given in zip(game.cohorts, game.stays, strict=True):
+        stay = given or whole(len(cohort.ledger.count))
+        entered.append(stay.entered[cohort.row_of])
+        left.append(np.minimum(stay.left, rounds)[cohort.row_of])
+    first, last = np.concatenate(entered), np.concatenate(left)
+    columns = {"entered": pd.Series(first, dtype="Int64"), "left": pd.Series(last, dtype="Int64")}
+    return {name: column.where(first < last) for name, column in columns.items()}
 
 
 def exploited(game: Game, cohort: int) -> dict[str, Array]:
@@ -56,7 +78,7 @@ def exploited(game: Game, cohort: int) -> dict[str, Array]:
 def _cohort_rows(cohort: Cohort, guarantee: Guarantee, first: int) -> pd.DataFrame:
     count = len(cohort.row_of)
     loss, ledger = cohort.loss, cohort.ledger
-    bound = guarantee.bound() if guarantee.bound and ledger.rounds else None
+    bound = guarantee.bound() if guarantee.bound and np.any(ledger.rounds) else None
     from_bias = _bound_from_bias(cohort)
     return pd.DataFrame(
         {
@@ -134,7 +156,8 @@ def _contribution(
     ledger: Ledger, comparators: Array, row: NDArray[np.intp], action: NDArray[np.intp]
 ) -> Array:
     saved: Array = ledger.own[row, action] - comparators[row, action].min(1)
-    return saved / max(ledger.rounds, 1)
+    rounds = np.broadcast_to(np.maximum(ledger.rounds, 1), len(ledger.count))
+    return np.asarray(saved / rounds[row])
 
 
 def _policy_names(cohort: Cohort) -> list[str]:

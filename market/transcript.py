@@ -10,7 +10,8 @@ error is kept beside the result. From it
     surplus_cap           kappa times the swap regret of the law, which the surplus never exceeds
 
 as ``market.exploitability`` defines them. The commitment value is taken over the outcomes that
-occurred and those that the adversary declares as its ``support``. Nothing is solved for an agent
+occurred and those that the adversary declares as its ``support`` (over the former alone where a
+market moves its outcomes). Nothing is solved for an agent
 without swap regret: its exploitability is 0.
 
 Of many agents a sample of ``MOST`` rows is followed, drawn before the first round and shared out
@@ -83,9 +84,11 @@ class Transcript:
         Root of the sample's stream.
     most : int
         Rows that are followed, at most; at least one per cohort.
+    unmoved : bool
+        Whether what the adversary chooses is what happens; else its ``support`` is left out.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keyword-only from the fourth
         self,
         cohorts: Sequence[Cohort],
         adversary: Adversary,
@@ -93,8 +96,9 @@ class Transcript:
         *,
         seed: int,
         most: int = MOST,
+        unmoved: bool = True,
     ) -> None:
-        self._cohorts, self._adversary = tuple(cohorts), adversary
+        self._cohorts, self._adversary, self._unmoved = tuple(cohorts), adversary, unmoved
         places = [place for place, wanted in enumerate(kept) if wanted]
         counts = [len(cohorts[place].ledger.count) for place in places]
         self.rows = {
@@ -204,7 +208,7 @@ class Transcript:
     def _exploited(self, cohort: Cohort, rows: Rows, laws: Array) -> dict[str, Array]:
         """Solve for rows with swap regret; what is known of the true one settles the rest."""
         ledger, tolerances = cohort.ledger, (0.0, TOLERANCE)
-        regret = (ledger.own - ledger.fixed.min(2)).sum(1)[rows] / max(ledger.rounds, 1)
+        regret = ((ledger.own - ledger.fixed.min(2)).sum(1) / np.maximum(ledger.rounds, 1))[rows]
         values = np.zeros((len(rows), len(tolerances)))
         open_ = np.flatnonzero(regret > 0)
         if len(open_):
@@ -235,7 +239,7 @@ class Transcript:
     def _support(self) -> Array:
         """Outcomes that occurred, and after them those that the adversary could have chosen."""
         points, own = self.bins.points, getattr(self._adversary, "support", None)
-        if own is None:
+        if own is None or not self._unmoved:
             return points
         further = np.atleast_2d(np.asarray(own, dtype=np.float64))
         new = ~(further[:, None] == points[None]).all(2).any(1)

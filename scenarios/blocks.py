@@ -15,7 +15,7 @@ from agents.learners import LearnerCohort
 from agents.responses import ExpectedLoss
 from agents.scripted import ScriptedCohort
 from forecaster.bases import DirectSumBasis
-from forecaster.bounds import draw_term
+from forecaster.bounds import GainBound, draw_term
 from forecaster.broadcast import has_ensembles
 from forecaster.cover import Cover, clustered, paper_gamma, snapped
 from forecaster.protected import LossGroup
@@ -25,9 +25,11 @@ from market.basis import Basis
 from market.errors import UserError
 from market.losses import Loss
 from market.model import Guarantee
+from market.presence import Stay
 from market.round import Block
 from scenarios.bases import make, natural_kind, variant
 from scenarios.cohort_spec import BasisSpec, CoverSpec
+from scenarios.rows import over_stays
 from scenarios.rules import told
 
 Array = NDArray[np.float64]
@@ -117,11 +119,35 @@ class Seat:
         What the forecaster protects on its behalf.
     cover : Cover or None
         How its losses are served through fewer.
+    kind : int array (K,) or None
+        The distinct loss of each row; None where every row has its own.
+    stay : Stay or None
+        When each row is there; None for throughout.
     """
 
     cohort: Anybody
     group: LossGroup
     cover: Cover | None = None
+    kind: NDArray[np.intp] | None = None
+    stay: Stay | None = None
+
+    @property
+    def promises(self) -> int:
+        """How many events a promise to all rows is about: distinct losses, or losses and stays."""
+        rows = len(self.cohort.loss)
+        return rows if self.kind is None or self.stay is not None else int(self.kind.max()) + 1
+
+    @property
+    def lines(self) -> NDArray[np.intp] | slice:
+        """The line of the group's losses through which each row is served."""
+        if self.cover is None:
+            return slice(None) if self.kind is None else self.kind
+        return self.cover.served if self.kind is None else self.cover.served[self.kind]
+
+    def covers(self) -> NDArray[np.bool_] | None:
+        """Return the rows that hear every forecast at once (K,); None for all."""
+        distance = getattr(self.cohort, "distance", None)
+        return None if distance is None else np.asarray(distance == 0)
 
 
 def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
@@ -133,7 +159,7 @@ def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
     block : Block
         What it hears.
     losses : int
-        Distinct losses of the whole run, for the union over all of them.
+        Promises of the whole run, for the union over all of them.
     """
     forecaster, cohort, cover = block.forecaster, seat.cohort, seat.cover
     notes = "" if cover is None else served_note(seat, cover), curved_note(cohort, block)
@@ -144,22 +170,32 @@ def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
         return Guarantee(note=note)
     response, faithful = cohort.response, exact_for(cohort, block)
     policies, actions = len(cohort.policies), cohort.loss.actions
+    comparators = actions + policies
+    covers = seat.covers()
+    if seat.stay is not None and isinstance(forecaster.bias_bound(), GainBound):
+        there = seat.stay.entered == 0  # scalar gains promise nothing to who comes later
+        covers = there if covers is None else covers & there
 
     @cache
     def apart() -> Array:
         radius = np.zeros(1) if cover is None else cover.radius
+        if cover is not None and seat.kind is not None:
+            radius = radius[seat.kind]
         return np.asarray(block.basis.certified_error(cohort.loss) + radius)
 
     def bound() -> Array:
-        expected = forecaster.bias_bound().regret(seat.group.weights, policies=policies)
-        if cover is not None:
-            expected = expected[cover.served]
-        drawn = draw_term(forecaster.time, losses, actions=actions, comparators=actions + policies)
+        bias, weights = forecaster.bias_bound(), seat.group.weights
+        if seat.stay is None:
+            expected = bias.regret(weights, policies=policies)[seat.lines]
+            expected += draw_term(bias.rounds, losses, actions=actions, comparators=comparators)
+        else:
+            own = weights[seat.lines]
+            expected = over_stays(bias, own, seat.stay, policies=policies, losses=losses)
         moved = 0.0 if faithful else response.lipschitz * apart()
-        return np.asarray(expected + drawn + 2 * apart() + cohort.gap() + moved)
+        return np.asarray(expected + 2 * apart() + cohort.gap() + moved)
 
     label = "smooth-decision-swap" if math.isfinite(response.lipschitz) else "decision-swap"
-    return Guarantee(label, bound, note)
+    return Guarantee(label, bound, note, covers)
 
 
 def promised(seat: Seat, block: Block) -> bool:

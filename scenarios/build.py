@@ -8,26 +8,26 @@ guarantees   which theorem covers a cohort, if any
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agents.adversaries import Confined, Replay
-from agents.cohort import Cohort
 from agents.policies import NamedPolicy
-from agents.scripted import ScriptedCohort
-from forecaster.protected import LossGroup
 from market import register
 from market.basis import Basis
 from market.errors import UserError, closest
-from market.losses import unique_losses
 from market.model import Guarantee, MarketModel
+from market.network import Network
+from market.prices import Market
 from market.randomness import stream
-from market.roles import Adversary
+from market.relay import Relay
+from market.roles import Adversary, Forecaster
 from market.round import Block, Game
 from market.spaces import Polytope
 from market.transcript import MEASURES
 from scenarios.blocks import (
+    Anybody,
     Seat,
     check_hearing,
-    coefficients,
-    covered,
     guarantee,
     layout,
     listener,
@@ -35,12 +35,14 @@ from scenarios.blocks import (
 from scenarios.cohort_spec import CohortSpec
 from scenarios.construct import construct, with_length
 from scenarios.data import Table, read_table
-from scenarios.drafts import Draft, drawn_losses, ledger
+from scenarios.drafts import Draft, drawn_losses
 from scenarios.forecasters import make_forecaster
 from scenarios.gaming import MixedActions, game_of, motive, paid
-from scenarios.latecomers import Member, admitted, check_joins, home
+from scenarios.latecomers import Member, admitted, check_joins, check_leaving, home
 from scenarios.learning import audience, check_learners, joined_late, learner_cohort, learns
-from scenarios.rules import response_of, told
+from scenarios.network_spec import drawn_network
+from scenarios.rows import agents_stay, placed, stay_of_rows
+from scenarios.seats import Place, seat
 from scenarios.spec import ScenarioSpec
 
 
@@ -54,6 +56,7 @@ class Scenario:
 
     def __init__(self, spec: ScenarioSpec) -> None:
         check_joins(spec)
+        check_leaving(spec)
         check_learners(spec)
         self.spec = spec
         self.table: Table | None = read_table(spec.data) if spec.data else None
@@ -76,28 +79,22 @@ class Scenario:
         """
         root = self.spec.seed if seed is None else seed
         adversary = self._confined(self._adversary(root))
-        drafts = [self._draft(cohort, root, adversary.outcomes) for cohort in self.spec.cohort]
+        network = self._network(root)
+        drafts = placed(
+            [self._draft(cohort, root, adversary.outcomes) for cohort in self.spec.cohort], network
+        )
         heard = audience(drafts)
         plan = layout([(draft.spec.name, draft.loss, draft.spec.basis) for draft in heard])
+        relays = [None if network is None else Relay(p, network.farthest) for p in plan.basis.parts]
         seats = [
-            self._seat(draft, block, plan.basis.parts[block], root)
-            for draft, block in zip(heard, plan.block_of, strict=True)
+            seat(draft, Place(root, self.spec.rounds, at, plan.basis.parts[at], relays[at]))
+            for draft, at in zip(heard, plan.block_of, strict=True)
         ]
         blocks = [
-            Block(
-                name,
-                part,
-                make_forecaster(
-                    self.spec.forecaster,
-                    part,
-                    [s.group for s in seats if s.cohort.block == index],
-                    rounds=self.spec.rounds,
-                    listener=listener([s for s in seats if s.cohort.block == index]),
-                ),
-            )
+            Block(name, part, self._forecaster(part, seats, index), relays[index])
             for index, (name, part) in enumerate(zip(plan.names, plan.basis.parts, strict=True))
         ]
-        losses = sum(len(seat.cohort.loss) for seat in seats)
+        losses = sum(seat.promises for seat in seats)
         members = [(s.cohort, guarantee(s, blocks[s.cohort.block], losses)) for s in seats]
         members += self._learners([draft for draft in drafts if draft not in heard], root)
         members += self._latecomers(drafts, blocks, root)
@@ -107,10 +104,48 @@ class Scenario:
         cohorts, guarantees = zip(*members, strict=True)
         joins = [draft.spec.joins for draft in drafts]
         followed = [not set(MEASURES).isdisjoint(draft.spec.measures) for draft in drafts]
-        game = Game(blocks, cohorts, adversary=adversary, seed=root, joins=joins, followed=followed)
-        return MarketModel(
-            game, guarantees, seed=root, rounds=self.spec.rounds, log_every=log_every
+        game = Game(
+            blocks,
+            cohorts,
+            adversary=adversary,
+            seed=root,
+            joins=joins,
+            followed=followed,
+            market=self._market(cohorts),
+            stays=[stay_of_rows(d, c.row_of) for d, c in zip(drafts, cohorts, strict=True)],
+            network=network,
         )
+        windows = self.spec.windows
+        return MarketModel(
+            game,
+            guarantees,
+            seed=root,
+            rounds=self.spec.rounds,
+            log_every=log_every,
+            log_agents=self.spec.log_agents,
+            windows=windows.spans(self.spec.rounds) if windows else (),
+        )
+
+    def _forecaster(self, basis: Basis, seats: Sequence[Seat], block: int) -> Forecaster:
+        listeners = [s for s in seats if s.cohort.block == block]
+        return make_forecaster(
+            self.spec.forecaster,
+            basis,
+            [s.group for s in listeners],
+            rounds=self.spec.rounds,
+            listener=listener(listeners),
+        )
+
+    def _network(self, root: int) -> Network | None:
+        if self.spec.network is None:
+            return None
+        sizes = [cohort.count for cohort in self.spec.cohort]
+        listens = [not learns(cohort) for cohort in self.spec.cohort]
+        return drawn_network(self.spec.network, sizes, listens, root)
+
+    def _market(self, cohorts: Sequence[Anybody]) -> Market | None:
+        spec = self.spec.market
+        return None if spec is None else Market(cohorts, **spec.model_dump())
 
     def _adversary(self, root: int) -> Adversary:
         if self.spec.data is not None and self.table is not None:
@@ -145,7 +180,8 @@ class Scenario:
 
     def _draft(self, spec: CohortSpec, root: int, goods: int) -> Draft:
         loss = drawn_losses(spec, root, goods, self.game)
-        return Draft(spec, loss, tuple(self._policy(name, spec) for name in spec.policies))
+        stay = agents_stay(spec, root, rounds=self.spec.rounds)
+        return Draft(spec, loss, tuple(self._policy(name, spec) for name in spec.policies), stay)
 
     def _policy(self, name: str, cohort: CohortSpec) -> NamedPolicy:
         where = f"policy '{name}' of cohort.{cohort.name}"
@@ -184,76 +220,6 @@ class Scenario:
                 learners.append(joined_late(draft, root, rounds=rounds))
             elif draft.spec.joins:
                 block = home(draft.spec.name, draft.loss, blocks)
-                seat = self._seat(draft, block, blocks[block].basis, root)
-                late.append((seat, draft.spec))
+                place = Place(root, rounds, block, blocks[block].basis, blocks[block].relay)
+                late.append((seat(draft, place), draft.spec))
         return [*admitted(late, blocks, rounds=rounds), *learners]
-
-    def _seat(self, draft: Draft, block: int, basis: Basis, root: int) -> Seat:
-        if draft.spec.response in register.response:
-            return self._trusting(draft, block, basis, root)
-        if learns(draft.spec):
-            member = learner_cohort(draft, root, rounds=self.spec.rounds, block=block)
-            told_of = coefficients(draft.spec.name, basis, unique_losses(draft.loss)[0])
-            return Seat(member, LossGroup(*told_of, draft.policies))
-        return self._scripted(draft, block, basis, root)
-
-    def _trusting(self, draft: Draft, block: int, basis: Basis, root: int) -> Seat:
-        """Seat agents who respond to the forecast."""
-        spec = draft.spec
-        types, row_of = unique_losses(draft.loss)
-        own_coefficients = coefficients(spec.name, basis, types)
-        cover = None
-        if spec.cover is not None:
-            cover = covered(spec.cover, own_coefficients, self.spec.rounds)
-        protected = own_coefficients if cover is None else (cover.offset, cover.weights)
-        own = cover is None or (spec.cover is not None and spec.cover.play == "own")
-        rule = response_of(spec, basis, types, rounds=self.spec.rounds)
-        cohort = Cohort(
-            name=spec.name,
-            utility=spec.utility,
-            block=block,
-            loss=types,
-            row_of=row_of,
-            coefficients=own_coefficients if own else protected,
-            response=rule,
-            ledger=ledger(draft, len(types)),
-            rng=stream(root, "cohort", spec.name, "play"),
-            policies=draft.policies,
-            served=None if own or cover is None else cover.served,
-        )
-        return Seat(cohort, LossGroup(*protected, draft.policies, **told(rule)), cover)
-
-    def _scripted(self, draft: Draft, block: int, basis: Basis, root: int) -> Seat:
-        """Seat agents with a method of their own."""
-        spec = draft.spec
-        if spec.response not in register.agent:
-            known = [
-                *register.response.names(),
-                *register.learner.names(),
-                *register.agent.names(),
-            ]
-            raise UserError(
-                f"cohort.{spec.name}.response: unknown '{spec.response}'; "
-                f"{closest(spec.response, known)}"
-            )
-        agent = register.agent[spec.response]
-        players = [
-            construct(
-                f"agent '{spec.response}'",
-                agent,
-                draft.loss[i],
-                stream(root, "cohort", spec.name, "agent", str(i)),
-            )
-            for i in range(spec.count)
-        ]
-        cohort = ScriptedCohort(
-            name=spec.name,
-            utility=spec.utility,
-            rule=spec.response,
-            block=block,
-            loss=draft.loss,
-            agents=players,
-            ledger=ledger(draft, spec.count),
-            policies=draft.policies,
-        )
-        return Seat(cohort, LossGroup(*coefficients(spec.name, basis, draft.loss), draft.policies))

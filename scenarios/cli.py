@@ -17,6 +17,7 @@ import typer
 
 from market.errors import UserError, closest
 from scenarios.entry import ROOMS
+from scenarios.learn_cli import fit, predict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +34,9 @@ TABLES: dict[str, dict[str, int]] = {  # of `reproduce`, with how much each play
     "anchoring": {"rounds": 4000, "seeds": 10},
     "rates": {"rounds": 64_000, "seeds": 3},
     "exploitation": {"rounds": 100_000, "seeds": 5},
+    "crowding": {"rounds": 1000, "seeds": 3},
+    "omniprediction": {"seeds": 3},
+    "unseen": {"rounds": 1000, "seeds": 3},
 }
 
 app = typer.Typer(
@@ -41,6 +45,8 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+app.command()(fit)
+app.command()(predict)
 
 Name = Annotated[str, typer.Argument(metavar="SCENARIO|FILE.toml", help="A name or a file.")]
 Rounds = Annotated[int | None, typer.Option(min=1, help="How many rounds to play.")]
@@ -50,6 +56,7 @@ Format = Annotated[str, typer.Option(help="parquet or csv.")]
 Assignments = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a key; repeatable.")
 ]
+LogAgents = Annotated[int | None, typer.Option(min=1, help="Log a sample of so many agents.")]
 LogEvery = Annotated[int, typer.Option(min=1, help="Rounds between two regret log entries.")]
 Imports = Annotated[
     list[str] | None,
@@ -62,11 +69,14 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing.")]
 
 @app.command("list")
 def list_scenarios() -> None:
-    """Print the named scenarios, one line each."""
-    from scenarios.files import catalogue, read
+    """Print the named scenarios and what they show, in a pipe one line each."""
+    import shutil
 
-    for name, path in catalogue().items():
-        typer.echo(f"{name}  {read(path).get('claim', '')}")
+    from scenarios.files import listing
+
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in listing(width):
+        typer.echo(line)
 
 
 @app.command()
@@ -79,14 +89,18 @@ def run(  # noqa: PLR0913 - one parameter per option
     format: Format = "parquet",  # noqa: A002 - the option's name
     assignments: Assignments = None,
     log_every: LogEvery = 1,
+    log_agents: LogAgents = None,
     imports: Imports = None,
     dry_run: DryRun = False,
     resume: Resume = False,
     quiet: Quiet = False,
 ) -> None:
     """Run a scenario and write its logs."""
+    from scenarios.export import check_format
+
+    check_format(format)
     import_modules(imports or [])
-    chosen = {"rounds": rounds, "seed": seed}
+    chosen = {"rounds": rounds, "seed": seed, "log_agents": log_agents}
     loaded = _loaded(scenario, assignments or [], chosen)
     if dry_run:
         _print_resolved(loaded)
@@ -167,6 +181,36 @@ def bench(
     if json is not None:
         results.write_json(measured, json)
         typer.echo(f"written: {json}")
+
+
+@app.command()
+def study(  # noqa: PLR0913 - one parameter per option
+    file: Annotated[str, typer.Argument(metavar="STUDY|FILE.toml", help="A name or a file.")],
+    *,
+    out: Annotated[Path, typer.Option(help="Study directory.")],
+    jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes.")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, in place of processes.")
+    ] = None,
+    resume: Resume = False,
+    imports: Imports = None,
+    quiet: Quiet = False,
+) -> None:
+    """Sweep a scenario over parameters and seeds."""
+    if jobs is not None and scheduler is not None:
+        raise UserError("--jobs is for local processes and --scheduler for a cluster; drop one")
+    import_modules(imports or [])
+    from scenarios.studies.conduct import Options, conduct, print_summary
+    from scenarios.studies.design import read_study
+
+    design = read_study(file)
+    options = Options(out, jobs, scheduler, resume, tuple(imports or []))
+    with progress_bar(design.name, len(design), quiet=quiet) as advance:
+        done = conduct(design, options, progress=advance)
+    if not quiet:
+        print_summary(done)
+    if not done.runs():
+        _fail(f"all {len(design)} runs failed; see {out / 'failures.parquet'}", 1)
 
 
 def import_modules(names: list[str]) -> None:

@@ -11,6 +11,7 @@ from market.ledger import MEASURES
 
 Name = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
+Rate = Annotated[float, Field(gt=0, le=1)]
 Range = Annotated[list[float], Field(min_length=2, max_length=2)]
 
 
@@ -66,6 +67,9 @@ class CohortSpec(Strict):
     count: Count = 1
     archetypes: Count | None = None
     joins: Annotated[int, Field(ge=0)] = 0  # the round before which they enter
+    leaves: Annotated[int, Field(ge=1)] | None = None  # the round before which they leave
+    entry_rate: Rate | None = None  # with which an agent who has not come yet enters in a round
+    exit_rate: Rate | None = None  # with which one who has played it leaves
     gamma: Annotated[float, Field(gt=0)] | None = None  # reach of protected losses if they do
     basis: BasisSpec = BasisSpec()
     cover: CoverSpec | None = None
@@ -101,6 +105,9 @@ class CohortSpec(Strict):
             raise ValueError('eta is the smoothness of response = "quantal"; give both or neither')
         if self.cover is not None and self.response != "best-response":
             raise ValueError('a cover serves response = "best-response"; drop one of them')
+        if self.leaves is not None and self.leaves <= self.joins:
+            there = f"leaves = {self.leaves} is not after joins = {self.joins}"
+            raise ValueError(f"{there}; let them leave later")
         if self.archetypes is not None and self.archetypes > self.count:
             raise ValueError("there are more archetypes than agents; lower archetypes")
         if not self.constants and not self.policies:

@@ -56,7 +56,7 @@ def read_table(spec: DataSpec) -> Table:
             raise UserError(
                 f"data.scale: '{column}' is no outcome; {closest(column, spec.outcomes)}"
             )
-    raw = _numbers(frame, spec.outcomes, "data.outcomes")
+    raw = numeric(frame, spec.outcomes, "data.outcomes")
     ends = np.array([spec.scale.get(column, [0.0, 1.0]) for column in spec.outcomes])
     scaled = (raw - ends[:, 0]) / (ends[:, 1] - ends[:, 0])
     outside = (scaled < 0) | (scaled > 1)
@@ -67,7 +67,7 @@ def read_table(spec: DataSpec) -> Table:
                 f"data.outcomes: '{column}' runs from {low:g} to {high:g}, outside [0, 1]; "
                 f"add scale = {{ {column} = [{low:g}, {high:g}] }}"
             )
-    contexts = _numbers(frame, spec.context, "data.context")
+    contexts = numeric(frame, spec.context, "data.context")
     return Table(np.clip(scaled, 0, 1) + 0.0, contexts, float(outside.any(1).mean()))
 
 
@@ -87,7 +87,8 @@ def _frame(file: str) -> pd.DataFrame:
     raise UserError(f"data.file {file} has the ending '{path.suffix}'; use .csv or .parquet")
 
 
-def _numbers(frame: pd.DataFrame, columns: list[str], key: str) -> Array:
+def numeric(frame: pd.DataFrame, columns: list[str], key: str) -> Array:
+    """Return columns (T, k) as numbers; UserError, under ``key``, where a value is none."""
     for column in columns:
         if column not in frame:
             raise UserError(f"{key}: no column '{column}'; {closest(column, map(str, frame))}")

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from agents.policies import NamedPolicy
 from agents.populations import Population
 from market import register
@@ -12,6 +15,7 @@ from market.errors import UserError
 from market.games import Game
 from market.ledger import MEASURES, Ledger
 from market.losses import Loss
+from market.presence import Stay
 from market.randomness import stream
 from scenarios.cohort_spec import CohortSpec
 from scenarios.construct import construct, drawn_values
@@ -26,11 +30,17 @@ class Draft:
     spec : CohortSpec
     loss : stack of losses, one per agent
     policies : tuple of NamedPolicy
+    stay : Stay or None
+        When each agent is there; None for all throughout.
+    distance : int array (N,) or None
+        Of each agent from the forecaster; None where all hear at once.
     """
 
     spec: CohortSpec
     loss: Loss
     policies: tuple[NamedPolicy, ...]
+    stay: Stay | None = None
+    distance: NDArray[np.intp] | None = None
 
 
 def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Game | None = None) -> Loss:

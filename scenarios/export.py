@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,20 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from market import checkpoint
 from market.errors import UserError
 from market.journal import TABLES
-from scenarios import checkpoint
 
 MANIFEST = "manifest.json"
 FORMATS = ("parquet", "csv")
-ALL_TABLES = (*TABLES, "agents", "swaps", "biases")
+ALL_TABLES = (*TABLES, "agents", "swaps", "biases", "edges")
 TEXT = {"block", "cohort", "kind", "utility", "response", "guarantee", "best_policy"}
+
+
+def check_format(name: str) -> None:
+    """Raise UserError unless tables can be written in this format."""
+    if name not in FORMATS:
+        raise UserError(f"--format {name} is unknown; choose parquet or csv")
 
 
 class RunDirectory:
@@ -45,8 +51,7 @@ class RunDirectory:
     """
 
     def __init__(self, path: Path, format: str = "parquet") -> None:  # noqa: A002 - the option's name
-        if format not in FORMATS:
-            raise UserError(f"--format {format} is unknown; choose parquet or csv")
+        check_format(format)
         self.path, self.format = path, format
         self.partial = path / ".partial"
         self._chunks = 0
@@ -185,12 +190,16 @@ def _concatenate_csv(path: Path, parts: Iterator[pd.DataFrame]) -> None:
         frame.to_csv(path, mode="a" if i else "w", header=not i, index=False, lineterminator="\n")
 
 
-def read_run(path: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
+def read_run(
+    path: Path, *, without: Collection[str] = ()
+) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
     """Read a run directory back.
 
     Parameters
     ----------
     path : Path
+    without : collection of str
+        Tables that are left on disk.
 
     Returns
     -------
@@ -208,12 +217,16 @@ def read_run(path: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
         raise UserError(f"{path} is not a run directory: it has no {MANIFEST}; give one that has")
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
-        tables = {found.stem: pd.read_parquet(found) for found in sorted(path.glob("*.parquet"))}
-        tables |= {found.stem: _read_csv(found) for found in sorted(path.glob("*.csv"))}
+        files = [file for ending in FORMATS for file in sorted(path.glob(f"*.{ending}"))]
+        tables = {file.stem: _read(file) for file in files if file.stem not in without}
     except (ValueError, OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{path} cannot be read: {reason}; run the scenario again") from error
     return manifest, tables
+
+
+def _read(path: Path) -> pd.DataFrame:
+    return pd.read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
 
 
 def _read_csv(path: Path) -> pd.DataFrame:

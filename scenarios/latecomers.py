@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from agents.cohort import Cohort
 from agents.responses import COMPILED, BestResponse
-from forecaster.bounds import draw_term, regret_since
 from forecaster.cover import Cover, nearest, paper_gamma
 from forecaster.events import Events
 from forecaster.unbiased import UnbiasedPrediction
+from market import register
 from market.basis import Basis
 from market.errors import UserError
 from market.losses import Loss, unique_losses
@@ -32,6 +32,7 @@ from market.model import Guarantee
 from market.round import Block
 from scenarios.blocks import Anybody, Seat, exact_for, guarantee
 from scenarios.cohort_spec import CohortSpec
+from scenarios.rows import over_stays
 from scenarios.rules import told
 from scenarios.spec import ScenarioSpec
 
@@ -41,11 +42,11 @@ Member = tuple[Anybody, Guarantee]
 
 
 def check_joins(spec: ScenarioSpec) -> None:
-    """Raise UserError if a cohort joins too late or asks for what late agents cannot have."""
+    """Raise UserError if a cohort comes too late or asks for what such agents cannot have."""
     for cohort in spec.cohort:
         key = f"cohort.{cohort.name}"
+        there = f"there are {spec.rounds} rounds, from 0"
         if cohort.joins >= spec.rounds:
-            there = f"there are {spec.rounds} rounds, from 0"
             raise UserError(f"{key}.joins = {cohort.joins}: {there}; join earlier")
         if not cohort.joins and cohort.gamma is not None:
             raise UserError(f"{key}.gamma: how near losses must be that join late; give joins")
@@ -57,6 +58,20 @@ def check_joins(spec: ScenarioSpec) -> None:
         raise UserError(
             "all cohorts join late; leave joins out of one, the forecast is made for it"
         )
+
+
+def check_leaving(spec: ScenarioSpec) -> None:
+    """Raise UserError if a cohort cannot come and go one by one, or nobody is left."""
+    for cohort in spec.cohort:
+        key = f"cohort.{cohort.name}"
+        for name, rate in {"entry_rate": cohort.entry_rate, "exit_rate": cohort.exit_rate}.items():
+            if rate is not None and cohort.response not in register.response:
+                cure = "agents with a memory come and go together; use joins and leaves"
+                raise UserError(f"{key}.{name} = {rate}: {cure}")
+        last = cohort.leaves or spec.rounds
+        kept = (c.joins <= last < (c.leaves or spec.rounds) for c in spec.cohort)
+        if last < spec.rounds and not any(kept):
+            raise UserError(f"{key}.leaves = {last}: no cohort is left in that round; keep one")
 
 
 def home(name: str, loss: Loss, blocks: Sequence[Block]) -> int:
@@ -118,11 +133,12 @@ def admitted(
     list of (cohort, Guarantee)
         Bounds hold with probability 0.99 for all late agents at once.
     """
-    losses = sum(len(seat.cohort.loss) for seat, _ in late)
+    losses = sum(seat.promises for seat, _ in late)
     members: list[Member] = []
     for seat, spec in late:
         cohort, block = seat.cohort, blocks[seat.cohort.block]
-        note = f"{spec.name}: {spec.count} agents joined before round {spec.joins}"
+        when = "before" if spec.entry_rate is None else "at a rate after"
+        note = f"{spec.name}: {spec.count} agents joined {when} round {spec.joins}"
         promised = guarantee(seat, block, losses)  # if they had been there from the start
         cover = protection(cohort, block)
         if promised.label == "none" or cover is None or not isinstance(cohort, Cohort):
@@ -130,13 +146,14 @@ def admitted(
             members.append((cohort, Guarantee(note=note)))
             continue
         gamma = spec.gamma or paper_gamma(block.basis.size, rounds)
-        covered = cover.radius <= gamma
+        at_once = seat.covers()
+        covered = (cover.radius <= gamma) & (True if at_once is None else at_once)
         note += f", {covered[cohort.row_of].sum()} within {gamma:.2g} of a protected loss"
         if not covered.any():
             members.append((cohort, Guarantee(note=note)))
             continue
         member = represented(cohort, cover, covered)
-        bound = bounded(member, block, cover, covered, joins=spec.joins, losses=losses)
+        bound = bounded(replace(seat, cohort=member), block, cover, covered, losses=losses)
         members.append((member, Guarantee(promised.label, bound, note, covered)))
     return members
 
@@ -180,25 +197,24 @@ def represented(cohort: Cohort, cover: Cover, covered: Rows) -> Cohort:
     return replace(cohort, coefficients=(offset, weights), by_proxy=by_proxy)
 
 
-def bounded(  # noqa: PLR0913 - keyword-only from the fifth
-    cohort: Cohort, block: Block, cover: Cover, covered: Rows, *, joins: int, losses: int
+def bounded(
+    seat: Seat, block: Block, cover: Cover, covered: Rows, *, losses: int
 ) -> Callable[[], Array]:
     """Return the bound on the rows' regret over their own rounds (K,); NaN where not covered."""
-    forecaster = block.forecaster
+    forecaster, cohort, stay = block.forecaster, seat.cohort, seat.stay
     assert isinstance(forecaster, UnbiasedPrediction)  # noqa: S101 - protection has looked
-    policies, actions = len(cohort.policies), cohort.loss.actions
+    assert isinstance(cohort, Cohort)  # noqa: S101
+    assert stay is not None  # noqa: S101 - they join late
+    weights, policies = cohort.coefficients[1], len(cohort.policies)
 
     @cache
     def error() -> float:
         return float(block.basis.certified_error(cohort.loss[np.flatnonzero(covered)]))
 
     def bound() -> Array:
-        expected = regret_since(
-            forecaster.bias_bound(), cohort.coefficients[1], joined=joins, policies=policies
-        )
-        own = forecaster.time - joins
-        drawn = draw_term(own, losses, actions=actions, comparators=actions + policies)
-        total = expected + drawn + 2 * (cover.radius + error()) + cohort.gap()
+        bias = forecaster.bias_bound()
+        expected = over_stays(bias, weights, stay, policies=policies, losses=losses)
+        total = expected + 2 * (cover.radius + error()) + cohort.gap()
         return np.where(covered, total, np.nan)
 
     return bound

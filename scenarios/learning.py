@@ -68,7 +68,7 @@ def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> L
     root : int
         Root seed.
     rounds : int
-        Length of the run; learners who join late tune themselves to what is left of it.
+        Length of the run; learners tune themselves to the part of it in which they are there.
     block : int
         The block that they are counted to.
 
@@ -93,7 +93,7 @@ def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> L
             ledger=ledger(draft, len(types)),
             rng=stream(root, "cohort", spec.name, "play"),
             policies=draft.policies,
-            horizon=rounds - spec.joins,
+            horizon=(spec.leaves or rounds) - spec.joins,
         )
     except UserError as error:
         raise UserError(f"cohort.{spec.name}.settings: {error}") from error

@@ -27,6 +27,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+from scenarios.regret_log import regret_curves
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -98,13 +100,13 @@ def leading_regret(frame: pd.DataFrame) -> pd.Series[float]:
 
 def regret_over_time(tables: Tables) -> Figure | None:
     """Draw the running regret: each cohort's mean as a line, its worst agent as a thinner one."""
-    log, agents = tables.get("regret_log"), tables["agents"]
-    if log is None or log["round"].nunique() < 2:
+    curves, agents = tables.get("regret_curves"), tables["agents"]
+    if curves is None and "regret_log" in tables:
+        curves = regret_curves([tables["regret_log"]], agents)
+    if curves is None or len(curves) < 2 or curves.index.unique("round").size < 2:
         return None
-    log = log[log["round"].isin(thinned(log["round"].unique())) & leading_regret(log).notna()]
-    cohort = log["agent"].map(agents.set_index("agent")["cohort"])
-    frame = pd.DataFrame({"cohort": cohort, "round": log["round"], "regret": leading_regret(log)})
-    curves = frame.groupby(["cohort", "round"], sort=False)["regret"].agg(["mean", "max"])
+    rounds = curves.index.unique("round").to_numpy()
+    curves = curves[curves.index.isin(thinned(rounds), level="round")].dropna()
     if curves.empty:
         return None
     shown = {name: cohort_colours(agents)[name] for name in curves.index.unique("cohort")}
@@ -115,7 +117,7 @@ def regret_over_time(tables: Tables) -> Figure | None:
         axes.plot(curve.index, curve["mean"], color=colour, linewidth=2)
         axes.plot(curve.index, curve["max"], color=colour, linewidth=0.8)
     _scale_regret(axes, curves["mean"])
-    axes.set(xlabel="round", ylabel=f"{_measured(log)} per round")
+    axes.set(xlabel="round", ylabel=f"{_measured(curves)} per round")
     _note_bounds(axes, agents, shown)
     _regret_legend(figure, shown)
     return figure
@@ -134,11 +136,10 @@ def cohort_colours(agents: pd.DataFrame) -> dict[Any, str]:
     return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
 
 
-def _measured(frame: pd.DataFrame) -> str:
-    kept = frame["decision_swap_regret"].notna()
-    if kept.all():
+def _measured(curves: pd.DataFrame) -> str:
+    if (curves["kept"] == curves["count"]).all():
         return "decision swap regret"
-    return "decision swap or swap regret" if kept.any() else "swap regret"
+    return "decision swap or swap regret" if curves["kept"].any() else "swap regret"
 
 
 def _scale_regret(axes: Axes, means: pd.Series[float]) -> None:

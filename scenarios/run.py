@@ -18,6 +18,7 @@ from typing import Any
 from market.errors import UserError
 from market.model import MarketModel
 from market.round import Block
+from market.welfare import welfare_record
 from scenarios.build import Scenario
 from scenarios.exploitation import recorded
 from scenarios.export import RunDirectory
@@ -99,8 +100,12 @@ def _finish(
 ) -> None:
     manifest["wall_seconds"] = round(time.perf_counter() - started, 3)
     manifest["exploitability"] = recorded(model)
+    if model.game.market is not None:
+        manifest["market"] = model.game.market.described()
     model.journal.flush()
-    directory.finish(_closing_tables(model), manifest)
+    tables = _closing_tables(model)
+    manifest["welfare"] = welfare_record(tables["agents"])
+    directory.finish(tables, manifest)
 
 
 def _play(
@@ -155,11 +160,14 @@ def _resumed(
 
 
 def _closing_tables(model: MarketModel) -> dict[str, Any]:
-    return {
+    tables = {
         "agents": model.agents_frame(),
         "swaps": model.swaps_frame(),
         "biases": model.biases_frame(),
     }
+    network = model.game.network
+    linked = network is not None and network.edges is not None
+    return tables | {"edges": model.edges_frame()} if linked else tables
 
 
 def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) -> dict[str, Any]:
@@ -178,6 +186,11 @@ def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) ->
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "wall_seconds": None,
     }
+    if model.journal.samples:
+        manifest["logged_agents"] = {
+            cohort.name: len(own.ids)
+            for cohort, own in zip(model.game.cohorts, model.journal.logged, strict=True)
+        }
     if scenario.table is not None:
         manifest["clipped_rows"] = scenario.table.clipped
     return manifest

@@ -15,6 +15,9 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 from market.errors import UserError, closest
 from scenarios.cohort_spec import CohortSpec, Count, CoverSpec, Name, Open, Range, Strict
 from scenarios.files import DATA
+from scenarios.log_spec import WindowsSpec
+from scenarios.market_spec import MarketSpec
+from scenarios.network_spec import NetworkSpec
 
 
 class DataSpec(Strict):
@@ -108,10 +111,14 @@ class ScenarioSpec(Strict):
     source: str = ""
     rounds: Count
     seed: Annotated[int, Field(ge=0)] = 0
+    log_agents: Count | None = None  # all of them
+    windows: WindowsSpec | None = None
     data: DataSpec | None = None
     adversary: AdversarySpec | None = None
     space: SpaceSpec | None = None
     game: GameSpec | None = None
+    market: MarketSpec | None = None
+    network: NetworkSpec | None = None
     forecaster: ForecasterSpec = ForecasterSpec()
     policy: dict[str, PolicySpec] = Field(default_factory=dict)
     cohort: Annotated[list[CohortSpec], Field(min_length=1)]
@@ -122,8 +129,12 @@ class ScenarioSpec(Strict):
             raise ValueError("give exactly one of the tables [data] and [adversary]")
         if self.game is not None and (self.adversary is None or self.space is not None):
             raise ValueError("[game] needs an [adversary], who leads it; drop [data] and [space]")
+        if self.market is not None and (self.game is not None or self.space is not None):
+            raise ValueError("[market] moves outcomes out of a [game] or [space]; drop one of them")
         if self.game is None and self.adversary is not None and self.adversary.outcomes is None:
             raise ValueError("key 'adversary.outcomes' is missing; add it to the scenario file")
+        if self.windows is not None:
+            self.windows.spans(self.rounds)  # complains of a window after the run
         names = [cohort.name for cohort in self.cohort]
         for name in names:
             if names.count(name) > 1:
@@ -154,6 +165,8 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
         spec.data.file = _found("data", spec.data.file, origin, DATA)
     if spec.game is not None:
         spec.game.file = _found("game", spec.game.file, origin, DATA / "games")
+    if spec.network is not None and spec.network.file is not None:
+        spec.network.file = _found("network", spec.network.file, origin)
     return spec
 
 
@@ -207,6 +220,9 @@ def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, type[BaseMod
         "cover": CoverSpec,
         "space": SpaceSpec,
         "game": GameSpec,
+        "windows": WindowsSpec,
+        "market": MarketSpec,
+        "network": NetworkSpec,
     }
     spelled = []
     for step in location:

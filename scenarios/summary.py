@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from rich.table import Table
 
 from forecaster.anchoring import AnchoredPrediction
 from market.model import MarketModel
+from market.network import by_distance
+from market.prices import Market
 from market.transcript import TOLERANCE
 from scenarios.build import Scenario
 from scenarios.exploitation import notes
@@ -38,11 +41,10 @@ def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
         The run directory.
     """
     agents = model.agents_frame()
-    console = Console(markup=False, highlight=False)
-    width = WIDTH + max(len(name) for name in ("cohort", *agents["cohort"].unique()))
-    if console.width < width:
-        console = Console(markup=False, highlight=False, width=width)
-    console.print(summary_table(agents, title=f"{scenario.spec.name}, {model.played} rounds"))
+    console, room = _fitting(agents)
+    title = f"{scenario.spec.name}, {model.played} rounds"
+    for table in closing_tables(agents, title=title, room=room):
+        console.print(table)
     console.print(
         "Regret per round, losses in [0, 1]: mean over agents and worst agent. Bounds on decision "
         "swap regret, worst agent: the theorem's, with probability 0.99, and from measured biases. "
@@ -61,12 +63,40 @@ def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
             console.print(
                 f"{block.name}: the forecast of {base} stood in {share:.0%} of the rounds."
             )
+    if model.game.market is not None:
+        console.print(f"{crowd(model.game.market)}.")
     for guarantee in model.guarantees:
         if guarantee.note:
             console.print(f"{guarantee.note}.")
-    for note in notes(model, agents):
+    for note in (*worst_windows(model), *notes(model, agents), *heard(agents)):
         console.print(f"{note}.")
     console.print(f"Logs: {out}", soft_wrap=True)
+
+
+def heard(agents: pd.DataFrame) -> Iterator[str]:
+    """Yield a line per cohort on regret by distance from the forecaster, where that is told."""
+    if "distance" not in agents:
+        return
+    for name, rows in by_distance(agents).groupby("cohort", sort=False):
+        hops = rows["distance"].astype(object).where(rows["distance"].notna(), "never")
+        parts = [
+            f"{hop}: {figure(mean, '-')} / {figure(worst, '-')} ({count})"
+            for hop, mean, worst, count in zip(
+                hops, rows["regret_mean"], rows["regret_worst"], rows["agents"], strict=True
+            )
+        ]
+        yield f"{name}: regret by distance, mean / worst (agents): {', '.join(parts)}"
+
+
+def crowd(market: Market) -> str:
+    """Sum up what demand did in a market, in one line."""
+    kind = "congestion" if market.impact > 0 else "momentum" if market.impact else "no effect"
+    means = market.tally.means()
+    return (
+        f"Market: {market.feedback} {kind} ({market.impact:g}), concentration of demand "
+        f"{means['concentration']:.2f} (evenly spread {1 / market.goods:.2f}), {means['churn']:.0%}"
+        f" of all budgets changed goods a round, {market.clipped_share:.1%} of outcomes clipped"
+    )
 
 
 def broadcast(model: MarketModel) -> str:
@@ -80,35 +110,75 @@ def broadcast(model: MarketModel) -> str:
     return f"{total} numbers a round, {', '.join(blocks)}"
 
 
-def summary_table(agents: pd.DataFrame, *, title: str) -> Table:
-    """Lay out one row per cohort of an ``agents`` table."""
-    table = Table(
-        title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), expand=False
-    )
-    table.add_column("cohort", no_wrap=True)
-    split = [name.replace(" ", "\n") for name in REGRETS]
-    measured = [f"{name}\n{which}" for name in split for which in ("mean", "worst")]
-    for name in (
-        "agents",
-        "mean\nloss",
-        *measured,
-        "bound",
-        "bound\nfrom bias",
-        "exploit-\nability",
-    ):
-        table.add_column(name, justify="right", no_wrap=True)
-    for cohort, rows in agents.groupby("cohort", sort=False):
-        regrets = [rows[column] for column in REGRETS.values()]
-        table.add_row(
-            escape(str(cohort)),
-            str(len(rows)),
-            f"{rows['mean_loss'].mean():.4f}",
-            *(figure(value, "-") for regret in regrets for value in (regret.mean(), regret.max())),
-            figure(rows["bound"].max(), "none", 2),
-            figure(rows["bound_from_bias"].max(), "none"),
-            figure(rows["exploitability"].max(), "-"),
+def _fitting(agents: pd.DataFrame) -> tuple[Console, int | None]:
+    """Return a console, and how long a line may be if its screen is narrower than the table."""
+    console = Console(markup=False, highlight=False)
+    width = WIDTH + max(len(name) for name in ("cohort", *agents["cohort"].unique()))
+    if console.width >= width:
+        return console, None
+    if console.is_terminal:
+        return console, console.width
+    return Console(markup=False, highlight=False, width=width), None  # a pipe has no screen
+
+
+def closing_tables(agents: pd.DataFrame, *, title: str, room: int | None = None) -> list[Table]:
+    """Lay out one row per cohort of an ``agents`` table, in several tables where room is short.
+
+    Parameters
+    ----------
+    agents : DataFrame
+    title : str
+        Of the first table.
+    room : int, optional
+        Characters in a line; without it all columns stand side by side in one table.
+    """
+    cohorts = agents.groupby("cohort", sort=False)
+    cells = [_cells(rows) for _, rows in cohorts]
+    names = [escape(str(name)) for name, _ in cohorts]
+    first = min(max(map(len, ["cohort", *names])), room // 3) if room else None
+    left, parts = 0, list[list[str]]()
+    for head in cells[0]:
+        width = 1 + max(map(len, [*head.split("\n"), *(row[head] for row in cells)]))
+        if not parts or (room and first is not None and left + width > room):
+            left = first + 2 if first is not None else 0
+            parts.append([])
+        parts[-1].append(head)
+        left += width
+    tables = []
+    for i, heads in enumerate(parts):
+        table = Table(title=None if i else title, title_justify="left", expand=False)
+        table.box, table.padding = box.SIMPLE_HEAD, (0, 1, 0, 0)
+        table.add_column("cohort", no_wrap=room is None, max_width=first, overflow="fold")
+        for head in heads:
+            table.add_column(head, justify="right", no_wrap=True)
+        for name, row in zip(names, cells, strict=True):
+            table.add_row(name, *(row[head] for head in heads))
+        tables.append(table)
+    return tables
+
+
+def _cells(rows: pd.DataFrame) -> dict[str, str]:
+    """Write what is said of a cohort, by the head of its column."""
+    cells = {"agents": str(len(rows)), "mean\nloss": f"{rows['mean_loss'].mean():.4f}"}
+    for name, column in REGRETS.items():
+        head = name.replace(" ", "\n")
+        cells[f"{head}\nmean"] = figure(rows[column].mean(), "-")
+        cells[f"{head}\nworst"] = figure(rows[column].max(), "-")
+    return cells | {
+        "bound": figure(rows["bound"].max(), "none", 2),
+        "bound\nfrom bias": figure(rows["bound_from_bias"].max(), "none"),
+        "exploit-\nability": figure(rows["exploitability"].max(), "-"),
+    }
+
+
+def worst_windows(model: MarketModel) -> Iterator[str]:
+    """Yield a line per cohort on its worst window, where regret was taken over windows."""
+    windows = model.journal.windows
+    for name, worst in windows.worst.items() if windows is not None else ():
+        yield (
+            f"{name}: worst window regret {worst.regret:.4f} "
+            f"(agent {worst.agent}, rounds {worst.first} to {worst.last})"
         )
-    return table
 
 
 def mean_and_worst(values: pd.Series[float]) -> str:

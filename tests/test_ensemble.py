@@ -26,6 +26,7 @@ from forecaster.oracle import Support
 from forecaster.protected import LossGroup, Rows, arrays_of, respond
 from forecaster.solver import Solution
 from forecaster.supports import support_of
+from market import checkpoint
 from market.basis import Basis
 from market.errors import UserError
 from market.losses import MinimumOfRatios, PowerOfSum, SeparablePower
@@ -33,7 +34,6 @@ from market.model import MarketModel
 from market.records import Forecast, Mixture, Round
 from market.response import TIE, best_response, expected_losses, quantal_response
 from market.round import play_round
-from scenarios import checkpoint
 from scenarios.build import Scenario
 from scenarios.spec import validated
 

@@ -454,6 +454,9 @@ def test_late_agents_disturb_nobody(late: tuple[Any, ...], *, first: bool) -> No
     shift = sum(one["count"] for one in late) if first else 0
     theirs = joined.agents_frame().query("cohort in ['early', 'smooth']").reset_index(drop=True)
     theirs["agent"] -= shift
+    assert (theirs["entered"] == 0).all()
+    assert (theirs["left"] == joined.rounds).all()
+    theirs = theirs.drop(columns=["entered", "left"])
     pd.testing.assert_frame_equal(theirs, alone.agents_frame())
     log = joined.regret_frame()
     log["agent"] -= shift

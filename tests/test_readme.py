@@ -79,9 +79,16 @@ def test_logs_open_as_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", sorted((HOME / "docs").glob("*.md")), ids=lambda page: page.name)
 def test_every_block_of_a_page_runs(tmp_path: Path, page: Path) -> None:
     text = page.read_text(encoding="utf-8")
+    tables = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
+    studies = [block for block in tables if "scenario" in tomllib.loads(block)]
+    for block in studies:
+        (name,) = re.findall(r"^# (\S+)\.toml$", block, flags=re.MULTILINE)
+        (tmp_path / f"{name}.toml").write_text(block, encoding="utf-8")
+        line = next(line for line in text.splitlines() if f"omnimarket study {name}.toml" in line)
+        assert name in succeeds(tmp_path, COMMAND, *line.split()[1:])
     for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
         assert succeeds(tmp_path, sys.executable, "-c", block).strip()
-    for block in re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL):
+    for block in (block for block in tables if block not in studies):
         (tmp_path / "page.toml").write_text(block, encoding="utf-8")
         name = tomllib.loads(block)["name"]
         assert name in succeeds(tmp_path, COMMAND, "run", "page.toml", "--rounds", "20")

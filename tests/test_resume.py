@@ -19,11 +19,11 @@ import pytest
 
 from agents import ScriptedAgent
 from agents.adversaries import Adversary
-from market import register
+from market import checkpoint, register
 from market.history import History
 from market.journal import CHUNK_ROUNDS
 from market.records import Announcement, Context, Forecast, OutcomeLaw
-from scenarios import checkpoint, cli
+from scenarios import cli
 from scenarios.build import Scenario
 from scenarios.files import override, read
 from scenarios.run import Options, run

@@ -37,7 +37,7 @@ from forecaster.bases import LinearBasis
 from forecaster.broadcast import ensemble_solver
 from forecaster.protected import LossGroup
 from forecaster.unbiased import UnbiasedPrediction
-from market import register
+from market import checkpoint, register
 from market.errors import UserError
 from market.exploitability import leader_surplus, stackelberg
 from market.games import read_game
@@ -51,7 +51,6 @@ from market.rehearsal import cloned
 from market.round import Block, Game, play_round
 from market.sight import SIGHTS, Follower, sight_of
 from market.spaces import Polytope
-from scenarios import checkpoint
 from scenarios.build import Scenario
 from scenarios.spec import ForecasterSpec, validated
 

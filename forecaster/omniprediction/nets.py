@@ -1,0 +1,278 @@
+r"""Continuous actions: a net of [0, 1]^m, losses that are Lipschitz in the action, the error.
+
+**Net.** S_theta is a theta-net of [0, 1]^m if every point is within theta of it in sup norm. k
+points per axis at (i + 1/2) / k have radius 1 / (2 k), and k = ceil(1 / (2 theta)) of them are
+enough: (1 / (2 theta))^m points, where multiples of theta (as the paper prints it) need
+(1 / theta)^m for the same radius.
+
+**Error.** Let |l(a, y) - l(b, y)| <= L ||a - b||_inf. A policy into [0, 1]^m whose suggestions are
+snapped to the net loses at most L theta more, so decision swap regret theta-bounded on the net is
+at most L theta larger against policies into [0, 1]^m (the paper's theorem on continuous action
+spaces, there with L = 1). Agents choose from the net; nothing is lost on their side.
+
+**Choice.** The bound on the net is of the order lambda theta^(-3 m / 2) sqrt(n / T), and with the
+net's own L theta the sum is least in order at
+
+    theta = (lambda^2 n / T)^(1 / (3 m + 2)).
+
+Constants are left out there and the theorem is far from tight: a finer net is often better.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from market.errors import UserError
+from market.losses import Convex1D, LipschitzLoss, Loss, SeparablePower
+from market.randomness import stream
+
+Array = NDArray[np.float64]
+
+MOST_POINTS = 20_000
+SAMPLE = 2000  # pairs of actions on which a declared constant is checked
+ROUNDING = 1e-9
+
+
+def theta_net(theta: float, dimension: int = 1) -> Array:
+    """Return a theta-net of the cube in sup norm: points (N, m), lexicographic.
+
+    Parameters
+    ----------
+    theta : float
+        Positive; from 1/2 on the net is the centre alone.
+    dimension : int
+        m.
+
+    Raises
+    ------
+    UserError
+        If theta is not positive or the net has more than 20,000 points.
+    """
+    if not 0 < theta < math.inf:
+        raise UserError(f"theta = {theta!r}: give a positive number, such as 0.05")
+    cells = max(math.ceil(1 / (2 * theta) - ROUNDING), 1)
+    if cells**dimension > MOST_POINTS:
+        raise UserError(f"theta = {theta}: {cells}^{dimension} actions are too many; raise theta")
+    ticks = (np.arange(cells) + 0.5) / cells
+    axes = np.meshgrid(*[ticks] * dimension, indexing="ij")
+    return np.stack([axis.ravel() for axis in axes], axis=-1)
+
+
+def radius(net: Array) -> float:
+    """Return the theta of a net made here: half of its spacing."""
+    cells = round(float(len(net)) ** (1 / net.shape[1]))
+    return 1 / (2 * float(cells))
+
+
+def snap(points: ArrayLike, net: Array) -> NDArray[np.intp]:
+    """Return the index (T,) of the nearest point of a net made here for points (T, m).
+
+    Raises
+    ------
+    UserError
+        If a point is outside of the cube or has another number of coordinates.
+    """
+    given = np.asarray(points, dtype=np.float64).reshape(len(np.asarray(points)), -1)
+    if given.shape[1] != net.shape[1] or not ((given >= 0) & (given <= 1)).all():
+        raise UserError(f"a policy must suggest points of [0, 1]^{net.shape[1]}; clip its output")
+    cells = round(len(net) ** (1 / net.shape[1]))
+    place = np.minimum(np.floor(given * cells), cells - 1).astype(np.intp)
+    return np.asarray(np.ravel_multi_index(tuple(place.T), (cells,) * net.shape[1]), dtype=np.intp)
+
+
+def theorem_theta(*, size: int, lipschitz: float, rounds: int, dimension: int = 1) -> float:
+    """Return the theorem's theta (lambda^2 n / T)^(1 / (3 m + 2)), at most 1/2.
+
+    Parameters
+    ----------
+    size : int
+        n, functions of the basis.
+    lipschitz : float
+        lambda of the basis.
+    rounds : int
+        T.
+    dimension : int
+        m, of the action.
+    """
+    return float(min(0.5, (lipschitz**2 * size / rounds) ** (1 / (3 * dimension + 2))))
+
+
+class ContinuousLoss(ABC):
+    """A loss l(a, y) in [0, 1] of an action in [0, 1]^m, Lipschitz in the action.
+
+    Attributes
+    ----------
+    dimension : int
+        Coordinates of an action, m.
+    outcomes : int
+        Coordinates of an outcome, d.
+    constant : float
+        L: |l(a, y) - l(b, y)| <= L ||a - b||_inf.
+    """
+
+    dimension: int
+    outcomes: int
+    constant: float
+
+    @abstractmethod
+    def on(self, net: Array) -> Loss:
+        """Return the loss whose actions are the points (N, m) of a net."""
+
+    def checked(self, seed: int = 0) -> None:
+        """Hold the declared constant to a sample of actions and outcomes.
+
+        Raises
+        ------
+        UserError
+            If the loss is steeper somewhere, or leaves [0, 1].
+        """
+        rng = stream(seed, "net", "check")
+        far = rng.random((SAMPLE // 2, self.dimension))
+        near = np.clip(far + rng.uniform(-0.01, 0.01, far.shape), 0.0, 1.0)
+        actions = np.concatenate([far, near])
+        values = self.on(actions).losses(rng.random((16, self.outcomes)))
+        if not ((values >= -ROUNDING) & (values <= 1 + ROUNDING)).all():
+            raise UserError(f"{self.name}: its values leave [0, 1]; scale the loss")
+        half = len(far)
+        for other in (near, np.roll(far, 1, axis=0)):
+            moved = values[:, half:] if other is near else np.roll(values[:, :half], 1, axis=1)
+            apart = np.abs(far - other).max(1)
+            worst = np.abs(values[:, :half] - moved) - self.constant * apart
+            if (worst > ROUNDING).any():
+                _, at = np.unravel_index(int(worst.argmax()), worst.shape)
+                found = float((np.abs(values[:, :half] - moved)[:, at] / apart[at]).max())
+                raise UserError(
+                    f"{self.name}: constant = {self.constant:g}, but between two actions the loss "
+                    f"has slope {found:.4g}; declare at least that"
+                )
+
+    @property
+    def name(self) -> str:
+        """How error lines call it."""
+        return type(self).__name__
+
+
+@dataclass(frozen=True)
+class SquaredError(ContinuousLoss):
+    """The mean over coordinates of (a_j - y_j)^2: the action is a forecast of the mean.
+
+    Parameters
+    ----------
+    outcomes : int
+        d, which is m too.
+    """
+
+    outcomes: int = 1
+    dimension: int = field(init=False)
+    constant: float = field(default=2.0, init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dimension", self.outcomes)
+
+    def on(self, net: Array) -> SeparablePower:
+        """Return the loss on a net."""
+        weights = np.full(net.shape, 1 / self.outcomes)
+        return SeparablePower(weights, np.array(2.0), centre=net)
+
+
+@dataclass(frozen=True)
+class Pinball(ContinuousLoss):
+    """The pinball loss of a forecast of a quantile, divided by its greatest value.
+
+    ``level (y - a)`` above the forecast and ``(1 - level) (a - y)`` below; 1/2 is absolute error.
+
+    Parameters
+    ----------
+    level : float
+        In (0, 1).
+    coordinate : int
+        The coordinate of the outcome, from 0.
+    outcomes : int
+        d.
+    """
+
+    level: float
+    coordinate: int = 0
+    outcomes: int = 1
+    dimension: int = field(default=1, init=False)
+    constant: float = field(default=1.0, init=False)  # after the division
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level < 1:
+            raise UserError(f"level = {self.level!r}: give a number between 0 and 1")
+
+    def on(self, net: Array) -> Convex1D:
+        """Return the loss on a net."""
+        under, over = self.level, 1 - self.level
+        scale = max(under, over)
+        return Convex1D(
+            kinks=np.full((len(net), 1), 1 / scale),
+            knots=net,
+            slope=np.full(len(net), -over / scale),
+            offset=over / scale * net[:, 0],
+            coordinate=self.coordinate,
+            dimension=self.outcomes,
+        )
+
+
+@dataclass(frozen=True)
+class Restricted:
+    """A function of actions and outcomes on a net; equal where both are, so that bases know it.
+
+    Parameters
+    ----------
+    function : callable
+        From actions (N, m) and outcomes (T, d) to losses (T, N).
+    points : bytes
+        The net's numbers.
+    shape : tuple of int
+        (N, m).
+    """
+
+    function: Callable[[Array, Array], Any]
+    points: bytes
+    shape: tuple[int, ...]
+
+    def __call__(self, y: Array) -> Array:
+        """Return losses (T, N) at outcomes (T, d)."""
+        net = np.frombuffer(self.points).reshape(self.shape)
+        return np.asarray(self.function(net, y), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class ActionLoss(ContinuousLoss):
+    """Any loss of a continuous action, as a function. A model with one cannot be saved.
+
+    Parameters
+    ----------
+    function : callable
+        From actions (N, m) and outcomes (T, d) to losses (T, N) in [0, 1].
+    constant : float
+        L in the action, in sup norm; it is checked on a sample.
+    outcome_constant : float
+        The same in the outcome; it is believed.
+    dimension, outcomes : int
+        m and d.
+    """
+
+    function: Callable[[Array, Array], Any]
+    constant: float
+    outcome_constant: float
+    dimension: int = 1
+    outcomes: int = 1
+
+    def on(self, net: Array) -> LipschitzLoss:
+        """Return the loss on a net."""
+        return LipschitzLoss(
+            Restricted(self.function, net.tobytes(), net.shape),
+            np.array(self.outcome_constant),
+            (len(net),),
+            self.outcomes,
+        )

@@ -1,0 +1,241 @@
+"""Benchmark policies over tables: rules that suggest an action for every row at once.
+
+    Threshold      one action below a value of one feature, another from there on
+    LinearScore    the interval in which a linear score of the features falls
+    Tree           a decision tree
+
+All three are data (numbers, no code), so a model file can hold them. They have the ``predict`` of
+scikit-learn's classifiers. Choosing a policy looks at outcomes: choose on rows that the
+omnipredictor is not fitted to, or the rows are no independent sample given the policies and no
+bound holds. The rows of ``regrets`` below are losses above the best action of each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from market.losses import Loss
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+LEAF = -1
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """One action where a feature is below a threshold, another at or above it.
+
+    Parameters
+    ----------
+    column : int
+        The feature, from 0.
+    at : float
+    below, above : int
+        Actions.
+    """
+
+    column: int
+    at: float
+    below: int
+    above: int
+
+    def predict(self, X: ArrayLike) -> Indices:  # noqa: N803 - scikit-learn's name
+        """Suggest an action for each row of a table (m, f): (m,)."""
+        values = np.asarray(X, dtype=np.float64)[:, self.column]
+        return np.where(values >= self.at, self.above, self.below).astype(np.intp)
+
+    def numbers(self) -> dict[str, Any]:
+        """Return what a model file holds."""
+        return {"column": self.column, "at": self.at, "below": self.below, "above": self.above}
+
+
+@dataclass(frozen=True, eq=False)
+class LinearScore:
+    """The action of the interval in which ``X @ weights`` falls.
+
+    Parameters
+    ----------
+    weights : array (f,)
+    edges : array (k,)
+        Ascending.
+    actions : int array (k + 1,)
+        Action i where the score is at least edge i - 1 and below edge i.
+
+    Raises
+    ------
+    ValueError
+        If the edges do not ascend or the numbers of edges and actions do not fit.
+    """
+
+    weights: Array
+    edges: Array
+    actions: Indices
+
+    def __post_init__(self) -> None:
+        if len(self.actions) != len(self.edges) + 1:
+            raise ValueError(f"{len(self.edges)} edges need {len(self.edges) + 1} actions")
+        if (np.diff(self.edges) < 0).any():
+            raise ValueError("edges must ascend")
+
+    def predict(self, X: ArrayLike) -> Indices:  # noqa: N803 - scikit-learn's name
+        """Suggest an action for each row of a table (m, f): (m,)."""
+        score = np.asarray(X, dtype=np.float64) @ np.asarray(self.weights, dtype=np.float64)
+        place = np.searchsorted(self.edges, score, side="right")
+        return np.asarray(self.actions, dtype=np.intp)[place]
+
+    def numbers(self) -> dict[str, Any]:
+        """Return what a model file holds."""
+        parts = {"weights": self.weights, "edges": self.edges, "actions": self.actions}
+        return {name: np.asarray(value) for name, value in parts.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A decision tree; node 0 is the root.
+
+    Parameters
+    ----------
+    feature : int array (nodes,)
+        The feature that a node asks for, ``LEAF`` at a leaf.
+    threshold : array (nodes,)
+        A row goes left where the feature is at most this, in 32 bits as scikit-learn has it.
+    left, right : int array (nodes,)
+        Nodes.
+    action : int array (nodes,)
+        Suggested at a leaf.
+    """
+
+    feature: Indices
+    threshold: Array
+    left: Indices
+    right: Indices
+    action: Indices
+
+    @classmethod
+    def of(cls, classifier: Any) -> Self:
+        """Copy a fitted ``sklearn.tree.DecisionTreeClassifier`` whose classes are actions."""
+        tree = classifier.tree_
+        action = np.asarray(classifier.classes_, dtype=np.intp)[tree.value[:, 0].argmax(1)]
+        leaf = tree.children_left == tree.children_right
+        return cls(
+            np.where(leaf, LEAF, tree.feature).astype(np.intp),
+            np.asarray(tree.threshold, dtype=np.float64),
+            np.asarray(tree.children_left, dtype=np.intp),
+            np.asarray(tree.children_right, dtype=np.intp),
+            action,
+        )
+
+    def predict(self, X: ArrayLike) -> Indices:  # noqa: N803 - scikit-learn's name
+        """Suggest an action for each row of a table (m, f): (m,)."""
+        table = np.asarray(X).astype(np.float32)
+        node = np.zeros(len(table), dtype=np.intp)
+        rows = np.arange(len(table))
+        while (asking := self.feature[node] != LEAF).any():
+            here = node[asking]
+            value = table[rows[asking], self.feature[here]]
+            node[asking] = np.where(
+                value <= self.threshold[here], self.left[here], self.right[here]
+            )
+        return np.asarray(self.action[node])
+
+    def numbers(self) -> dict[str, Any]:
+        """Return what a model file holds."""
+        names = "feature", "threshold", "left", "right", "action"
+        return {name: getattr(self, name) for name in names}
+
+
+KINDS: dict[str, type[Threshold | LinearScore | Tree]] = {
+    "threshold": Threshold,
+    "linear-score": LinearScore,
+    "tree": Tree,
+}
+
+
+def best_threshold(X: ArrayLike, losses: Array, column: int, at: float) -> Threshold:  # noqa: N803
+    """Choose the two actions of a threshold that lose least on a sample.
+
+    Parameters
+    ----------
+    X : array (m, f)
+    losses : array (m, A)
+        Of every action at every row's outcome.
+    column : int
+    at : float
+        The feature and the threshold.
+    """
+    high = np.asarray(X, dtype=np.float64)[:, column] >= at
+    sums = losses[~high].sum(0), losses[high].sum(0)
+    return Threshold(column, float(at), int(sums[0].argmin()), int(sums[1].argmin()))
+
+
+def thresholds(
+    X: ArrayLike,  # noqa: N803 - scikit-learn's name
+    losses: Sequence[Array],
+    quantiles: Sequence[float] = (0.5,),
+) -> list[Threshold]:
+    """Choose, for every feature, quantile and loss, the best threshold on a sample; each once.
+
+    Parameters
+    ----------
+    X : array (m, f)
+    losses : sequence of array (m, A)
+        One table for each loss that is to be served.
+    quantiles : sequence of float
+        Of each feature, in (0, 1).
+    """
+    table = np.asarray(X, dtype=np.float64)
+    found: dict[Threshold, None] = {}
+    for column in range(table.shape[1]):
+        for at in np.unique(np.quantile(table[:, column], quantiles)):
+            for own in losses:
+                rule = best_threshold(table, own, column, at)
+                if rule.below != rule.above:  # a constant is a comparator anyway
+                    found[rule] = None
+    return list(found)
+
+
+def enumerated(column: int, at: float, actions: int) -> list[Threshold]:
+    """Return all thresholds on a feature that suggest two different actions: A (A - 1)."""
+    return [Threshold(column, at, *pair) for pair in permutations(range(actions), 2)]
+
+
+def best_tree(X: ArrayLike, losses: Array, *, depth: int = 2, seed: int = 0) -> Tree:  # noqa: N803
+    """Fit a decision tree to the best actions of a sample, each row weighed by what is at stake.
+
+    Parameters
+    ----------
+    X : array (m, f)
+    losses : array (m, A)
+    depth : int
+    seed : int
+        For ties between splits.
+
+    Raises
+    ------
+    ImportError
+        If scikit-learn is not installed.
+    """
+    from sklearn.tree import DecisionTreeClassifier  # noqa: PLC0415 - an optional extra
+
+    classifier = DecisionTreeClassifier(max_depth=depth, random_state=seed)
+    stakes = losses.mean(1) - losses.min(1)
+    weights = stakes if stakes.sum() > 0 else None
+    return Tree.of(
+        classifier.fit(np.asarray(X, dtype=np.float64), losses.argmin(1), sample_weight=weights)
+    )
+
+
+def tables_of(losses: Sequence[Loss], outcomes: ArrayLike) -> list[Array]:
+    """Compute one table (m, A) for every loss of some stacks, at outcomes (m, d)."""
+    found = []
+    for loss in losses:
+        stack = loss if loss.stack else loss.as_stack()
+        found += list(np.moveaxis(stack.losses(outcomes), 1, 0))
+    return found

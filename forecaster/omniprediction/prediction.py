@@ -1,0 +1,139 @@
+"""What a fitted randomised predictor answers: predictions, their law, and actions for a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forecaster.omniprediction.choices import AnyLoss, choose, on_net
+from forecaster.omniprediction.fitting import Fitted
+from forecaster.omniprediction.nets import ContinuousLoss
+from forecaster.omniprediction.parameters import Parameters, not_fitted
+from forecaster.omniprediction.predictors import played
+from forecaster.omniprediction.suggestions import checked_features, suggested
+from market.basis import Basis
+from market.errors import UserError
+from market.losses import Loss
+from market.randomness import stream
+from market.records import Mixture, draw_index
+
+Array = NDArray[np.float64]
+
+
+class RandomisedPredictor(Parameters):
+    """Predictions and actions of a fitted model; what it needs is set by ``fit``.
+
+    Attributes
+    ----------
+    policies, gamma, random_state : as in ``OfflineOmnipredictor``
+    basis_, net_, n_features_in_, fitted_ : as in ``OfflineOmnipredictor``
+    """
+
+    policies: Sequence[Any]
+    gamma: float
+    random_state: int | None
+    basis_: Basis
+    net_: Array | None
+    n_features_in_: int
+    fitted_: Fitted
+
+    def _tuples(self, X: Any) -> NDArray[np.intp]:  # noqa: N803
+        """Suggestions of the fitted policies for a table."""
+        if not hasattr(self, "fitted_"):
+            raise not_fitted()
+        features = checked_features(X)
+        if features.shape[1] != self.n_features_in_:
+            raise UserError(
+                f"X has {features.shape[1]} features, but OfflineOmnipredictor is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        actions = self.fitted_.listed.actions
+        return suggested(self.policies, X, len(features), actions=actions, net=self.net_)
+
+    def _laws(self, X: Any) -> Iterator[tuple[NDArray[np.intp], Mixture]]:  # noqa: N803
+        yield from self.fitted_.predictors.by_tuple(self._tuples(X))
+
+    def predict(self, X: Any, *, draw: bool = False) -> Array:  # noqa: N803
+        """Predict s(y) for every row of a table: (m, n).
+
+        Parameters
+        ----------
+        X : array (m, f)
+            As in ``fit``; where there are no features, an array (m, 0).
+        draw : bool
+            A draw of the randomised predictor for each row, instead of its mean. Actions are to be
+            taken on draws: the mean has no guarantee.
+        """
+        found = np.empty((len(checked_features(X)), self._size()))
+        rng = stream(self.random_state or 0, "omniprediction", "draw")
+        uniforms = rng.random(len(found))
+        for rows, law in self._laws(X):
+            if draw:
+                steps = np.searchsorted(np.cumsum(law.weights), uniforms[rows], side="right")
+                found[rows] = law.points[np.minimum(steps, len(law.weights) - 1)]
+            else:
+                found[rows] = law.mean
+        return found
+
+    def _size(self) -> int:
+        if not hasattr(self, "fitted_"):
+            raise not_fitted()
+        return self.basis_.size
+
+    def predict_outcome(self, X: Any) -> Array:  # noqa: N803
+        """Read a forecast of the outcome (m, d) off the mean prediction, for people to look at.
+
+        It is the mean outcome where the basis is linear, and ``Basis.inverse`` of it elsewhere.
+        """
+        return self.basis_.inverse(self.predict(X))
+
+    def predict_mixture(self, X: Any) -> tuple[NDArray[np.intp], list[Mixture]]:  # noqa: N803
+        """Return the randomised predictor itself.
+
+        Returns
+        -------
+        int array (m,), list of Mixture
+            For each row the place of its law in the list; one law per distinct tuple of
+            suggestions.
+        """
+        laws: list[Mixture] = []
+        place = np.empty(len(checked_features(X)), dtype=np.intp)
+        for rows, law in self._laws(X):
+            place[rows] = len(laws)
+            laws.append(law)
+        return place, laws
+
+    def act_proba(self, loss: AnyLoss, X: Any) -> Array:  # noqa: N803
+        """Return the law (m, A) of a loss's best response to a draw, ties to the lowest.
+
+        Parameters
+        ----------
+        loss : single Loss or ContinuousLoss
+            It need not be listed, but must be in the span of the basis.
+        X : array (m, f)
+        """
+        finite = self._finite(loss)
+        chosen = choose(self.fitted_.listed, finite, gamma=self.gamma)
+        found = np.empty((len(checked_features(X)), finite.actions))
+        for rows, law in self._laws(X):
+            found[rows] = played(chosen.offset, chosen.weights, law)
+        return found
+
+    def act(self, loss: AnyLoss, X: Any) -> NDArray[Any]:  # noqa: N803
+        """Draw an action for every row: indices (m,), or points (m, k) of the net.
+
+        The draws depend on ``random_state`` and on the place of a row in the table alone.
+        """
+        rng = stream(self.random_state or 0, "omniprediction", "act")
+        laws = self.act_proba(loss, X)
+        drawn = np.array([draw_index(law, rng) for law in laws], dtype=np.intp)
+        if isinstance(loss, ContinuousLoss) and self.net_ is not None:
+            return np.asarray(self.net_[drawn])
+        return drawn
+
+    def _finite(self, loss: AnyLoss) -> Loss:
+        self._size()  # fitted
+        return on_net(loss, self.net_)

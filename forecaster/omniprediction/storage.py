@@ -1,0 +1,206 @@
+"""A fitted model in one file of arrays and plain text: nothing in it is code.
+
+Losses, policies and bases of this project are data and are written as their numbers; whatever is a
+function of the user's is refused in one line. On reading, the basis is made anew, and the kept
+rounds' memories are put into an online forecaster made of the same losses, so that predictions
+come from the same computation as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forecaster.bases import BernsteinBasis, LinearBasis, PowerBasis
+from forecaster.omniprediction import nets, policies
+from forecaster.omniprediction.batch_bounds import OnlineRegret
+from forecaster.omniprediction.choices import as_list
+from forecaster.omniprediction.fitting import Fitted, Listed, Settings, player_for
+from forecaster.omniprediction.nets import ContinuousLoss
+from forecaster.omniprediction.predictors import KeptPredictors, Snapshots
+from forecaster.omniprediction.spans import default_basis
+from forecaster.omniprediction.suggestions import called
+from market import checkpoint, losses
+from market.basis import Basis
+from market.errors import UserError
+from market.losses import Loss
+
+Array = NDArray[np.float64]
+
+FORMAT = "omnimarket offline omnipredictor 1"
+FORMS: dict[str, type[Loss]] = {
+    kind.__name__: kind
+    for kind in (
+        losses.Convex1D,
+        losses.ExponentialOfSum,
+        losses.Linear,
+        losses.MinimumOfRatios,
+        losses.PowerOfSum,
+        losses.SeparablePower,
+    )
+}
+CONTINUOUS: dict[str, type[nets.SquaredError | nets.Pinball]] = {
+    "SquaredError": nets.SquaredError,
+    "Pinball": nets.Pinball,
+}
+PLAIN = (
+    "delta",
+    "theta",
+    "gamma",
+    "kappa",
+    "rounds_kept",
+    "burn_in",
+    "events",
+    "weights",
+    "random_state",
+)
+
+
+def save(model: Any, path: Path, notes: dict[str, Any]) -> None:
+    """Write a fitted model atomically; UserError where a part of it is code."""
+    fitted: Fitted = model.fitted_
+    snapshots = fitted.predictors.snapshots
+    tree = {
+        "format": FORMAT,
+        "notes": notes,
+        "parameters": {name: getattr(model, name) for name in PLAIN},
+        "losses": numbered(loss_numbers(loss) for loss in as_list(model.losses)),
+        "policies": numbered(policy_numbers(policy) for policy in model.policies),
+        "basis": basis_numbers(model.basis),
+        "outcomes": fitted.listed.basis.outcomes,
+        "features": model.n_features_in_,
+        "bound": model.bound_,
+        "rounds": fitted.rounds,
+        "played": fitted.bias.rounds,
+        "slack": fitted.bias.slack,
+        "memory": snapshots.arrays,
+        "times": snapshots.times,
+        "online": {str(s): own.sums for s, own in enumerate(fitted.online)},
+    }
+    if model.net_ is not None:
+        tree["net"] = model.net_
+    try:
+        checkpoint.save(path, tree)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}; give a file to write") from error
+
+
+def load(kind: Any, path: Path) -> Any:
+    """Read a model; UserError if there is none in the file."""
+    if not path.is_file():
+        raise UserError(f"model '{path}' does not exist; check the path")
+    try:
+        tree = checkpoint.load(path)
+        model = rebuilt(kind, tree) if tree.get("format") == FORMAT else None
+    except UserError:
+        raise
+    except checkpoint.DAMAGED as error:
+        raise UserError(f"'{path}' is no readable model; fit it again") from error
+    if model is None:
+        raise UserError(f"'{path}' is no model of this version; fit it again")
+    return model
+
+
+def rebuilt(kind: Any, tree: dict[str, Any]) -> Any:
+    """Make the model of a tree."""
+    own = [loss_of(part) for part in parts(tree["losses"])]
+    rules = [policy_of(part) for part in parts(tree["policies"])]
+    basis = basis_of(tree["basis"])
+    model = kind(own, rules, basis=basis, **tree["parameters"])
+    model.net_ = tree.get("net")
+    finite = [loss.on(model.net_) if isinstance(loss, ContinuousLoss) else loss for loss in own]
+    used = default_basis(finite, model.delta) if basis is None else basis
+    listed = Listed.of(finite, used)
+    settings = Settings(
+        model.events, model.weights, model.rounds_kept, model.burn_in, model.random_state or 0
+    )
+    player = player_for(listed, len(rules), settings, tree["played"])
+    snapshots = Snapshots(player, len(tree["times"]))
+    if {n: a.shape for n, a in snapshots.arrays.items()} != {
+        n: a.shape for n, a in tree["memory"].items()
+    }:
+        raise UserError("the model's memory does not fit its losses; fit it again")
+    snapshots.arrays, snapshots.times = tree["memory"], tree["times"]
+    snapshots.kept = len(tree["times"])
+    player.time, player.slack = tree["played"], tree["slack"]
+    online = []
+    for s, offset in enumerate(listed.offsets):
+        regret = OnlineRegret(len(offset), offset.shape[1], len(rules))
+        regret.sums, regret.rounds = tree["online"][str(s)], tree["rounds"]
+        online.append(regret)
+    model.basis_, model.n_features_in_ = used, tree["features"]
+    model.bound_, model.notes_ = tree["bound"], tree["notes"]
+    bias = player.bias_bound()
+    predictors = KeptPredictors(snapshots)
+    model.fitted_ = Fitted(listed, predictors, tuple(online), tree["rounds"], len(rules), bias)
+    return model
+
+
+def numbered(items: Any) -> dict[str, Any]:
+    """Write a sequence as a table of a tree."""
+    return {str(i): item for i, item in enumerate(items)}
+
+
+def parts(table: dict[str, Any]) -> Sequence[Any]:
+    """Read it again."""
+    return [table[str(i)] for i in range(len(table))]
+
+
+def loss_numbers(loss: Any) -> dict[str, Any]:
+    """Return the numbers of a loss; UserError for a function of the user's."""
+    name = type(loss).__name__
+    if name in CONTINUOUS or name in FORMS:
+        made = {f.name: getattr(loss, f.name) for f in fields(loss) if f.init}
+        return {"form": name, "numbers": made or {}}
+    raise UserError(f"a {name} is a function and cannot be saved; use a form of market.losses")
+
+
+def loss_of(part: dict[str, Any]) -> Any:
+    """Make a loss of its numbers."""
+    known: dict[str, Any] = FORMS | CONTINUOUS
+    return known[part["form"]](**part["numbers"])
+
+
+def policy_numbers(policy: Any) -> dict[str, Any]:
+    """Return the numbers of a policy; UserError for code."""
+    for name, kind in policies.KINDS.items():
+        if type(policy) is kind:
+            return {"kind": name, "numbers": policy.numbers()}
+    known = ", ".join(kind.__name__ for kind in policies.KINDS.values())
+    raise UserError(f"policy {called(policy)} is code and cannot be saved; use one of: {known}")
+
+
+def policy_of(part: dict[str, Any]) -> Any:
+    """Make a policy of its numbers."""
+    return policies.KINDS[part["kind"]](**part["numbers"])
+
+
+def basis_numbers(basis: Basis | None) -> dict[str, Any] | None:
+    """Return the numbers of a basis that was given; None for the default one."""
+    if basis is None:
+        return None
+    if isinstance(basis, LinearBasis):
+        return {"kind": "linear", "outcomes": basis.outcomes}
+    if isinstance(basis, PowerBasis) and basis.error == 0:
+        return {"kind": "powers", "outcomes": basis.outcomes, "exponents": basis.exponents}
+    if isinstance(basis, BernsteinBasis):
+        degree = basis.degree
+        return {"kind": "bernstein", "outcomes": basis.outcomes, "degree": degree}
+    name = type(basis).__name__
+    raise UserError(f"basis {name} cannot be saved; leave basis out, or use linear or powers")
+
+
+def basis_of(part: dict[str, Any] | None) -> Basis | None:
+    """Make the basis again."""
+    if part is None:
+        return None
+    if part["kind"] == "linear":
+        return LinearBasis(part["outcomes"])
+    if part["kind"] == "powers":
+        return PowerBasis(part["exponents"], part["outcomes"])
+    return BernsteinBasis(part["outcomes"], part["degree"])

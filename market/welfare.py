@@ -1,0 +1,134 @@
+r"""Welfare: what agents earned, in the utility's own units, and how unequally it is spread.
+
+The welfare of an agent is its mean utility per round. Its losses are normalised into [0, 1] and
+the log keeps the map back, so that with m its mean loss per round
+
+    W = -(loss_offset + loss_scale * m).
+
+The **Gini coefficient** of x_1, ..., x_n is half the mean absolute difference over the mean,
+
+    G = sum_ij |x_i - x_j| / (2 n^2 mean(x)),
+
+0 where all are equal and (n - 1)/n where one has everything (Gini, *Variabilita e mutabilita*,
+1912; Sen, *On Economic Inequality*, 1973, chapter 2). It is a share of a total, which has a meaning
+for quantities that are not negative and do not all vanish. Otherwise, as for CARA utilities, which
+are below zero by construction, it is undefined: NaN, never shifted, since a shift changes it. The
+**mean difference** sum_ij |x_i - x_j| / n^2, in the utility's own units, is defined for all.
+
+Both compare agents of one cohort with each other: they mean what that comparison means.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+ROUNDING = 1e-12  # of the largest value: a utility of zero comes back from its loss as about -1e-17
+
+
+def gini(values: ArrayLike) -> float:
+    """Gini coefficient.
+
+    Parameters
+    ----------
+    values : array (n,)
+        What each has.
+
+    Returns
+    -------
+    float
+        In [0, 1); NaN where a value is negative, all are zero, or there is none.
+
+    Examples
+    --------
+    >>> gini([0.0, 0.0, 0.0, 8.0])
+    0.75
+    """
+    held = np.asarray(values, dtype=np.float64)
+    if not len(held) or not held.sum() > 0 or held.min() < -ROUNDING * held.max():
+        return float("nan")
+    return mean_difference(held) / (2 * float(held.mean()))
+
+
+def mean_difference(values: ArrayLike) -> float:
+    """Gini's mean difference: sum_ij |x_i - x_j| / n^2, with i = j included.
+
+    Parameters
+    ----------
+    values : array (n,)
+
+    Returns
+    -------
+    float
+        At least 0, in the unit of the values; NaN where there is none.
+    """
+    held = np.sort(np.asarray(values, dtype=np.float64))
+    count = len(held)
+    if not count:
+        return float("nan")
+    rank = 2 * np.arange(1, count + 1) - count - 1  # the i-th smallest is added i - 1 times
+    return max(float(rank @ (held - held[0])) * 2 / count**2, 0.0)
+
+
+def welfare(agents: pd.DataFrame) -> NDArray[np.float64]:
+    """Mean utility per round of each agent, in the utility's own units.
+
+    Parameters
+    ----------
+    agents : frame
+        With the columns ``mean_loss``, ``loss_scale`` and ``loss_offset`` of an agents table.
+
+    Returns
+    -------
+    array (n,)
+        NaN for an agent that has not played.
+    """
+    loss = agents["loss_offset"] + agents["loss_scale"] * agents["mean_loss"]
+    return -loss.to_numpy(dtype=np.float64)
+
+
+def cohort_welfare(agents: pd.DataFrame) -> pd.DataFrame:
+    """Welfare and its inequality, one row per cohort.
+
+    Parameters
+    ----------
+    agents : frame
+        An agents table: the columns of ``welfare`` and ``cohort``.
+
+    Returns
+    -------
+    frame
+        ``cohort`` (in their order), ``welfare_mean`` and ``welfare_mean_difference`` (own units
+        per round), ``welfare_gini``. Agents that have not played are left out.
+    """
+    rows = []
+    for cohort, earned in pd.Series(welfare(agents)).groupby(agents["cohort"].array, sort=False):
+        own = earned.dropna().to_numpy()
+        rows.append(
+            {
+                "cohort": cohort,
+                "welfare_mean": own.mean() if len(own) else np.nan,
+                "welfare_gini": gini(own),
+                "welfare_mean_difference": mean_difference(own),
+            }
+        )
+    columns = ["cohort", "welfare_mean", "welfare_gini", "welfare_mean_difference"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def welfare_record(agents: pd.DataFrame) -> dict[str, dict[str, float | None]]:
+    """Return ``cohort_welfare`` by cohort and figure, None where one is undefined, for a manifest.
+
+    Parameters
+    ----------
+    agents : frame
+        As in ``cohort_welfare``.
+    """
+    table = cohort_welfare(agents).set_index("cohort")
+    return {
+        str(cohort): {
+            str(key): None if np.isnan(held) else float(held) for key, held in row.items()
+        }
+        for cohort, row in table.iterrows()
+    }

@@ -1,0 +1,62 @@
+"""The regret log of a run directory, summed up per cohort and round in bounded memory.
+
+The log has a row per agent and round and may be larger than memory. What a figure needs of it is
+the mean and the worst regret per cohort and round: these are gathered part by part, with three
+columns of at most ``PART`` rows in memory at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+PART = 500_000  # rows
+COLUMNS = ["round", "agent", "swap_regret", "decision_swap_regret"]
+
+
+def log_parts(run: Path) -> Iterator[pd.DataFrame]:
+    """Yield the regret log of a run directory in parts; nothing where it has none."""
+    for file in sorted(run.glob("regret_log.parquet")):
+        with pq.ParquetFile(file) as log:
+            for batch in log.iter_batches(batch_size=PART, columns=COLUMNS):
+                yield batch.to_pandas()
+    for file in sorted(run.glob("regret_log.csv")):
+        yield from pd.read_csv(file, usecols=COLUMNS, chunksize=PART)
+
+
+def regret_curves(parts: Iterable[pd.DataFrame], agents: pd.DataFrame) -> pd.DataFrame:
+    """Sum a regret log up per cohort and round.
+
+    Parameters
+    ----------
+    parts : iterable of DataFrame
+        The log, in order; a round may go over from one part to the next.
+    agents : DataFrame
+        The agents table.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by cohort and round: ``mean`` and ``max`` over the agents of decision swap regret
+        (swap regret where that was not kept), NaN where neither was; ``count`` and ``kept``, how
+        many agents have the one or the other, and how many have decision swap regret.
+    """
+    cohort = agents.set_index("agent")["cohort"]
+    sums = [_summed(part, cohort) for part in parts]
+    if not sums:
+        return pd.DataFrame(columns=["mean", "max", "count", "kept"])
+    table = pd.concat(sums).groupby(level=[0, 1], sort=False)
+    total = table[["sum", "count", "kept"]].sum()
+    mean = (total["sum"] / total["count"]).where(total["count"] > 0)
+    return total[["count", "kept"]].assign(mean=mean, max=table["max"].max())
+
+
+def _summed(part: pd.DataFrame, cohort: pd.Series[str]) -> pd.DataFrame:
+    regret = part["decision_swap_regret"].fillna(part["swap_regret"])
+    keys = [part["agent"].map(cohort).rename("cohort"), part["round"]]
+    found = regret.groupby(keys, sort=False).agg(["sum", "count", "max"])
+    kept = part["decision_swap_regret"].groupby(keys, sort=False).count()
+    return found.assign(kept=kept)

@@ -1,0 +1,190 @@
+r"""What a study says: cohorts run by run, the value of a forecast, and the effect of every key.
+
+**Value of a forecast.** Two runs that differ in ``forecaster.kind`` alone and have the same seed
+share their random streams (common random numbers): the same population, the same draws of nature.
+With D_s the welfare of a cohort (mean utility per agent and round, in the utility's own units) with
+Decision-Swap minus that with another forecast, at seed s of n, the value is the mean of D_s with
+the 95 % Student interval
+
+    mean(D) +- t_{n-1, 0.975} sd(D) / sqrt(n)
+
+over seeds as independent repetitions (Law, *Simulation Modeling and Analysis*, 5th ed., 10.2). It
+has no interval with one seed. Against an adversary that reacts the outcomes may differ: that is
+part of the value.
+
+**Effects.** For each value of a key, a measure is averaged over the settings of all other keys,
+seed by seed, and the interval is over seeds. A seed counts if it has a run for every setting with
+that value. In a full grid these are main effects; in a list, keys that vary together are not told
+apart.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from market.welfare import cohort_welfare
+
+FORECASTER, OURS = "forecaster.kind", "decision-swap"
+LEVEL = 0.95
+REGRETS = ("external_regret", "swap_regret", "decision_swap_regret")
+MEASURES = (
+    "mean_loss",
+    "swap_regret_mean",
+    "swap_regret_worst",
+    "decision_swap_regret_mean",
+    "decision_swap_regret_worst",
+    "exploitability_worst",
+    "welfare_mean",
+    "welfare_gini",
+)
+COHORTS = [
+    "run",
+    "cohort",
+    "agents",
+    "mean_loss",
+    *(f"{regret}_{which}" for regret in REGRETS for which in ("mean", "worst")),
+    "exploitability_worst",
+    "welfare_mean",
+    "welfare_gini",
+    "welfare_mean_difference",
+]
+INTERVAL = ["mean", "low", "high"]
+EFFECTS = {
+    **dict.fromkeys(["key", "value", "cohort", "measure"], "str"),
+    "seeds": "int64",
+    **dict.fromkeys(INTERVAL, "float64"),
+}
+VALUE = {"cohort": "str", "baseline": "str", "pairs": "int64"} | dict.fromkeys(INTERVAL, "float64")
+
+
+def cohorts_of(agents: pd.DataFrame, run: int) -> pd.DataFrame:
+    """Sum up a run's agents table, one row per cohort.
+
+    Parameters
+    ----------
+    agents : frame
+    run : int
+        Put into the first column.
+
+    Returns
+    -------
+    frame
+        The columns ``COHORTS``: regrets per round with losses in [0, 1], welfare per round in the
+        utility's own units. What was not measured is NaN.
+    """
+    groups = agents.groupby("cohort", sort=False)
+    table = pd.DataFrame({"agents": groups.size(), "mean_loss": groups["mean_loss"].mean()})
+    for regret in REGRETS:
+        table[f"{regret}_mean"] = groups[regret].mean()
+        table[f"{regret}_worst"] = groups[regret].max()
+    table["exploitability_worst"] = groups["exploitability"].max()
+    welfare = cohort_welfare(agents)
+    return table.reset_index().merge(welfare, on="cohort", sort=False).assign(run=run)[COHORTS]
+
+
+def interval(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float, float]:
+    """Mean and 95 % Student interval of independent repetitions.
+
+    Parameters
+    ----------
+    values : array (n,)
+
+    Returns
+    -------
+    mean, low, high : float
+        The ends are NaN with fewer than two values, and so is the mean with none.
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    if not len(sample):
+        return float("nan"), float("nan"), float("nan")
+    mean = float(sample.mean())
+    if len(sample) < 2:
+        return mean, float("nan"), float("nan")
+    reach = stats.t.ppf((1 + LEVEL) / 2, len(sample) - 1) * sample.std(ddof=1)
+    half = float(reach / np.sqrt(len(sample)))
+    return mean, mean - half, mean + half
+
+
+def value_table(cohorts: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
+    """Value of Decision-Swap against each other forecast, per cohort and setting of the other keys.
+
+    Parameters
+    ----------
+    cohorts : frame
+        With the columns ``COHORTS``.
+    parameters : frame
+        ``run``, ``seed`` and the keys.
+
+    Returns
+    -------
+    frame
+        ``cohort``, the other keys, ``baseline``, ``pairs``, and ``mean``, ``low``, ``high`` of the
+        difference. Empty where the study does not vary the forecaster.
+    """
+    others = [key for key in parameters if key not in {"run", "seed", FORECASTER}]
+    columns = ["cohort", *others, "baseline", "pairs", *INTERVAL]
+    rows = []
+    if FORECASTER in parameters:
+        runs = parameters.merge(cohorts[["run", "cohort", "welfare_mean"]], on="run")
+        for place, group in runs.groupby(["cohort", *others], sort=False):
+            wide = group.pivot_table(index="seed", columns=FORECASTER, values="welfare_mean")
+            rows += [[*place, *found] for found in _differences(wide)]
+    types = VALUE | {key: parameters[key].dtype for key in others}
+    return pd.DataFrame(rows, columns=columns).astype(types)
+
+
+def _differences(wide: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
+    """Yield baseline, pairs and interval from a table of seeds by forecasters."""
+    for baseline in wide.columns if OURS in wide else ():
+        if baseline != OURS:
+            pairs = (wide[OURS] - wide[baseline]).dropna().to_numpy()
+            yield baseline, len(pairs), *interval(pairs)
+
+
+def effects_table(cohorts: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
+    """Mean of every measure for each value of each key, with intervals over seeds.
+
+    Parameters
+    ----------
+    cohorts, parameters : frame
+        As in ``value_table``.
+
+    Returns
+    -------
+    frame
+        ``key``, ``value`` (JSON text), ``cohort``, ``measure`` (one of ``MEASURES``), ``seeds``,
+        ``mean``, ``low``, ``high``. Measures that no run has are left out.
+    """
+    keys = [str(key) for key in parameters if key not in {"run", "seed"}]
+    settings = parameters.groupby(keys, sort=False).ngroup() if keys else 0
+    placed = parameters.assign(setting=settings)
+    rows = []
+    for key in keys:
+        for value, chosen in placed.groupby(key, sort=False):
+            needed = chosen["setting"].nunique()
+            runs = chosen[["run", "seed"]].merge(cohorts, on="run")
+            found = _averages(runs, needed)
+            rows += [[key, json.dumps(_plain(value)), *row] for row in found]
+    return pd.DataFrame(rows, columns=list(EFFECTS)).astype(EFFECTS)
+
+
+def _averages(runs: pd.DataFrame, needed: int) -> Iterator[tuple[Any, ...]]:
+    """Yield cohort, measure, seeds and interval; a seed needs a number for every setting."""
+    for cohort, group in runs.groupby("cohort", sort=False):
+        by_seed = group.groupby("seed")
+        for measure in MEASURES:
+            counted = by_seed[measure].count()
+            means = by_seed[measure].mean()[counted == needed].to_numpy()
+            if counted.any():
+                yield cohort, measure, len(means), *interval(means)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

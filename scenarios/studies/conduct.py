@@ -1,0 +1,147 @@
+"""Conduct a study: check every setting, play what is missing, sum it up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from scenarios.studies import analysis
+from scenarios.studies.cluster import DaskWorkers
+from scenarios.studies.design import Design, Task
+from scenarios.studies.directory import StudyDirectory
+from scenarios.studies.play import Answer, check, play
+from scenarios.studies.processes import LocalWorkers
+from scenarios.studies.results import Study
+
+
+class Workers(Protocol):
+    """Who plays the runs."""
+
+    sends_files: bool
+
+    def answers(self, work: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[Answer]:
+        """Yield the answers as they come."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to conduct a study.
+
+    Parameters
+    ----------
+    out : Path
+    jobs : int, optional
+        Worker processes; one per processor by default.
+    scheduler : str, optional
+        Address of a Dask scheduler, in place of local processes.
+    resume : bool
+        Continue the study in ``out``.
+    imports : tuple of str
+        A user's modules, which the workers import.
+    """
+
+    out: Path
+    jobs: int | None = None
+    scheduler: str | None = None
+    resume: bool = False
+    imports: tuple[str, ...] = ()
+
+
+def conduct(
+    design: Design, options: Options, *, progress: Callable[[int], Any] | None = None
+) -> Study:
+    """Play a study to its end.
+
+    Parameters
+    ----------
+    design : Design
+    options : Options
+    progress : callable, optional
+        Called with the number of runs that are over.
+
+    Returns
+    -------
+    Study
+
+    Raises
+    ------
+    UserError
+        If the directory, a setting or the scheduler is at fault; of the first two nothing is
+        written.
+    KeyboardInterrupt
+        After what is complete has been summed up.
+    """
+    directory = StudyDirectory(options.out, design)
+    known = directory.check(resume=options.resume)
+    settings = design.settings_to_check(options.imports)
+    with _workers(options) as workers:
+        if not known:
+            _check(design, workers, settings)
+        missing = directory.start()
+        status = "interrupted"
+        try:
+            tasks = (_task(directory, run, workers, options) for run in missing)
+            for over, answer in enumerate(workers.answers(play, tasks), start=1):
+                directory.keep(answer)
+                if progress is not None:
+                    progress(len(design) - len(missing) + over)
+            status = "complete"
+        finally:
+            workers.close()  # before the drafts are removed
+            _sum_up(directory, status)
+    return Study(options.out)
+
+
+def _workers(options: Options) -> LocalWorkers | DaskWorkers:
+    if options.scheduler is None:
+        return LocalWorkers(options.jobs)
+    return DaskWorkers(options.scheduler, options.imports)
+
+
+def _check(design: Design, workers: Workers, settings: list[Task]) -> None:
+    """Build the first market of every setting; UserError for the first that cannot be."""
+    faults = {}
+    for answer in workers.answers(check, settings):
+        if answer.failure is not None:
+            faults[answer.run] = answer.failure
+    if faults:
+        first = min(faults)
+        kind, line = faults[first].kind, faults[first].error
+        reason = line if kind == "UserError" else f"{kind}: {line}; change the setting"
+        raise design.complaint(first, reason)
+
+
+def _task(directory: StudyDirectory, run: int, workers: Workers, options: Options) -> Task:
+    folder = None if workers.sends_files else str(directory.draft(run))
+    return directory.design.task(run, options.imports, folder)
+
+
+def _sum_up(directory: StudyDirectory, status: str) -> None:
+    """Write the tables of the study, then its record."""
+    study = Study(directory.path)
+    cohorts, parameters = study.cohorts(), study.parameters()
+    directory.write("cohorts", cohorts)
+    directory.write("value", analysis.value_table(cohorts, parameters))
+    directory.write("effects", analysis.effects_table(cohorts, parameters))
+    directory.finish(status)
+
+
+def print_summary(study: Study) -> None:
+    """Print how many runs are done, the value of the forecast, and where the tables are."""
+    console = Console(markup=False, highlight=False)
+    table = Table(title=study.record["name"], title_justify="left", box=box.SIMPLE_HEAD)
+    for name in ("runs", "complete", "failed"):
+        table.add_column(name, justify="right")
+    table.add_row(*(str(study.record[name]) for name in ("runs", "complete", "failed")))
+    console.print(table)
+    for failure in study.failures().head(3).to_dict("records"):
+        console.print(f"Run {failure['run']} failed: {failure['kind']}: {failure['error']}")
+    if study.record["failed"]:
+        console.print("All failures: failures.parquet; --resume tries them again.")
+    console.print(f"Study: {study.path}", soft_wrap=True)

@@ -1,0 +1,256 @@
+"""What a study file says, and the runs that it stands for.
+
+A study is a base scenario, keys that vary (a full product, or a list of rows) and seeds. A
+**setting** is one choice of the varied keys; a run is a setting and a seed. Runs are numbered from
+0, all seeds of the first setting first. Runs with equal seeds share their random streams, whatever
+the setting (common random numbers: Glasserman and Yao, Management Science 38, 1992).
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from market.errors import UserError, closest
+from scenarios.build import Scenario
+from scenarios.cohort_spec import Count, Name, Strict
+from scenarios.files import assign, read
+from scenarios.files import catalogue as named_scenarios
+from scenarios.files import find as find_scenario
+from scenarios.spec import validated
+
+CATALOGUE = Path(__file__).parent / "catalogue"
+Setting = dict[str, Any]
+
+
+class StudySpec(Strict):
+    """A study file."""
+
+    claim: str = ""
+    scenario: Name
+    seeds: list[int] = Field(default_factory=lambda: [0])
+    rounds: Count | None = None
+    log_every: Count = 1
+    fixed: Setting = Field(default_factory=dict, alias="set")
+    grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
+    rows: list[Setting] = Field(default_factory=list, alias="list")
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _seeds(cls, seeds: Any) -> Any:
+        if isinstance(seeds, int) and not isinstance(seeds, bool) and seeds > 0:
+            return list(range(seeds))
+        whole = isinstance(seeds, list) and all(type(seed) is int for seed in seeds)
+        if not whole or not seeds or min(seeds) < 0 or len(set(seeds)) != len(seeds):
+            raise ValueError(f"{seeds!r}: give how many, at least 1, or a list of different seeds")
+        return seeds
+
+    @model_validator(mode="after")
+    def _one_design(self) -> StudySpec:
+        if self.grid and self.rows:
+            raise ValueError("give either [grid] or [[list]], not both")
+        for key, values in self.grid.items():
+            _refuse_repeats(f"grid.{key}", values)
+        _refuse_repeats("list", self.rows)
+        for number, row in enumerate(self.rows):
+            if set(row) != set(self.rows[0]):
+                key = min(set(row) ^ set(self.rows[0]))
+                raise ValueError(f"list row {number}: not every row has '{key}'; give it to all")
+        for key in {*self.fixed, *self.varied}:
+            self._check_key(key)
+        return self
+
+    def _check_key(self, key: str) -> None:
+        if key == "seed":
+            raise ValueError("key 'seed' is taken by the study; use seeds = [...]")
+        twice = key in self.fixed and key in self.varied
+        if twice or (key == "rounds" and self.rounds is not None):
+            raise ValueError(f"key '{key}' is given twice; drop one of them")
+        values = [self.fixed.get(key), *(setting.get(key) for setting in self.settings())]
+        if "." not in key and any(isinstance(value, dict) for value in values):
+            raise ValueError(f'{key} is a table; write a dotted key in quotes, as in "{key}.NAME"')
+
+    @property
+    def varied(self) -> list[str]:
+        """The keys that vary, in the file's order."""
+        return list(self.grid) or list(self.rows[0] if self.rows else {})
+
+    def settings(self) -> list[Setting]:
+        """Every choice of the varied keys, the last key running fastest."""
+        if self.rows:
+            return self.rows
+        product = itertools.product(*self.grid.values())
+        return [dict(zip(self.grid, values, strict=True)) for values in product]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run, as plain values that travel to a worker.
+
+    Parameters
+    ----------
+    run : int
+    raw : dict
+        The scenario file with the run's keys in it.
+    origin : str
+        The folder from which a data file's path counts.
+    log_every : int
+    imports : tuple of str
+        A user's modules.
+    folder : str or None
+        Where the logs go; None to send them back.
+    """
+
+    run: int
+    raw: dict[str, Any]
+    origin: str
+    log_every: int = 1
+    imports: tuple[str, ...] = ()
+    folder: str | None = None
+
+    def scenario(self) -> Scenario:
+        """Return the validated scenario; UserError if it does not validate."""
+        return Scenario(validated(deepcopy(self.raw), origin=Path(self.origin)))
+
+
+@dataclass(frozen=True)
+class Design:
+    """A study file that was read, with its base scenario.
+
+    Parameters
+    ----------
+    name : str
+    spec : StudySpec
+    base : dict
+        The base scenario's file.
+    origin : Path
+        Its folder.
+    """
+
+    name: str
+    spec: StudySpec
+    base: dict[str, Any]
+    origin: Path
+
+    @cached_property
+    def settings(self) -> list[Setting]:
+        """Every choice of the varied keys."""
+        return self.spec.settings()
+
+    def __len__(self) -> int:
+        """Count the runs."""
+        return len(self.settings) * len(self.spec.seeds)
+
+    def parameters(self) -> list[Setting]:
+        """Return the keys and the seed of every run, in the runs' order."""
+        pairs = itertools.product(self.settings, self.spec.seeds)
+        return [setting | {"seed": seed} for setting, seed in pairs]
+
+    def task(self, run: int, imports: tuple[str, ...] = (), folder: str | None = None) -> Task:
+        """Return a run, ready to be sent to a worker; UserError if a key has no place."""
+        keys = dict(self.spec.fixed)
+        if self.spec.rounds is not None:
+            keys["rounds"] = self.spec.rounds
+        raw = deepcopy(self.base)
+        setting, seed = divmod(run, len(self.spec.seeds))
+        keys |= self.settings[setting] | {"seed": self.spec.seeds[seed]}
+        for key, value in keys.items():
+            assign(raw, key, deepcopy(value))
+        origin = str(self.origin.resolve())
+        return Task(run, raw, origin, self.spec.log_every, imports, folder)
+
+    def settings_to_check(self, imports: tuple[str, ...]) -> list[Task]:
+        """Return the first run of every setting, each with a scenario that validates.
+
+        Raises
+        ------
+        UserError
+            One line for the first setting that does not validate.
+        """
+        tasks = []
+        for run in range(0, len(self), len(self.spec.seeds)):
+            try:
+                tasks.append(self.task(run, imports))
+                tasks[-1].scenario()
+            except UserError as error:
+                raise self.complaint(run, str(error)) from error
+        return tasks
+
+    def complaint(self, run: int, reason: str) -> UserError:
+        """Return the error that says which setting of the study has a fault."""
+        setting = self.settings[run // len(self.spec.seeds)]
+        told = ", ".join(f"{key} = {value!r}" for key, value in setting.items())
+        return UserError(f"study '{self.name}'{', ' if told else ''}{told}: {reason}")
+
+    def identity(self) -> dict[str, Any]:
+        """Return what makes two studies the same, as JSON gives it back."""
+        whole = {"file": self.spec.model_dump(by_alias=True, exclude_none=True), "base": self.base}
+        known: dict[str, Any] = json.loads(json.dumps(whole, default=str))
+        return known
+
+
+def read_study(name: str) -> Design:
+    """Read a study file.
+
+    Parameters
+    ----------
+    name : str
+        A bundled study's name or the path of a TOML file.
+
+    Returns
+    -------
+    Design
+
+    Raises
+    ------
+    UserError
+        If there is no such file or it says something that a study file may not.
+    """
+    path = _found(name)
+    try:
+        spec = StudySpec.model_validate(read(path))
+    except ValidationError as error:
+        raise UserError(f"{path.name}: {_one_line(error)}") from error
+    beside = path.parent / spec.scenario
+    scenario = find_scenario(spec.scenario) if spec.scenario in named_scenarios() else beside
+    if not scenario.is_file():
+        cure = f"{closest(spec.scenario, named_scenarios())} or a path from the study file"
+        raise UserError(f"{path.name}: scenario '{spec.scenario}' does not exist; {cure}")
+    return Design(path.stem, spec, read(scenario), scenario.parent)
+
+
+def _found(name: str) -> Path:
+    bundled = {path.stem: path for path in sorted(CATALOGUE.glob("*.toml"))}
+    path = bundled.get(name, Path(name))
+    if path.is_file():
+        return path
+    if path.suffix == ".toml":
+        raise UserError(f"study file '{name}' does not exist; check the path")
+    raise UserError(f"unknown study '{name}'; {closest(name, bundled)} or a path to a .toml file")
+
+
+def _refuse_repeats(key: str, values: list[Any]) -> None:
+    for place, value in enumerate(values):
+        if value in values[:place]:
+            raise ValueError(f"{key} repeats {value!r}; drop it, seeds give repetitions")
+
+
+def _one_line(error: ValidationError) -> str:
+    first = error.errors()[0]
+    key = ".".join(str(step) for step in first["loc"])
+    if first["type"] == "extra_forbidden":
+        known = [field.alias or name for name, field in StudySpec.model_fields.items()]
+        return f"unknown key '{key}'; {closest(key, known)}"
+    if first["type"] == "missing":
+        return f"key '{key}' is missing; add it to the study file"
+    reason = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "value_error":
+        return f"{key}: {reason}" if key else reason
+    return f"{key} = {first.get('input')!r}: {reason[0].lower()}{reason[1:]}; change the value"

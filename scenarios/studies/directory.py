@@ -1,0 +1,185 @@
+"""A study directory, and how it survives: nothing in it is ever half-written.
+
+    study.json            the study as it was read, versions, and how far it came
+    parameters.parquet    a row per run: `run`, `seed`, and a typed column per key that varies
+    runs/run=0000/        a run directory (as `omnimarket run` writes it), there once it is complete
+    failures.parquet      a row per run that failed: `run`, `kind`, `error`, `traceback`
+    cohorts, value, effects .parquet    what `scenarios.studies.analysis` makes of the runs
+
+A run is written into a draft folder and moved to its place in one step. What is killed leaves
+drafts, which nobody reads and the next start removes.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from market.errors import UserError
+from scenarios.run import PACKAGES
+from scenarios.studies.design import Design
+from scenarios.studies.play import Answer, Failure
+
+RECORD = "study.json"
+FAILURES = pa.schema(
+    [("run", pa.int64()), *((name, pa.string()) for name in ("kind", "error", "traceback"))]
+)
+
+
+class StudyDirectory:
+    """Where a study's runs go.
+
+    Parameters
+    ----------
+    path : Path
+    design : Design
+    """
+
+    def __init__(self, path: Path, design: Design) -> None:
+        self.path, self.design = path, design
+        self.failures: dict[int, Failure] = {}
+        self._started = time.perf_counter()
+
+    def check(self, *, resume: bool) -> bool:
+        """Say whether the study is here already.
+
+        Raises
+        ------
+        UserError
+            If something else is, or the study is and was not to be resumed.
+        """
+        if self.path.exists() and not self.path.is_dir():
+            raise UserError(f"--out {self.path} is a file; give a directory")
+        if not self.path.exists() or not any(self.path.iterdir()):
+            return False
+        recorded = read_record(self.path)
+        if recorded is None:
+            raise UserError(f"--out {self.path} holds other files; give a new directory")
+        if not resume:
+            reason = f"--out {self.path} holds a study"
+            raise UserError(f"{reason}; continue it with --resume or give another directory")
+        if recorded["study"] != self.design.identity():
+            reason = f"--resume: {self.path} holds another study"
+            raise UserError(f"{reason}; give another --out or the study file as it was")
+        return True
+
+    def start(self) -> list[int]:
+        """Make the directory, or clear it of drafts; return the runs that are missing."""
+        try:
+            (self.path / "runs").mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(self.path / ".drafts", ignore_errors=True)
+            (self.path / ".drafts").mkdir()
+            self.write_record("interrupted")
+        except OSError as error:
+            reason = f"--out {self.path} cannot be written: {error.strerror}"
+            raise UserError(f"{reason}; give another directory") from error
+        self._drafts = Path(tempfile.mkdtemp(dir=self.path / ".drafts"))
+        self.write("parameters", parameters_table(self.design.parameters()))
+        self._write_failures()
+        return [run for run in range(len(self.design)) if not self.home(run).exists()]
+
+    def home(self, run: int) -> Path:
+        """Folder of a complete run."""
+        return self.path / "runs" / f"run={run:04d}"
+
+    def draft(self, run: int) -> Path:
+        """Folder of a run that is being played."""
+        return self._drafts / f"run={run:04d}"
+
+    def complete(self) -> list[int]:
+        """Return the runs that are there, in order."""
+        return [run for run in range(len(self.design)) if self.home(run).exists()]
+
+    def keep(self, answer: Answer) -> None:
+        """Move a run's logs to their place, or record its failure."""
+        draft = self.draft(answer.run)
+        if answer.failure is not None:
+            shutil.rmtree(draft, ignore_errors=True)
+            self.failures[answer.run] = answer.failure
+            self._write_failures()
+            return
+        for name, content in answer.files.items():
+            draft.mkdir(exist_ok=True)
+            (draft / name).write_bytes(content)
+        draft.replace(self.home(answer.run))
+
+    def finish(self, status: str) -> None:
+        """Remove the drafts and write how far the study came."""
+        shutil.rmtree(self.path / ".drafts", ignore_errors=True)
+        self.write_record(status)
+
+    def write_record(self, status: str) -> None:
+        """Write ``study.json``."""
+        record = {
+            "name": self.design.name,
+            "study": self.design.identity(),
+            "status": status,
+            "runs": len(self.design),
+            "complete": len(self.complete()),
+            "failed": len(self.failures),
+            "versions": {name: version(name) for name in PACKAGES}
+            | {"python": platform.python_version()},
+            "written": datetime.now(UTC).isoformat(timespec="seconds"),
+            "wall_seconds": round(time.perf_counter() - self._started, 3),
+        }
+        draft = self.path / f".{RECORD}.tmp"
+        draft.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        draft.replace(self.path / RECORD)
+
+    def write(self, name: str, table: pa.Table | pd.DataFrame) -> None:
+        """Write a table of the study."""
+        if isinstance(table, pd.DataFrame):
+            table = pa.Table.from_pandas(table, preserve_index=False)
+        draft = self.path / f".{name}.parquet.tmp"
+        pq.write_table(table, draft)
+        draft.replace(self.path / f"{name}.parquet")
+
+    def _write_failures(self) -> None:
+        rows = [{"run": run} | vars(self.failures[run]) for run in sorted(self.failures)]
+        self.write("failures", pa.Table.from_pylist(rows, schema=FAILURES))
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """Return ``study.json`` of a directory; None if there is none of ours."""
+    try:
+        record = json.loads((path / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    ours = isinstance(record, dict) and {"study", "status", "runs"} <= set(record)
+    return record if ours else None
+
+
+def parameters_table(parameters: Sequence[dict[str, Any]]) -> pa.Table:
+    """Lay out the parameters of the runs, one typed column per key.
+
+    A column of numbers with a fraction among them holds floats; tables, lists and mixtures of types
+    are JSON text.
+    """
+    keys = ["seed", *(key for key in parameters[0] if key != "seed")]
+    columns = {key: [row[key] for row in parameters] for key in keys}
+    typed = {key: typed_column(values) for key, values in columns.items()}
+    return pa.table({"run": pa.array(range(len(parameters)), pa.int64())} | typed)
+
+
+def typed_column(values: Sequence[Any]) -> pa.Array:
+    """Turn values of one key into a column of booleans, integers, floats or text."""
+    kinds = {type(value) for value in values}
+    types = ({bool}, pa.bool_()), ({int}, pa.int64()), ({int, float}, pa.float64())
+    for allowed, arrow in types:
+        if kinds <= allowed:
+            return pa.array([*map(float, values)] if arrow == pa.float64() else values, arrow)
+    if kinds == {str}:
+        return pa.array(values, pa.string())
+    return pa.array([json.dumps(value, default=str) for value in values], pa.string())

@@ -1,0 +1,100 @@
+"""What a worker does with a task: check its scenario, or play it and say how it went.
+
+Whatever goes wrong in a run, a user's own code included, comes back as a failure to be recorded.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from scenarios.cli import import_modules
+from scenarios.run import Options, run
+from scenarios.studies.design import Task
+
+# Threads of one process take turns: a run changes process-wide settings, such as warning filters.
+TURN = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a run has no logs.
+
+    Parameters
+    ----------
+    kind : str
+        The exception's name, or ``WorkerDied``.
+    error : str
+        One line.
+    traceback : str
+    """
+
+    kind: str
+    error: str
+    traceback: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a worker sends back.
+
+    Parameters
+    ----------
+    run : int
+    failure : Failure or None
+    files : dict of str to bytes
+        The run directory, where the task named no folder.
+    """
+
+    run: int
+    failure: Failure | None = None
+    files: dict[str, bytes] = field(default_factory=dict)
+
+
+def check(task: Task) -> Answer:
+    """Build a task's market without playing it."""
+    return _guarded(task, _build)
+
+
+def play(task: Task) -> Answer:
+    """Play a task and write its run directory, or send it back."""
+    return _guarded(task, _play)
+
+
+def _guarded(task: Task, work: Callable[[Task], dict[str, bytes]]) -> Answer:
+    try:
+        with TURN:
+            import_modules([name for name in task.imports if _missing(name)])
+            return Answer(task.run, files=work(task))
+    except BaseException as error:  # noqa: BLE001 - a user's code may raise SystemExit too
+        return Answer(task.run, failure_of(error))
+
+
+def _missing(module: str) -> bool:
+    return module.removesuffix(".py") not in sys.modules
+
+
+def _build(task: Task) -> dict[str, bytes]:
+    task.scenario().build(log_every=task.log_every)
+    return {}
+
+
+def _play(task: Task) -> dict[str, bytes]:
+    if task.folder is not None:
+        run(task.scenario(), Options(Path(task.folder), log_every=task.log_every))
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "run"
+        run(task.scenario(), Options(out, log_every=task.log_every))
+        return {path.name: path.read_bytes() for path in sorted(out.iterdir())}
+
+
+def failure_of(error: BaseException) -> Failure:
+    """Describe an exception: its name, its text on one line, its traceback."""
+    line = " ".join(str(error).split()) or type(error).__name__
+    return Failure(type(error).__name__, line, "".join(traceback.format_exception(error)))

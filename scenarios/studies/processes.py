@@ -1,0 +1,186 @@
+"""Worker processes of this machine: both cores busy, and no worker's death stops the others.
+
+Each worker is a fresh interpreter with a pipe of its own, holds one task at a time, and is replaced
+after a number of tasks or when it has grown: some versions of Mesa keep every model of a process
+alive. The standard library's pools do not do: ``multiprocessing.Pool`` waits for ever for the task
+of a worker that was killed, ``ProcessPoolExecutor`` gives up all tasks when one dies, and with
+``max_tasks_per_child`` can come to a standstill on Python 3.11.
+
+A worker has its own process group, so that Ctrl-C reaches the parent alone, and ends as soon as
+the parent is gone. Linear algebra keeps to one thread per worker unless the environment says
+otherwise: the processors are busy with runs, and the same sums come out everywhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from typing import Any, Self
+
+from scenarios.studies.design import Task
+from scenarios.studies.play import Answer, Failure
+
+TASKS_PER_WORKER = 100
+GROWTH = 512.0  # MiB that a worker may grow by
+PATIENCE = 5.0  # seconds for a worker to end by itself
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+Work = Callable[[Task], Answer]
+
+
+class LocalWorkers:
+    """Worker processes on this machine; a context manager that ends them.
+
+    Parameters
+    ----------
+    jobs : int, optional
+        How many; one per processor by default.
+    """
+
+    sends_files = False
+
+    def __init__(self, jobs: int | None = None) -> None:
+        self.jobs = jobs or _processors()
+        self._idle: list[_Worker] = []
+        self._busy: list[_Worker] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all workers, whatever they are doing."""
+        for worker in (*self._idle, *self._busy):
+            worker.kill()
+        self._idle, self._busy = [], []
+
+    def answers(self, work: Work, tasks: Iterable[Task]) -> Iterator[Answer]:
+        """Yield the answers as they come.
+
+        Parameters
+        ----------
+        work : callable
+            A module's function.
+        tasks : iterable of Task
+            Taken one at a time, when a worker is free.
+        """
+        waiting = deque(tasks)
+        while waiting or self._busy:
+            while waiting and len(self._busy) < self.jobs:
+                worker = self._idle.pop() if self._idle else _Worker()
+                worker.give(work, waiting.popleft())
+                self._busy.append(worker)
+            signals = {s: worker for worker in self._busy for s in worker.signals}
+            ready = {id(signals[found]): signals[found] for found in wait(list(signals))}
+            for worker in ready.values():
+                answer = worker.answer()
+                self._busy.remove(worker)
+                if worker.fresh:
+                    self._idle.append(worker)
+                else:
+                    worker.kill()
+                yield answer
+
+
+class _Worker:
+    def __init__(self) -> None:
+        context = get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        with _one_thread_each():
+            self._process.start()
+        theirs.close()
+        self._tasks, self._alive, self._grown = 0, True, False
+
+    @property
+    def signals(self) -> tuple[Any, Any]:
+        """What becomes ready when the worker answers or dies."""
+        return self._pipe, self._process.sentinel
+
+    @property
+    def fresh(self) -> bool:
+        """Whether it may take another task."""
+        return self._alive and not self._grown and self._tasks < TASKS_PER_WORKER
+
+    def give(self, work: Work, task: Task) -> None:
+        self._run = task.run
+        self._tasks += 1
+        with contextlib.suppress(OSError):  # a worker that died while idle: the answer will say so
+            self._pipe.send((work, task))
+
+    def answer(self) -> Answer:
+        try:
+            if self._pipe.poll():
+                answer: Answer
+                answer, self._grown = self._pipe.recv()
+                return answer
+        except (EOFError, OSError):
+            pass
+        self._alive = False
+        self._process.join(PATIENCE)
+        return Answer(self._run, Failure("WorkerDied", _last_words(self._process.exitcode)))
+
+    def kill(self) -> None:
+        self._pipe.close()
+        self._process.kill()
+        self._process.join()
+
+
+def _last_words(status: int | None) -> str:
+    if status is not None and status < 0:
+        return f"the worker process was ended by signal {-status}; was it out of memory?"
+    return f"the worker process ended with status {status} before the run was complete"
+
+
+def _serve(pipe: Connection) -> None:
+    """Answer tasks until the parent closes the pipe."""
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    before = _peak()
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            work, task = pipe.recv()
+            pipe.send((work(task), _peak() - before > GROWTH))
+
+
+def _peak() -> float:
+    """Return the most memory that this process has held, in MiB; 0 where the system is not Unix."""
+    if sys.platform == "win32":
+        return 0.0
+    import resource  # noqa: PLC0415 - Unix alone has it
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # Linux counts in KiB
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Keep a new process's linear algebra to one thread, where the user has not said otherwise."""
+    ours = [name for name in ONE_THREAD if name not in os.environ]
+    os.environ.update(dict.fromkeys(ours, "1"))
+    try:
+        yield
+    finally:
+        for name in ours:
+            del os.environ[name]
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

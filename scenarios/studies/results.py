@@ -1,0 +1,120 @@
+"""A study directory, read back as data frames."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from market.errors import UserError
+from scenarios.studies import analysis
+from scenarios.studies.directory import read_record
+
+
+class Study:
+    """What a study has found so far.
+
+    Parameters
+    ----------
+    path : path
+        A study directory; it need not be complete.
+
+    Attributes
+    ----------
+    path : Path
+    record : dict
+        Contents of ``study.json``.
+
+    Raises
+    ------
+    UserError
+        If it is not a study directory.
+
+    Examples
+    --------
+    >>> study = Study("runs/value-of-a-forecast")  # doctest: +SKIP
+    >>> study.value()  # doctest: +SKIP
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        record = read_record(self.path)
+        if record is None:
+            raise UserError(f"{self.path} is not a study directory: give one with a study.json")
+        self.record: dict[str, Any] = record
+
+    def runs(self) -> list[int]:
+        """Return the runs that are complete, in order."""
+        return list(self._homes())
+
+    def parameters(self) -> pd.DataFrame:
+        """One row per run: ``run``, ``seed`` and the keys that vary."""
+        return pd.read_parquet(self.path / "parameters.parquet")
+
+    def failures(self) -> pd.DataFrame:
+        """One row per run that failed: ``run``, ``kind``, ``error``, ``traceback``."""
+        return pd.read_parquet(self.path / "failures.parquet")
+
+    def table(self, name: str) -> pd.DataFrame:
+        """One table of all complete runs, with the column ``run`` in front.
+
+        Parameters
+        ----------
+        name : str
+            Of a run directory's table, such as ``"regret_log"``; merge ``parameters()`` on ``run``.
+
+        Raises
+        ------
+        UserError
+            If no run has that table.
+        """
+        parts = []
+        for run, home in self._homes().items():
+            if (home / f"{name}.parquet").exists():
+                part = pd.read_parquet(home / f"{name}.parquet", partitioning=None)
+                part.insert(0, "run", run)
+                parts.append(part)
+        if not parts:
+            raise UserError(f"no run in {self.path} has a table '{name}'; check the name")
+        return pd.concat(parts, ignore_index=True)
+
+    def agents(self) -> pd.DataFrame:
+        """Return the agents of all complete runs."""
+        return self.table("agents")
+
+    def cohorts(self) -> pd.DataFrame:
+        """One row per run and cohort; see ``analysis.cohorts_of``."""
+        parts = [
+            analysis.cohorts_of(pd.read_parquet(home / "agents.parquet", partitioning=None), run)
+            for run, home in self._homes().items()
+        ]
+        if not parts:
+            return pd.DataFrame(columns=analysis.COHORTS).astype({"run": "int64", "cohort": "str"})
+        return pd.concat(parts, ignore_index=True)
+
+    def value(self) -> pd.DataFrame:
+        """Value of the forecast, in the utility's own units; see ``analysis.value_table``."""
+        return analysis.value_table(self.cohorts(), self.parameters())
+
+    def effects(self) -> pd.DataFrame:
+        """Means for each value of each key; see ``analysis.effects_table``."""
+        return analysis.effects_table(self.cohorts(), self.parameters())
+
+    def _homes(self) -> dict[int, Path]:
+        homes = {int(h.name.partition("=")[2]): h for h in self.path.glob("runs/run=*")}
+        return dict(sorted(homes.items()))
+
+
+def load_study(path: str | Path) -> Study:
+    """Open a study directory.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    Study
+    """
+    return Study(path)
