@@ -12,7 +12,7 @@ from market.mimicry import revenue_cap
 from scenarios import load
 from scenarios.build import Scenario
 from scenarios.cli import app
-from scenarios.files import catalogue, find, override, read
+from scenarios.files import catalogue, find, listing, override, read
 from scenarios.spec import validated
 
 if TYPE_CHECKING:
@@ -27,6 +27,18 @@ def test_every_scenario_has_a_claim_and_a_source(name: str) -> None:
     assert spec.name == name
     assert len(spec.claim) > 20
     assert len(spec.source) > 10
+
+
+@pytest.mark.parametrize("width", [None, 30, 100])
+def test_the_list_tells_every_claim_within_the_terminal(width: int | None) -> None:
+    lines, names = listing(width), list(catalogue())
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == names
+    told = " ".join(" ".join(lines).split())
+    assert all(read(path)["claim"] in told for path in map(find, names))
+    if width is None:
+        assert len(lines) == len(names)
+    else:
+        assert max(map(len, lines)) <= max(width, max(map(len, names)) + 2 + 20)
 
 
 def test_no_grower_would_have_gained_a_hundredth() -> None:
