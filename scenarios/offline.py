@@ -77,10 +77,7 @@ def fit_table(request: Request, out: Path) -> list[str]:
     UserError
         If the table, a column, a scale or a parameter does not fit.
     """
-    if not out.parent.is_dir():
-        raise UserError(f"--out {out}: there is no folder '{out.parent}'; make it first")
-    if not request.outcomes:
-        raise UserError("--outcomes: name at least one column, such as --outcomes demand")
+    _check(request, out)
     frame = read_frame(request.data)
     ends = scales(request.scale, request.outcomes)
     outcomes, clipped = scaled(frame, request.outcomes, ends)
@@ -107,11 +104,28 @@ def fit_table(request: Request, out: Path) -> list[str]:
         "utilities": request.utilities,
     }
     model.save(out, notes=notes)
+    lines = _told(model, request, int(choosing.sum()))
+    if clipped:
+        lines.append(f"{clipped:.1%} of the rows had an outcome outside of its scale: clipped")
+    return [*lines, f"written: {out}"]
+
+
+def _check(request: Request, out: Path) -> None:
+    if not out.parent.is_dir():
+        raise UserError(f"--out {out}: there is no folder '{out.parent}'; make it first")
+    if not request.outcomes:
+        raise UserError("--outcomes: name at least one column, such as --outcomes demand")
+    for name in request.features:
+        if name in request.outcomes:
+            raise UserError(f"--features: '{name}' is an outcome too; leave it out of one of them")
+
+
+def _told(model: OfflineOmnipredictor, request: Request, choosing: int) -> list[str]:
     online = max(float(own.regret("decision_swap").max()) for own in model.fitted_.online)
     lines = [
         (
-            f"{model.fitted_.rounds} rows fitted, {int(choosing.sum())} used to choose "
-            f"{len(rules)} policies; {model.fitted_.listed.count} losses in "
+            f"{model.fitted_.rounds} rows fitted, {choosing} used to choose "
+            f"{len(model.policies)} policies; {model.fitted_.listed.count} losses in "
             f"{model.basis_.size} functions"
         ),
         (
@@ -120,9 +134,11 @@ def fit_table(request: Request, out: Path) -> list[str]:
             "independent"
         ),
     ]
-    if clipped:
-        lines.append(f"{clipped:.1%} of the rows had an outcome outside of its scale: clipped")
-    return [*lines, f"written: {out}"]
+    seen = {request.features[rule.column] for rule in model.policies}
+    unseen = [name for name in request.features if name not in seen]
+    if unseen:
+        lines.append(f"no policy looks at {', '.join(unseen)}: by itself it changes no best action")
+    return lines
 
 
 def predict_table(model_file: Path, new: Path) -> pd.DataFrame:
@@ -228,8 +244,9 @@ def requested_losses(request: Request) -> list[Loss]:
         try:
             found.append(drawn_losses(spec, request.seed, len(request.outcomes)))
         except UserError as error:
-            told = str(error).replace(f"cohort.{name}.parameters", f"--set {name}")
-            raise UserError(told) from error
+            told = str(error).replace(f"cohort.{name}.parameters of utility '{name}'", name)
+            told = told.replace(f"cohort.{name}.parameters", f"--set {name}")
+            raise UserError(f"{told}; set it as --set {name}.KEY=VALUE") from error
     return found
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from numpy.typing import NDArray
 
-from agents.utilities import CARA, CES, Newsvendor
+from agents.utilities import CARA, CES, CobbDouglas, Newsvendor
 from forecaster import OfflineOmnipredictor
 from forecaster.bases import LinearBasis
 from forecaster.bounds import spread
@@ -76,6 +76,19 @@ def test_it_learns_what_the_policies_tell_apart() -> None:
     for side, least, most in ((0.2, 0.15, 0.3), (0.8, 0.7, 0.85)):
         forecast = fitted.predict_outcome(np.array([[side, 0.5]]))[0, 0]
         assert least < forecast < most
+
+
+def test_a_forecast_of_the_outcome_is_the_mean_of_what_came() -> None:
+    """Also where no function of the basis is the outcome itself, and the outcomes are lopsided."""
+    rng = np.random.default_rng(3)
+    outcomes = rng.beta(0.3, 6.0, (400, 2))
+    losses = [
+        CES(rng.dirichlet(np.ones(2), (3, 3)), 0.5),
+        CobbDouglas(rng.dirichlet(np.ones(2), (3, 3))),
+    ]
+    model = OfflineOmnipredictor(losses, rounds_kept=50).fit(None, outcomes)
+    forecast = model.predict_outcome(np.empty((1, 0)))[0]
+    assert np.abs(forecast - outcomes.mean(0)).max() < 0.03
 
 
 def test_online_regret_is_that_of_the_log_and_below_its_own_bound() -> None:

@@ -287,10 +287,7 @@ def answer(
     [
         (["basis"], "unknown table 'basis'; did you mean 'bases'?"),
         (["cover"], "unknown table 'cover'; did you mean 'covers'?"),
-        (
-            ["tables"],
-            "choose one of: anchoring, bases, covers, events, exploitation, rates, streams",
-        ),
+        (["tables"], f"choose one of: {', '.join(sorted(cli.TABLES))}"),
         (["bases", "--rounds", "5"], "--rounds: the table 'bases' plays no rounds"),
         (["bases", "--seeds", "5"], "--seeds: the table 'bases' plays no rounds"),
         (["covers", "--rounds", "0"], "--rounds"),

@@ -272,6 +272,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 def stopped_after(desk: Path, runs: int, sent: signal.Signals, *more: str) -> tuple[int, str]:
     """Start the study, stop it when that many runs are complete; exit status, standard error."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored for all
     command = [COMMAND, "study", "sweep.toml", "--out", "killed", *more]
     process = subprocess.Popen(command, cwd=desk, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: len(list((desk / "killed").glob("runs/*"))) >= runs)

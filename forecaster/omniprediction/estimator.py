@@ -21,7 +21,7 @@ from forecaster.omniprediction.choices import AnyLoss, Place, choose, listing, s
 from forecaster.omniprediction.fitting import EventKind, Settings, run
 from forecaster.omniprediction.nets import ContinuousLoss
 from forecaster.omniprediction.parameters import check_numbers
-from forecaster.omniprediction.prediction import RandomisedPredictor
+from forecaster.omniprediction.prediction import RandomisedPredictor, readout
 from forecaster.omniprediction.suggestions import checked_features, checked_outcomes, suggested
 from market import regret
 from market.basis import Basis
@@ -75,6 +75,8 @@ class OfflineOmnipredictor(RandomisedPredictor):
         The greatest ``bound`` on decision swap regret of a listed loss.
     fitted_ : Fitted
         The online run: ``fitted_.rounds``, ``fitted_.predictors``, ``fitted_.bias``.
+    readout_ : array (1 + n, d)
+        The linear reading of an outcome off s(y) that fits the examples best.
 
     Notes
     -----
@@ -134,6 +136,7 @@ class OfflineOmnipredictor(RandomisedPredictor):
             self.events, self.weights, self.rounds_kept, self.burn_in, self.random_state or 0
         )
         self.fitted_ = run(listed, suggestions, outcomes, settings)
+        self.readout_ = readout(listed.basis, outcomes)
         places = [Place(s, k) for s, o in enumerate(listed.offsets) for k in range(len(o))]
         self.bound_ = max(self._terms(place).total for place in places)
         self.notes_: dict[str, Any] = {}

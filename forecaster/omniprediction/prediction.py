@@ -23,13 +23,29 @@ from market.records import Mixture, draw_index
 Array = NDArray[np.float64]
 
 
+def readout(basis: Basis, outcomes: Array) -> Array:
+    """Regress outcomes (m, d) on a constant and their own s(y): coefficients (1 + n, d).
+
+    Predictions differ from means of s(y) by about 1 / sqrt(m), and where functions of the basis are
+    nearly collinear least squares would multiply that. Hence ridge regression (Hoerl and Kennard
+    1970) with that variance, which is least squares under noise of this size in s(y). The mean of
+    s(y) is still mapped to the mean outcome.
+    """
+    table = basis.transform(outcomes)
+    centre, mean = table.mean(0), outcomes.mean(0)
+    spread = (table - centre).T @ (table - centre) / len(table)
+    common = (table - centre).T @ (outcomes - mean) / len(table)
+    weights = np.linalg.solve(spread + np.eye(len(centre)) / len(table), common)
+    return np.vstack([mean - centre @ weights, weights])
+
+
 class RandomisedPredictor(Parameters):
     """Predictions and actions of a fitted model; what it needs is set by ``fit``.
 
     Attributes
     ----------
     policies, gamma, random_state : as in ``OfflineOmnipredictor``
-    basis_, net_, n_features_in_, fitted_ : as in ``OfflineOmnipredictor``
+    basis_, net_, n_features_in_, fitted_, readout_ : as in ``OfflineOmnipredictor``
     """
 
     policies: Sequence[Any]
@@ -39,6 +55,7 @@ class RandomisedPredictor(Parameters):
     net_: Array | None
     n_features_in_: int
     fitted_: Fitted
+    readout_: Array
 
     def _tuples(self, X: Any) -> NDArray[np.intp]:  # noqa: N803
         """Suggestions of the fitted policies for a table."""
@@ -86,9 +103,11 @@ class RandomisedPredictor(Parameters):
     def predict_outcome(self, X: Any) -> Array:  # noqa: N803
         """Read a forecast of the outcome (m, d) off the mean prediction, for people to look at.
 
-        It is the mean outcome where the basis is linear, and ``Basis.inverse`` of it elsewhere.
+        It is the mean outcome where the basis is linear; elsewhere what a prediction of s(y)
+        suggests by ``readout_``. Nothing is promised of it, and no agent acts on it.
         """
-        return self.basis_.inverse(self.predict(X))
+        design = np.insert(self.predict(X), 0, 1.0, axis=1)
+        return np.clip(design @ self.readout_, 0.0, 1.0)
 
     def predict_mixture(self, X: Any) -> tuple[NDArray[np.intp], list[Mixture]]:  # noqa: N803
         """Return the randomised predictor itself.

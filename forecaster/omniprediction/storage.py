@@ -75,6 +75,7 @@ def save(model: Any, path: Path, notes: dict[str, Any]) -> None:
         "outcomes": fitted.listed.basis.outcomes,
         "features": model.n_features_in_,
         "bound": model.bound_,
+        "readout": model.readout_,
         "rounds": fitted.rounds,
         "played": fitted.bias.rounds,
         "slack": fitted.bias.slack,
@@ -134,7 +135,7 @@ def rebuilt(kind: Any, tree: dict[str, Any]) -> Any:
         regret.sums, regret.rounds = tree["online"][str(s)], tree["rounds"]
         online.append(regret)
     model.basis_, model.n_features_in_ = used, tree["features"]
-    model.bound_, model.notes_ = tree["bound"], tree["notes"]
+    model.bound_, model.notes_, model.readout_ = tree["bound"], tree["notes"], tree["readout"]
     bias = player.bias_bound()
     predictors = KeptPredictors(snapshots)
     model.fitted_ = Fitted(listed, predictors, tuple(online), tree["rounds"], len(rules), bias)

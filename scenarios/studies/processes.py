@@ -7,7 +7,7 @@ of a worker that was killed, ``ProcessPoolExecutor`` gives up all tasks when one
 ``max_tasks_per_child`` can come to a standstill on Python 3.11.
 
 A worker has its own process group, so that Ctrl-C reaches the parent alone, and ends as soon as
-the parent is gone. Linear algebra keeps to one thread per worker unless the environment says
+the parent is gone. Array work keeps to one thread per worker unless the environment says
 otherwise: the processors are busy with runs, and the same sums come out everywhere.
 """
 
@@ -30,7 +30,7 @@ from scenarios.studies.play import Answer, Failure
 TASKS_PER_WORKER = 100
 GROWTH = 512.0  # MiB that a worker may grow by
 PATIENCE = 5.0  # seconds for a worker to end by itself
-ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 Work = Callable[[Task], Answer]
 
 
@@ -170,7 +170,7 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Keep a new process's linear algebra to one thread, where the user has not said otherwise."""
+    """Keep a new process's array work to one thread, where the user has not said otherwise."""
     ours = [name for name in ONE_THREAD if name not in os.environ]
     os.environ.update(dict.fromkeys(ours, "1"))
     try:
