@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.hearing import Party, expected, parted
-from agents.responses import Response
+from agents.responses import Pure, Response
+from market.decision import Decision
 from market.ledger import Ledger
 from market.losses import Loss
+from market.memory import empty
 from market.randomness import generator_state, restore_generator
-from market.records import Context, Decision, Forecast, Mixture
+from market.records import Context, Forecast, Mixture
 from market.relay import Relay
 
 Array = NDArray[np.float64]
@@ -91,6 +93,11 @@ class Cohort:
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Respond to the forecast, all rows at once."""
         predicted = self._predicted(forecast)
+        if isinstance(self.response, Pure):
+            choices = self.response.choices(predicted)
+            actions = empty(len(self.row_of), dtype=np.intp)
+            np.take(choices, self.row_of, out=actions, mode="clip")  # unbuffered; none is outside
+            return Decision(None, actions, predicted, choices=choices)
         play = self.response.play(predicted)
         return Decision(play, self._draw(play), predicted)
 

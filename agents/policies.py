@@ -104,4 +104,4 @@ class NamedPolicy:
 
     def __call__(self, context: Context) -> int:
         """Return the action suggested in this context."""
-        return int(self.rule(context))
+        return self.rule(context)

@@ -19,15 +19,16 @@ d q_a = -eta q_a (d l_a - q . d l), whose l1 norm is at most eta.
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from market import register
+from market.decision import one_hot
 from market.errors import UserError
 from market.losses import Loss
-from market.records import Forecast, one_hot
+from market.records import Forecast
 from market.response import (
     TIE,
     best_response,
@@ -64,6 +65,15 @@ class Response(Protocol):
         ...
 
 
+@runtime_checkable
+class Pure(Protocol):
+    """A response rule that never randomises, and names the actions in place of a law of play."""
+
+    def choices(self, predicted: Array) -> NDArray[np.intp]:
+        """Return the action of each row (K,)."""
+        ...
+
+
 class _Hard:
     eta: float | None = None
     lipschitz = math.inf
@@ -72,9 +82,13 @@ class _Hard:
         """Return 0: it is a best response."""
         return 0.0
 
+    def choices(self, predicted: Array) -> NDArray[np.intp]:
+        """Return the action of least predicted loss (K,), the lowest index where several tie."""
+        return best_response(predicted)
+
     def play(self, predicted: Array) -> Array:
-        """Play the least predicted loss, the lowest index where several tie."""
-        return one_hot(best_response(predicted), predicted.shape[1])
+        """Play the least predicted loss."""
+        return one_hot(self.choices(predicted), predicted.shape[1])
 
 
 class _AtLabel:

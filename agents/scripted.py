@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from market.decision import Decision, one_hot
 from market.errors import UserError
 from market.ledger import Ledger
 from market.losses import Loss
 from market.randomness import generator_state, restore_generator
-from market.records import Context, Decision, Forecast, draw_index, one_hot
+from market.records import Context, Forecast, draw_index
 from market.relay import Relay
 from market.roles import Resumable
 
@@ -48,7 +49,7 @@ class ScriptedAgent:
         ``forecast.label`` is the forecast outcome, ``forecast.point`` the prediction in the
         block's basis.
         """
-        raise NotImplementedError
+        raise UserError(f"class {type(self).__name__} has no act(forecast, context); write it")
 
     def learn(self, losses: Array, outcome: Array) -> None:
         """Be told the losses of all actions (A,) and the outcome (d,) after the round."""
@@ -146,13 +147,14 @@ class ScriptedCohort:
     ) -> tuple[int, Array]:
         answer = np.asarray(agent.act(forecast, context))
         count = self.loss.actions
+        wanted = f"return an action from 0 to {count - 1} or {count} probabilities that sum to 1"
         if answer.dtype.kind not in "biuf":
-            wanted = f"an action or {count} probabilities"
-            raise UserError(f"{self.rule} returned {answer!s}; it must return {wanted}")
+            raise UserError(f"agent '{self.rule}' returned {answer!s}; {wanted}")
         if answer.ndim == 0:
             if not np.isfinite(answer) or answer != int(answer) or not 0 <= answer < count:
-                raise UserError(f"{self.rule} chose action {answer}; there are {count}")
+                raise UserError(f"agent '{self.rule}' chose action {answer}; {wanted}")
             return int(answer), one_hot(np.array([int(answer)]), count)[0]
         if answer.shape != (count,) or not (answer >= 0).all() or abs(answer.sum() - 1) > 1e-9:
-            raise UserError(f"{self.rule} must return an action or {count} probabilities")
+            returned = " ".join(str(answer).split())
+            raise UserError(f"agent '{self.rule}' returned {returned}; {wanted}")
         return draw_index(answer, agent.rng), answer.astype(np.float64)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from forecaster.oracle import Support
 from market.randomness import stream
@@ -109,7 +109,7 @@ def nearest(target: Array, support: Support, start: Cloud) -> Cloud:
     aim = np.append(np.zeros(len(target)), 1.0)
     for _ in range(STEPS):
         table = np.vstack([(images - target).T, np.ones(len(images))])
-        weights = nnls(table, aim, maxiter=MOST)[0]
+        weights = scipy.optimize.nnls(table, aim, maxiter=MOST)[0]
         weights /= weights.sum()
         rest = target - weights @ images
         vertex = support.best(rest)

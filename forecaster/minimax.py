@@ -207,18 +207,24 @@ class MatrixGame:
         return mass / mass.sum(), mean
 
 
+def walked(rows: Rows, table: Array, origin: Array, *, hull: Hull = "box") -> tuple[Array, Array]:
+    """Walk against h from ``origin``; all points visited and their fields (``STEPS``, n)."""
+    points, fields = np.empty((STEPS, table.shape[1])), np.empty((STEPS, table.shape[1]))
+    simplex = hull == "simplex"
+    if rows.custom:
+        _slow_walk(rows, table, origin, simplex=simplex, visited=(points, fields))
+    else:
+        _walk(*arrays_of(rows), table, origin, WALK, simplex, points, fields)
+    return points, fields
+
+
 def explore(rows: Rows, table: Array, origin: Array, *, hull: Hull = "box") -> tuple[Array, Array]:
     """Walk against h from ``origin``; the undominated points visited and their fields (m, n).
 
     Of two points with the same responses, hence the same field h, the one with the smaller h . p
     is the better answer to every outcome.
     """
-    points, fields = np.empty((STEPS, table.shape[1])), np.empty((STEPS, table.shape[1]))
+    points, fields = walked(rows, table, origin, hull=hull)
     kept = np.empty(STEPS, dtype=np.int64)
-    simplex = hull == "simplex"
-    if rows.custom:
-        _slow_walk(rows, table, origin, simplex=simplex, visited=(points, fields))
-    else:
-        _walk(*arrays_of(rows), table, origin, WALK, simplex, points, fields)
     kept = kept[: undominated(points, fields, kept)]
     return points[kept], fields[kept]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from market.records import one_hot
+from market.decision import one_hot
 from market.response import best_response, expected_losses, quantal_response
 
 Array = NDArray[np.float64]

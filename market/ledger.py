@@ -27,14 +27,16 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from market.records import Decision
+from market.decision import Decision
+from market.lanes import over_rows
+from market.memory import AHEAD, fetch, zeros
 
 Array = NDArray[np.float64]
 
 MEASURES = ("external", "swap", "omniprediction", "decision_swap", "contextual_swap")
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _record(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     play: Array,
     losses: Array,
@@ -42,8 +44,10 @@ def _record(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     fixed: Array,
     followed: Array,
     contextual: Array,
+    first: int,
+    last: int,
 ) -> None:
-    for k in range(play.shape[0]):
+    for k in range(first, last):
         for a in range(play.shape[1]):
             q = play[k, a]
             if q == 0.0:
@@ -56,6 +60,52 @@ def _record(  # noqa: PLR0913 - a compiled kernel takes plain arrays
                 for j in range(suggested.shape[0]):
                     for b in range(losses.shape[1]):
                         contextual[k, j, suggested[j], a, b] += q * losses[k, b]
+
+
+@numba.njit(cache=True, nogil=True)
+def _record_choices(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    choices: NDArray[np.intp],
+    predicted: Array,
+    losses: Array,
+    suggested: NDArray[np.intp],
+    count: Array,
+    fixed: Array,
+    followed: Array,
+    surprise_fixed: Array,
+    surprise_followed: Array,
+    first: int,
+    last: int,
+) -> None:
+    """Add what ``_record`` adds for one-hot laws, touching the rows of the actions played alone."""
+    for k in range(first, last):
+        if k + AHEAD < last:
+            coming = max(choices[k + AHEAD], 0)
+            fetch(fixed, k + AHEAD, coming)
+            fetch(surprise_fixed, k + AHEAD, coming)
+        a = choices[k]
+        if a < 0:
+            continue
+        count[k, a] += 1.0
+        for b in range(losses.shape[1]):
+            fixed[k, a, b] += losses[k, b]
+        for b in range(losses.shape[1]):
+            surprise_fixed[k, a, b] += predicted[k, b] - losses[k, b]
+        for j in range(suggested.shape[0]):
+            b = suggested[j]
+            followed[k, a, j] += losses[k, b]
+            surprise_followed[k, a, j] += predicted[k, b] - losses[k, b]
+
+
+@numba.njit(cache=True, nogil=True)
+def _least(fixed: Array, followed: Array, out: Array, first: int, last: int) -> None:
+    for k in range(first, last):
+        for a in range(out.shape[1]):
+            least = np.inf
+            for b in range(fixed.shape[2]):
+                least = min(least, fixed[k, a, b])
+            for j in range(followed.shape[2]):
+                least = min(least, followed[k, a, j])
+            out[k, a] = least
 
 
 class Ledger:
@@ -84,10 +134,10 @@ class Ledger:
         self.rounds: int | NDArray[np.intp] = 0  # one for all, or (K,) once a row was absent
         contextual = rows if "contextual_swap" in measures else 0
         self.count = np.zeros((rows, actions))
-        self.fixed = np.zeros((rows, actions, actions))
+        self.fixed = zeros(rows, actions, actions)
         self.followed = np.zeros((rows, actions, policies))
         self.contextual = np.zeros((contextual, policies, actions, actions, actions))
-        self.surprise_fixed = np.zeros((rows, actions, actions))
+        self.surprise_fixed = zeros(rows, actions, actions, place=1)
         self.surprise_followed = np.zeros((rows, actions, policies))
         self.expects = True
         self._nothing = np.zeros((0, 0, 0, 0, 0))
@@ -104,16 +154,21 @@ class Ledger:
         suggested : int array (C,)
             What each policy suggested.
         """
-        play = decision.probabilities
         self.rounds = self.rounds + (1 if decision.present is None else decision.present)
+        predicted, surprises = decision.predicted, (self.surprise_fixed, self.surprise_followed)
+        sums, rows = (self.fixed, self.followed), len(self.count)
+        if decision.choices is not None and not len(self.contextual):
+            played = decision.choices, predicted, losses, suggested, self.count
+            over_rows(_record_choices, rows, *played, *sums, *surprises)
+            return
+        play = decision.probabilities
         self.count += play
-        _record(play, losses, suggested, self.fixed, self.followed, self.contextual)
-        if decision.predicted is None:
+        over_rows(_record, rows, play, losses, suggested, *sums, self.contextual)
+        if predicted is None:
             self.expects = False
         else:
-            surprise = decision.predicted - losses
-            arrays = (self.surprise_fixed, self.surprise_followed, self._nothing)
-            _record(play, surprise, suggested, *arrays)
+            table = predicted - losses
+            over_rows(_record, rows, play, table, suggested, *surprises, self._nothing)
 
     def excerpt(self, rows: NDArray[np.intp] | slice = slice(None)) -> Ledger:
         """Return a copy of some rows as they stand, to be read and not added to.
@@ -186,7 +241,7 @@ class Ledger:
         return regret
 
     def _swap(self) -> Array:
-        regret: Array = (self.own - self.fixed.min(2)).sum(1)
+        regret: Array = (self.own - _least_of(self.fixed, self.followed[..., :0])).sum(1)
         return regret
 
     def _omniprediction(self) -> Array | None:
@@ -194,8 +249,11 @@ class Ledger:
         return self.own.sum(1) - comparators.sum(1).min(1) if comparators.shape[2] else None
 
     def _decision_swap(self) -> Array | None:
-        comparators = self.comparators()
-        return (self.own - comparators.min(2)).sum(1) if comparators.shape[2] else None
+        fixed = self.fixed if self.constants else self.fixed[..., :0]
+        if not fixed.shape[2] + self.followed.shape[2]:
+            return None
+        regret: Array = (self.own - _least_of(fixed, self.followed)).sum(1)
+        return regret
 
     def _contextual_swap(self) -> Array | None:
         """Worst policy's; the constant policies add the plain swap regret."""
@@ -208,6 +266,8 @@ class Ledger:
         return np.max(regrets, axis=0) if regrets else None
 
     def _with_constants(self, fixed: Array, followed: Array) -> Array:
+        if not followed.shape[2]:
+            return fixed if self.constants else followed
         return np.concatenate([fixed, followed], axis=2) if self.constants else followed
 
     @property
@@ -229,3 +289,10 @@ class Ledger:
             getattr(self, name)[...] = state[name]
         rounds = np.asarray(state["rounds"], dtype=np.intp)
         self.rounds, self.expects = rounds if rounds.ndim else int(rounds), bool(state["expects"])
+
+
+def _least_of(fixed: Array, followed: Array) -> Array:
+    """Least sum of all comparators (K, A): over an axis this short NumPy takes its time."""
+    out = np.empty(fixed.shape[:2])
+    over_rows(_least, len(out), fixed, followed, out)
+    return out

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from market.records import Decision, Round
+from market.decision import Decision
+from market.records import Round
 from market.roles import Cohort
 
 Array = NDArray[np.float64]
@@ -122,7 +123,8 @@ def seated(decision: Decision, here: Rows | None, row_of: NDArray[np.intp]) -> D
         return decision
     return replace(
         decision,
-        probabilities=np.where(here[:, None], decision.probabilities, 0.0),
+        law=None if decision.law is None else np.where(here[:, None], decision.law, 0.0),
+        choices=None if decision.choices is None else np.where(here, decision.choices, -1),
         actions=np.where(here[row_of], decision.actions, -1),
         present=here,
     )

@@ -40,9 +40,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from market.crowding import Tally
+from market.decision import Decision
 from market.errors import UserError, closest
 from market.losses import Loss
-from market.records import Decision
 from market.roles import Adversary, Cohort
 from market.sight import sight_of
 

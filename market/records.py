@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from market.decision import Decision
 from market.errors import UserError, closest
 
 Array = NDArray[np.float64]
@@ -228,28 +229,6 @@ class OutcomeLaw:
 
 
 @dataclass(frozen=True, eq=False)
-class Decision:
-    """What a cohort's K rows do in a round.
-
-    Parameters
-    ----------
-    probabilities : array (K, A)
-        The law of play that the ledger charges: one-hot for a pure choice.
-    actions : int array (N,)
-        The action that each of the cohort's N agents played; rows may stand for several agents.
-    predicted : array (K, A) or None
-        The losses that the row expected when it chose; None where it forms no expectation.
-    present : bool array (K,) or None
-        The rows that took part; None for all. The others have law of play 0 and action -1.
-    """
-
-    probabilities: Array
-    actions: NDArray[np.intp]
-    predicted: Array | None = None
-    present: NDArray[np.bool_] | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class Round:
     """One complete round.
 
@@ -284,17 +263,15 @@ def draw_index(weights: Array, rng: np.random.Generator) -> int:
     return min(found, len(weights) - 1)
 
 
-def one_hot(actions: NDArray[np.intp], count: int) -> Array:
-    """Turn actions (K,) into probabilities (K, count)."""
-    rows = np.zeros((len(actions), count))
-    rows[np.arange(len(actions)), actions] = 1.0
-    return rows
-
-
 def checked_suggestion(policy: Callable[[Any], int], x: Any, actions: int) -> int:
     """Ask a policy and check its answer; UserError if it is not one of the actions."""
-    suggestion = int(policy(x))
-    if not 0 <= suggestion < actions:
+    answer = policy(x)
+    try:
+        suggestion = int(answer)
+    except (TypeError, ValueError):
+        suggestion = -1
+    if not 0 <= suggestion < actions or suggestion != answer:
         name = getattr(policy, "name", getattr(policy, "__name__", repr(policy)))
-        raise UserError(f"policy {name} suggests action {suggestion}; there are {actions}")
+        wanted = f"return an action from 0 to {actions - 1}"
+        raise UserError(f"policy '{name}' suggests {answer!r}; {wanted}")
     return suggestion

@@ -36,6 +36,10 @@ class Registry:
         def add(thing: Thing) -> Thing:
             if name in self._known:
                 raise UserError(f"{self.kind} '{name}' is registered twice; choose another name")
+            for other in ANSWERS if self in ANSWERS else ():
+                if name in other:
+                    reason = f"{self.kind} '{name}': there is a {other.kind} of that name"
+                    raise UserError(f"{reason}; choose another name")
             self._known[name] = thing
             return thing
 
@@ -43,7 +47,8 @@ class Registry:
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
         if name not in self._known:
-            raise UserError(f"unknown {self.kind} '{name}'; {closest(name, self._known)}")
+            reason = f"unknown {self.kind} '{name}'; {closest(name, self._known)}"
+            raise UserError(f"{reason}; a name of your own needs --import MODULE")
         return self._known[name]
 
     def __contains__(self, name: str) -> bool:
@@ -61,3 +66,5 @@ learner = Registry("learner")
 adversary = Registry("adversary")
 policy = Registry("policy")
 forecaster = Registry("forecaster")
+
+ANSWERS = (response, agent, learner)  # what a cohort's ``response`` may name: names differ

@@ -7,10 +7,11 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from market.decision import Decision
 from market.history import History
 from market.ledger import Ledger
 from market.losses import Loss
-from market.records import Announcement, Context, Decision, Forecast, Mixture, OutcomeLaw
+from market.records import Announcement, Context, Forecast, Mixture, OutcomeLaw
 
 Array = NDArray[np.float64]
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from market.basis import Basis
+from market.decision import Decision
 from market.errors import UserError
 from market.history import History
 from market.network import Network
@@ -31,7 +32,6 @@ from market.prices import UNPROMISED, Market, check_leader
 from market.randomness import stream
 from market.records import (
     Context,
-    Decision,
     Forecast,
     Mixture,
     OutcomeLaw,

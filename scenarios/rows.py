@@ -57,6 +57,8 @@ def split(draft: Draft, type_of: Rows) -> tuple[Rows, Rows]:
     keys = [type_of]
     keys += [] if draft.distance is None else [draft.distance]
     keys += [] if draft.stay is None else [draft.stay.entered, draft.stay.left]
+    if len(keys) == 1:
+        return np.arange(type_of.max() + 1), type_of
     found, row_of = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
     return found[:, 0], row_of.ravel()
 

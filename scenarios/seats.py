@@ -69,14 +69,16 @@ def _trusting(draft: Draft, place: Place) -> Seat:
     protected = own_coefficients if cover is None else (cover.offset, cover.weights)
     own = cover is None or (spec.cover is not None and spec.cover.play == "own")
     rule = response_of(spec, place.basis, types, rounds=place.rounds)
+    whole = len(kind) == len(types)  # a row for each loss, in order: nothing to copy
     offset, weights = own_coefficients
+    by_kind = own_coefficients if whole else (offset[kind], weights[kind])
     cohort = Cohort(
         name=spec.name,
         utility=spec.utility,
         block=place.block,
-        loss=types[kind],
+        loss=types if whole else types[kind],
         row_of=row_of,
-        coefficients=(offset[kind], weights[kind]) if own else protected,
+        coefficients=by_kind if own else protected,
         response=rule,
         ledger=ledger(draft, len(kind)),
         rng=stream(place.root, "cohort", spec.name, "play"),
@@ -100,7 +102,7 @@ def _scripted(draft: Draft, place: Place) -> Seat:
         ]
         raise UserError(
             f"cohort.{spec.name}.response: unknown '{spec.response}'; "
-            f"{closest(spec.response, known)}"
+            f"{closest(spec.response, known)}; a name of your own needs --import MODULE"
         )
     agent = register.agent[spec.response]
     players = [

@@ -7,13 +7,16 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import mesa
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from typer.testing import CliRunner
 
-from scenarios.bench import clock, results, works
+from agents.responses import BestResponse
+from scenarios.bench import clock, growth, peers, results, steps, works
 from scenarios.bench.clock import DisagreementError, Duel
+from scenarios.bench.crowds import Crowd, PlainCrowd
 from scenarios.cli import app
 
 WORKS = {"agent-steps", "blum_mansour", "stackelberg", "swap_regret", "forecaster-round"}
@@ -40,7 +43,8 @@ def test_quick_run_writes_rows_and_machine(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["bench", "--quick", "--json", str(target)])
     assert done.exit_code == 0, done.output
     content = json.loads(target.read_text(encoding="utf-8"))
-    assert set(content) == {"rows", "machine"}
+    assert set(content) == {"rows", "memory", "machine"}
+    assert content["memory"]["bytes"] > 0
     assert content["machine"]["processor"]
     assert content["machine"]["cores"] >= 1
     for row in content["rows"]:
@@ -52,24 +56,25 @@ def test_quick_run_writes_rows_and_machine(tmp_path: Path) -> None:
         assert row["work"] in done.stdout
     lines = [line for line in done.stderr.splitlines() if "omnimarket[peers]" in line]
     named = [work for line in lines for work in line.split("skipped: ")[1].split(";")[0].split(",")]
-    assert len(content["rows"]) + len(named) == len(works.WORKS)
+    assert len(content["rows"]) + len(named) == len(works.works(quick=True))
+    assert {row["work"] for row in content["rows"]} >= {"agent-steps", "forecaster-round"}
     assert [path.name for path in tmp_path.iterdir()] == ["bench.json"]
 
 
 def test_peers_that_are_missing_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, *PEERS)
-    measured = results.measure(1)
+    measured = results.measure(1, works=works.PEERS)
     assert {row.rival for row in measured.rows} == {"numpy"}
     lines = results.skipped(measured)
     assert [line.split()[0] for line in lines] == ["open_spiel", "noregret"]
     assert all("pip install 'omnimarket[peers]'" in line for line in lines)
-    assert sum(len(skipped) for skipped in measured.missing.values()) == len(works.WORKS) - 1
+    assert sum(len(skipped) for skipped in measured.missing.values()) == len(works.PEERS) - 1
 
 
 def test_only_a_missing_peer_is_skipped() -> None:
     with pytest.raises(ModuleNotFoundError) as caught:
-        works.peer("no_such_module_of_ours")
-    assert not isinstance(caught.value, works.MissingPeerError)
+        peers.peer("no_such_module_of_ours")
+    assert not isinstance(caught.value, peers.MissingPeerError)
 
 
 @pytest.mark.parametrize("theirs", [[1.0, 2.0 + 3e-6], [1.0], [1.0, float("nan")]])
@@ -86,6 +91,63 @@ def test_every_repeat_is_compared() -> None:
     duel = Duel("w", "s", "numpy", answering(same), answering(same, same, other))
     with pytest.raises(DisagreementError):
         clock.timed(duel, 2)
+
+
+@pytest.mark.parametrize("losses", [None, 7])
+def test_a_crowd_is_the_same_in_every_model(losses: int | None) -> None:
+    """Actions of every agent in every round, and the swap ledger at the end."""
+    crowd = Crowd(50, losses)
+    ours, mesas, plain = crowd.model(), crowd.in_mesa(mesa), PlainCrowd(crowd)
+    for _ in range(20):
+        ours.step()
+        mesas.step()
+        actions = ours.last_actions(0)
+        assert [agent.action for agent in mesas.agents] == actions.tolist()
+        assert plain.step().tolist() == actions.tolist()
+    ledger = ours.game.cohorts[0].ledger
+    sums = np.array([agent.sums for agent in mesas.agents])
+    np.testing.assert_allclose(ledger.fixed[crowd.row_of], sums, atol=1e-12)
+    np.testing.assert_allclose(plain.fixed, ledger.fixed, atol=1e-12)
+    np.testing.assert_allclose(plain.surprise, ledger.surprise_fixed, atol=1e-12)
+
+
+def test_other_answers_of_a_crowd_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agents who play the worst action are no benchmark."""
+    duel = steps.against_numpy(40, 10)
+    monkeypatch.setattr(BestResponse, "choices", lambda _, table: table.argmax(1))
+    with pytest.raises(DisagreementError):
+        clock.timed(duel, 1)
+
+
+def test_bytes_of_a_round_count_each_number_once() -> None:
+    """One row: offsets and weights twice, two tables and the ledger's rows to and fro."""
+    assert steps.bytes_of_a_round(1) == 8 * (2 * (8 + 8 * 16) + 2 * (8 + 8) + 2 * (8 + 8 + 1))
+
+
+def test_an_exponent_is_the_slope_of_the_logarithms() -> None:
+    sizes = (10, 20, 40, 80)
+    fit = growth.fitted("w", "agents", sizes, [3.0 * size**1.5 for size in sizes])
+    assert fit.exponent == pytest.approx(1.5)
+    assert fit.standard_error == pytest.approx(0.0, abs=1e-6)
+
+
+def test_growth_writes_every_exponent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On tiny sizes; memory is flat in the rounds, which no slow machine can spoil."""
+    monkeypatch.setattr(growth, "TURNS", 1)
+    sizes = {name: (fixed, values[:2]) for name, (fixed, values) in growth.CROWDS.items()}
+    monkeypatch.setattr(growth, "CROWDS", sizes)
+    monkeypatch.setattr(growth, "FORECASTS", {"losses": ({}, (10, 20))})
+    target = tmp_path / "growth.json"
+    done = CliRunner().invoke(app, ["bench", "--growth", "--quick", "--json", str(target)])
+    assert done.exit_code == 0, done.output
+    content = json.loads(target.read_text(encoding="utf-8"))
+    assert set(content) == {"growth", "machine"}
+    rows = {(row["work"], row["size"]): row for row in content["growth"]}
+    assert {size for work, size in rows if work == "agent-steps"} == {*growth.CROWDS, "rounds"}
+    assert rows["memory", "rounds"]["exponent"] == pytest.approx(0.0, abs=0.05)
+    for row in content["growth"]:
+        assert len(row["measured"]) == len(row["sizes"])
+        assert np.isfinite(row["exponent"])
 
 
 def test_turns_alternate() -> None:

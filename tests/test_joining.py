@@ -16,11 +16,12 @@ from agents.responses import BestResponse
 from forecaster.bounds import BiasBound, GainBound, regret_since, spread
 from forecaster.cover import distance, nearest, paper_gamma
 from market import register, regret
+from market.decision import one_hot
 from market.errors import UserError
 from market.ledger import MEASURES
 from market.model import MarketModel
 from market.presence import checked_joins
-from market.records import Context, Forecast, Round, one_hot
+from market.records import Context, Forecast, Round
 from market.round import play_round
 from scenarios.build import Scenario
 from scenarios.files import find, read

@@ -28,11 +28,12 @@ from agents.learners import (
 )
 from agents.learners.kernels import stationary
 from market import register
+from market.decision import Decision, one_hot
 from market.errors import UserError
 from market.ledger import Ledger
 from market.losses import Linear
 from market.randomness import stream
-from market.records import Context, Decision, Forecast, Mixture, one_hot
+from market.records import Context, Forecast, Mixture
 from market.regret import external_regret, swap_regret
 from market.roles import Cohort, Resumable
 from market.round import Game, play_round

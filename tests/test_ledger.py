@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from market import regret
+from market.decision import Decision, one_hot
 from market.ledger import MEASURES, Ledger
-from market.records import Decision, one_hot
 from market.response import best_response, quantal_gap, quantal_response
 
 if TYPE_CHECKING:

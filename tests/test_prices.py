@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from market import checkpoint
 from market.crowding import Tally, churn, concentration, crowding, drawn_labels
+from market.decision import Decision
 from market.errors import UserError
 from market.losses import (
     Convex1D,
@@ -30,7 +31,6 @@ from market.losses import (
 )
 from market.model import MarketModel
 from market.prices import Market, exposure
-from market.records import Decision
 from scenarios import cli
 from scenarios.build import Scenario
 from scenarios.files import find, override, read

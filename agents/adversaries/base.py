@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.adversaries.payoffs import Payoff
+from market.errors import UserError
 from market.history import History
 from market.records import Announcement, Context, OutcomeLaw
 from market.sight import USUAL, Follower
@@ -63,4 +64,5 @@ class Adversary:
 
     def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal the law of this round's outcome."""
-        raise NotImplementedError
+        wanted = "commit(context, history, announced)"
+        raise UserError(f"class {type(self).__name__} has no {wanted}; write it")

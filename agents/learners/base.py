@@ -137,7 +137,12 @@ class RowLearner:
         if told.shape != self.law.shape or (self.bandit and len(actions) != self.rows):
             raise ValueError(f"losses have shape {told.shape}; the rows are {self.law.shape}")
         self.rounds += 1
-        self.law = self.step(told, actions)
+        law = self.step(told, actions)
+        if getattr(law, "shape", None) != self.law.shape:
+            returned = getattr(law, "shape", law)
+            wanted = f"return laws of shape {self.law.shape}"
+            raise UserError(f"learner '{self.name}': step returned {returned}; {wanted}")
+        self.law = law
 
     def bound(self, rounds: int) -> float | None:
         """Bound the regret per round named by ``measure`` after some rounds of losses in [0, 1].

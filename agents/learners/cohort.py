@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.learners.base import Array, Learner
+from market.decision import Decision, one_hot
+from market.errors import UserError
 from market.ledger import Ledger
 from market.losses import Loss
 from market.randomness import generator_state, restore_generator
-from market.records import Context, Decision, Forecast, Mixture, one_hot
+from market.records import Context, Forecast, Mixture
 from market.roles import Resumable
 
 
@@ -87,6 +89,8 @@ class LearnerCohort:
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Play the learner's laws, whatever is forecast."""
         law = self.learner.play()
+        if not type(self.learner).__module__.startswith("agents.learners"):
+            _check(self.rule, law)  # the user's own
         actions = _draw(law[self.row_of], self.rng)
         return Decision(one_hot(actions, law.shape[1]) if self.learner.bandit else law, actions)
 
@@ -113,6 +117,14 @@ class LearnerCohort:
         restore_generator(self.rng, state["rng"])
         if isinstance(self.learner, Resumable):
             self.learner.restore(state["learner"])
+
+
+def _check(name: str, laws: Array) -> None:
+    """Raise UserError unless laws (K, A) are laws."""
+    fine = (laws >= 0).all(1) & (np.abs(laws.sum(1) - 1) <= 1e-9)
+    if not fine.all():
+        row = laws[int(fine.argmin())]
+        raise UserError(f"learner '{name}' plays {row}; return probabilities that sum to 1")
 
 
 def _draw(laws: Array, rng: np.random.Generator) -> NDArray[np.intp]:

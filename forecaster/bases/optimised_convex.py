@@ -31,8 +31,8 @@ from dataclasses import dataclass
 
 import highspy
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import CubicSpline
 
 from forecaster.bases.relu import ROUNDING, ConvexBasis
 from market.losses import Loss
@@ -225,7 +225,8 @@ def _nodes(form: Array, size: int) -> Array:
 def _finer(functions: Array) -> Array:
     """Halve the cells of the grid."""
     coarse, fine = (np.linspace(0, 1, count) for count in (len(functions), 2 * len(functions) - 1))
-    return np.asarray(np.clip(CubicSpline(coarse, functions)(fine), 0.0, 1.0))
+    spline = scipy.interpolate.CubicSpline(coarse, functions)
+    return np.asarray(np.clip(spline(fine), 0.0, 1.0))
 
 
 def _sweep(functions: Array, cap: float) -> Table:

@@ -127,7 +127,7 @@ class Loss(ABC):
         """Pick from a stack of losses along its first axis."""
         if not self.stack:
             raise TypeError("this is a single loss, not a stack")
-        picked = {name: getattr(self, name)[index] for name in self.AXES}
+        picked = {name: _picked(getattr(self, name), index) for name in self.AXES}
         return replace(self, **picked)  # type: ignore[type-var]  # every form is a dataclass
 
     def as_stack(self) -> Self:
@@ -175,28 +175,21 @@ class Loss(ABC):
             raise ValueError(f"{lead} have shape {shape}; give ({wanted})")
         sizes = dict(zip(axes, shape[len(shape) - len(axes) :], strict=True))
         for name, trailing in self.AXES.items():
-            value = np.array(getattr(self, name), dtype=np.float64)
+            value = _compact(np.asarray(getattr(self, name), dtype=np.float64))
             if not np.isfinite(value).all():
                 raise ValueError(f"{name} holds a number that is not finite")
             full = *shape[: len(shape) - len(axes)], *(sizes[axis] for axis in trailing)
             object.__setattr__(self, name, np.broadcast_to(value, full))
 
 
-def weighted_sum(weights: Array, values: Array) -> Array:
-    """Compute sum_j weights[..., a, j] values[..., j], coordinate by coordinate.
+def _compact(value: Array) -> Array:
+    """Copy an array, once along the axes on which it only repeats itself."""
+    return np.array(value[tuple(slice(None, None if step else 1) for step in value.strides)])
 
-    A few coordinates and many losses: adding up whole planes beats a product over the short axis.
 
-    Parameters
-    ----------
-    weights : array (..., A, d)
-    values : array (T, ..., d)
-
-    Returns
-    -------
-    array (T, ..., A)
-    """
-    total = weights[..., 0] * values[..., None, 0]
-    for j in range(1, weights.shape[-1]):
-        total += weights[..., j] * values[..., None, j]
-    return np.asarray(total)
+def _picked(value: Array, index: int | slice | NDArray[np.intp]) -> Array:
+    """Index the first axis; where the array only repeats itself along it, so does the result."""
+    places = np.arange(len(value))[index]
+    if value.strides[0] or not np.ndim(places):
+        return np.asarray(value[index])
+    return np.broadcast_to(value[0], (len(places), *value.shape[1:]))

@@ -8,6 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from market.losses.base import Loss
+from market.randomness import stream
+
+Array = NDArray[np.float64]
+Found = tuple[NDArray[np.intp], NDArray[np.intp]]  # first of each kind, and the kind of each row
+
+BLOCK = 4096  # rows at a time
 
 Form = TypeVar("Form", bound=Loss)
 
@@ -26,9 +32,42 @@ def unique_losses(loss: Form) -> tuple[Form, NDArray[np.intp]]:
         For each loss of the stack the row of its equal in ``types``.
     """
     parts = [getattr(loss, name).reshape(len(loss), -1) for name in loss.AXES]
-    table = np.concatenate(parts, axis=1)
-    _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    first, inverse = _by_hash(parts) or _by_order(parts)
+    if len(first) == len(loss):
+        return loss, np.arange(len(loss))
     order = np.argsort(first)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     return loss[first[order]], rank[inverse.ravel()]
+
+
+def _by_order(parts: list[Array]) -> Found:
+    """Sort the rows: exact, and slow where there are many."""
+    table = np.concatenate(parts, axis=1)
+    _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    return first, inverse
+
+
+def _by_hash(parts: list[Array]) -> Found | None:
+    """Sort one number per row; None where two different rows have the same.
+
+    The number is sum_j c_j bits_j modulo 2^64 with odd random c_j (multilinear hashing), so that
+    equal rows always agree.
+    """
+    rng = stream(0, "distinct losses")
+    keys = np.zeros(len(parts[0]), dtype=np.uint64)
+    for part in parts:
+        if part.strides[0] == 0:
+            continue  # the same for all rows
+        factors = rng.integers(1 << 63, size=part.shape[1], dtype=np.uint64) * 2 + 1
+        for begin in range(0, len(part), BLOCK):
+            bits = (part[begin : begin + BLOCK] + 0.0).view(np.uint64)  # no minus zero
+            keys[begin : begin + BLOCK] += (bits * factors).sum(1, dtype=np.uint64)
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    twin = first[inverse]
+    for part in parts:
+        for begin in range(0, len(part), BLOCK):
+            rows = slice(begin, begin + BLOCK)
+            if part.strides[0] and not np.array_equal(part[rows], part[twin[rows]]):
+                return None
+    return first, inverse

@@ -17,7 +17,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from market.losses.base import Loss, weighted_sum
+from market.losses.base import Loss
+from market.losses.sums import weighted_sum
 from market.losses.transforms import check_floor, slope, transformed
 
 Array = NDArray[np.float64]

@@ -17,7 +17,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from market.losses.base import Loss, weighted_sum
+from market.losses.base import Loss
+from market.losses.sums import weighted_sum, weighted_sums
 
 Array = NDArray[np.float64]
 
@@ -78,6 +79,12 @@ class SeparablePower(Loss):
         """Whether some power is about another point than 0."""
         return bool(self.centre.any())
 
+    @cached_property
+    def alike(self) -> bool:
+        """Whether all stacked losses have one exponent."""
+        powers = self.exponent.ravel()
+        return bool(len(powers) and (powers == powers[0]).all())
+
     def lipschitz(self) -> Array:
         """Bound the slope in sup norm; infinite where an exponent is below 1."""
         steep = self.exponent[..., None, None] - 1
@@ -94,7 +101,10 @@ class SeparablePower(Loss):
             distance = np.abs(y[..., None, :] - self.centre)
             powers = distance ** self.exponent[..., None, None]
             return np.asarray(self.offset + (self.weights * powers).sum(-1))
-        powers = y ** self.exponent[..., None]
+        common = self.exponent.reshape(-1)[:1] if self.alike else self.exponent[..., None]
+        powers = y**common
+        if y.ndim == 2 and len(self.stack) == 1:  # one outcome
+            return weighted_sums(self.offset, self.weights, powers)
         return np.asarray(self.offset + weighted_sum(self.weights, powers))
 
     def _between(self, low: Array, high: Array) -> tuple[Array, Array]:

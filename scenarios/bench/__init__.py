@@ -1,5 +1,5 @@
 """The benchmark: works of this project timed side by side with peers that do the same work.
 
-A work is a function of ``works.WORKS`` that yields its duels; ``clock`` times one, ``results``
+A work is a function of ``works.works`` that yields its duel; ``clock`` times one, ``results``
 shows and writes the rows. Peers come with the extra ``peers``; one that is missing is skipped.
 """

@@ -1,4 +1,4 @@
-"""All duels that the installed peers allow; the rows as a table and as JSON with the machine."""
+"""All duels that the installed peers allow; what was measured as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from rich.table import Table
 
 from market.errors import UserError
 from scenarios.bench.clock import Duel, Row, timed
-from scenarios.bench.works import PACKAGES, WORKS, MissingPeerError
+from scenarios.bench.peers import PACKAGES, MissingPeerError
 
 REPEATS, QUICK = 15, 3
-WIDTH = 108
+WIDTH = 124
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Results:
 def measure(
     repeats: int,
     *,
-    works: Sequence[Callable[[], Duel]] = WORKS,
+    works: Sequence[Callable[[], Duel]],
     progress: Callable[[int], None] = lambda _: None,
 ) -> Results:
     """Run the duels one after the other.
@@ -65,9 +65,14 @@ def measure(
         try:
             rows.append(timed(work(), repeats))
         except MissingPeerError as error:
-            missing.setdefault(str(error.name), []).append(work.__name__)
+            missing.setdefault(str(error.name), []).append(getattr(work, "__name__", "agent-steps"))
         progress(done)
     return Results(rows, missing)
+
+
+def as_rows(rows: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return rows as JSON holds them."""
+    return [asdict(row) for row in rows]
 
 
 def skipped(results: Results) -> list[str]:
@@ -117,16 +122,16 @@ def check_target(path: Path) -> None:
         raise UserError(f"--json {path}: the folder is not writable; name a file in another")
 
 
-def write_json(results: Results, path: Path) -> None:
-    """Write ``rows`` and ``machine``, atomically."""
-    content = {"rows": [asdict(row) for row in results.rows], "machine": machine()}
+def write_json(measured: dict[str, Any], path: Path) -> None:
+    """Write what was measured and ``machine``, atomically."""
+    content = measured | {"machine": machine()}
     draft = path.with_name(f".{path.name}.tmp")
     draft.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     draft.replace(path)
 
 
-def print_table(results: Results) -> None:
-    """Print a row per duel."""
+def as_table(results: Results) -> Table:
+    """Lay out a row per duel."""
     table = Table(title="Side by side, median of one call", box=box.SIMPLE)
     for name in ("work", "size", "rival"):
         table.add_column(name, no_wrap=True)
@@ -135,6 +140,11 @@ def print_table(results: Results) -> None:
     for row in results.rows:
         times = (f"{1e3 * seconds:.3g}" for seconds in (row.seconds, row.rival_seconds))
         table.add_row(row.work, row.size, row.rival, *times, f"{row.ratio:.3g}")
+    return table
+
+
+def show(table: Table) -> None:
+    """Print a table, unbroken where the terminal is narrow."""
     console = Console(markup=False, highlight=False)
     if console.width < WIDTH:
         console = Console(markup=False, highlight=False, width=WIDTH)

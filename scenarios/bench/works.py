@@ -1,7 +1,7 @@
-"""The works: ``WORKS`` lists functions without arguments that each prepare one duel.
+"""The works: ``works`` lists functions without arguments that each prepare one duel.
 
 A function's inputs are made, also in the peer's own terms, before the clock starts. A peer is
-imported by ``peer`` in the function that needs it.
+imported by ``peer`` in the function that needs it. ``PEERS`` are the works of this file.
 
 OpenSpiel (Lanctot et al. 2019): its Hedge for internal regret is Blum and Mansour's reduction with
 a power method, ``solve_stackelberg`` are Conitzer and Sandholm's programs in CVXPY, ``ce_dist``
@@ -10,9 +10,8 @@ sums the players' swap regrets. noregret: ``BlumMansour`` with eigenvectors. Num
 
 from __future__ import annotations
 
-import importlib
 import math
-import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,43 +21,11 @@ from agents.learners import BlumMansour
 from market.exploitability import stackelberg
 from market.randomness import stream
 from market.regret import swap_regret
+from scenarios.bench import rounds, steps
 from scenarios.bench.clock import Array, Duel
+from scenarios.bench.peers import peer
 
 ACTIONS, PLAYED, GAMES, LOGGED = 10, 200, 5, 10_000
-
-PACKAGES = {  # by what is imported
-    "pyspiel": "open_spiel",
-    "open_spiel": "open_spiel",
-    "cvxpy": "cvxpy",
-    "noregret": "noregret",
-}
-
-
-class MissingPeerError(ImportError):
-    """A peer's package is not installed; ``name`` is the package."""
-
-
-def peer(module: str) -> Any:
-    """Import a peer's module.
-
-    Parameters
-    ----------
-    module : str
-
-    Raises
-    ------
-    MissingPeerError
-        If a peer's package is not installed. Any other failure is raised as it is.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the peer's, about its own code
-            return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        package = PACKAGES.get((error.name or "").split(".")[0])
-        if package is None:
-            raise
-        raise MissingPeerError(f"{package} is not installed", name=package) from error
 
 
 class Stream:
@@ -200,10 +167,21 @@ def swap_regret_numpy() -> Duel:
     return log.against("numpy", theirs)
 
 
-WORKS = (
+PEERS = (
     blum_mansour_openspiel,
     blum_mansour_noregret,
     stackelberg_openspiel,
     swap_regret_openspiel,
     swap_regret_numpy,
 )
+
+
+def works(*, quick: bool) -> tuple[Callable[[], Duel], ...]:
+    """List all works.
+
+    Parameters
+    ----------
+    quick : bool
+        Make the crowds small.
+    """
+    return (*PEERS, *steps.works(quick=quick), rounds.against_numpy)

@@ -39,9 +39,9 @@ import numpy as np
 import pandas as pd
 
 from agents.cohort import Cohort
+from market.decision import Decision, one_hot
 from market.ledger import Ledger
 from market.model import MarketModel
-from market.records import Decision, one_hot
 from scenarios.build import Scenario
 from scenarios.reproduce import streams
 from scenarios.reproduce.rates_figure import rates_figure

@@ -1,0 +1,69 @@
+"""What a cohort does in a round: a law of play per row and an action per agent.
+
+Where all play is pure the law is a one-hot table of mostly zeros, so that one integer per row takes
+its place and the table is made only for who reads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What a cohort's K rows do in a round.
+
+    Parameters
+    ----------
+    law : array (K, A) or None
+        The law of play; None where ``choices`` says it all.
+    actions : int array (N,)
+        The action that each of the cohort's N agents played; rows may stand for several agents.
+    predicted : array (K, A) or None
+        The losses that the row expected when it chose; None where it forms no expectation.
+    present : bool array (K,) or None
+        The rows that took part; None for all. The others have law of play 0 and action -1.
+    choices : int array (K,) or None
+        The action of each row where all play is pure, -1 for rows that took no part; it comes with
+        ``predicted``, and then the law of play is spelled out only where somebody reads it.
+
+    Raises
+    ------
+    ValueError
+        Without a law, if choices or predicted losses are missing.
+    """
+
+    law: Array | None
+    actions: NDArray[np.intp]
+    predicted: Array | None = None
+    present: NDArray[np.bool_] | None = None
+    choices: NDArray[np.intp] | None = None
+
+    def __post_init__(self) -> None:
+        if self.law is None and (self.choices is None or self.predicted is None):
+            raise ValueError("a decision needs a law of play, or choices and predicted losses")
+
+    @cached_property
+    def probabilities(self) -> Array:
+        """The law of play (K, A) that the ledger charges: one-hot for a pure choice."""
+        if self.law is not None:
+            return self.law
+        choices: Any = self.choices
+        predicted: Any = self.predicted
+        spelled = one_hot(np.maximum(choices, 0), predicted.shape[1])
+        spelled[choices < 0] = 0.0
+        return spelled
+
+
+def one_hot(actions: NDArray[np.intp], count: int) -> Array:
+    """Turn actions (K,) into probabilities (K, count)."""
+    rows = np.zeros((len(actions), count))
+    rows[np.arange(len(actions)), actions] = 1.0
+    return rows

@@ -1,0 +1,112 @@
+"""Sums over the coordinates of an outcome, for many losses, in one order: coordinate by coordinate.
+
+``weighted_sum`` broadcasts over outcomes, ``weighted_sums`` is compiled for one outcome; both give
+the same to the last bit.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from market.lanes import over_rows
+from market.memory import SHORT, empty
+
+Array = NDArray[np.float64]
+
+
+@numba.njit(cache=True, inline="always")
+def _eight(offset: Array, weights: Array, values: Array, a: int, out: Array) -> None:
+    """Compute the sums of eight actions from ``a`` on, which need not wait for each other."""
+    v = values[0]
+    t0, t1, t2, t3 = (
+        weights[a, 0] * v,
+        weights[a + 1, 0] * v,
+        weights[a + 2, 0] * v,
+        weights[a + 3, 0] * v,
+    )
+    t4, t5, t6, t7 = (
+        weights[a + 4, 0] * v,
+        weights[a + 5, 0] * v,
+        weights[a + 6, 0] * v,
+        weights[a + 7, 0] * v,
+    )
+    for j in range(1, weights.shape[1]):
+        v = values[j]
+        t0 += weights[a, j] * v
+        t1 += weights[a + 1, j] * v
+        t2 += weights[a + 2, j] * v
+        t3 += weights[a + 3, j] * v
+        t4 += weights[a + 4, j] * v
+        t5 += weights[a + 5, j] * v
+        t6 += weights[a + 6, j] * v
+        t7 += weights[a + 7, j] * v
+    out[a], out[a + 1], out[a + 2], out[a + 3] = (
+        offset[a] + t0,
+        offset[a + 1] + t1,
+        offset[a + 2] + t2,
+        offset[a + 3] + t3,
+    )
+    out[a + 4], out[a + 5], out[a + 6], out[a + 7] = (
+        offset[a + 4] + t4,
+        offset[a + 5] + t5,
+        offset[a + 6] + t6,
+        offset[a + 7] + t7,
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _weighted_sums(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    offset: Array, weights: Array, values: Array, out: Array, first: int, last: int
+) -> None:
+    eights = weights.shape[1] // 8 * 8 if weights.shape[2] <= SHORT else 0
+    for k in range(first, last):
+        own = values[min(k, values.shape[0] - 1)]
+        for a in range(0, eights, 8):
+            _eight(offset[k], weights[k], own, a, out[k])
+        for a in range(eights, weights.shape[1]):
+            total = weights[k, a, 0] * own[0]
+            for j in range(1, weights.shape[2]):
+                total += weights[k, a, j] * own[j]
+            out[k, a] = offset[k, a] + total
+
+
+def weighted_sums(offset: Array, weights: Array, values: Array) -> Array:
+    """Compute offset + ``weighted_sum`` for a stack at one outcome, to the same last bit.
+
+    Many losses are bound by memory: this reads each weight once and writes nothing between.
+
+    Parameters
+    ----------
+    offset : array (K, A)
+    weights : array (K, A, d)
+    values : array (1, d) or (K, d)
+
+    Returns
+    -------
+    array (K, A)
+    """
+    out = empty(*offset.shape)
+    over_rows(_weighted_sums, len(out), offset, weights, values, out)
+    return out
+
+
+def weighted_sum(weights: Array, values: Array) -> Array:
+    """Compute sum_j weights[..., a, j] values[..., j], coordinate by coordinate.
+
+    A few coordinates and many losses: adding up whole planes beats a product over the short axis.
+
+    Parameters
+    ----------
+    weights : array (..., A, d)
+    values : array (T, ..., d)
+
+    Returns
+    -------
+    array (T, ..., A)
+    """
+    total = weights[..., 0] * values[..., None, 0]
+    for j in range(1, weights.shape[-1]):
+        total += weights[..., j] * values[..., None, j]
+    return np.asarray(total)

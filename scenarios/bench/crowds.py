@@ -1,0 +1,160 @@
+"""Crowds: agents with random linear losses, as a model of this project and of others.
+
+Every agent has a linear loss over goods; a round is forecast (the running mean of the outcomes),
+best response, outcome, and the swap ledger's sums. The plain Mesa model does it as Mesa's tutorials
+do: one Python ``step`` per agent, two small NumPy products and one addition to the agent's own
+table. The plain NumPy model does it in a handful of array expressions over the distinct losses,
+spread over the agents at the end.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.adversaries import Replay
+from agents.cohort import Cohort
+from agents.responses import BestResponse
+from forecaster.baselines import RunningMean
+from forecaster.bases import LinearBasis
+from market.guarantees import Guarantee
+from market.ledger import Ledger
+from market.losses import Linear
+from market.model import MarketModel
+from market.randomness import stream
+from market.round import Block, Game
+from scenarios.bench.clock import Array
+
+GOODS, ACTIONS, OUTCOMES = 16, 8, 64
+NEVER = 1 << 40  # rounds between entries of the regret log
+
+
+class Crowd:
+    """Agents with random linear losses, and the outcomes that befall them.
+
+    Parameters
+    ----------
+    agents : int
+        N.
+    losses : int, optional
+        Distinct ones; every agent has its own by default.
+    actions, goods : int
+        A and d.
+    policies : int
+        C; policy j always suggests action j mod A.
+    """
+
+    def __init__(
+        self,
+        agents: int,
+        losses: int | None = None,
+        *,
+        actions: int = ACTIONS,
+        goods: int = GOODS,
+        policies: int = 0,
+    ) -> None:
+        rng = stream(0, "bench", "agent-steps")
+        self.agents, self.rows = agents, losses or agents
+        self.actions, self.goods = actions, goods
+        self.loss = Linear(rng.random((self.rows, actions, goods)) / goods)
+        self.row_of = np.arange(agents) % self.rows
+        self.outcomes = rng.random((OUTCOMES, goods))
+        self.policies = tuple(partial(_always, j % actions) for j in range(policies))
+        kind = "distinct losses" if losses is None else f"{losses} losses"
+        self.size = f"{agents} agents, {actions} actions, {goods} goods, {kind}"
+
+    def game(self) -> Game:
+        """Set up this project's game."""
+        basis = LinearBasis(self.goods)
+        cohort = Cohort(
+            name="crowd",
+            utility="linear",
+            block=0,
+            loss=self.loss,
+            row_of=self.row_of,
+            coefficients=basis.coefficients(self.loss),
+            response=BestResponse(),
+            ledger=Ledger(self.rows, self.actions, policies=len(self.policies)),
+            rng=stream(0, "bench", "play"),
+            policies=self.policies,
+        )
+        block = Block("linear", basis, RunningMean(self.goods))
+        return Game([block], [cohort], adversary=Replay(self.outcomes), seed=0)
+
+    def model(self) -> MarketModel:
+        """Build this project's model; it logs the first round and no other."""
+        return MarketModel(self.game(), [Guarantee()], seed=0, rounds=NEVER, log_every=NEVER)
+
+    def in_mesa(self, mesa: Any) -> Any:
+        """Build the plain Mesa model."""
+        outcomes, goods, actions = cycle(self.outcomes), self.goods, self.actions
+
+        class Grower(mesa.Agent):  # type: ignore[misc]
+            """An agent with its own weights and table of sums."""
+
+            def __init__(self, model: Any, weights: Array) -> None:
+                super().__init__(model)
+                self.weights, self.sums = weights, np.zeros((actions, actions))
+                self.action = 0
+
+            def step(self) -> None:
+                """Respond, suffer and record."""
+                self.action = int((self.weights @ self.model.forecast).argmin())
+                self.sums[self.action] += self.weights @ self.model.outcome
+
+        class Market(mesa.Model):  # type: ignore[misc]
+            """One forecast and one outcome per step."""
+
+            def __init__(self) -> None:
+                super().__init__(rng=0)
+                self.forecast, self.seen = np.full(goods, 0.5), 0
+                self.outcome = self.forecast
+
+            def step(self) -> None:
+                """Play one round."""
+                self.outcome = next(outcomes)
+                self.agents.do("step")
+                self.seen += 1
+                self.forecast = self.forecast + (self.outcome - self.forecast) / self.seen
+
+        model = Market()
+        for row in self.row_of:
+            Grower(model, self.loss.weights[row])
+        return model
+
+
+class PlainCrowd:
+    """A crowd by NumPy's expressions alone.
+
+    Parameters
+    ----------
+    crowd : Crowd
+    """
+
+    def __init__(self, crowd: Crowd) -> None:
+        self.weights, self.row_of = crowd.loss.weights, crowd.row_of
+        self.outcomes, self.seen = cycle(crowd.outcomes), 0
+        self.forecast = np.full(crowd.goods, 0.5)
+        self.fixed, self.surprise = np.zeros((2, crowd.rows, crowd.actions, crowd.actions))
+
+    def step(self) -> NDArray[np.intp]:
+        """Play a round; actions (N,)."""
+        expected = self.weights @ self.forecast
+        chosen = expected.argmin(1)
+        outcome = next(self.outcomes)
+        losses = self.weights @ outcome
+        rows = np.arange(len(chosen))
+        self.fixed[rows, chosen] += losses
+        self.surprise[rows, chosen] += expected - losses
+        self.seen += 1
+        self.forecast = self.forecast + (outcome - self.forecast) / self.seen
+        actions: NDArray[np.intp] = chosen[self.row_of]
+        return actions
+
+
+def _always(action: int, _: Any) -> int:
+    return action
