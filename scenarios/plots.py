@@ -116,8 +116,8 @@ def regret_over_time(tables: Tables) -> Figure | None:
         curve = curves.loc[name]
         axes.plot(curve.index, curve["mean"], color=colour, linewidth=2)
         axes.plot(curve.index, curve["max"], color=colour, linewidth=0.8)
-    _scale_regret(axes, curves["mean"])
-    axes.set(xlabel="round", ylabel=f"{_measured(curves)} per round")
+    scale_regret(axes, curves["mean"])
+    axes.set(xlabel="round", ylabel=f"{measured(curves)} per round")
     _note_bounds(axes, agents, shown)
     _regret_legend(figure, shown)
     return figure
@@ -136,21 +136,27 @@ def cohort_colours(agents: pd.DataFrame) -> dict[Any, str]:
     return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
 
 
-def _measured(curves: pd.DataFrame) -> str:
+def measured(curves: pd.DataFrame) -> str:
+    """Name the regret that curves show."""
     if (curves["kept"] == curves["count"]).all():
         return "decision swap regret"
     return "decision swap or swap regret" if curves["kept"].any() else "swap regret"
 
 
-def _scale_regret(axes: Axes, means: pd.Series[float]) -> None:
+def scale_regret(axes: Axes, means: pd.Series[float]) -> None:
     """Use a logarithmic axis where the means are positive and span more than a factor of twenty."""
-    positive = means[means > 0]
-    if len(positive) > 0.95 * len(means) and positive.max() > 20 * positive.min():
+    if spans_decades(means):
         axes.set_yscale("log", nonpositive="mask")
         axes.set_ylim(bottom=max(axes.get_ylim()[0], axes.get_ylim()[1] / DEPTH))
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_locator(NullLocator())
+
+
+def spans_decades(means: pd.Series[float]) -> bool:
+    """Say whether a curve is positive and spans more than a factor of twenty."""
+    positive = means[means > 0]
+    return len(positive) > 0.95 * len(means) and bool(positive.max() > 20 * positive.min())
 
 
 def _note_bounds(axes: Axes, agents: pd.DataFrame, colours: Mapping[Any, str]) -> None:
@@ -236,17 +242,22 @@ def forecast_against_outcome(tables: Tables, names: Sequence[str]) -> Figure | N
         return None
     labels = [f"label_{i}" for i in range(len(names))]
     drawn = forecasts[forecasts["drawn"]].groupby("round")[labels].mean()
-    window = max(1, min(WINDOW, len(rounds) // 5))
+    window = rolling_window(len(rounds))
     truth = rounds.set_index("round")[[f"y_{i}" for i in range(len(names))]]
     truth, said = (f.rolling(window).mean() for f in (truth, drawn.reindex(truth.index)))
     points = thinned(truth.index.to_numpy())
     figure, panels = _panels(names)
     for axes, y, label in zip(panels, truth, labels, strict=True):
-        axes.plot(points, truth[y][points], color="#000000", linewidth=1.2, label="outcome")
-        axes.plot(points, said[label][points], color=VERMILLION, linewidth=1.6, label="forecast")
+        axes.plot(points, truth[y][points], color="#000000", linewidth=2.0, label="outcome")
+        axes.plot(points, said[label][points], color=VERMILLION, linewidth=1.2, label="forecast")
     figure.supylabel(f"mean of the last {window} rounds" if window > 1 else "value", fontsize=11)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
     return figure
+
+
+def rolling_window(rounds: int) -> int:
+    """Return the rounds of a rolling mean."""
+    return max(1, min(WINDOW, rounds // 5))
 
 
 def _panels(names: Sequence[str]) -> tuple[Figure, list[Axes]]:

@@ -1,7 +1,7 @@
-"""One self-contained HTML page from the logs of a run: no script, no network, nothing but the logs.
+"""One self-contained HTML page from the logs of a run: no network, nothing but the logs.
 
 The page is a function of the tables and the manifest's seed, rounds, status and configuration:
-the same logs give the same bytes.
+the same logs give the same bytes. Of a study directory ``scenarios.studies.page`` makes the page.
 """
 
 from __future__ import annotations
@@ -13,10 +13,21 @@ import numpy as np
 import pandas as pd
 
 from market.errors import UserError
-from scenarios import leader_plot, network_plot, plots, window_plot
+from scenarios import (
+    agent_plot,
+    leader_plot,
+    live,
+    live_run,
+    market_plot,
+    network_plot,
+    plots,
+    window_plot,
+)
 from scenarios.export import MANIFEST, read_run
-from scenarios.html import card, cell, page, table
+from scenarios.html import card, cell, page, save, table
 from scenarios.regret_log import log_parts, regret_curves
+from scenarios.studies.directory import RECORD
+from scenarios.studies.page import write_study_report
 from scenarios.summary import REGRETS, figure, mean_and_worst
 
 if TYPE_CHECKING:
@@ -31,7 +42,9 @@ LEAST = 5e-5  # a smaller contribution would be printed as zero
 CAPTIONS = {
     "regret": (
         "Regret per round so far, mean (thick) and worst agent (thin) of each cohort: lines that "
-        "sink towards zero mean that no agent knows a better rule in hindsight."
+        "sink towards zero mean that no agent knows a better rule in hindsight. Where a theorem "
+        "applies its bound after the last round is dashed; one far above is named in words, and "
+        "in the legend, where a click shows it."
     ),
     "spread": (
         "Agents by their regret at the end, a row per cohort: bars on the left are agents who "
@@ -50,12 +63,12 @@ CAPTIONS = {
 
 
 def write_report(run: Path) -> Path:
-    """Write ``report.html`` into a run directory, in one step.
+    """Write ``report.html`` into the directory of a run or a study, in one step.
 
     Parameters
     ----------
     run : Path
-        What ``omnimarket run`` wrote.
+        What ``omnimarket run`` or ``omnimarket study`` wrote.
 
     Returns
     -------
@@ -67,16 +80,15 @@ def write_report(run: Path) -> Path:
     UserError
         If the directory is not a run's, its logs cannot be read, or the page cannot be written.
     """
+    if (run / RECORD).is_file():
+        return write_study_report(run, run / REPORT)
+    if not (run / MANIFEST).is_file():
+        reason = f"{run} is not a run directory, nor a study's"
+        raise UserError(f"{reason}: it has no {MANIFEST} or {RECORD}; give one that has")
     manifest, tables = _logs(run)
     ending = "csv" if (run / "agents.csv").is_file() else "parquet"
-    text = page(manifest["scenario"], "\n".join(_sections(manifest, tables, ending)))
-    draft = run / f".{REPORT}.tmp"
-    try:
-        draft.write_text(text, encoding="utf-8", newline="\n")
-        return draft.replace(run / REPORT)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise UserError(f"{run / REPORT} cannot be written: {error.strerror}") from error
+    body = "\n".join(_sections(manifest, tables, ending))
+    return save(page(manifest["scenario"], body, live.scripts()), run / REPORT)
 
 
 def _logs(run: Path) -> tuple[dict[str, Any], plots.Tables]:
@@ -164,20 +176,33 @@ def _figures(config: dict[str, Any], tables: plots.Tables) -> str:
             "windows": window_plot.regret_per_window(tables),
             "surplus": leader_plot.surplus_over_time(tables),
             "spread": plots.regret_spread(tables),
+            "agents": agent_plot.agents(tables),
+            "exploitability": agent_plot.exploitability(tables),
             "network": network_plot.network(tables),
+            "market": market_plot.market(tables, goods(config, width)),
             "forecast": plots.forecast_against_outcome(tables, outcome_titles(config, width)),
             "certificates": plots.certificates(tables),
         }
         drawn = {name: plots.svg(made, name) for name, made in figures.items() if made is not None}
     captions = CAPTIONS | {"surplus": leader_plot.caption(tables["agents"])}
     captions |= {"network": network_plot.CAPTION, "windows": window_plot.CAPTION}
-    return "\n".join(card(svg, captions[name]) for name, svg in drawn.items())
+    captions |= {"market": market_plot.CAPTION} | agent_plot.CAPTIONS
+    makers = {"regret": live_run.regret_over_time, "agents": live_run.agents}
+    boxes = {name: live.box(make(tables), name) for name, make in makers.items() if name in drawn}
+    cards = (card(svg, captions[name], boxes.get(name, "")) for name, svg in drawn.items())
+    return "\n".join(cards)
+
+
+def goods(config: dict[str, Any], width: int) -> list[str]:
+    """Name the outcomes, which in a market are what the goods yield."""
+    data = config.get("data") or {}
+    return list(data.get("outcomes") or (f"outcome {i}" for i in range(width)))
 
 
 def outcome_titles(config: dict[str, Any], width: int) -> list[str]:
     """Name the outcomes, with the ends of their scale in the data's own units."""
     data = config.get("data") or {}
-    titles = list(data.get("outcomes") or (f"outcome {i}" for i in range(width)))
+    titles = goods(config, width)
     for i, name in enumerate(titles):
         if name in data.get("scale", {}):
             low, high = data["scale"][name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
@@ -12,12 +11,16 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from browser import addresses
 
+from market.crowding import crowding
 from market.errors import UserError
-from scenarios import load, plots
+from market.transcript import TOLERANCE
+from scenarios import agent_plot, live, live_run, load, market_plot, plots
 from scenarios.build import Scenario
 from scenarios.export import read_run
 from scenarios.files import find, override, read
+from scenarios.regret_log import regret_curves
 from scenarios.report import outcome_titles, write_report
 from scenarios.run import Options, run
 from scenarios.spec import validated
@@ -30,7 +33,7 @@ VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 
 class Page(HTMLParser):
-    """Collects table rows, headings, ids and text, and whatever is not closed in order."""
+    """Collects table rows, ids, text and programs, and whatever is not closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -40,6 +43,7 @@ class Page(HTMLParser):
         self.tags: list[str] = []
         self.rows: list[list[str]] = []
         self.text = ""
+        self.programs: list[str] = []
         self.feed(text)
         self.close()
         self.faults += self.stack
@@ -49,6 +53,8 @@ class Page(HTMLParser):
         self.handle_startendtag(tag, attrs)
         if tag not in VOID:
             self.stack.append(tag)
+        if tag == "script" and ("type", "application/json") not in attrs:
+            self.programs.append("")
         if tag == "tr":
             self.rows.append([])
         if tag in {"td", "th"}:
@@ -65,9 +71,13 @@ class Page(HTMLParser):
             self.faults.append(f"</{tag}>")
 
     def handle_data(self, data: str) -> None:
-        """Keep text."""
+        """Keep text, and programs apart; the data of figures are neither."""
+        if self.stack and self.stack[-1] == "script":
+            if self.programs:  # all data come before them
+                self.programs[-1] += data
+            return
         self.text += data
-        if self.stack and self.stack[-1] in {"td", "th"}:
+        if {"td", "th"} & set(self.stack):
             self.rows[-1][-1] += data
 
 
@@ -96,13 +106,16 @@ def report(directory: Path) -> str:
     return write_report(directory).read_text(encoding="utf-8")
 
 
+def panels(page: Page) -> set[str]:
+    return {name.removesuffix("-figure_1") for name in page.ids if name.endswith("-figure_1")}
+
+
 def check(text: str) -> Page:
     page = Page(text)
     assert page.faults == []
     assert len(page.ids) == len(set(page.ids))
-    assert "script" not in page.tags
-    loose = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text)
-    assert re.findall(r"https?://|@import|<link|src=", loose) == []
+    assert tuple(page.programs) == live.scripts()
+    assert addresses(text) == []
     return page
 
 
@@ -125,7 +138,9 @@ def test_page_shows_the_agents_table(tmp_path: Path, form: str) -> None:
         f"{agents['bound_from_bias'].max():.4f}",
         f"{agents['exploitability'].max():.4f}",
     ]
-    assert page.tags.count("figure") == page.tags.count("figcaption") == 4
+    shown = {"regret", "spread", "agents", "exploitability", "forecast", "certificates"}
+    assert panels(page) == shown
+    assert page.tags.count("figure") == page.tags.count("figcaption") == len(shown)
     assert f"{ROUNDS} rounds, seed 7, complete." in page.text
     assert f'agents = pd.read_{form}("agents.{form}")' in page.text
 
@@ -133,7 +148,7 @@ def test_page_shows_the_agents_table(tmp_path: Path, form: str) -> None:
 def test_baseline_has_no_bound_and_no_certificates(tmp_path: Path) -> None:
     page = check(report(played(tmp_path / "run", small("forecaster.kind=running-mean"))))
     assert page.rows[1][6] == "none"
-    assert page.tags.count("figure") == 3
+    assert panels(page) == {"regret", "spread", "agents", "exploitability", "forecast"}
     assert "growers: none" in page.text
 
 
@@ -151,14 +166,16 @@ def test_worst_agents_come_with_what_their_regret_is_made_of(directory: Path) ->
 
 
 def test_what_the_user_wrote_is_escaped(tmp_path: Path) -> None:
-    nasty = '<b>bold<b> & "$x_$"'
+    nasty = '</script><b>bold<b> & "$x_$"'
     raw = small("rounds=20")
-    raw |= {"name": f"{nasty} name", "claim": f"{nasty} claim", "source": f"{nasty} source"}
+    name = nasty.removeprefix("</script>")  # which cannot be the name of a folder
+    raw |= {"name": f"{name} name", "claim": f"{nasty} claim", "source": f"{nasty} source"}
     raw["cohort"][0]["name"] = f"_{nasty}"
     page = check(report(played(tmp_path / "run", raw)))
     assert "b" not in page.tags
     assert page.rows[1][0] == f"_{nasty}"
-    for word in ("name", "claim", "source"):
+    assert f"{name} name" in page.text
+    for word in ("claim", "source"):
         assert f"{nasty} {word}" in page.text
 
 
@@ -176,7 +193,7 @@ def test_cohorts_that_measure_different_things(tmp_path: Path) -> None:
 
 def test_without_any_swap_regret_the_page_says_so(tmp_path: Path) -> None:
     page = check(report(played(tmp_path / "run", small('cohort.growers.measures=["external"]'))))
-    assert page.tags.count("figure") == 2
+    assert panels(page) == {"forecast", "certificates"}
     assert "Swap regret was not measured." in page.text
 
 
@@ -203,11 +220,11 @@ def test_interrupted_run_says_how_far_it_came(tmp_path: Path) -> None:
 def test_single_round_has_no_curves(tmp_path: Path) -> None:
     page = check(report(played(tmp_path / "run", small("rounds=1"))))
     assert "1 round, seed 7" in page.text
-    assert page.tags.count("figure") == 1
+    assert panels(page) == {"spread", "agents", "exploitability"}
 
 
 def test_what_is_no_run_directory_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="not a run directory"):
+    with pytest.raises(UserError, match="not a run directory, nor a study's"):
         write_report(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -247,6 +264,73 @@ def test_regret_figure_draws_the_log(finished: Path) -> None:
     assert "off the axis" in figure.axes[0].get_title()
 
 
+def test_interactive_regret_is_that_of_the_log(finished: Path) -> None:
+    tables = read_run(finished)[1]
+    tables["regret_curves"] = regret_curves([tables["regret_log"]], tables["agents"])
+    mean, worst, bound = live_run.regret_over_time(tables).data
+    regret = tables["agents"]["decision_swap_regret"]
+    assert (mean.x[0], mean.x[-1]) == (0, ROUNDS - 1)
+    assert mean.y[-1] == pytest.approx(regret.mean())
+    assert worst.y[-1] == pytest.approx(regret.max())
+    assert set(bound.y) == {tables["agents"]["bound"].max()}
+    assert bound.visible == "legendonly"  # far above all regret
+    tables["agents"]["bound"] = 0.5
+    assert live_run.regret_over_time(tables).data[-1].visible is True
+    tables["agents"]["bound"] = np.nan  # no theorem applies
+    assert len(live_run.regret_over_time(tables).data) == 2
+
+
+def test_data_of_a_figure_cannot_end_their_element() -> None:
+    """Whatever text comes to a figure, also text that ``plain`` has not seen."""
+    nasty = "</script><!--<script>"
+    data = live.box(live.figure_of([{"name": nasty}], height=100), "x")
+    assert data.count("</script>") == data.count("<script") == 1
+    assert "<!--" not in data
+    written = data[data.index("{") : data.rindex("}") + 1]
+    assert json.loads(written)["data"][0]["name"] == nasty
+
+
+def test_a_dot_tells_who_the_agent_is(finished: Path) -> None:
+    agents = read_run(finished)[1]["agents"]
+    agents.loc[0, "exploitability"] = np.nan
+    (dots,) = live_run.agents({"agents": agents}).data
+    assert dots.x.tolist() == agents["mean_loss"].tolist()
+    assert dots.y.tolist() == agents["decision_swap_regret"].tolist()
+    assert "exploitability" not in dots.text[0]
+    welfare = -(agents["loss_offset"] + agents["loss_scale"] * agents["mean_loss"])
+    told = [line.partition(": ")[2] for line in dots.text[1].split("<br>")[1:]]
+    columns = ("mean_loss", "swap_regret", "decision_swap_regret", "exploitability")
+    assert told == [f"{value:.4g}" for value in (welfare[1], *agents.loc[1, list(columns)])]
+    assert dots.text[1].startswith(f"agent {agents.loc[1, 'agent']}, ces")
+
+
+def test_among_very_many_agents_the_worst_are_drawn(finished: Path) -> None:
+    count = 3 * agent_plot.MOST
+    agents = read_run(finished)[1]["agents"].head(1)
+    regret = np.random.default_rng(0).random(count)
+    many = agents.loc[agents.index.repeat(count)].reset_index(drop=True)
+    many = many.assign(decision_swap_regret=regret)
+    drawn = agent_plot.drawn_agents(many)
+    assert len(drawn) == agent_plot.MOST
+    worst = np.sort(regret)[-agent_plot.MOST // 4 :]
+    assert np.isin(worst, drawn["regret"]).all()
+    assert drawn.equals(agent_plot.drawn_agents(many))
+
+
+def test_exploitability_is_counted_per_cohort_and_states_its_tolerance(finished: Path) -> None:
+    agents = read_run(finished)[1]["agents"]
+    agents["exploitability"] = np.resize([0.0, 0.02, np.nan], AGENTS)
+    figure = agent_plot.exploitability({"agents": agents})
+    assert figure is not None
+    (axes,) = figure.axes
+    known = agents["exploitability"].count()
+    assert sum(bar.get_height() for bar in axes.patches) == known
+    zero = (agents["exploitability"] == 0).sum()
+    title = f"{known} of {AGENTS} measured; {zero / known:.0%} at 0, worst 0.0200"
+    assert title in axes.get_title()
+    assert f"{TOLERANCE} of swap regret forgiven" in axes.get_xlabel()
+
+
 def test_a_bound_within_reach_is_a_line(finished: Path) -> None:
     tables = read_run(finished)[1]
     tables["agents"]["bound"] = 0.5
@@ -279,11 +363,35 @@ def test_forecast_figure_averages_blocks_and_rounds(finished: Path) -> None:
     assert forecast.get_ydata()[-1] == pytest.approx(drawn.tail(window).mean() / 2)
 
 
+def test_market_figure_draws_demand_and_what_it_did(tmp_path: Path) -> None:
+    run(load("crowding", rounds=ROUNDS), Options(tmp_path / "run"))
+    tables = read_run(tmp_path / "run")[1]
+    goods = ["tea", "salt", "rum"]
+    figure = market_plot.market(tables, goods)
+    assert figure is not None
+    measured = crowding(tables["rounds"], tables["forecasts"]).tail(ROUNDS // 5)
+    demand, concentration, confirmed = (axes.get_lines() for axes in figure.axes)
+    for i in range(3):
+        expected = tables["rounds"][f"demand_{i}"].tail(ROUNDS // 5).mean()
+        assert demand[i].get_ydata()[-1] == pytest.approx(expected)
+    assert concentration[0].get_ydata()[-1] == pytest.approx(measured["concentration"].mean())
+    assert concentration[1].get_ydata() == [1 / 3, 1 / 3]
+    assert confirmed[0].get_ydata()[-1] == pytest.approx(measured["confirmed"].mean())
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == goods
+    labels = [name for name in tables["forecasts"] if name.startswith("label_")]
+    tables["forecasts"] = tables["forecasts"].drop(columns=labels)
+    silent = market_plot.market(tables, goods)
+    assert silent is not None
+    assert len(silent.axes) == 2
+
+
 def test_no_figure_without_its_table(finished: Path) -> None:
     tables = {"agents": read_run(finished)[1]["agents"]}
     assert plots.regret_over_time(tables) is None
     assert plots.forecast_against_outcome(tables, []) is None
     assert plots.certificates(tables) is None
+    assert market_plot.market(tables, []) is None
+    assert market_plot.market(read_run(finished)[1], []) is None  # which had no market
 
 
 def test_long_curves_are_thinned_with_both_ends() -> None:

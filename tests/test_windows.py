@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from market import regret
 from market.errors import UserError
@@ -18,6 +20,9 @@ from scenarios.log_spec import WindowsSpec
 from scenarios.report import write_report
 from scenarios.run import Options, run
 from scenarios.spec import validated
+from scenarios.studies.conduct import Options as Conduct
+from scenarios.studies.conduct import conduct
+from scenarios.studies.design import read_study
 
 ROUNDS = 90
 
@@ -165,3 +170,55 @@ def test_windows_that_cannot_be_are_one_line(windows: dict[str, Any], named: str
         scenario(windows=windows)
     assert named in str(fault.value)
     assert "\n" not in str(fault.value)
+
+
+SWITCHING = """\
+name = "switching"
+rounds = 60
+windows = { starts = [20, 40], length = 10 }
+
+[adversary]
+kind = "switching"
+outcomes = 2
+length = 20
+
+[[cohort]]
+name = "crowd"
+utility = "linear"
+count = 4
+actions = 3
+measures = ["swap"]
+"""
+SWEEP = """\
+scenario = "base.toml"
+seeds = 3
+[grid]
+"forecaster.kind" = ["decision-swap", "running-mean"]
+"""
+
+
+@pytest.mark.parametrize("windowed", [True, False])
+def test_a_study_averages_windows_over_seeds(tmp_path: Path, *, windowed: bool) -> None:
+    """Brute force from the runs' own tables; without windows there is no table."""
+    base = SWITCHING if windowed else re.sub(r"windows = .*\n", "", SWITCHING)
+    (tmp_path / "base.toml").write_text(base, encoding="utf-8")
+    (tmp_path / "sweep.toml").write_text(SWEEP, encoding="utf-8")
+    study = conduct(read_study(str(tmp_path / "sweep.toml")), Conduct(tmp_path / "out", jobs=2))
+    assert (study.path / "windows.parquet").exists() == study.has_windows == windowed
+    assert study.windows().empty != windowed
+    if not windowed:
+        return
+    table = pd.read_parquet(study.path / "windows.parquet")
+    pd.testing.assert_frame_equal(table, study.windows())
+    assert set(table["measure"]) == {"mean_loss", "swap_regret_mean", "swap_regret_worst"}
+    assert len(table) == 2 * 2 * 3  # settings, windows, measures
+    worst = study.table("windows").groupby(["run", "first"])["swap_regret"].max()
+    for kind, runs in (("decision-swap", range(3)), ("running-mean", range(3, 6))):
+        for first in (20, 40):
+            seeds = [worst[run, first] for run in runs]
+            rows = table[(table["forecaster.kind"] == kind) & (table["first"] == first)]
+            (row,) = rows[rows["measure"] == "swap_regret_worst"].to_dict("records")
+            assert (row["cohort"], row["last"], row["seeds"]) == ("crowd", first + 9, 3)
+            half = stats.t.ppf(0.975, 2) * np.std(seeds, ddof=1) / 3**0.5
+            expected = [np.mean(seeds), np.mean(seeds) - half, np.mean(seeds) + half]
+            assert [row["mean"], row["low"], row["high"]] == pytest.approx(expected)

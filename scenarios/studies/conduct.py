@@ -129,6 +129,8 @@ def _sum_up(directory: StudyDirectory, status: str) -> None:
     directory.write("cohorts", cohorts)
     directory.write("value", analysis.value_table(cohorts, parameters))
     directory.write("effects", analysis.effects_table(cohorts, parameters))
+    if study.has_windows:
+        directory.write("windows", study.windows())
     directory.finish(status)
 
 

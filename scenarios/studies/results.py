@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from market.errors import UserError
-from scenarios.studies import analysis
+from scenarios.studies import analysis, windows
 from scenarios.studies.directory import read_record
 
 
@@ -46,7 +46,7 @@ class Study:
 
     def runs(self) -> list[int]:
         """Return the runs that are complete, in order."""
-        return list(self._homes())
+        return list(self.homes())
 
     def parameters(self) -> pd.DataFrame:
         """One row per run: ``run``, ``seed`` and the keys that vary."""
@@ -70,7 +70,7 @@ class Study:
             If no run has that table.
         """
         parts = []
-        for run, home in self._homes().items():
+        for run, home in self.homes().items():
             if (home / f"{name}.parquet").exists():
                 part = pd.read_parquet(home / f"{name}.parquet", partitioning=None)
                 part.insert(0, "run", run)
@@ -87,7 +87,7 @@ class Study:
         """One row per run and cohort; see ``analysis.cohorts_of``."""
         parts = [
             analysis.cohorts_of(pd.read_parquet(home / "agents.parquet", partitioning=None), run)
-            for run, home in self._homes().items()
+            for run, home in self.homes().items()
         ]
         if not parts:
             return pd.DataFrame(columns=analysis.COHORTS).astype({"run": "int64", "cohort": "str"})
@@ -101,7 +101,26 @@ class Study:
         """Means for each value of each key; see ``analysis.effects_table``."""
         return analysis.effects_table(self.cohorts(), self.parameters())
 
-    def _homes(self) -> dict[int, Path]:
+    @property
+    def has_windows(self) -> bool:
+        """Whether the study's runs take regret over windows of rounds."""
+        base, file = self.record["study"]["base"], self.record["study"]["file"]
+        keys = [*file["set"], *file["grid"], *(key for row in file["list"] for key in row)]
+        return "windows" in base or any(key.startswith("windows.") for key in keys)
+
+    def windows(self) -> pd.DataFrame:
+        """Regret over windows of rounds; see ``windows.windows_table``. Empty without windows."""
+        parts = [pd.DataFrame(columns=["run", *windows.WINDOW, *windows.MEASURES])]
+        for run, home in self.homes().items():
+            if (home / "windows.parquet").exists():
+                names = ("windows", "agents")
+                tables = [pd.read_parquet(home / f"{n}.parquet", partitioning=None) for n in names]
+                parts.append(windows.windows_of(*tables).assign(run=run))
+        found = pd.concat(parts[1:] or parts, ignore_index=True).astype({"run": "int64"})
+        return windows.windows_table(found, self.parameters())
+
+    def homes(self) -> dict[int, Path]:
+        """Return the folder of each complete run, in order."""
         homes = {int(h.name.partition("=")[2]): h for h in self.path.glob("runs/run=*")}
         return dict(sorted(homes.items()))
 

@@ -1,0 +1,82 @@
+"""A page in a real browser without a window: what it shows after its scripts, what it complains of.
+
+Chromium writes the document to standard output and messages of the page's console to standard
+error. Refused requests and scripts are among these, since a page of ours has a policy against all
+requests (``scenarios.html.page``).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from scenarios import live
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--enable-logging=stderr",
+    "--virtual-time-budget=10000",
+)
+PATIENCE = 120  # seconds
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What a browser made of a page: its document, and the lines of its console."""
+
+    document: str
+    console: tuple[str, ...]
+
+    def traces(self, name: str) -> int:
+        """Count the traces that Plotly has drawn into a figure's box."""
+        start = self.document.index(f'id="live-{name}"')
+        drawn = self.document[start : self.document.index(f'data-box="live-{name}"')]
+        assert "main-svg" in drawn
+        return len(re.findall(r'class="trace scatter', drawn))
+
+
+def find() -> str:
+    """Return a browser; skip the test where there is none, fail it where one must be."""
+    browser = next(filter(None, map(shutil.which, NAMES)), None)
+    if browser is None:
+        reason = f"no browser: none of {', '.join(NAMES)} is installed"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return browser
+
+
+def visit(page: Path, profile: Path) -> Visit:
+    """Open a page."""
+    done = subprocess.run(
+        [find(), *FLAGS, f"--user-data-dir={profile}", "--dump-dom", page.resolve().as_uri()],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
+        timeout=PATIENCE,
+    )
+    assert done.stdout.strip(), done.stderr
+    return Visit(done.stdout, tuple(line for line in done.stderr.splitlines() if "CONSOLE" in line))
+
+
+def addresses(text: str) -> list[str]:
+    """Return network addresses in a page, but for Plotly's own script and names of standards."""
+    script, *_ = live.scripts()
+    loose = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text.replace(script, ""))
+    return re.findall(r"https?://|wss?://|@import|<link|src=", loose)
