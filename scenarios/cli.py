@@ -10,12 +10,14 @@ import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from market.errors import UserError, closest
+from scenarios.complaints import INTERRUPTED, fail, interrupted, misused, own_code
 from scenarios.entry import ROOMS
 from scenarios.learn_cli import fit, predict
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from market.model import MarketModel
     from scenarios.build import Scenario
 
-INTERRUPTED = 130
 TABLES: dict[str, dict[str, int]] = {  # of `reproduce`, with how much each plays by default
     "streams": {"rounds": 4000, "seeds": 10},
     "bases": {},
@@ -118,9 +119,9 @@ def run(  # noqa: PLR0913 - one parameter per option
 
 @app.command()
 def report(
-    run_directory: Annotated[Path, typer.Argument(metavar="DIR", help="A run directory.")],
+    run_directory: Annotated[Path, typer.Argument(metavar="DIR", help="Of a run or a study.")],
 ) -> None:
-    """Write one self-contained HTML page from a run's logs."""
+    """Write one self-contained HTML page from the logs of a run or a study."""
     from scenarios.report import write_report
 
     typer.echo(f"Report: {write_report(run_directory)}")
@@ -164,20 +165,19 @@ def reproduce(
 @app.command()
 def bench(
     *,
-    quick: Annotated[bool, typer.Option("--quick", help="A few repeats.")] = False,
-    json: Annotated[Path | None, typer.Option(help="Write rows and machine to a file.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Small sizes, few repeats.")] = False,
+    growth: Annotated[
+        bool, typer.Option("--growth", help="Fit how time grows with each size instead.")
+    ] = False,
+    json: Annotated[Path | None, typer.Option(help="Write what was measured to a file.")] = None,
 ) -> None:
     """Time works of this project side by side with the peers that are installed."""
-    from scenarios.bench import results
-    from scenarios.bench.works import WORKS
+    from scenarios.bench import command, results
 
     if json is not None:
         results.check_target(json)
-    with progress_bar("bench", len(WORKS), quiet=False) as advance:
-        measured = results.measure(results.QUICK if quick else results.REPEATS, progress=advance)
-    for line in results.skipped(measured):
-        typer.echo(line, err=True)
-    results.print_table(measured)
+    bar = partial(progress_bar, quiet=False)
+    measured = (command.exponents if growth else command.side_by_side)(bar, quick=quick)
     if json is not None:
         results.write_json(measured, json)
         typer.echo(f"written: {json}")
@@ -210,7 +210,7 @@ def study(  # noqa: PLR0913 - one parameter per option
     if not quiet:
         print_summary(done)
     if not done.runs():
-        _fail(f"all {len(design)} runs failed; see {out / 'failures.parquet'}", 1)
+        fail(f"all {len(design)} runs failed; see {out / 'failures.parquet'}", 1)
 
 
 def import_modules(names: list[str]) -> None:
@@ -221,7 +221,10 @@ def import_modules(names: list[str]) -> None:
         importlib.import_module(room)
     sys.path.insert(0, str(Path.cwd()))
     for name in names:
-        module = name.removesuffix(".py")
+        module = name.removesuffix(".py").removeprefix("./")
+        if not all(part.isidentifier() for part in module.split(".")):
+            stem = Path(name).stem
+            raise UserError(f"--import {name}: no module's name; from its folder, write {stem}")
         if module in ROOMS:
             raise UserError(f"--import {name}: a package of this project has that name; rename it")
         try:
@@ -229,7 +232,10 @@ def import_modules(names: list[str]) -> None:
         except UserError:
             raise
         except ModuleNotFoundError as error:
-            raise UserError(f"--import {name}: {error}; run from the folder of the file") from error
+            missing = "run from the folder of the file"
+            if error.name not in {module, module.partition(".")[0]}:
+                missing = f"{module} needs it: install it or mend the import"
+            raise UserError(f"--import {name}: {error}; {missing}") from error
         except (Exception, SystemExit) as error:
             kind = type(error).__name__
             raise UserError(f"--import {name} failed: {kind}: {error}; mend the module") from error
@@ -278,18 +284,15 @@ def main() -> None:
     try:
         status = app(sys.argv[1:] or ["--help"], standalone_mode=False) or 0
         if status == INTERRUPTED:  # what the parser makes of Ctrl-C
-            _fail("interrupted; continue with --resume", INTERRUPTED)
+            interrupted()
         sys.exit(status)
     except UserError as error:
-        _fail(str(error), 2)
+        fail(str(error), 2)
     except (KeyboardInterrupt, typer.Abort):
-        _fail("interrupted; continue with --resume", INTERRUPTED)
+        interrupted()
     except Exception as error:
-        if not hasattr(error, "format_message"):
+        if hasattr(error, "format_message"):
+            misused(error)
+        if (where := own_code(error)) is None:
             raise
-        _fail(f"{error.format_message()}; see omnimarket --help", 2)
-
-
-def _fail(line: str, status: int) -> None:
-    typer.echo("omnimarket: " + " ".join(line.split()), err=True)
-    sys.exit(status)
+        fail(f"{where}: {type(error).__name__}: {error}; mend it", 2)

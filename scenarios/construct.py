@@ -44,13 +44,13 @@ def _numbers(values: list[Any]) -> bool:
 def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any:
     """Call a registered maker; a parameter that does not fit is the user's mistake."""
     try:
+        inspect.signature(maker).bind_partial(*arguments, **parameters)  # what is misspelt, first
         inspect.signature(maker).bind(*arguments, **parameters)
     except TypeError as error:
-        known = [
-            name
-            for name, parameter in inspect.signature(maker).parameters.items()
-            if parameter.kind is parameter.KEYWORD_ONLY or name in parameters
-        ] or list(inspect.signature(maker).parameters)[len(arguments) :]
+        if str(error) == "too many positional arguments":
+            wanted = f"take the {len(arguments)} that every one is given"
+            raise UserError(f"{where} takes too few arguments; {wanted}") from error
+        known = list(inspect.signature(maker).parameters)[len(arguments) :]
         taken = ", ".join(known) or "no parameters"
         raise UserError(f"{where}: {error}; it takes {taken}") from error
     try:

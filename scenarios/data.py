@@ -51,12 +51,12 @@ def read_table(spec: DataSpec) -> Table:
     frame = _frame(spec.file)
     if frame.empty:
         raise UserError(f"data.file {spec.file} has no rows; give it at least one")
+    raw = numeric(frame, spec.outcomes, "data.outcomes")
     for column in spec.scale:
         if column not in spec.outcomes:
             raise UserError(
                 f"data.scale: '{column}' is no outcome; {closest(column, spec.outcomes)}"
             )
-    raw = numeric(frame, spec.outcomes, "data.outcomes")
     ends = np.array([spec.scale.get(column, [0.0, 1.0]) for column in spec.outcomes])
     scaled = (raw - ends[:, 0]) / (ends[:, 1] - ends[:, 0])
     outside = (scaled < 0) | (scaled > 1)

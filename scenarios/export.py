@@ -24,6 +24,7 @@ from market.errors import UserError
 from market.journal import TABLES
 
 MANIFEST = "manifest.json"
+CHECKPOINT = "checkpoint.npz"
 FORMATS = ("parquet", "csv")
 ALL_TABLES = (*TABLES, "agents", "swaps", "biases", "edges")
 TEXT = {"block", "cohort", "kind", "utility", "response", "guarantee", "best_policy"}
@@ -74,6 +75,11 @@ class RunDirectory:
         ours = isinstance(manifest, dict) and {"config", "status", "scenario"} <= set(manifest)
         return manifest if ours else None
 
+    @property
+    def resumable(self) -> bool:
+        """Whether there is a checkpoint to continue from."""
+        return (self.partial / CHECKPOINT).is_file()
+
     def start(self) -> None:
         """Make room for a new run: an earlier run's files give way."""
         try:
@@ -107,7 +113,7 @@ class RunDirectory:
     def save_checkpoint(self, state: dict[str, Any], config: dict[str, Any]) -> None:
         """Record that all chunks so far count."""
         tree = {"state": state, "chunks": self._chunks, "config": json.dumps(config)}
-        checkpoint.save(self.partial / "checkpoint.npz", tree)
+        checkpoint.save(self.partial / CHECKPOINT, tree)
 
     def load_checkpoint(self, config: dict[str, Any]) -> dict[str, Any] | None:
         """Return the state to resume from, None if there is none.
@@ -117,7 +123,7 @@ class RunDirectory:
         UserError
             If the checkpoint belongs to another configuration.
         """
-        file = self.partial / "checkpoint.npz"
+        file = self.partial / CHECKPOINT
         if not file.exists():
             return None
         try:

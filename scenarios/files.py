@@ -56,6 +56,8 @@ def find(name: str) -> Path:
         if not path.is_file():
             raise UserError(f"scenario file '{name}' does not exist; check the path")
         return path
+    if path.with_name(f"{path.name}.toml").is_file():
+        raise UserError(f"unknown scenario '{name}'; for the file write {name}.toml")
     raise UserError(f"unknown scenario '{name}'; {closest(name, known)} or a path to a .toml file")
 
 

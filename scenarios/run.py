@@ -91,6 +91,10 @@ def run(
     except KeyboardInterrupt:
         _finish(model, directory, manifest, started)
         raise
+    except Exception:  # perhaps in the user's own code; once mended, --resume goes on
+        if not directory.resumable:
+            directory.discard()
+        raise
     _finish(model, directory, manifest, started)
     return model
 

@@ -197,7 +197,11 @@ def resolved(spec: ScenarioSpec) -> dict[str, Any]:
 
 
 def _one_line(error: ValidationError, raw: dict[str, Any]) -> str:
-    first = error.errors()[0]
+    faults = error.errors()
+    first = faults[0]
+    if first["type"] == "missing":  # perhaps it is there, misspelt
+        table = [fault for fault in faults if fault["loc"][:-1] == first["loc"][:-1]]
+        first = next((fault for fault in table if fault["type"] == "extra_forbidden"), first)
     key, owner = _place(first["loc"], raw)
     value = first.get("input")
     if first["type"] == "extra_forbidden":

@@ -1,0 +1,90 @@
+"""The pages are so: every block of every page runs, and every link leads somewhere.
+
+The README's blocks run in ``test_readme``.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from page_session import SILENT, follow, steps
+
+HOME = Path(__file__).parent.parent
+PAGES = sorted((HOME / "docs").glob("*.md"))
+README = HOME / "README.md"
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+OURS = re.compile(r"`((?:market|forecaster|agents|scenarios|tests|docs)/[\w./-]+)`")
+
+
+def days_on_file(folder: Path) -> None:
+    """Write the tables that the page on offline learning takes for the reader's own."""
+    rng = np.random.default_rng(0)
+    days = pd.DataFrame({"sun": rng.random(120), "weekday": np.arange(120) % 7})
+    days.head(20).to_csv(folder / "new.csv", index=False)
+    days.assign(sales=50 * rng.beta(2, 5, 120)).to_csv(folder / "days.csv", index=False)
+
+
+def prose(page: Path) -> str:
+    """Text of a page without its blocks."""
+    return FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+def anchors(page: Path) -> set[str]:
+    """Names under which a page's headings can be linked to, as GitHub makes them."""
+    heads = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_page_runs_from_top_to_bottom(tmp_path: Path, page: Path) -> None:
+    if page.stem == "offline":
+        days_on_file(tmp_path)
+    follow(page, tmp_path)
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.parent.name + page.stem)
+def test_page_is_read_whole(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    fences = [line for line in text.splitlines() if line.startswith("```")]
+    blocks = [step for step in steps(text) if step.language != "command"]
+    assert len(fences) == 2 * len(blocks)
+    assert {step.language for step in blocks} <= {"python", "toml", "sh", "text", *SILENT}
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.parent.name + page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if target.startswith("https://"):
+            continue
+        file, _, anchor = target.partition("#")
+        there = page.parent / file if file else page
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there), target
+
+
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.parent.name + page.stem)
+def test_files_that_are_named_exist(page: Path) -> None:
+    for file in OURS.findall(prose(page)):
+        assert (HOME / file).exists(), file
+
+
+def test_anchors_are_those_of_headings() -> None:
+    assert {"write-an-agent", "was-it-any-good"} <= anchors(HOME / "docs/agents.md")
+
+
+def test_own_parts_are_short() -> None:
+    for page in PAGES:
+        for step in steps(page.read_text(encoding="utf-8")):
+            if step.file is not None and step.language == "python":
+                parts = step.text.split("\n\n\n")
+                assert max(len(part.splitlines()) for part in parts) <= 30, page.name
+
+
+def test_index_names_every_page() -> None:
+    index = (HOME / "docs/README.md").read_text(encoding="utf-8")
+    for page in PAGES:
+        assert page.name == "README.md" or f"]({page.name})" in index
