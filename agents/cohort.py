@@ -14,14 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.hearing import Party, expected, parted
-from agents.responses import Pure, Response
+from agents.responses import Response, is_pure, reads_basis
 from market.decision import Decision
 from market.ledger import Ledger
 from market.losses import Loss
 from market.memory import empty
+from market.passes import expected_and_true
 from market.randomness import generator_state, restore_generator
 from market.records import Context, Forecast, Mixture
 from market.relay import Relay
+from market.response import best_response
 
 Array = NDArray[np.float64]
 
@@ -92,9 +94,31 @@ class Cohort:
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Respond to the forecast, all rows at once."""
-        predicted = self._predicted(forecast)
-        if isinstance(self.response, Pure):
-            choices = self.response.choices(predicted)
+        return self._decision(self._predicted(forecast))
+
+    def decide_and_score(
+        self, forecast: Forecast, context: Context, outcome: Array
+    ) -> tuple[Decision, Array]:
+        """Decide, and return the losses (K, A) at the outcome, of which the decision knows nothing.
+
+        Where the form in the basis is the loss itself, one pass over the weights gives both.
+        """
+        sum_of = self.loss.as_sum(outcome) if self._in_basis else None
+        if sum_of is None or sum_of[0] is not self.coefficients[1]:
+            return self.decide(forecast, context), self.loss.losses(outcome)
+        predicted, losses = expected_and_true(
+            *self.coefficients, forecast.point, offset=self.loss.offset, values=sum_of[1]
+        )
+        return self._decision(predicted), losses
+
+    @property
+    def _in_basis(self) -> bool:
+        everybody = self.distance is None and self.served is None and self.by_proxy is None
+        return everybody and reads_basis(self.response)
+
+    def _decision(self, predicted: Array) -> Decision:
+        if is_pure(self.response):
+            choices = best_response(predicted)
             actions = empty(len(self.row_of), dtype=np.intp)
             np.take(choices, self.row_of, out=actions, mode="clip")  # unbuffered; none is outside
             return Decision(None, actions, predicted, choices=choices)

@@ -19,7 +19,7 @@ d q_a = -eta q_a (d l_a - q . d l), whose l1 norm is at most eta.
 from __future__ import annotations
 
 import math
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,15 +65,6 @@ class Response(Protocol):
         ...
 
 
-@runtime_checkable
-class Pure(Protocol):
-    """A response rule that never randomises, and names the actions in place of a law of play."""
-
-    def choices(self, predicted: Array) -> NDArray[np.intp]:
-        """Return the action of each row (K,)."""
-        ...
-
-
 class _Hard:
     eta: float | None = None
     lipschitz = math.inf
@@ -82,13 +73,9 @@ class _Hard:
         """Return 0: it is a best response."""
         return 0.0
 
-    def choices(self, predicted: Array) -> NDArray[np.intp]:
-        """Return the action of least predicted loss (K,), the lowest index where several tie."""
-        return best_response(predicted)
-
     def play(self, predicted: Array) -> Array:
-        """Play the least predicted loss."""
-        return one_hot(self.choices(predicted), predicted.shape[1])
+        """Play the least predicted loss, the lowest index where several tie."""
+        return one_hot(best_response(predicted), predicted.shape[1])
 
 
 class _AtLabel:
@@ -235,3 +222,13 @@ class Checked:
             declared = f"declares a gap of {self.gap(predicted.shape[1]):.4g}"
             raise UserError(f"response '{self.name}' {declared} and loses {excess:.4g}; raise it")
         return play
+
+
+def is_pure(response: Response) -> bool:
+    """Whether a rule plays ``best_response`` to its table, and no law of a subclass's own."""
+    return getattr(type(response), "play", None) is _Hard.play
+
+
+def reads_basis(response: Response) -> bool:
+    """Whether a rule's table is the linear form of its losses at the drawn prediction."""
+    return getattr(type(response), "predicted", None) is BestResponse.predicted

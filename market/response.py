@@ -75,9 +75,10 @@ def _eight(offset: Array, weights: Array, point: Array, a: int, out: Array) -> N
 
 
 @numba.njit(cache=True, nogil=True)
-def _expected(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+def expected_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array, weights: Array, point: Array, out: Array, first: int, last: int
 ) -> None:
+    """Write the expected losses of some rows (compiled)."""
     eights = offset.shape[1] // 8 * 8 if weights.shape[2] <= SHORT else 0
     for k in range(first, last):
         for a in range(0, eights, 8):
@@ -113,7 +114,7 @@ def expected_losses(offset: Array, weights: Array, point: Array) -> Array:
     """
     out = empty(*offset.shape)
     line = np.ascontiguousarray(point, dtype=np.float64)
-    over_rows(_expected, len(out), offset, weights, line, out)
+    over_rows(expected_rows, len(out), offset, weights, line, out)
     return out
 
 

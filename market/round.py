@@ -40,7 +40,7 @@ from market.records import (
 )
 from market.rehearsal import Table
 from market.relay import Relay
-from market.roles import Adversary, Cohort, Forecaster, Resumable
+from market.roles import Adversary, Cohort, Forecaster, Resumable, Scoring
 from market.sight import announcement, introduce, sight_of
 from market.transcript import Transcript
 
@@ -198,14 +198,18 @@ def play_round(game: Game) -> Round:
     early = _drawn(game, mixtures) if game.breaks_the_rule else None
     law = _commit(game, context, mixtures, early)
     forecasts = _drawn(game, mixtures) if early is None else early
-    decisions = tuple(
-        _decided(cohort, game.here(place), forecasts[cohort.block], context)
+    outcome = law.draw(game.outcome_stream)  # nobody sees it before all have decided
+    settled = None if game.market is not None else outcome
+    answers = [
+        _answered(cohort, game.here(place), forecasts[cohort.block], context, settled)
         for place, cohort in enumerate(game.cohorts)
-    )
-    outcome = _revealed(game, law, decisions)
+    ]
+    decisions = tuple(decision for decision, _ in answers)
+    if game.market is not None:
+        outcome = game.market.clear(outcome, decisions)
     losses = tuple(
-        None if decision is None else cohort.loss.losses(outcome)
-        for cohort, decision in zip(game.cohorts, decisions, strict=True)
+        cohort.loss.losses(outcome) if decision is not None and table is None else table
+        for cohort, (decision, table) in zip(game.cohorts, answers, strict=True)
     )
     played = Round(game.history.rounds, context, forecasts, law, decisions, outcome, losses)
     _record(game, played)
@@ -239,18 +243,21 @@ def _commit(
     return law
 
 
-def _decided(
-    cohort: Cohort, here: Rows | None, forecast: Forecast, context: Context
-) -> Decision | None:
-    """Let those of a cohort who are here decide; None where nobody is."""
+def _answered(
+    cohort: Cohort, here: Rows | None, forecast: Forecast, context: Context, settled: Array | None
+) -> tuple[Decision | None, Array | None]:
+    """Let those of a cohort who are here decide, and score them if the outcome is settled.
+
+    None for the decision where nobody is here, and for the losses where they are still to be had.
+    """
+    losses = None
     if here is not None and not here.any():
-        return None
-    return seated(cohort.decide(forecast, context), here, cohort.row_of)
-
-
-def _revealed(game: Game, law: OutcomeLaw, decisions: Sequence[Decision | None]) -> Array:
-    fundamental = law.draw(game.outcome_stream)
-    return fundamental if game.market is None else game.market.clear(fundamental, decisions)
+        return None, None
+    if settled is not None and isinstance(cohort, Scoring):
+        decision, losses = cohort.decide_and_score(forecast, context, settled)
+    else:
+        decision = cohort.decide(forecast, context)
+    return seated(decision, here, cohort.row_of), losses
 
 
 def _record(game: Game, played: Round) -> None:

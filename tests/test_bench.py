@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 from agents.responses import BestResponse
+from market.decision import one_hot
 from scenarios.bench import clock, growth, peers, results, steps, works
 from scenarios.bench.clock import DisagreementError, Duel
 from scenarios.bench.crowds import Crowd, PlainCrowd
@@ -114,7 +115,7 @@ def test_a_crowd_is_the_same_in_every_model(losses: int | None) -> None:
 def test_other_answers_of_a_crowd_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Agents who play the worst action are no benchmark."""
     duel = steps.against_numpy(40, 10)
-    monkeypatch.setattr(BestResponse, "choices", lambda _, table: table.argmax(1))
+    monkeypatch.setattr(BestResponse, "play", lambda _, table: one_hot(table.argmax(1), 8))
     with pytest.raises(DisagreementError):
         clock.timed(duel, 1)
 

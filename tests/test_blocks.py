@@ -608,13 +608,13 @@ LONG = {
 
 
 def test_no_family_of_a_mixed_market_keeps_regret() -> None:
-    """160 agents of eight utilities against the breaker: the worst of each family after 4000."""
+    """160 agents of eight utilities against the breaker: the worst of each family after 1000."""
     crowd = [cohort(name, count=20, actions=5, parameters=LONG[name]) for name in LONG]
-    model = scenario(*crowd, outcomes=3, rounds=4000).build(log_every=4000)
+    model = scenario(*crowd, outcomes=3, rounds=1000).build(log_every=1000)
     model.run()
     agents = model.agents_frame()
     worst = agents.groupby("cohort")["decision_swap_regret"].max()
     assert len(worst) == 8
-    assert (worst < 0.03).all(), worst
+    assert (worst < 0.04).all(), worst
     assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
     assert (agents["decision_swap_regret"] <= agents["bound"]).all()

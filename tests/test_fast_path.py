@@ -21,10 +21,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from agents.cohort import Cohort
+from agents.responses import BestResponse
 from market import lanes, memory
+from market.decision import one_hot
 from market.ledger import MEASURES
 from market.losses import Linear, Loss, SeparablePower, distinct, unique_losses
 from market.model import MarketModel
+from market.passes import expected_and_true
 from market.presence import attending, present
 from market.records import Round
 from market.response import best_response, expected_losses
@@ -420,3 +424,48 @@ def test_what_repeats_is_stored_once() -> None:
         assert stack.weights.base is not None
         assert stack.weights.base.size == 9
     assert (some.losses(np.array([0.1, 0.2, 0.3])) == [0.1, 0.2, 0.3]).all()
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 2, 5), (7, 8, 16), (9, 19, 3), (6, 8, 40)])
+def test_one_pass_gives_what_two_do(shape: tuple[int, int, int]) -> None:
+    """To the last bit, also where the rows do not fill the last group of rows."""
+    rng = np.random.default_rng(sum(shape))
+    loss = Linear(rng.normal(size=shape), offset=rng.normal(size=shape[:2]))
+    outcome, point = rng.random((2, shape[2]))
+    found = loss.as_sum(outcome)
+    assert found is not None
+    predicted, losses = expected_and_true(
+        loss.offset, loss.weights, point, offset=loss.offset, values=found[1]
+    )
+    assert predicted.tobytes() == expected_losses(loss.offset, loss.weights, point).tobytes()
+    assert losses.tobytes() == loss.losses(outcome).tobytes()
+
+
+class Contrary(BestResponse):
+    """Inherits from the best response and plays otherwise: the worst action half of the time."""
+
+    def play(self, predicted: Array) -> Array:
+        """Return a law (K, 3)."""
+        return (one_hot(predicted.argmax(1), 3) + super().play(predicted)) / 2
+
+
+@pytest.mark.parametrize("utility", ["linear", "ces"])
+def test_a_subclass_is_played_by_its_own_law(utility: str) -> None:
+    table = {"name": "c", "utility": utility, "count": 5, "actions": 3}
+    table["parameters"] = UTILITIES[utility]
+    scenario = {"name": "own", "rounds": 4, "cohort": [table]}
+    adversary = {"kind": "iid", "outcomes": 2}
+    game = Scenario(validated(scenario | {"adversary": adversary}, origin=Path())).build().game
+    (cohort,) = game.cohorts
+    played = play_round(game)
+    assert isinstance(cohort, Cohort)
+    cohort.response = Contrary()
+    for _ in range(3):
+        played = play_round(game)
+        (decision,), (losses,) = played.decisions, played.losses
+        assert decision is not None
+        assert losses is not None
+        assert decision.predicted is not None
+        law = Contrary().play(decision.predicted)
+        assert decision.probabilities.tolist() == law.tolist()
+        assert losses.tolist() == cohort.loss.losses(played.outcome).tolist()

@@ -101,11 +101,20 @@ class SeparablePower(Loss):
             distance = np.abs(y[..., None, :] - self.centre)
             powers = distance ** self.exponent[..., None, None]
             return np.asarray(self.offset + (self.weights * powers).sum(-1))
-        common = self.exponent.reshape(-1)[:1] if self.alike else self.exponent[..., None]
-        powers = y**common
+        powers = self._powers(y)
         if y.ndim == 2 and len(self.stack) == 1:  # one outcome
             return weighted_sums(self.offset, self.weights, powers)
         return np.asarray(self.offset + weighted_sum(self.weights, powers))
+
+    def as_sum(self, y: Array) -> tuple[Array, Array] | None:
+        """Powers of the outcome, weighted; None where they are about another point than 0."""
+        if self.centred or len(self.stack) != 1:
+            return None
+        return self.weights, self._powers(self._spread(y))
+
+    def _powers(self, y: Array) -> Array:
+        common = self.exponent.reshape(-1)[:1] if self.alike else self.exponent[..., None]
+        return np.asarray(y**common)
 
     def _between(self, low: Array, high: Array) -> tuple[Array, Array]:
         left, right = low[..., None, :] - self.centre, high[..., None, :] - self.centre

@@ -57,9 +57,10 @@ def _eight(offset: Array, weights: Array, values: Array, a: int, out: Array) -> 
 
 
 @numba.njit(cache=True, nogil=True)
-def _weighted_sums(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+def weighted_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array, weights: Array, values: Array, out: Array, first: int, last: int
 ) -> None:
+    """Write the sums of some rows (compiled)."""
     eights = weights.shape[1] // 8 * 8 if weights.shape[2] <= SHORT else 0
     for k in range(first, last):
         own = values[min(k, values.shape[0] - 1)]
@@ -88,7 +89,7 @@ def weighted_sums(offset: Array, weights: Array, values: Array) -> Array:
     array (K, A)
     """
     out = empty(*offset.shape)
-    over_rows(_weighted_sums, len(out), offset, weights, values, out)
+    over_rows(weighted_rows, len(out), offset, weights, values, out)
     return out
 
 
