@@ -113,8 +113,10 @@ class Cohort:
 
     @property
     def _in_basis(self) -> bool:
+        """Whether all rows decide by their own form in the basis, here and not in a subclass."""
+        ours = type(self).decide is Cohort.decide
         everybody = self.distance is None and self.served is None and self.by_proxy is None
-        return everybody and reads_basis(self.response)
+        return ours and everybody and reads_basis(self.response)
 
     def _decision(self, predicted: Array) -> Decision:
         if is_pure(self.response):

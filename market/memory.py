@@ -13,15 +13,17 @@ import sys
 from threading import Lock
 from typing import Any
 
+import numba
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+Array = NDArray[np.float64]
+
 AHEAD = 6  # rows between a fetch and its use
 LARGE, KEPT = 1 << 19, 6  # numbers of a table that is kept for reuse; how many are, at most
-SHORT = 32  # numbers per row; eight rows side by side are read slower than in turn beyond
 LINE, STAGGER = 8, 5  # numbers per cache line; lines between equal places of two tables
 
 
@@ -58,23 +60,30 @@ _kept: list[NDArray[Any]] = []
 _ALONE = _holders([np.empty(0)], 0)
 
 
-def _fetch(_context: Any, table: Any, row: Any, column: Any) -> tuple[Any, Any]:
-    """Ask memory for what begins at ``table[row, column]``, to be written soon (LLVM prefetch)."""
+def _fetch(_context: Any, table: Any, row: Any, column: Any, place: Any) -> tuple[Any, Any]:
+    """Ask memory for the cache line of ``table[row, column, place]`` (LLVM prefetch)."""
     tools: Any = cgutils
 
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         kind = signature.args[0]
         array = context.make_array(kind)(context, builder, values[0])
-        indices = [*values[1:], *[context.get_constant(types.intp, 0)] * (kind.ndim - 2)]
-        place = tools.get_item_pointer(context, builder, kind, array, indices, wraparound=False)
+        spot = tools.get_item_pointer(context, builder, kind, array, values[1:], wraparound=False)
         number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
         form = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
         prefetch = tools.get_or_insert_function(builder.module, form, "llvm.prefetch.p0")
         for_writing, into_all_caches, data = (ir.Constant(number, code) for code in (1, 3, 1))
-        builder.call(prefetch, [builder.bitcast(place, byte), for_writing, into_all_caches, data])
+        builder.call(prefetch, [builder.bitcast(spot, byte), for_writing, into_all_caches, data])
         return context.get_dummy_value()
 
-    return types.void(table, row, column), emit
+    return types.void(table, row, column, place), emit
 
 
 fetch: Any = intrinsic(_fetch)
+
+
+@numba.njit(cache=True, inline="always")
+def following(table: Array, row: int, column: int) -> tuple[int, int]:
+    """Return where the next eight columns of a table (K, A, n) begin; the last are their own."""
+    if column + 16 <= table.shape[1]:
+        return row, column + 8
+    return min(row + 1, table.shape[0] - 1), 0

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from market.lanes import over_rows
-from market.memory import SHORT, empty
+from market.memory import LINE, empty, fetch, following
 
 Array = NDArray[np.float64]
 
@@ -56,22 +56,29 @@ def row_loss(offset: float, row: Array, point: Array) -> float:
 
 
 @numba.njit(cache=True, inline="always")
-def _eight(offset: Array, weights: Array, point: Array, a: int, out: Array) -> None:
+def _eight(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    offset: Array, weights: Array, point: Array, k: int, a: int, out: Array
+) -> None:
     """Compute ``row_loss`` of eight actions from ``a`` on: their sums need not wait in line."""
-    t0, t1, t2, t3 = offset[a], offset[a + 1], offset[a + 2], offset[a + 3]
-    t4, t5, t6, t7 = offset[a + 4], offset[a + 5], offset[a + 6], offset[a + 7]
-    for i in range(weights.shape[1]):
+    t0, t1, t2, t3 = offset[k, a], offset[k, a + 1], offset[k, a + 2], offset[k, a + 3]
+    t4, t5, t6, t7 = offset[k, a + 4], offset[k, a + 5], offset[k, a + 6], offset[k, a + 7]
+    (row, column), place = following(weights, k, a), 0
+    for i in range(weights.shape[2]):
+        fetch(weights, row, column, place)
+        place += LINE
+        if place >= weights.shape[2]:
+            place, column = 0, column + 1
         p = point[i]
-        t0 += weights[a, i] * p
-        t1 += weights[a + 1, i] * p
-        t2 += weights[a + 2, i] * p
-        t3 += weights[a + 3, i] * p
-        t4 += weights[a + 4, i] * p
-        t5 += weights[a + 5, i] * p
-        t6 += weights[a + 6, i] * p
-        t7 += weights[a + 7, i] * p
-    out[a], out[a + 1], out[a + 2], out[a + 3] = t0, t1, t2, t3
-    out[a + 4], out[a + 5], out[a + 6], out[a + 7] = t4, t5, t6, t7
+        t0 += weights[k, a, i] * p
+        t1 += weights[k, a + 1, i] * p
+        t2 += weights[k, a + 2, i] * p
+        t3 += weights[k, a + 3, i] * p
+        t4 += weights[k, a + 4, i] * p
+        t5 += weights[k, a + 5, i] * p
+        t6 += weights[k, a + 6, i] * p
+        t7 += weights[k, a + 7, i] * p
+    out[k, a], out[k, a + 1], out[k, a + 2], out[k, a + 3] = t0, t1, t2, t3
+    out[k, a + 4], out[k, a + 5], out[k, a + 6], out[k, a + 7] = t4, t5, t6, t7
 
 
 @numba.njit(cache=True, nogil=True)
@@ -79,10 +86,10 @@ def expected_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array, weights: Array, point: Array, out: Array, first: int, last: int
 ) -> None:
     """Write the expected losses of some rows (compiled)."""
-    eights = offset.shape[1] // 8 * 8 if weights.shape[2] <= SHORT else 0
+    eights = offset.shape[1] // 8 * 8
     for k in range(first, last):
         for a in range(0, eights, 8):
-            _eight(offset[k], weights[k], point, a, out[k])
+            _eight(offset, weights, point, k, a, out)
         for a in range(eights, offset.shape[1]):
             out[k, a] = row_loss(offset[k, a], weights[k, a], point)
 

@@ -23,6 +23,9 @@ def game(seed: int = 0) -> Game:
     return chosen.build().game
 
 
+NOTED = {"context", "mixture", "commit", "decide", "decide_and_score", "learn", "update", "add"}
+
+
 class Spy:
     """Writes down who is called when; everything else goes to the player it watches."""
 
@@ -31,7 +34,7 @@ class Spy:
 
     def __getattr__(self, attribute: str) -> Any:
         found = getattr(self._player, attribute)
-        if attribute in {"context", "mixture", "commit", "decide", "learn", "update", "add"}:
+        if attribute in NOTED:
 
             def noted(*arguments: Any) -> Any:
                 self._log.append(f"{self._name}.{attribute}")
@@ -54,7 +57,7 @@ def test_phases_come_in_their_order() -> None:
         "adversary.context",
         "forecaster.mixture",
         "adversary.commit",
-        "cohort.decide",
+        "cohort.decide_and_score",
         "cohort.learn",
         "forecaster.update",
     ]

@@ -11,49 +11,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from market.lanes import over_rows
-from market.memory import SHORT, empty
+from market.memory import LINE, empty, fetch, following
 
 Array = NDArray[np.float64]
 
 
 @numba.njit(cache=True, inline="always")
-def _eight(offset: Array, weights: Array, values: Array, a: int, out: Array) -> None:
+def _eight(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    offset: Array, weights: Array, values: Array, k: int, a: int, out: Array
+) -> None:
     """Compute the sums of eight actions from ``a`` on, which need not wait for each other."""
     v = values[0]
-    t0, t1, t2, t3 = (
-        weights[a, 0] * v,
-        weights[a + 1, 0] * v,
-        weights[a + 2, 0] * v,
-        weights[a + 3, 0] * v,
-    )
-    t4, t5, t6, t7 = (
-        weights[a + 4, 0] * v,
-        weights[a + 5, 0] * v,
-        weights[a + 6, 0] * v,
-        weights[a + 7, 0] * v,
-    )
-    for j in range(1, weights.shape[1]):
+    t0, t1 = weights[k, a, 0] * v, weights[k, a + 1, 0] * v
+    t2, t3 = weights[k, a + 2, 0] * v, weights[k, a + 3, 0] * v
+    t4, t5 = weights[k, a + 4, 0] * v, weights[k, a + 5, 0] * v
+    t6, t7 = weights[k, a + 6, 0] * v, weights[k, a + 7, 0] * v
+    (row, column), place = following(weights, k, a), 0
+    for j in range(1, weights.shape[2]):
+        fetch(weights, row, column, place)
+        place += LINE
+        if place >= weights.shape[2]:
+            place, column = 0, column + 1
         v = values[j]
-        t0 += weights[a, j] * v
-        t1 += weights[a + 1, j] * v
-        t2 += weights[a + 2, j] * v
-        t3 += weights[a + 3, j] * v
-        t4 += weights[a + 4, j] * v
-        t5 += weights[a + 5, j] * v
-        t6 += weights[a + 6, j] * v
-        t7 += weights[a + 7, j] * v
-    out[a], out[a + 1], out[a + 2], out[a + 3] = (
-        offset[a] + t0,
-        offset[a + 1] + t1,
-        offset[a + 2] + t2,
-        offset[a + 3] + t3,
-    )
-    out[a + 4], out[a + 5], out[a + 6], out[a + 7] = (
-        offset[a + 4] + t4,
-        offset[a + 5] + t5,
-        offset[a + 6] + t6,
-        offset[a + 7] + t7,
-    )
+        t0 += weights[k, a, j] * v
+        t1 += weights[k, a + 1, j] * v
+        t2 += weights[k, a + 2, j] * v
+        t3 += weights[k, a + 3, j] * v
+        t4 += weights[k, a + 4, j] * v
+        t5 += weights[k, a + 5, j] * v
+        t6 += weights[k, a + 6, j] * v
+        t7 += weights[k, a + 7, j] * v
+    out[k, a], out[k, a + 1] = offset[k, a] + t0, offset[k, a + 1] + t1
+    out[k, a + 2], out[k, a + 3] = offset[k, a + 2] + t2, offset[k, a + 3] + t3
+    out[k, a + 4], out[k, a + 5] = offset[k, a + 4] + t4, offset[k, a + 5] + t5
+    out[k, a + 6], out[k, a + 7] = offset[k, a + 6] + t6, offset[k, a + 7] + t7
 
 
 @numba.njit(cache=True, nogil=True)
@@ -61,11 +52,11 @@ def weighted_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array, weights: Array, values: Array, out: Array, first: int, last: int
 ) -> None:
     """Write the sums of some rows (compiled)."""
-    eights = weights.shape[1] // 8 * 8 if weights.shape[2] <= SHORT else 0
+    eights = weights.shape[1] // 8 * 8
     for k in range(first, last):
         own = values[min(k, values.shape[0] - 1)]
         for a in range(0, eights, 8):
-            _eight(offset[k], weights[k], own, a, out[k])
+            _eight(offset, weights, own, k, a, out)
         for a in range(eights, weights.shape[1]):
             total = weights[k, a, 0] * own[0]
             for j in range(1, weights.shape[2]):
