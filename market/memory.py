@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 
 AHEAD = 6  # rows between a fetch and its use
 LARGE, KEPT = 1 << 19, 6  # numbers of a table that is kept for reuse; how many are, at most
+SHORT = 16  # numbers per row; longer rows that are read side by side are asked for ahead
 LINE, STAGGER = 8, 5  # numbers per cache line; lines between equal places of two tables
 
 

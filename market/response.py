@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from market.lanes import over_rows
-from market.memory import LINE, empty, fetch, following
+from market.memory import LINE, SHORT, empty, fetch, following
 
 Array = NDArray[np.float64]
 
@@ -62,12 +62,13 @@ def _eight(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     """Compute ``row_loss`` of eight actions from ``a`` on: their sums need not wait in line."""
     t0, t1, t2, t3 = offset[k, a], offset[k, a + 1], offset[k, a + 2], offset[k, a + 3]
     t4, t5, t6, t7 = offset[k, a + 4], offset[k, a + 5], offset[k, a + 6], offset[k, a + 7]
-    (row, column), place = following(weights, k, a), 0
+    long, (row, column), place = weights.shape[2] > SHORT, following(weights, k, a), 0
     for i in range(weights.shape[2]):
-        fetch(weights, row, column, place)
-        place += LINE
-        if place >= weights.shape[2]:
-            place, column = 0, column + 1
+        if long:
+            fetch(weights, row, column, place)
+            place += LINE
+            if place >= weights.shape[2]:
+                place, column = 0, column + 1
         p = point[i]
         t0 += weights[k, a, i] * p
         t1 += weights[k, a + 1, i] * p

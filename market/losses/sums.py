@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from market.lanes import over_rows
-from market.memory import LINE, empty, fetch, following
+from market.memory import LINE, SHORT, empty, fetch, following
 
 Array = NDArray[np.float64]
 
@@ -26,12 +26,13 @@ def _eight(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     t2, t3 = weights[k, a + 2, 0] * v, weights[k, a + 3, 0] * v
     t4, t5 = weights[k, a + 4, 0] * v, weights[k, a + 5, 0] * v
     t6, t7 = weights[k, a + 6, 0] * v, weights[k, a + 7, 0] * v
-    (row, column), place = following(weights, k, a), 0
+    long, (row, column), place = weights.shape[2] > SHORT, following(weights, k, a), 0
     for j in range(1, weights.shape[2]):
-        fetch(weights, row, column, place)
-        place += LINE
-        if place >= weights.shape[2]:
-            place, column = 0, column + 1
+        if long:
+            fetch(weights, row, column, place)
+            place += LINE
+            if place >= weights.shape[2]:
+                place, column = 0, column + 1
         v = values[j]
         t0 += weights[k, a, j] * v
         t1 += weights[k, a + 1, j] * v
