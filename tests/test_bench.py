@@ -122,7 +122,7 @@ def test_other_answers_of_a_crowd_are_noticed(monkeypatch: pytest.MonkeyPatch) -
 
 def test_bytes_of_a_round_count_each_number_once() -> None:
     """One row: offsets and weights twice, two tables and the ledger's rows to and fro."""
-    assert steps.bytes_of_a_round(1) == 8 * (2 * (8 + 8 * 16) + 2 * (8 + 8) + 2 * (8 + 8 + 1))
+    assert steps.bytes_of_a_round(1) == 8 * ((8 + 8 * 16) + 2 * (8 + 8) + 2 * (8 + 8 + 1))
 
 
 def test_an_exponent_is_the_slope_of_the_logarithms() -> None:

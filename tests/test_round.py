@@ -37,7 +37,7 @@ class Spy:
         if attribute in NOTED:
 
             def noted(*arguments: Any) -> Any:
-                self._log.append(f"{self._name}.{attribute}")
+                self._log.append(f"{self._name}.{attribute.removesuffix('_and_score')}")
                 return found(*arguments)
 
             return noted
@@ -57,7 +57,7 @@ def test_phases_come_in_their_order() -> None:
         "adversary.context",
         "forecaster.mixture",
         "adversary.commit",
-        "cohort.decide_and_score",
+        "cohort.decide",
         "cohort.learn",
         "forecaster.update",
     ]

@@ -1,8 +1,8 @@
 """Agent steps: rounds of a whole crowd against plain Mesa, plain NumPy and a plain copy.
 
-The copy moves as many bytes as a round has to touch at the least: offsets and weights once for the
-response and once for the losses, both tables of losses written and read, and the ledger rows of
-the actions played, read and written. The ratio is the share of the machine's bandwidth reached.
+The copy moves as many bytes as a round has to touch at the least: offsets and weights once, for the
+response and the losses together, both tables of losses written and read, and the ledger rows of the
+actions played, read and written. The ratio is the share of the machine's bandwidth reached.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def counted(actions: NDArray[np.intp]) -> Array:
 
 def bytes_of_a_round(rows: int) -> int:
     """Return how many bytes a round of distinct linear losses has to move (module docstring)."""
-    coefficients = 2 * ACTIONS * (GOODS + 1)
+    coefficients = ACTIONS * (GOODS + 1)
     tables = 2 * 2 * ACTIONS
     ledger = 2 * (2 * ACTIONS + 1)
     return 8 * rows * (coefficients + tables + ledger)
