@@ -56,14 +56,16 @@ def row_loss(offset: float, row: Array, point: Array) -> float:
 
 
 @numba.njit(cache=True, inline="always")
-def _eight(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    offset: Array, weights: Array, point: Array, k: int, a: int, out: Array
-) -> None:
-    """Compute ``row_loss`` of eight actions from ``a`` on: their sums need not wait in line."""
-    t0, t1, t2, t3 = offset[k, a], offset[k, a + 1], offset[k, a + 2], offset[k, a + 3]
-    t4, t5, t6, t7 = offset[k, a + 4], offset[k, a + 5], offset[k, a + 6], offset[k, a + 7]
+def eight_sums(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    sums: tuple[float, ...], weights: Array, point: Array, k: int, a: int, first: int
+) -> tuple[float, ...]:
+    """Add ``weights[k, b, i] * point[i]``, i from ``first`` on, to the sums of eight actions b.
+
+    In index order each, side by side from action ``a`` on: they need not wait for each other.
+    """
+    t0, t1, t2, t3, t4, t5, t6, t7 = sums
     long, (row, column), place = weights.shape[2] > SHORT, following(weights, k, a), 0
-    for i in range(weights.shape[2]):
+    for i in range(first, weights.shape[2]):
         if long:
             fetch(weights, row, column, place)
             place += LINE
@@ -78,8 +80,18 @@ def _eight(  # noqa: PLR0913 - a compiled kernel takes plain arrays
         t5 += weights[k, a + 5, i] * p
         t6 += weights[k, a + 6, i] * p
         t7 += weights[k, a + 7, i] * p
-    out[k, a], out[k, a + 1], out[k, a + 2], out[k, a + 3] = t0, t1, t2, t3
-    out[k, a + 4], out[k, a + 5], out[k, a + 6], out[k, a + 7] = t4, t5, t6, t7
+    return t0, t1, t2, t3, t4, t5, t6, t7
+
+
+@numba.njit(cache=True, inline="always")
+def _eight(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    offset: Array, weights: Array, point: Array, k: int, a: int, out: Array
+) -> None:
+    """Compute ``row_loss`` of eight actions from ``a`` on."""
+    o = offset[k, a : a + 8]
+    sums = eight_sums((o[0], o[1], o[2], o[3], o[4], o[5], o[6], o[7]), weights, point, k, a, 0)
+    for b in range(8):
+        out[k, a + b] = sums[b]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -7,7 +7,7 @@
     draw      one prediction per block is drawn and broadcast
     decide    every agent chooses
     reveal    the outcome is drawn from the sealed law (a market may move it, ``market.prices``),
-              losses are charged
+              losses are charged; the referee draws it before agents decide, and shows it after
     record    the ledger adds the round; forecaster, agents and adversary are told
 
 Randomness belongs to the referee: prediction and outcome are drawn from two streams that no

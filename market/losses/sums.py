@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from market.lanes import over_rows
-from market.memory import LINE, SHORT, empty, fetch, following
+from market.memory import empty
+from market.response import eight_sums
 
 Array = NDArray[np.float64]
 
@@ -20,32 +21,21 @@ Array = NDArray[np.float64]
 def _eight(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array, weights: Array, values: Array, k: int, a: int, out: Array
 ) -> None:
-    """Compute the sums of eight actions from ``a`` on, which need not wait for each other."""
+    """Compute the sums of eight actions from ``a`` on; the offset comes last."""
     v = values[0]
-    t0, t1 = weights[k, a, 0] * v, weights[k, a + 1, 0] * v
-    t2, t3 = weights[k, a + 2, 0] * v, weights[k, a + 3, 0] * v
-    t4, t5 = weights[k, a + 4, 0] * v, weights[k, a + 5, 0] * v
-    t6, t7 = weights[k, a + 6, 0] * v, weights[k, a + 7, 0] * v
-    long, (row, column), place = weights.shape[2] > SHORT, following(weights, k, a), 0
-    for j in range(1, weights.shape[2]):
-        if long:
-            fetch(weights, row, column, place)
-            place += LINE
-            if place >= weights.shape[2]:
-                place, column = 0, column + 1
-        v = values[j]
-        t0 += weights[k, a, j] * v
-        t1 += weights[k, a + 1, j] * v
-        t2 += weights[k, a + 2, j] * v
-        t3 += weights[k, a + 3, j] * v
-        t4 += weights[k, a + 4, j] * v
-        t5 += weights[k, a + 5, j] * v
-        t6 += weights[k, a + 6, j] * v
-        t7 += weights[k, a + 7, j] * v
-    out[k, a], out[k, a + 1] = offset[k, a] + t0, offset[k, a + 1] + t1
-    out[k, a + 2], out[k, a + 3] = offset[k, a + 2] + t2, offset[k, a + 3] + t3
-    out[k, a + 4], out[k, a + 5] = offset[k, a + 4] + t4, offset[k, a + 5] + t5
-    out[k, a + 6], out[k, a + 7] = offset[k, a + 6] + t6, offset[k, a + 7] + t7
+    begun = (
+        weights[k, a, 0] * v,
+        weights[k, a + 1, 0] * v,
+        weights[k, a + 2, 0] * v,
+        weights[k, a + 3, 0] * v,
+        weights[k, a + 4, 0] * v,
+        weights[k, a + 5, 0] * v,
+        weights[k, a + 6, 0] * v,
+        weights[k, a + 7, 0] * v,
+    )
+    sums = eight_sums(begun, weights, values, k, a, 1)
+    for b in range(8):
+        out[k, a + b] = offset[k, a + b] + sums[b]
 
 
 @numba.njit(cache=True, nogil=True)
