@@ -30,7 +30,6 @@ from market.round import Block
 from scenarios.bases import make, natural_kind, variant
 from scenarios.cohort_spec import BasisSpec, CoverSpec
 from scenarios.rows import over_stays
-from scenarios.rules import told
 
 Array = NDArray[np.float64]
 Anybody = Cohort | ScriptedCohort | LearnerCohort
@@ -239,11 +238,6 @@ def listener(seats: Sequence[Seat]) -> str | None:
 def hears_ensemble(cohort: Anybody) -> bool:
     """Whether a cohort responds to the ensemble forecast."""
     return isinstance(cohort, Cohort) and isinstance(cohort.response, ExpectedLoss)
-
-
-def tie_of(cohort: Cohort) -> float:
-    """Return what counts as a tie for its best response."""
-    return float(told(cohort.response).get("tie", 0.0))
 
 
 def check_hearing(cohorts: Sequence[Anybody], blocks: Sequence[Block]) -> None:
