@@ -13,7 +13,6 @@ import sys
 from threading import Lock
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils, types
@@ -24,7 +23,6 @@ Array = NDArray[np.float64]
 
 AHEAD = 6  # rows between a fetch and its use
 LARGE, KEPT = 1 << 19, 6  # numbers of a table that is kept for reuse; how many are, at most
-SHORT = 16  # numbers per row; longer rows that are read side by side are asked for ahead
 LINE, STAGGER = 8, 5  # numbers per cache line; lines between equal places of two tables
 
 
@@ -80,11 +78,3 @@ def _fetch(_context: Any, table: Any, row: Any, column: Any, place: Any) -> tupl
 
 
 fetch: Any = intrinsic(_fetch)
-
-
-@numba.njit(cache=True, inline="always")
-def following(table: Array, row: int, column: int) -> tuple[int, int]:
-    """Return where the next eight columns of a table (K, A, n) begin; the last are their own."""
-    if column + 16 <= table.shape[1]:
-        return row, column + 8
-    return min(row + 1, table.shape[0] - 1), 0

@@ -11,18 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from market.lanes import over_rows
-from market.losses.sums import weighted_rows
 from market.memory import empty
-from market.response import expected_rows
+from market.side_by_side import write_sums
 
 Array = NDArray[np.float64]
-ROWS = 4  # visited twice while they are in the nearest cache
 
 
 @numba.njit(cache=True, nogil=True)
 def _both_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array,
-    weights: Array,
+    table: Array,
     point: Array,
     constant: Array,
     values: Array,
@@ -31,10 +29,10 @@ def _both_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     first: int,
     last: int,
 ) -> None:
-    for k in range(first, last, ROWS):
-        end = min(k + ROWS, last)
-        expected_rows(offset, weights, point, predicted, k, end)
-        weighted_rows(constant, weights, values, losses, k, end)
+    for k in range(first, last):
+        own = values[min(k, values.shape[0] - 1)]
+        sums = (predicted, offset, point, None), (losses, None, own, constant)
+        write_sums(table, sums, k)
 
 
 def expected_and_true(
@@ -63,6 +61,6 @@ def expected_and_true(
     """
     predicted, losses = empty(*offset.shape), empty(*offset.shape)
     line = np.ascontiguousarray(point, dtype=np.float64)
-    tables = coefficients, weights, line, offset, values, predicted, losses
+    tables = coefficients, weights.swapaxes(1, 2), line, offset, values, predicted, losses
     over_rows(_both_rows, len(predicted), *tables)
     return predicted, losses

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from market.lanes import over_rows
-from market.memory import LINE, SHORT, empty, fetch, following
+from market.memory import empty
+from market.side_by_side import write_sums
 
 Array = NDArray[np.float64]
 
@@ -55,56 +56,13 @@ def row_loss(offset: float, row: Array, point: Array) -> float:
     return total
 
 
-@numba.njit(cache=True, inline="always")
-def eight_sums(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    sums: tuple[float, ...], weights: Array, point: Array, k: int, a: int, first: int
-) -> tuple[float, ...]:
-    """Add ``weights[k, b, i] * point[i]``, i from ``first`` on, to the sums of eight actions b.
-
-    In index order each, side by side from action ``a`` on: they need not wait for each other.
-    """
-    t0, t1, t2, t3, t4, t5, t6, t7 = sums
-    long, (row, column), place = weights.shape[2] > SHORT, following(weights, k, a), 0
-    for i in range(first, weights.shape[2]):
-        if long:
-            fetch(weights, row, column, place)
-            place += LINE
-            if place >= weights.shape[2]:
-                place, column = 0, column + 1
-        p = point[i]
-        t0 += weights[k, a, i] * p
-        t1 += weights[k, a + 1, i] * p
-        t2 += weights[k, a + 2, i] * p
-        t3 += weights[k, a + 3, i] * p
-        t4 += weights[k, a + 4, i] * p
-        t5 += weights[k, a + 5, i] * p
-        t6 += weights[k, a + 6, i] * p
-        t7 += weights[k, a + 7, i] * p
-    return t0, t1, t2, t3, t4, t5, t6, t7
-
-
-@numba.njit(cache=True, inline="always")
-def _eight(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    offset: Array, weights: Array, point: Array, k: int, a: int, out: Array
-) -> None:
-    """Compute ``row_loss`` of eight actions from ``a`` on."""
-    o = offset[k, a : a + 8]
-    sums = eight_sums((o[0], o[1], o[2], o[3], o[4], o[5], o[6], o[7]), weights, point, k, a, 0)
-    for b in range(8):
-        out[k, a + b] = sums[b]
-
-
 @numba.njit(cache=True, nogil=True)
 def expected_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    offset: Array, weights: Array, point: Array, out: Array, first: int, last: int
+    offset: Array, table: Array, point: Array, out: Array, first: int, last: int
 ) -> None:
-    """Write the expected losses of some rows (compiled)."""
-    eights = offset.shape[1] // 8 * 8
+    """Write ``row_loss`` for all actions of some rows; ``table`` is (K, n, A) (compiled)."""
     for k in range(first, last):
-        for a in range(0, eights, 8):
-            _eight(offset, weights, point, k, a, out)
-        for a in range(eights, offset.shape[1]):
-            out[k, a] = row_loss(offset[k, a], weights[k, a], point)
+        write_sums(table, ((out, offset, point, None),), k)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -124,7 +82,8 @@ def expected_losses(offset: Array, weights: Array, point: Array) -> Array:
     ----------
     offset : array (K, A)
     weights : array (K, A, n)
-        Each loss's coefficients in the basis that is predicted.
+        Each loss's coefficients in the basis that is predicted; many are read fastest where their
+        actions lie side by side (``market.side_by_side``).
     point : array (n,)
         The prediction.
 
@@ -134,7 +93,7 @@ def expected_losses(offset: Array, weights: Array, point: Array) -> Array:
     """
     out = empty(*offset.shape)
     line = np.ascontiguousarray(point, dtype=np.float64)
-    over_rows(expected_rows, len(out), offset, weights, line, out)
+    over_rows(expected_rows, len(out), offset, weights.swapaxes(1, 2), line, out)
     return out
 
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from market.basis import Basis
 from market.losses import Loss, SeparablePower
+from market.side_by_side import side_by_side
 
 Array = NDArray[np.float64]
 
@@ -39,7 +40,7 @@ class LinearBasis(Basis):
         power = self.accept(loss, SeparablePower)
         if power.centred or (power.exponent != 1).any():
             raise ValueError("a loss with an exponent other than 1 is not linear; use PowerBasis")
-        return np.ascontiguousarray(power.offset), np.ascontiguousarray(power.weights)
+        return np.ascontiguousarray(power.offset), side_by_side(power.weights)
 
     def inverse(self, points: Array) -> Array:
         """Return the predictions: they are label forecasts."""

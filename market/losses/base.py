@@ -20,6 +20,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from market.side_by_side import copied
+
 Array = NDArray[np.float64]
 
 
@@ -186,16 +188,17 @@ class Loss(ABC):
             raise ValueError(f"{lead} have shape {shape}; give ({wanted})")
         sizes = dict(zip(axes, shape[len(shape) - len(axes) :], strict=True))
         for name, trailing in self.AXES.items():
-            value = _compact(np.asarray(getattr(self, name), dtype=np.float64))
+            value = _once(np.asarray(getattr(self, name), dtype=np.float64))
+            value = copied(value) if trailing == "ad" else np.array(value)
             if not np.isfinite(value).all():
                 raise ValueError(f"{name} holds a number that is not finite")
             full = *shape[: len(shape) - len(axes)], *(sizes[axis] for axis in trailing)
             object.__setattr__(self, name, np.broadcast_to(value, full))
 
 
-def _compact(value: Array) -> Array:
-    """Copy an array, once along the axes on which it only repeats itself."""
-    return np.array(value[tuple(slice(None, None if step else 1) for step in value.strides)])
+def _once(value: Array) -> Array:
+    """View an array once along the axes on which it only repeats itself."""
+    return value[tuple(slice(None, None if step else 1) for step in value.strides)]
 
 
 def _picked(value: Array, index: int | slice | NDArray[np.intp]) -> Array:

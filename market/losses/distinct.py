@@ -31,7 +31,7 @@ def unique_losses(loss: Form) -> tuple[Form, NDArray[np.intp]]:
     type_of : array (K,)
         For each loss of the stack the row of its equal in ``types``.
     """
-    parts = [getattr(loss, name).reshape(len(loss), -1) for name in loss.AXES]
+    parts = [getattr(loss, name) for name in loss.AXES]
     first, inverse = _by_hash(parts) or _by_order(parts)
     if len(first) == len(loss):
         return loss, np.arange(len(loss))
@@ -43,7 +43,7 @@ def unique_losses(loss: Form) -> tuple[Form, NDArray[np.intp]]:
 
 def _by_order(parts: list[Array]) -> Found:
     """Sort the rows: exact, and slow where there are many."""
-    table = np.concatenate(parts, axis=1)
+    table = np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
     _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
     return first, inverse
 
@@ -59,9 +59,10 @@ def _by_hash(parts: list[Array]) -> Found | None:
     for part in parts:
         if part.strides[0] == 0:
             continue  # the same for all rows
-        factors = rng.integers(1 << 63, size=part.shape[1], dtype=np.uint64) * 2 + 1
+        factors = rng.integers(1 << 63, size=part[0].size, dtype=np.uint64) * 2 + 1
         for begin in range(0, len(part), BLOCK):
-            bits = (part[begin : begin + BLOCK] + 0.0).view(np.uint64)  # no minus zero
+            block = part[begin : begin + BLOCK]
+            bits = (block.reshape(len(block), -1) + 0.0).view(np.uint64)  # no minus zero
             keys[begin : begin + BLOCK] += (bits * factors).sum(1, dtype=np.uint64)
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     twin = first[inverse]

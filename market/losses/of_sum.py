@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from market.losses.base import Loss
-from market.losses.sums import weighted_sum
+from market.losses.sums import offset_sum
 from market.losses.transforms import check_floor, slope, transformed
 
 Array = NDArray[np.float64]
@@ -45,7 +45,7 @@ class OfSum(Loss):
     def _sum(self, y: Array) -> Array:
         """Compute S (T, ..., A) at outcomes spread over the stack."""
         inner = transformed(y, self.power[..., None], self.floor[..., None])
-        return np.asarray(self.intercept + weighted_sum(self.weights, inner))
+        return offset_sum(self.intercept, self.weights, inner)
 
     def _sum_between(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Least and greatest S over boxes; g is monotone."""

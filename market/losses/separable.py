@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from market.losses.base import Loss
-from market.losses.sums import weighted_sum, weighted_sums
+from market.losses.sums import offset_sum
 
 Array = NDArray[np.float64]
 
@@ -101,10 +101,7 @@ class SeparablePower(Loss):
             distance = np.abs(y[..., None, :] - self.centre)
             powers = distance ** self.exponent[..., None, None]
             return np.asarray(self.offset + (self.weights * powers).sum(-1))
-        powers = self._powers(y)
-        if y.ndim == 2 and len(self.stack) == 1:  # one outcome
-            return weighted_sums(self.offset, self.weights, powers)
-        return np.asarray(self.offset + weighted_sum(self.weights, powers))
+        return offset_sum(self.offset, self.weights, self._powers(y))
 
     def as_sum(self, y: Array) -> tuple[Array, Array] | None:
         """Powers of the outcome, weighted; None where they are about another point than 0."""

@@ -123,7 +123,7 @@ class Crowd:
 
         model = Market()
         for row in self.row_of:
-            Grower(model, self.loss.weights[row])
+            Grower(model, np.ascontiguousarray(self.loss.weights[row]))
         return model
 
 
@@ -136,7 +136,7 @@ class PlainCrowd:
     """
 
     def __init__(self, crowd: Crowd) -> None:
-        self.weights, self.row_of = crowd.loss.weights, crowd.row_of
+        self.weights, self.row_of = np.ascontiguousarray(crowd.loss.weights), crowd.row_of
         self.outcomes, self.seen = cycle(crowd.outcomes), 0
         self.forecast = np.full(crowd.goods, 0.5)
         self.fixed, self.surprise = np.zeros((2, crowd.rows, crowd.actions, crowd.actions))
