@@ -27,6 +27,7 @@ from market.losses import Loss
 from market.model import Guarantee
 from market.presence import Stay
 from market.round import Block
+from market.side_by_side import side_by_side
 from scenarios.bases import make, natural_kind, variant
 from scenarios.cohort_spec import BasisSpec, CoverSpec
 from scenarios.rows import over_stays
@@ -91,11 +92,12 @@ def layout(members: Sequence[Member]) -> Layout:
 def coefficients(name: str, basis: Basis, loss: Loss) -> tuple[Array, Array]:
     """Return a cohort's coefficients; UserError where the basis does not span its losses."""
     try:
-        return basis.coefficients(loss)
+        offset, weights = basis.coefficients(loss)
     except ValueError as reason:
         raise UserError(
             f"cohort.{name}.basis: {reason}; leave the basis out for the default"
         ) from reason
+    return offset, side_by_side(weights)
 
 
 def covered(spec: CoverSpec, coefficients: tuple[Array, Array], rounds: int) -> Cover:

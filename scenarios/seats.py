@@ -13,6 +13,7 @@ from market.errors import UserError, closest
 from market.losses import unique_losses
 from market.randomness import stream
 from market.relay import Relay
+from market.side_by_side import side_by_side
 from scenarios.blocks import Seat, coefficients, covered
 from scenarios.construct import construct
 from scenarios.drafts import Draft, ledger
@@ -71,7 +72,7 @@ def _trusting(draft: Draft, place: Place) -> Seat:
     rule = response_of(spec, place.basis, types, rounds=place.rounds)
     whole = len(kind) == len(types)  # a row for each loss, in order: nothing to copy
     offset, weights = own_coefficients
-    by_kind = own_coefficients if whole else (offset[kind], weights[kind])
+    by_kind = own_coefficients if whole else (offset[kind], side_by_side(weights[kind]))
     cohort = Cohort(
         name=spec.name,
         utility=spec.utility,

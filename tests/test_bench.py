@@ -18,6 +18,7 @@ from market.decision import one_hot
 from scenarios.bench import clock, growth, peers, results, steps, works
 from scenarios.bench.clock import DisagreementError, Duel
 from scenarios.bench.crowds import Crowd, PlainCrowd
+from scenarios.bench.curved import FAMILIES, CurvedCrowd
 from scenarios.cli import app
 
 WORKS = {"agent-steps", "blum_mansour", "stackelberg", "swap_regret", "forecaster-round"}
@@ -110,6 +111,18 @@ def test_a_crowd_is_the_same_in_every_model(losses: int | None) -> None:
     np.testing.assert_allclose(ledger.fixed[crowd.row_of], sums, atol=1e-12)
     np.testing.assert_allclose(plain.fixed, ledger.fixed, atol=1e-12)
     np.testing.assert_allclose(plain.surprise, ledger.surprise_fixed, atol=1e-12)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_curved_crowd_is_the_same_in_mesa(family: str) -> None:
+    crowd = CurvedCrowd(40, family)
+    ours, plain = crowd.model(), crowd.in_mesa(mesa)
+    for _ in range(20):
+        ours.step()
+        plain.step()
+        assert [agent.action for agent in plain.agents] == ours.last_actions(0).tolist()
+    sums = np.array([agent.sums for agent in plain.agents])
+    np.testing.assert_allclose(ours.game.cohorts[0].ledger.fixed, sums, atol=1e-12)
 
 
 def test_other_answers_of_a_crowd_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from agents.adversaries import Replay
 from agents.cohort import Cohort
-from agents.responses import BestResponse
+from agents.responses import BestResponse, Response
 from forecaster.baselines import RunningMean
 from forecaster.bases import LinearBasis
 from market.guarantees import Guarantee
@@ -48,6 +48,8 @@ class Crowd:
         C; policy j always suggests action j mod A.
     """
 
+    kind = ""  # of losses, for the table
+
     def __init__(
         self,
         agents: int,
@@ -60,24 +62,32 @@ class Crowd:
         rng = stream(0, "bench", "agent-steps")
         self.agents, self.rows = agents, losses or agents
         self.actions, self.goods = actions, goods
-        self.loss = Linear(rng.random((self.rows, actions, goods)) / goods)
+        self.loss = self._losses(rng)
         self.row_of = np.arange(agents) % self.rows
         self.outcomes = rng.random((OUTCOMES, goods))
         self.policies = tuple(partial(_always, j % actions) for j in range(policies))
-        kind = "distinct losses" if losses is None else f"{losses} losses"
+        kind = f"distinct {self.kind}losses" if losses is None else f"{losses} {self.kind}losses"
         self.size = f"{agents} agents, {actions} actions, {goods} goods, {kind}"
+
+    def _losses(self, rng: np.random.Generator) -> Any:
+        return Linear(rng.random((self.rows, self.actions, self.goods)) / self.goods)
+
+    def _response(self, basis: LinearBasis) -> tuple[Response, tuple[Array, Array]]:
+        """Return the response rule and the coefficients that it reads."""
+        return BestResponse(), basis.coefficients(self.loss)
 
     def game(self) -> Game:
         """Set up this project's game."""
         basis = LinearBasis(self.goods)
+        response, coefficients = self._response(basis)
         cohort = Cohort(
             name="crowd",
             utility="linear",
             block=0,
             loss=self.loss,
             row_of=self.row_of,
-            coefficients=basis.coefficients(self.loss),
-            response=BestResponse(),
+            coefficients=coefficients,
+            response=response,
             ledger=Ledger(self.rows, self.actions, policies=len(self.policies)),
             rng=stream(0, "bench", "play"),
             policies=self.policies,
@@ -91,20 +101,7 @@ class Crowd:
 
     def in_mesa(self, mesa: Any) -> Any:
         """Build the plain Mesa model."""
-        outcomes, goods, actions = cycle(self.outcomes), self.goods, self.actions
-
-        class Grower(mesa.Agent):  # type: ignore[misc]
-            """An agent with its own weights and table of sums."""
-
-            def __init__(self, model: Any, weights: Array) -> None:
-                super().__init__(model)
-                self.weights, self.sums = weights, np.zeros((actions, actions))
-                self.action = 0
-
-            def step(self) -> None:
-                """Respond, suffer and record."""
-                self.action = int((self.weights @ self.model.forecast).argmin())
-                self.sums[self.action] += self.weights @ self.model.outcome
+        outcomes, goods = cycle(self.outcomes), self.goods
 
         class Market(mesa.Model):  # type: ignore[misc]
             """One forecast and one outcome per step."""
@@ -121,10 +118,29 @@ class Crowd:
                 self.seen += 1
                 self.forecast = self.forecast + (self.outcome - self.forecast) / self.seen
 
-        model = Market()
+        model, grower = Market(), self._grower(mesa)
         for row in self.row_of:
-            Grower(model, np.ascontiguousarray(self.loss.weights[row]))
+            grower(model, row)
         return model
+
+    def _grower(self, mesa: Any) -> Any:
+        """Define an agent of the plain Mesa model, made from the model and its row."""
+        loss, actions = self.loss, self.actions
+
+        class Grower(mesa.Agent):  # type: ignore[misc]
+            """An agent with its own weights and table of sums."""
+
+            def __init__(self, model: Any, row: int) -> None:
+                super().__init__(model)
+                self.weights = np.ascontiguousarray(loss.weights[row])
+                self.sums, self.action = np.zeros((actions, actions)), 0
+
+            def step(self) -> None:
+                """Respond, suffer and record."""
+                self.action = int((self.weights @ self.model.forecast).argmin())
+                self.sums[self.action] += self.weights @ self.model.outcome
+
+        return Grower
 
 
 class PlainCrowd:

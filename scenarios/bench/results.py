@@ -21,7 +21,7 @@ from scenarios.bench.clock import Duel, Row, timed
 from scenarios.bench.peers import PACKAGES, MissingPeerError
 
 REPEATS, QUICK = 15, 3
-WIDTH = 124
+WIDTH = 136
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from market.lanes import over_rows
 from scenarios.bench.clock import Array, Duel
 from scenarios.bench.crowds import ACTIONS, GOODS, Crowd, PlainCrowd
+from scenarios.bench.curved import FAMILIES, CurvedCrowd
 from scenarios.bench.peers import peer
 
 CROWD, MULTITUDE, SHARED = 100_000, 1_000_000, 500
@@ -28,21 +29,20 @@ FEW, SOME = 2_000, 50_000  # of a quick run
 COPIED = 1 << 25  # numbers per copy, beyond every cache
 
 
-def against_mesa(agents: int, losses: int | None) -> Duel:
+def against_mesa(make: Callable[[], Crowd]) -> Duel:
     """Compare a round with the plain Mesa model's; the answer is how often each action is played.
 
     Parameters
     ----------
-    agents : int
-    losses : int or None
-        Distinct ones; None for as many as agents.
+    make : callable
+        Makes the crowd.
     """
-    crowd = Crowd(agents, losses)
+    crowd = make()
     plain = crowd.in_mesa(peer("mesa"))
 
     def theirs() -> Array:
         plain.step()
-        return counted(np.fromiter((agent.action for agent in plain.agents), np.intp, agents))
+        return counted(np.fromiter((agent.action for agent in plain.agents), np.intp, crowd.agents))
 
     return Duel("agent-steps", crowd.size, "mesa", _ours(crowd), theirs)
 
@@ -134,8 +134,9 @@ def works(*, quick: bool) -> tuple[Callable[[], Duel], ...]:
     """List the works of this file; ``quick`` makes the crowds small."""
     crowd, multitude = (FEW, SOME) if quick else (CROWD, MULTITUDE)
     return (
-        partial(against_mesa, crowd, None),
-        partial(against_mesa, crowd, SHARED),
+        partial(against_mesa, partial(Crowd, crowd)),
+        partial(against_mesa, partial(Crowd, crowd, SHARED)),
+        *(partial(against_mesa, partial(CurvedCrowd, crowd, family)) for family in FAMILIES),
         partial(against_numpy, multitude, SHARED),
         partial(against_copy, multitude),
     )
