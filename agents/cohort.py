@@ -24,6 +24,7 @@ from market.randomness import generator_state, restore_generator
 from market.records import Context, Forecast, Mixture
 from market.relay import Relay
 from market.response import best_response
+from market.side_by_side import narrowed
 
 Array = NDArray[np.float64]
 
@@ -85,6 +86,7 @@ class Cohort:
         whole = Party(
             0, slice(None), self.loss, self.coefficients, self.served, by_proxy=self.by_proxy
         )
+        self._read = narrowed(self.coefficients[1]) if self._in_basis else self.coefficients[1]
         self.parties = (whole,) if self.distance is None else parted(whole, self.distance)
 
     @property
@@ -107,7 +109,11 @@ class Cohort:
         if sum_of is None or sum_of[0] is not self.coefficients[1]:
             return self.decide(forecast, context), self.loss.losses(outcome)
         predicted, losses = expected_and_true(
-            *self.coefficients, forecast.point, offset=self.loss.offset, values=sum_of[1]
+            self.coefficients[0],
+            self._read,
+            forecast.point,
+            offset=self.loss.offset,
+            values=sum_of[1],
         )
         return self._decision(predicted), losses
 

@@ -5,6 +5,9 @@ number with the actions side by side in memory: still of shape (K, A, n), but th
 has the step of one number. The kernel takes the axes swapped, (K, n, A), and adds in index order
 for each action (no reassociation, no fused product), so that memory's order does not change a bit.
 Compilers do not find these vectors by themselves; they are spelled out for LLVM.
+
+Reading is all that such a pass waits for. Weights that 32 bits hold to the last bit are read at
+half the width (``narrowed``) and widened before they are multiplied: the same sums again.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from market.lanes import FEWEST
 
 Array = NDArray[np.float64]
 
@@ -43,6 +48,15 @@ def side_by_side(weights: Array) -> Array:
     return weights if lies_well(weights) else copied(weights)
 
 
+def narrowed(weights: Array) -> NDArray[Any]:
+    """Return weights that lie well in 32 bits each where that loses nothing, else as they are."""
+    if len(weights) < FEWEST or not lies_well(weights):
+        return weights
+    with np.errstate(over="ignore"):
+        narrow = weights.astype(np.float32, order="K")
+    return narrow if np.array_equal(narrow, weights) else weights
+
+
 class _View:
     """An array, or None, in code that is being made: read and written ``width`` numbers at a time.
 
@@ -66,13 +80,20 @@ class _View:
         if not isinstance(self.kind, types.Array):
             return ir.Constant(self.vector, [-0.0] * self.width)
         if self.kind.layout == "C":
-            return self.builder.load(self._vector_at(place), align=8)
+            return self._loaded(place)
         *front, last = place
-        found = self.unset
+        found = self.unset  # and 64 bits each
         for lane in range(self.width):
             spot = self.spot(*front, self.builder.add(last, last.type(lane)))
             found = self.builder.insert_element(found, self.builder.load(spot), LANE(lane))
         return found
+
+    def _loaded(self, place: tuple[Any, ...]) -> Any:
+        narrow = self.kind.dtype == types.float32
+        held = ir.VectorType(ir.FloatType(), self.width) if narrow else self.vector
+        spot = self.builder.bitcast(self.spot(*place), held.as_pointer())
+        found = self.builder.load(spot, align=4 if narrow else 8)
+        return self.builder.fpext(found, self.vector) if narrow else found
 
     def repeated(self, i: Any) -> Any:
         """Read one number into all lanes."""

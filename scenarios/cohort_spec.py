@@ -66,6 +66,7 @@ class CohortSpec(Strict):
     parameters: dict[str, Any] = {}
     count: Count = 1
     archetypes: Count | None = None
+    precision: Literal["single", "double"] = "double"  # of the weights of a linear utility
     joins: Annotated[int, Field(ge=0)] = 0  # the round before which they enter
     leaves: Annotated[int, Field(ge=1)] | None = None  # the round before which they leave
     entry_rate: Rate | None = None  # with which an agent who has not come yet enters in a round

@@ -14,7 +14,7 @@ from market import register
 from market.errors import UserError
 from market.games import Game
 from market.ledger import MEASURES, Ledger
-from market.losses import Loss
+from market.losses import Loss, SeparablePower
 from market.presence import Stay
 from market.randomness import stream
 from scenarios.cohort_spec import CohortSpec
@@ -78,10 +78,20 @@ def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Game | None = No
     low, high = loss.range()
     if spec.utility != "game" and (low.min() < -1e-9 or high.max() > 1 + 1e-9):
         loss = loss.normalised()
+    if spec.precision == "single":
+        loss = rounded(f"cohort.{spec.name}.precision", loss)
     if spec.archetypes is not None:
         others = rng.integers(spec.archetypes, size=spec.count - spec.archetypes)
         loss = loss[rng.permutation([*range(spec.archetypes), *others])]
     return loss
+
+
+def rounded(where: str, loss: Loss) -> Loss:
+    """Return losses with weights that 32 bits hold; UserError for a form that cannot."""
+    if not isinstance(loss, SeparablePower):
+        cure = "it is for utility 'linear'; leave it out"
+        raise UserError(f'{where} = "single" does not fit a {loss.form} loss: {cure}')
+    return loss.in_single_precision()
 
 
 def check_shape(where: str, loss: Any, population: Population) -> None:

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from forecaster.bases import LinearBasis
 from market import side_by_side
+from market.errors import UserError
 from market.losses import ExponentialOfSum, Linear, SeparablePower, unique_losses
 from market.losses.sums import weighted_sums
 from market.passes import expected_and_true
 from market.response import expected_losses
+from scenarios.bench.crowds import NarrowCrowd
 from scenarios.build import Scenario
 from scenarios.spec import validated
 
@@ -101,6 +103,54 @@ def test_equal_losses_are_found_in_every_layout() -> None:
         order = kinds[np.sort(first)]
         assert (order[place] == kinds).all()
         assert (found.rows() == few[order].rows()).all()
+
+
+def test_narrow_weights_lose_nothing() -> None:
+    rng = np.random.default_rng(0)
+    wide = rng.normal(size=(side_by_side.FEWEST, 9, 5))
+    loss = Linear(wide).in_single_precision()
+    narrow = side_by_side.narrowed(loss.weights)
+    assert loss.weights.dtype == np.float64
+    assert narrow.dtype == np.float32
+    assert (narrow == loss.weights).all()
+    assert np.abs(loss.weights - wide).max() <= np.abs(wide).max() * 2.0**-24
+    for weights in (wide, side_by_side.copied(wide), loss.weights[:-1], loss.weights * 1e39):
+        assert side_by_side.narrowed(weights) is weights
+    offset, point, values = rng.normal(size=wide.shape[:2]), rng.random(5), rng.random((1, 5))
+    both = [
+        expected_and_true(offset, table, point, offset=offset, values=values)
+        for table in (loss.weights, narrow)
+    ]
+    assert [part.tobytes() for part in both[0]] == [part.tobytes() for part in both[1]]
+
+
+def test_a_crowd_with_narrow_weights_plays_as_with_wide_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crowd = NarrowCrowd(side_by_side.FEWEST)
+    narrow = crowd.model()
+    monkeypatch.setattr("agents.cohort.narrowed", lambda weights: weights)
+    wide = crowd.model()
+    for model in (narrow, wide):
+        model.run(8)
+    one, other = narrow.game.cohorts[0].ledger, wide.game.cohorts[0].ledger
+    assert one.fixed.tobytes() == other.fixed.tobytes()
+    assert one.surprise_fixed.tobytes() == other.surprise_fixed.tobytes()
+
+
+def test_a_scenario_may_ask_for_single_precision() -> None:
+    linear, ces, _ = SCENARIO["cohort"]
+    told = SCENARIO | {"cohort": [linear | {"precision": "single"}]}
+    losses = Scenario(validated(told, origin=Path())).build().game.cohorts[0].loss
+    exact = Scenario(validated(SCENARIO, origin=Path())).build().game.cohorts[0].loss
+    assert (losses.weights == losses.weights.astype(np.float32)).all()
+    y = np.random.default_rng(0).random((50, 2))
+    assert 0 < np.abs(losses.losses(y) - exact.losses(y)).max() < 6e-8
+    told = SCENARIO | {
+        "cohort": [ces | {"precision": "single", "parameters": {"rho": 0.5, "v": 1}}]
+    }
+    with pytest.raises(UserError, match=r"cohort.b.precision = \"single\" does not fit a power-of"):
+        Scenario(validated(told, origin=Path())).build()
 
 
 def test_a_run_does_not_depend_on_the_layout(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,6 +143,15 @@ class Crowd:
         return Grower
 
 
+class NarrowCrowd(Crowd):
+    """Agents with random linear losses whose weights 32 bits hold."""
+
+    kind = "32-bit "
+
+    def _losses(self, rng: np.random.Generator) -> Any:
+        return super()._losses(rng).in_single_precision()
+
+
 class PlainCrowd:
     """A crowd by NumPy's expressions alone.
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from market.lanes import over_rows
 from scenarios.bench.clock import Array, Duel
-from scenarios.bench.crowds import ACTIONS, GOODS, Crowd, PlainCrowd
+from scenarios.bench.crowds import ACTIONS, GOODS, Crowd, NarrowCrowd, PlainCrowd
 from scenarios.bench.curved import FAMILIES, CurvedCrowd
 from scenarios.bench.peers import peer
 
@@ -135,6 +135,7 @@ def works(*, quick: bool) -> tuple[Callable[[], Duel], ...]:
     crowd, multitude = (FEW, SOME) if quick else (CROWD, MULTITUDE)
     return (
         partial(against_mesa, partial(Crowd, crowd)),
+        partial(against_mesa, partial(NarrowCrowd, crowd)),
         partial(against_mesa, partial(Crowd, crowd, SHARED)),
         *(partial(against_mesa, partial(CurvedCrowd, crowd, family)) for family in FAMILIES),
         partial(against_numpy, multitude, SHARED),
