@@ -146,7 +146,7 @@ def _summer(width: int) -> Any:
     return intrinsic(write_some)
 
 
-_sixteen, _eight, _four, _one = (_summer(width) for width in (16, 8, 4, 1))
+_many, _sixteen, _eight, _four, _one = (_summer(width) for width in (32, 16, 8, 4, 1))
 
 
 @numba.njit(cache=True, inline="always")
@@ -167,7 +167,10 @@ def write_sums(table: Array, sums: tuple[Any, ...], k: int) -> None:
     """
     actions = table.shape[2]
     a = 0
-    while a + 16 <= actions:
+    while a + 32 <= actions:
+        _many(table, sums, k, a)
+        a += 32
+    if a + 16 <= actions:
         _sixteen(table, sums, k, a)
         a += 16
     if a + 8 <= actions:
