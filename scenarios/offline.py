@@ -137,7 +137,8 @@ def _told(model: OfflineOmnipredictor, request: Request, choosing: int) -> list[
     seen = {request.features[rule.column] for rule in model.policies}
     unseen = [name for name in request.features if name not in seen]
     if unseen:
-        lines.append(f"no policy looks at {', '.join(unseen)}: by itself it changes no best action")
+        told = f"no policy looks at {', '.join(unseen)}: by itself it changes no best action"
+        lines.append(f"{told}; with more --actions than {request.actions} it may")
     return lines
 
 
