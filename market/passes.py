@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from market.lanes import over_rows
 from market.memory import empty
-from market.side_by_side import write_sums
+from market.vectors import write_sums
 
 Array = NDArray[np.float64]
 
