@@ -1,8 +1,8 @@
 """How a table of predicted losses becomes a choice: one kernel for agents and forecaster.
 
 The forecaster's conditioning events are the agents' actions, so its idea of an action must equal
-the agent's to the last bit. Both therefore compute predicted losses with the same compiled row
-product, which adds in index order (no reassociation), and break ties to the lowest index.
+the agent's to the last bit. Both therefore add predicted losses up in index order, row by row in
+``row_loss`` or many actions at a time in ``market.vectors``, and break ties to the lowest index.
 
 Quantal response (logit choice, the paper's smooth best response) plays action a with probability
 proportional to exp(-eta * l(a, p)). Its expected loss exceeds the best by at most ln(A) / eta.
@@ -49,7 +49,7 @@ class SmoothResponse(Protocol):
 
 @numba.njit(cache=True, inline="always")
 def row_loss(offset: float, row: Array, point: Array) -> float:
-    """Compute ``offset + row @ point`` in index order (compiled; the only such product)."""
+    """Compute ``offset + row @ point`` in index order (compiled)."""
     total = offset
     for i in range(row.shape[0]):
         total += row[i] * point[i]
