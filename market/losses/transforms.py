@@ -34,7 +34,10 @@ def transformed(y: Array, power: Array, floor: Array) -> Array:
     if (power == 0).all():
         return np.asarray(np.log(level))
     with np.errstate(divide="ignore"):
-        return np.asarray(np.where(power == 0, np.log(level), level**power))
+        raised = level**power
+        return np.asarray(
+            np.where(power == 0, np.log(level), raised) if not power.all() else raised
+        )
 
 
 def slope(power: Array, floor: Array) -> Array:
