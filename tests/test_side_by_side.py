@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from forecaster.bases import LinearBasis
 from market import side_by_side
 from market.errors import UserError
+from market.lanes import FEWEST
 from market.losses import ExponentialOfSum, Linear, SeparablePower, unique_losses
 from market.losses.sums import weighted_sums
+from market.losses.transforms import to_power
 from market.passes import expected_and_true
 from market.response import expected_losses
 from scenarios.bench.crowds import NarrowCrowd
@@ -107,7 +109,7 @@ def test_equal_losses_are_found_in_every_layout() -> None:
 
 def test_narrow_weights_lose_nothing() -> None:
     rng = np.random.default_rng(0)
-    wide = rng.normal(size=(side_by_side.FEWEST, 9, 5))
+    wide = rng.normal(size=(FEWEST, 9, 5))
     loss = Linear(wide).in_single_precision()
     narrow = side_by_side.narrowed(loss.weights)
     assert loss.weights.dtype == np.float64
@@ -127,7 +129,7 @@ def test_narrow_weights_lose_nothing() -> None:
 def test_a_crowd_with_narrow_weights_plays_as_with_wide_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    crowd = NarrowCrowd(side_by_side.FEWEST)
+    crowd = NarrowCrowd(FEWEST)
     narrow = crowd.model()
     monkeypatch.setattr("agents.cohort.narrowed", lambda weights: weights)
     wide = crowd.model()
@@ -179,3 +181,12 @@ SCENARIO: dict[str, Any] = {
     "forecaster": {"kind": "running-mean"},
     "adversary": {"kind": "iid", "outcomes": 2},
 }
+
+
+@pytest.mark.parametrize("rows", [3, FEWEST + 1])
+def test_powers_are_the_same_on_several_cores(rows: int) -> None:
+    rng = np.random.default_rng(0)
+    exponent = rng.uniform(-2, 2, (rows, 1))
+    for base in (rng.uniform(0.1, 1, (1, 5)), rng.uniform(0.1, 1, (rows, 5))):
+        assert to_power(base, exponent).tobytes() == (base**exponent).tobytes()
+    assert to_power(np.array(0.5), np.array(2.0)) == 0.25

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from market.losses.base import Loss
 from market.losses.sums import offset_sum
-from market.losses.transforms import check_floor, slope, transformed
+from market.losses.transforms import check_floor, slope, to_power, transformed
 
 Array = NDArray[np.float64]
 
@@ -145,7 +145,7 @@ class PowerOfSum(OfSum):
             return np.asarray(np.square(total))
         beta = self.exponent[..., None]
         least = np.where(beta == np.round(beta), -np.inf, 0.0)
-        return np.asarray(np.maximum(total, least) ** beta)
+        return to_power(np.maximum(total, least), beta)
 
     def _at(self, y: Array) -> Array:
         return np.asarray(self.offset + self.amplitude * self._raised(self._sum(y)))

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from market.losses.base import Loss
 from market.losses.sums import offset_sum
+from market.losses.transforms import to_power
 
 Array = NDArray[np.float64]
 
@@ -118,7 +119,7 @@ class SeparablePower(Loss):
 
     def _powers(self, y: Array) -> Array:
         common = self.exponent.reshape(-1)[:1] if self.alike else self.exponent[..., None]
-        return np.asarray(y**common)
+        return to_power(y, common)
 
     def _between(self, low: Array, high: Array) -> tuple[Array, Array]:
         left, right = low[..., None, :] - self.centre, high[..., None, :] - self.centre

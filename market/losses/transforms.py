@@ -9,6 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from market.lanes import FEWEST, over_rows
+from market.memory import empty
+
 Array = NDArray[np.float64]
 
 
@@ -34,10 +37,30 @@ def transformed(y: Array, power: Array, floor: Array) -> Array:
     if (power == 0).all():
         return np.asarray(np.log(level))
     with np.errstate(divide="ignore"):
-        raised = level**power
-        return np.asarray(
-            np.where(power == 0, np.log(level), raised) if not power.all() else raised
-        )
+        raised = to_power(level, power)
+        return raised if power.all() else np.where(power == 0, np.log(level), raised)
+
+
+def to_power(base: Array, exponent: Array) -> Array:
+    """Compute base ** exponent, many rows shared out among the cores.
+
+    Parameters
+    ----------
+    base, exponent : arrays that broadcast
+    """
+    shape = np.broadcast_shapes(base.shape, exponent.shape)
+    if not shape or shape[0] < FEWEST:
+        return np.asarray(base**exponent)
+    out = empty(*shape)
+    over_rows(
+        _to_power, shape[0], *(np.broadcast_to(part, shape) for part in (base, exponent)), out
+    )
+    return out
+
+
+def _to_power(base: Array, exponent: Array, out: Array, first: int, last: int) -> None:
+    rows = slice(first, last)  # NumPy lets go of the interpreter's lock in here
+    np.power(base[rows], exponent[rows], out=out[rows])
 
 
 def slope(power: Array, floor: Array) -> Array:
