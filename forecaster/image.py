@@ -29,7 +29,7 @@ from forecaster.ensembles import Cloud, candidates, mean_of
 from forecaster.minimax import WALK, field_at, field_into, undominated
 from forecaster.oracle import Support
 from forecaster.protected import Rows, arrays_of
-from forecaster.solver import CUTS, LIGHTEST, Solution
+from forecaster.solver import LIGHTEST, WALKS, Solution
 from market.basis import Hull
 
 Array = NDArray[np.float64]
@@ -210,7 +210,7 @@ class ImageSolver:
         self, sources: list[Source], nature: Array, rows: Rows, table: Array, *, aim: float
     ) -> Array:
         """Add predictions and outcomes to the game; the masses of the best mixture found."""
-        game, most = self._game, len(sources) + CUTS
+        game, most = self._game, len(sources) + WALKS
         best, mass = np.inf, np.empty(0)
         for _ in range(TURNS):
             trial, law = game.solve()

@@ -1,4 +1,4 @@
-"""Solving a round's game: walk, program, cutting planes, and the certificate of what is returned.
+"""Solving a round's game: walks, programs, and the certificate of what is returned.
 
 A solver works over one set of possible s(y), the box or the simplex here, and remembers where the
 last round ended.
@@ -12,14 +12,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from forecaster.minimax import MatrixGame, explore, field_at, project, worst_case
+from forecaster.minimax import CLOSER, MatrixGame, explore, project, worst_case
 from forecaster.protected import Rows
 from market.basis import Hull
 from market.records import Ensemble
 
 Array = NDArray[np.float64]
 
-CUTS = 12
+WALKS = 12  # from nature's answers, at most
 LIGHTEST = 1e-9  # atoms with less weight are dropped
 
 
@@ -129,7 +129,7 @@ def solve(
         Where the walk starts: last round's mean.
     game : MatrixGame
     tolerance : float
-        Cutting planes are added while the certificate exceeds it, at most ``CUTS``.
+        Nature's answers are walked from while the certificate exceeds it, at most ``WALKS``.
 
     Returns
     -------
@@ -139,11 +139,11 @@ def solve(
     points, fields = explore(rows, table, origin, hull=hull)
     mass, mean = game.solve(points, fields)
     worst = worst_case(mass, points, fields, hull=hull)
-    for _ in range(CUTS):
+    for _ in range(WALKS):
         if worst <= tolerance:
             break
-        points = np.vstack([points, mean])
-        fields = np.vstack([fields, field_at(rows, table, mean)])
+        nearer = explore(rows, table, mean, hull=hull, steps=CLOSER)
+        points, fields = np.vstack([points, nearer[0]]), np.vstack([fields, nearer[1]])
         mass, mean = game.solve(points, fields)
         worst = worst_case(mass, points, fields, hull=hull)
     heavy = mass > LIGHTEST

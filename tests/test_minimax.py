@@ -63,7 +63,7 @@ def test_the_certificate_is_the_worst_case_over_all_corners(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_value_of_a_game_is_at_most_zero(seed: int) -> None:
-    """With enough cutting planes the certificate reaches the tolerance on every random game."""
+    """With enough walks the certificate reaches the tolerance on every random game."""
     events = Events([group(seed, losses=20, actions=5, size=9)])
     table = random_table(seed, events)
     solution = solve(events.rows, table, np.full(9, 0.5), game=MatrixGame(), tolerance=1e-3)
