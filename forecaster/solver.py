@@ -20,6 +20,7 @@ from market.records import Ensemble
 Array = NDArray[np.float64]
 
 WALKS = 12  # from nature's answers, at most
+COARSE = 3.5e-4  # tolerance that these answers reach by themselves, without a walk
 LIGHTEST = 1e-9  # atoms with less weight are dropped
 
 
@@ -129,7 +130,8 @@ def solve(
         Where the walk starts: last round's mean.
     game : MatrixGame
     tolerance : float
-        Nature's answers are walked from while the certificate exceeds it, at most ``WALKS``.
+        While the certificate exceeds it, nature's answers are added, below ``COARSE`` with a walk
+        from each; at most ``WALKS`` of them.
 
     Returns
     -------
@@ -139,10 +141,11 @@ def solve(
     points, fields = explore(rows, table, origin, hull=hull)
     mass, mean = game.solve(points, fields)
     worst = worst_case(mass, points, fields, hull=hull)
+    steps = CLOSER[:1] if tolerance >= COARSE else CLOSER
     for _ in range(WALKS):
         if worst <= tolerance:
             break
-        nearer = explore(rows, table, mean, hull=hull, steps=CLOSER)
+        nearer = explore(rows, table, mean, hull=hull, steps=steps)
         points, fields = np.vstack([points, nearer[0]]), np.vstack([fields, nearer[1]])
         mass, mean = game.solve(points, fields)
         worst = worst_case(mass, points, fields, hull=hull)
