@@ -84,11 +84,11 @@ class CubeSolver:
         self.hull: Hull = hull
         self._game = MatrixGame(hull)
         self.origin = np.full(size, 0.5 if hull == "box" else 1 / size)
-        self.last = np.empty((0, size))  # the points of the last mixture
+        self.last = np.full((size + 1, size), np.nan)  # points of the last mixture, and no others
 
     def solve(self, rows: Rows, table: Array, *, tolerance: float) -> Solution:
         """Return a mixture with its certificate."""
-        known = self.last if tolerance < COARSE else self.last[:0]
+        known = self.last[~np.isnan(self.last[:, 0]) & (tolerance < COARSE)]
         return solve(rows, table, (self.origin, known), game=self._game, tolerance=tolerance)
 
     def confined(self, point: Array) -> Array:
@@ -105,12 +105,17 @@ class CubeSolver:
             raise ValueError("update needs numbers that sum to 1")
 
     def remember(self, solution: Solution) -> None:
-        """Start the next walk at the mean of this mixture, and try its points again."""
-        self.origin, self.last = solution.mass @ solution.points, solution.points
+        """Start the next walk at the mean of this mixture, and try its points again.
+
+        A program with n + 1 rows mixes n + 1 points at most; of others the first are kept.
+        """
+        self.origin = solution.mass @ solution.points
+        count = min(len(solution.points), len(self.last))
+        self.last[:count], self.last[count:] = solution.points[:count], np.nan
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs."""
-        return {"origin": self.origin, "last": self.last}
+        return {"origin": self.origin, "last": self.last.copy()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
