@@ -14,7 +14,7 @@ way to solve it. The best mixture over a finite set of points is a small linear 
 is the mean m that nature would choose; the point p = m answers it, and the program is solved again
 with it, for small certificates with the points of a walk from m too, until its value is small
 enough. The first points come from a player that walks from last round's mean against h, with equal
-and then with shrinking steps; for small certificates the points of the last mixture join them.
+and then with shrinking steps.
 
 The certificate is the worst case above, computed from the mixture that is returned. It covers
 every s in the box or simplex, so it holds whatever outcomes the basis can produce. This file has

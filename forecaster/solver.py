@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from forecaster.minimax import CLOSER, MatrixGame, explore, field_at, project, worst_case
+from forecaster.minimax import CLOSER, MatrixGame, explore, project, worst_case
 from forecaster.protected import Rows
 from market.basis import Hull
 from market.records import Ensemble
@@ -20,7 +20,7 @@ from market.records import Ensemble
 Array = NDArray[np.float64]
 
 WALKS = 12  # from nature's answers, at most
-COARSE = 3.5e-4  # tolerance that is reached without the last round's points and further walks
+COARSE = 3.5e-4  # tolerance that these answers reach by themselves, without a walk
 LIGHTEST = 1e-9  # atoms with less weight are dropped
 
 
@@ -84,12 +84,10 @@ class CubeSolver:
         self.hull: Hull = hull
         self._game = MatrixGame(hull)
         self.origin = np.full(size, 0.5 if hull == "box" else 1 / size)
-        self.last = np.full((size + 1, size), np.nan)  # points of the last mixture, and no others
 
     def solve(self, rows: Rows, table: Array, *, tolerance: float) -> Solution:
         """Return a mixture with its certificate."""
-        known = self.last[~np.isnan(self.last[:, 0]) & (tolerance < COARSE)]
-        return solve(rows, table, (self.origin, known), game=self._game, tolerance=tolerance)
+        return solve(rows, table, self.origin, game=self._game, tolerance=tolerance)
 
     def confined(self, point: Array) -> Array:
         """Return the point of the hull that is nearest to ``point`` (n,)."""
@@ -105,30 +103,20 @@ class CubeSolver:
             raise ValueError("update needs numbers that sum to 1")
 
     def remember(self, solution: Solution) -> None:
-        """Start the next walk at the mean of this mixture, and try its points again.
-
-        A program with n + 1 rows mixes n + 1 points at most; of others the first are kept.
-        """
+        """Start the next walk at the mean of this mixture."""
         self.origin = solution.mass @ solution.points
-        count = min(len(solution.points), len(self.last))
-        self.last[:count], self.last[count:] = solution.points[:count], np.nan
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs."""
-        return {"origin": self.origin, "last": self.last.copy()}
+        return {"origin": self.origin}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
-        self.origin, self.last = np.array(state["origin"]), np.array(state["last"])
+        self.origin = np.array(state["origin"])
 
 
 def solve(
-    rows: Rows,
-    table: Array,
-    start: tuple[Array, Array],
-    *,
-    game: MatrixGame,
-    tolerance: float,
+    rows: Rows, table: Array, origin: Array, *, game: MatrixGame, tolerance: float
 ) -> Solution:
     """Solve a round.
 
@@ -138,8 +126,8 @@ def solve(
         Protected losses.
     table : array (R, n)
         H, the normalised signed weights.
-    start : arrays (n,), (m, n)
-        Where the walk starts, last round's mean, and points that are tried beside it.
+    origin : array (n,)
+        Where the walk starts: last round's mean.
     game : MatrixGame
     tolerance : float
         While the certificate exceeds it, nature's answers are added, below ``COARSE`` with a walk
@@ -149,11 +137,8 @@ def solve(
     -------
     Solution
     """
-    hull, (origin, known) = game.hull, start
+    hull = game.hull
     points, fields = explore(rows, table, origin, hull=hull)
-    if len(known):
-        points = np.vstack([points, known])
-        fields = np.vstack([fields, *(field_at(rows, table, point) for point in known)])
     mass, mean = game.solve(points, fields)
     worst = worst_case(mass, points, fields, hull=hull)
     steps = CLOSER[:1] if tolerance >= COARSE else CLOSER

@@ -14,7 +14,7 @@ from forecaster.bounds import GROWTH
 from forecaster.events import Awake, Events
 from forecaster.minimax import MatrixGame, explore, field_at, worst_case
 from forecaster.protected import LossGroup
-from forecaster.solver import CubeSolver, solve
+from forecaster.solver import solve
 from forecaster.unbiased import UnbiasedPrediction
 from forecaster.weights import AdaptiveWeights, ExponentialWeights
 from market.response import best_response, expected_losses
@@ -47,16 +47,11 @@ def random_table(seed: int, events: Events) -> Array:
     return table / np.abs(table).sum()
 
 
-def cold(level: float, size: int) -> tuple[Array, Array]:
-    """Start at a point with equal numbers, and with no others to try."""
-    return np.full(size, level), np.empty((0, size))
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_the_certificate_is_the_worst_case_over_all_corners(seed: int) -> None:
     events = Events([group(seed)])
     table = random_table(seed + 100, events)
-    solution = solve(events.rows, table, cold(0.4, 3), game=MatrixGame(), tolerance=1e-3)
+    solution = solve(events.rows, table, np.full(3, 0.4), game=MatrixGame(), tolerance=1e-3)
     assert solution.mass.sum() == pytest.approx(1.0)
     assert ((solution.points >= 0) & (solution.points <= 1)).all()
     worst = max(
@@ -71,36 +66,9 @@ def test_the_certificate_is_the_worst_case_over_all_corners(seed: int) -> None:
 def test_the_value_of_a_game_is_at_most_zero(seed: int, size: int, tolerance: float) -> None:
     """With enough answers, and walks where few do, every random game's certificate gets there."""
     events = Events([group(seed, losses=20, actions=5, size=size)])
-    table, start = random_table(seed, events), cold(0.5, size)
-    solution = solve(events.rows, table, start, game=MatrixGame(), tolerance=tolerance)
+    table, origin = random_table(seed, events), np.full(size, 0.5)
+    solution = solve(events.rows, table, origin, game=MatrixGame(), tolerance=tolerance)
     assert solution.certificate <= tolerance
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_points_of_the_last_round_are_worth_trying(seed: int) -> None:
-    """Tables change little from round to round, and more points can only help the program."""
-    events = Events([group(seed, losses=20, actions=5, size=34)])
-    table, drift = random_table(seed, events), random_table(seed + 100, events)
-    lax, start = 1.0, cold(0.5, 34)  # a tolerance that asks for nothing more
-    last = solve(events.rows, table, start, game=MatrixGame(), tolerance=1e-4).points
-    later = 0.99 * table + 0.01 * drift
-    alone = solve(events.rows, later, start, game=MatrixGame(), tolerance=lax)
-    warm = solve(events.rows, later, (start[0], last), game=MatrixGame(), tolerance=lax)
-    assert warm.certificate < alone.certificate / 2
-
-
-def test_a_solver_tries_its_last_points_where_certificates_are_small() -> None:
-    events = Events([group(0, losses=20, actions=5, size=34)])
-    table, solver, twin = random_table(0, events), CubeSolver(34), CubeSolver(34)
-    first = solver.solve(events.rows, table, tolerance=1e-4)
-    solver.remember(first)
-    twin.restore(solver.state())
-    fine, same = (one.solve(events.rows, table, tolerance=3e-4) for one in (solver, twin))
-    assert fine.certificate <= first.certificate + 1e-12
-    assert fine.points.tobytes() == same.points.tobytes()
-    twin.last = twin.last[:0]
-    lax, without = (one.solve(events.rows, table, tolerance=1e-3) for one in (solver, twin))
-    assert lax.points.tobytes() == without.points.tobytes()
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -129,7 +97,7 @@ def test_one_dimension_is_solved_exactly() -> None:
     rows = LossGroup(np.array([[0.0, 0.5]]), np.array([[[1.0], [0.0]]]))
     events = Events([rows])
     table = np.array([[-0.5], [0.5]])
-    solution = solve(events.rows, table, cold(0.9, 1), game=MatrixGame(), tolerance=1e-6)
+    solution = solve(events.rows, table, np.array([0.9]), game=MatrixGame(), tolerance=1e-6)
     assert solution.certificate <= 0.05
 
 
