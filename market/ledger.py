@@ -80,8 +80,8 @@ def _record_choices(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     for k in range(first, last):
         if k + AHEAD < last:
             coming = max(choices[k + AHEAD], 0)
-            fetch(fixed, k + AHEAD, coming, 0)
-            fetch(surprise_fixed, k + AHEAD, coming, 0)
+            fetch(fixed, k + AHEAD, coming)
+            fetch(surprise_fixed, k + AHEAD, coming)
         a = choices[k]
         if a < 0:
             continue

@@ -19,8 +19,6 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-
 AHEAD = 6  # rows between a fetch and its use
 LARGE, KEPT = 1 << 19, 6  # numbers of a table that is kept for reuse; how many are, at most
 LINE, STAGGER = 8, 5  # numbers per cache line; lines between equal places of two tables
@@ -59,22 +57,23 @@ _kept: list[NDArray[Any]] = []
 _ALONE = _holders([np.empty(0)], 0)
 
 
-def _fetch(_context: Any, table: Any, row: Any, column: Any, place: Any) -> tuple[Any, Any]:
-    """Ask memory for the cache line of ``table[row, column, place]`` (LLVM prefetch)."""
+def _fetch(_context: Any, table: Any, row: Any, column: Any) -> tuple[Any, Any]:
+    """Ask memory for what begins at ``table[row, column]``, to be written soon (LLVM prefetch)."""
     tools: Any = cgutils
 
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         kind = signature.args[0]
         array = context.make_array(kind)(context, builder, values[0])
-        spot = tools.get_item_pointer(context, builder, kind, array, values[1:], wraparound=False)
+        indices = [*values[1:], *[context.get_constant(types.intp, 0)] * (kind.ndim - 2)]
+        place = tools.get_item_pointer(context, builder, kind, array, indices, wraparound=False)
         number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
         form = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
         prefetch = tools.get_or_insert_function(builder.module, form, "llvm.prefetch.p0")
         for_writing, into_all_caches, data = (ir.Constant(number, code) for code in (1, 3, 1))
-        builder.call(prefetch, [builder.bitcast(spot, byte), for_writing, into_all_caches, data])
+        builder.call(prefetch, [builder.bitcast(place, byte), for_writing, into_all_caches, data])
         return context.get_dummy_value()
 
-    return types.void(table, row, column, place), emit
+    return types.void(table, row, column), emit
 
 
 fetch: Any = intrinsic(_fetch)

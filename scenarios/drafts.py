@@ -14,7 +14,7 @@ from market import register
 from market.errors import UserError
 from market.games import Game
 from market.ledger import MEASURES, Ledger
-from market.losses import Loss, SeparablePower
+from market.losses import Linear, Loss
 from market.presence import Stay
 from market.randomness import stream
 from scenarios.cohort_spec import CohortSpec
@@ -88,7 +88,7 @@ def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Game | None = No
 
 def rounded(where: str, loss: Loss) -> Loss:
     """Return losses with weights that 32 bits hold; UserError for a form that cannot."""
-    if not isinstance(loss, SeparablePower):
+    if not isinstance(loss, Linear):
         cure = "it is for utility 'linear'; leave it out"
         raise UserError(f'{where} = "single" does not fit a {loss.form} loss: {cure}')
     return loss.in_single_precision()

@@ -104,13 +104,6 @@ class SeparablePower(Loss):
             return np.asarray(self.offset + (self.weights * powers).sum(-1))
         return offset_sum(self.offset, self.weights, self._powers(y))
 
-    def in_single_precision(self) -> Self:
-        """Round the weights to 24 significant bits, which 32 hold (``side_by_side.narrowed``).
-
-        Losses move by at most 2^-24 sum |weights|: 6e-8 where a linear one is normalised.
-        """
-        return replace(self, weights=self.weights.astype(np.float32))
-
     def as_sum(self, y: Array) -> tuple[Array, Array] | None:
         """Powers of the outcome, weighted; None where they are about another point than 0."""
         if self.centred or len(self.stack) != 1:
@@ -150,3 +143,10 @@ class Linear(SeparablePower):
         if np.any(units.pop("centre", 0)):
             raise ValueError("a linear loss has centre 0; use SeparablePower")
         super().__init__(np.asarray(weights), offset=np.asarray(offset), **units)
+
+    def in_single_precision(self) -> Self:
+        """Round the weights to 24 significant bits, which 32 hold (``side_by_side.narrowed``).
+
+        Losses move by at most 2^-24 sum |weights|: 6e-8 where they are normalised.
+        """
+        return replace(self, weights=self.weights.astype(np.float32))
