@@ -18,7 +18,7 @@ import typer
 
 from market.errors import UserError, closest
 from scenarios.complaints import INTERRUPTED, fail, interrupted, misused, own_code
-from scenarios.entry import ROOMS
+from scenarios.imports import import_modules, lasting
 from scenarios.learn_cli import fit, predict
 
 if TYPE_CHECKING:
@@ -213,38 +213,11 @@ def study(  # noqa: PLR0913 - one parameter per option
         fail(f"all {len(design)} runs failed; see {out / 'failures.parquet'}", 1)
 
 
-def import_modules(names: list[str]) -> None:
-    """Import a user's modules from the current directory or the path, so that they register."""
-    if not names:
-        return
-    for room in ROOMS:  # first, so that a file of the user never shadows a package
-        importlib.import_module(room)
-    sys.path.insert(0, str(Path.cwd()))
-    for name in names:
-        module = name.removesuffix(".py").removeprefix("./")
-        if not all(part.isidentifier() for part in module.split(".")):
-            stem = Path(name).stem
-            raise UserError(f"--import {name}: no module's name; from its folder, write {stem}")
-        if module in ROOMS:
-            raise UserError(f"--import {name}: a package of this project has that name; rename it")
-        try:
-            importlib.import_module(module)
-        except UserError:
-            raise
-        except ModuleNotFoundError as error:
-            missing = "run from the folder of the file"
-            if error.name not in {module, module.partition(".")[0]}:
-                missing = f"{module} needs it: install it or mend the import"
-            raise UserError(f"--import {name}: {error}; {missing}") from error
-        except (Exception, SystemExit) as error:
-            kind = type(error).__name__
-            raise UserError(f"--import {name} failed: {kind}: {error}; mend the module") from error
-
-
 def _loaded(name: str, assignments: list[str], chosen: dict[str, Any]) -> Scenario:
-    from scenarios.build import Scenario
-    from scenarios.files import find, override, read
-    from scenarios.spec import validated
+    with lasting():
+        from scenarios.build import Scenario
+        from scenarios.files import find, override, read
+        from scenarios.spec import validated
 
     path = find(name)
     raw = override(read(path), assignments)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scenarios.cli import import_modules
+from scenarios.imports import import_modules
 from scenarios.run import Options, run
 from scenarios.studies.design import Task
 
