@@ -11,10 +11,10 @@ the worst case is E_pi[h(p) . p] + max_i -E_pi[h_i(p)].
 
 Its value is at most 0: against any law of s with mean m, predicting m pays 0. That is also the
 way to solve it. The best mixture over a finite set of points is a small linear program whose dual
-is the mean m that nature would choose; the point p = m answers it, and the program is solved again
-with it, for small certificates with the points of a walk from m too, until its value is small
-enough. The first points come from a player that walks from last round's mean against h, with equal
-and then with shrinking steps.
+is the mean m that nature would choose; the point p = m answers it. The first points come from a
+player that walks from last round's mean against h, with equal and then with shrinking steps. Where
+they are not enough, the points of the last mixture and those of a walk from m join them and the
+program is solved again, until its value is small enough.
 
 The certificate is the worst case above, computed from the mixture that is returned. It covers
 every s in the box or simplex, so it holds whatever outcomes the basis can produce. This file has

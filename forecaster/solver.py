@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from forecaster.minimax import CLOSER, MatrixGame, explore, project, worst_case
+from forecaster.minimax import CLOSER, MatrixGame, explore, field_at, project, worst_case
 from forecaster.protected import Rows
 from market.basis import Hull
 from market.records import Ensemble
@@ -20,7 +20,6 @@ from market.records import Ensemble
 Array = NDArray[np.float64]
 
 WALKS = 12  # from nature's answers, at most
-COARSE = 3.5e-4  # tolerance that these answers reach by themselves, without a walk
 LIGHTEST = 1e-9  # atoms with less weight are dropped
 
 
@@ -84,10 +83,37 @@ class CubeSolver:
         self.hull: Hull = hull
         self._game = MatrixGame(hull)
         self.origin = np.full(size, 0.5 if hull == "box" else 1 / size)
+        self.last = np.full((size + 1, size), np.nan)  # points of the last mixture, and no others
 
     def solve(self, rows: Rows, table: Array, *, tolerance: float) -> Solution:
-        """Return a mixture with its certificate."""
-        return solve(rows, table, self.origin, game=self._game, tolerance=tolerance)
+        """Return a mixture with its certificate.
+
+        Parameters
+        ----------
+        rows : Rows
+            Protected losses.
+        table : array (R, n)
+            H, the normalised signed weights.
+        tolerance : float
+            While the certificate exceeds it, points are added: those of the last mixture, and at
+            most ``WALKS`` walks from nature's answers.
+        """
+        points, fields = explore(rows, table, self.origin, hull=self.hull)
+        mass, answer = self._game.solve(points, fields)
+        known = self.last[~np.isnan(self.last[:, 0])]
+        for _ in range(WALKS):
+            if worst_case(mass, points, fields, hull=self.hull) <= tolerance:
+                break
+            nearer = explore(rows, table, answer, hull=self.hull, steps=CLOSER)
+            there = [field_at(rows, table, point) for point in known]
+            points = np.vstack([points, known, nearer[0]])
+            fields = np.vstack([fields, *there, nearer[1]])
+            mass, answer = self._game.solve(points, fields)
+            known = known[:0]
+        heavy = mass > LIGHTEST
+        mass = mass[heavy] / mass[heavy].sum()
+        points, fields = points[heavy], fields[heavy]
+        return Solution(points, mass, worst_case(mass, points, fields, hull=self.hull))
 
     def confined(self, point: Array) -> Array:
         """Return the point of the hull that is nearest to ``point`` (n,)."""
@@ -103,53 +129,18 @@ class CubeSolver:
             raise ValueError("update needs numbers that sum to 1")
 
     def remember(self, solution: Solution) -> None:
-        """Start the next walk at the mean of this mixture."""
+        """Start the next walk at the mean of this mixture, and have its points at hand.
+
+        A program with n + 1 rows mixes n + 1 points at most; of other mixtures the first are kept.
+        """
         self.origin = solution.mass @ solution.points
+        count = min(len(solution.points), len(self.last))
+        self.last[:count], self.last[count:] = solution.points[:count], np.nan
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs."""
-        return {"origin": self.origin}
+        return {"origin": self.origin, "last": self.last.copy()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
-        self.origin = np.array(state["origin"])
-
-
-def solve(
-    rows: Rows, table: Array, origin: Array, *, game: MatrixGame, tolerance: float
-) -> Solution:
-    """Solve a round.
-
-    Parameters
-    ----------
-    rows : Rows
-        Protected losses.
-    table : array (R, n)
-        H, the normalised signed weights.
-    origin : array (n,)
-        Where the walk starts: last round's mean.
-    game : MatrixGame
-    tolerance : float
-        While the certificate exceeds it, nature's answers are added, below ``COARSE`` with a walk
-        from each; at most ``WALKS`` of them.
-
-    Returns
-    -------
-    Solution
-    """
-    hull = game.hull
-    points, fields = explore(rows, table, origin, hull=hull)
-    mass, mean = game.solve(points, fields)
-    worst = worst_case(mass, points, fields, hull=hull)
-    steps = CLOSER[:1] if tolerance >= COARSE else CLOSER
-    for _ in range(WALKS):
-        if worst <= tolerance:
-            break
-        nearer = explore(rows, table, mean, hull=hull, steps=steps)
-        points, fields = np.vstack([points, nearer[0]]), np.vstack([fields, nearer[1]])
-        mass, mean = game.solve(points, fields)
-        worst = worst_case(mass, points, fields, hull=hull)
-    heavy = mass > LIGHTEST
-    mass = mass[heavy] / mass[heavy].sum()
-    points, fields = points[heavy], fields[heavy]
-    return Solution(points, mass, worst_case(mass, points, fields, hull=hull))
+        self.origin, self.last = np.array(state["origin"]), np.array(state["last"])

@@ -14,7 +14,7 @@ from forecaster.bounds import GROWTH
 from forecaster.events import Awake, Events
 from forecaster.minimax import MatrixGame, explore, field_at, worst_case
 from forecaster.protected import LossGroup
-from forecaster.solver import solve
+from forecaster.solver import CubeSolver
 from forecaster.unbiased import UnbiasedPrediction
 from forecaster.weights import AdaptiveWeights, ExponentialWeights
 from market.response import best_response, expected_losses
@@ -51,7 +51,7 @@ def random_table(seed: int, events: Events) -> Array:
 def test_the_certificate_is_the_worst_case_over_all_corners(seed: int) -> None:
     events = Events([group(seed)])
     table = random_table(seed + 100, events)
-    solution = solve(events.rows, table, np.full(3, 0.4), game=MatrixGame(), tolerance=1e-3)
+    solution = CubeSolver(3).solve(events.rows, table, tolerance=1e-3)
     assert solution.mass.sum() == pytest.approx(1.0)
     assert ((solution.points >= 0) & (solution.points <= 1)).all()
     worst = max(
@@ -64,11 +64,45 @@ def test_the_certificate_is_the_worst_case_over_all_corners(seed: int) -> None:
 @pytest.mark.parametrize(("size", "tolerance"), [(9, 1e-3), (34, 1e-4)])
 @pytest.mark.parametrize("seed", range(10))
 def test_the_value_of_a_game_is_at_most_zero(seed: int, size: int, tolerance: float) -> None:
-    """With enough answers, and walks where few do, every random game's certificate gets there."""
+    """With enough walks from nature's answers, every random game's certificate gets there."""
     events = Events([group(seed, losses=20, actions=5, size=size)])
-    table, origin = random_table(seed, events), np.full(size, 0.5)
-    solution = solve(events.rows, table, origin, game=MatrixGame(), tolerance=tolerance)
+    table = random_table(seed, events)
+    solution = CubeSolver(size).solve(events.rows, table, tolerance=tolerance)
     assert solution.certificate <= tolerance
+
+
+def test_the_points_of_the_last_mixture_spare_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables change little from round to round, so that points which were good are good again."""
+    solved: list[int] = []
+    program = MatrixGame.solve
+
+    def counted(game: MatrixGame, points: Array, fields: Array) -> tuple[Array, Array]:
+        solved.append(len(points))
+        return program(game, points, fields)
+
+    monkeypatch.setattr(MatrixGame, "solve", counted)
+    programs = []
+    for seed in range(5):
+        events = Events([group(seed, losses=20, actions=5, size=34)])
+        table, drift = random_table(seed, events), random_table(seed + 100, events)
+        warm, cold = CubeSolver(34), CubeSolver(34)
+        warm.remember(warm.solve(events.rows, table, tolerance=1e-5))
+        cold.origin = warm.origin
+        for solver in (warm, cold):
+            solved.clear()
+            solver.solve(events.rows, 0.999 * table + 0.001 * drift, tolerance=5e-5)
+            programs.append(len(solved))
+    assert sum(programs[::2]) < sum(programs[1::2])
+
+
+def test_a_restored_solver_goes_on_as_the_first_would() -> None:
+    events = Events([group(0, losses=20, actions=5, size=34)])
+    table, solver, twin = random_table(0, events), CubeSolver(34), CubeSolver(34)
+    solver.remember(solver.solve(events.rows, table, tolerance=1e-4))
+    twin.restore(solver.state())
+    found, same = (one.solve(events.rows, table, tolerance=5e-5) for one in (solver, twin))
+    assert found.points.tobytes() == same.points.tobytes()
+    assert found.mass.tobytes() == same.mass.tobytes()
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -97,7 +131,7 @@ def test_one_dimension_is_solved_exactly() -> None:
     rows = LossGroup(np.array([[0.0, 0.5]]), np.array([[[1.0], [0.0]]]))
     events = Events([rows])
     table = np.array([[-0.5], [0.5]])
-    solution = solve(events.rows, table, np.array([0.9]), game=MatrixGame(), tolerance=1e-6)
+    solution = CubeSolver(1).solve(events.rows, table, tolerance=1e-6)
     assert solution.certificate <= 0.05
 
 

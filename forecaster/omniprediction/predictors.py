@@ -3,7 +3,7 @@ r"""The randomised predictor: a uniform law over the prediction functions of kep
 Round t of the online forecaster is a function p_t from a context to a law over predictions; the
 context enters only through the tuple of the policies' suggestions. What decides p_t is what the
 forecaster remembers before round t: biases, variations, the number of rounds and where the last
-walk ended. That state is kept for some rounds, and p_t solved again for a new tuple, with the very
+round ended. That state is kept for some rounds, and p_t solved again for a new tuple, with the very
 code of the online round, so that p_t(x_t) is what was played. Each tuple is solved once.
 """
 
@@ -64,7 +64,7 @@ class Snapshots:
     def _memory(player: UnbiasedPrediction) -> dict[str, Array]:
         events = player.events.state()
         kept = {n: a for n, a in events.items() if n != OCCUPANCY and not n.endswith("_2")}
-        return kept | {"origin": player.solver.state()["origin"]}
+        return kept | player.solver.state()
 
     @staticmethod
     def megabytes(player: UnbiasedPrediction, count: int) -> float:
@@ -85,10 +85,10 @@ class Snapshots:
     def mixture(self, index: int, suggestions: Suggestions) -> Mixture:
         """Solve the round ``index`` for a tuple of suggestions."""
         player, events = self.player, self.player.events.state()
-        for name, array in self.arrays.items():
-            if name != "origin":
-                events[name][...] = array[index]
-        player.solver.restore({"origin": self.arrays["origin"][index]})
+        memory = {name: array[index] for name, array in self.arrays.items()}
+        player.solver.restore({name: memory.pop(name) for name in player.solver.state()})
+        for name, array in memory.items():
+            events[name][...] = array
         player.time = int(self.times[index])
         return player.mixture(suggestions)
 

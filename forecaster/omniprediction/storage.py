@@ -32,7 +32,7 @@ from market.losses import Loss
 
 Array = NDArray[np.float64]
 
-FORMAT = "omnimarket offline omnipredictor 1"
+FORMAT = "omnimarket offline omnipredictor 2"
 FORMS: dict[str, type[Loss]] = {
     kind.__name__: kind
     for kind in (

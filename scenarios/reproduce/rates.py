@@ -49,7 +49,7 @@ from scenarios.reproduce.rates_slopes import laid_out, slopes
 from scenarios.reproduce.workers import collect
 from scenarios.spec import validated
 
-FIRST, LONGEST, COSTLY = 1000, 64_000, 16_000  # rounds
+FIRST, LONGEST, COSTLY = 1000, 64_000, 32_000  # rounds
 AGENTS, ACTIONS = 20, 5
 ROUNDING = 1e-9
 STREAMS = {name: streams.STREAMS[name] for name in ("iid", "adaptive")}
@@ -87,9 +87,12 @@ FAMILIES: dict[str, Family] = {
     "monomials, beta = 2": Family({"utility": "mean-variance"}, 3, -1 / 2),
     "exponential of ln y": Family({"utility": "cobb-douglas"}, 3, -1 / (np.log(3) + 2)),
     "exponential of y": Family(
-        {"utility": "cara", "parameters": {"risk_aversion": [1.0, 4.0]}}, 3, -1 / (np.log(3) + 2)
+        {"utility": "cara", "parameters": {"risk_aversion": [1.0, 4.0]}},
+        3,
+        -1 / (np.log(3) + 2),
+        COSTLY,
     ),
-    "Leontief": Family({"utility": "leontief"}, 3, -(3 + 2) / (18 * 3 + 24)),
+    "Leontief": Family({"utility": "leontief"}, 3, -(3 + 2) / (18 * 3 + 24), COSTLY),
     "convex, d = 1": Family(
         {"utility": "newsvendor", "parameters": {"underage": [1.0, 4.0], "overage": [0.5, 2.0]}},
         1,
