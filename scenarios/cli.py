@@ -18,7 +18,7 @@ import typer
 
 from market.errors import UserError, closest
 from scenarios.complaints import INTERRUPTED, fail, interrupted, misused, own_code
-from scenarios.imports import import_modules, lasting
+from scenarios.imports import import_for_good, import_modules
 from scenarios.learn_cli import fit, predict
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     quiet: Quiet = False,
 ) -> None:
     """Run a scenario and write its logs."""
+    import_for_good("scenarios.build")
     from scenarios.export import check_format
 
     check_format(format)
@@ -214,10 +215,9 @@ def study(  # noqa: PLR0913 - one parameter per option
 
 
 def _loaded(name: str, assignments: list[str], chosen: dict[str, Any]) -> Scenario:
-    with lasting():
-        from scenarios.build import Scenario
-        from scenarios.files import find, override, read
-        from scenarios.spec import validated
+    from scenarios.build import Scenario
+    from scenarios.files import find, override, read
+    from scenarios.spec import validated
 
     path = find(name)
     raw = override(read(path), assignments)
