@@ -109,7 +109,7 @@ class CubeSolver:
             points = np.vstack([points, known, nearer[0]])
             fields = np.vstack([fields, *there, nearer[1]])
             mass, answer = self._game.solve(points, fields)
-            known = known[:0]
+            known = known[:0]  # once
         heavy = mass > LIGHTEST
         mass = mass[heavy] / mass[heavy].sum()
         points, fields = points[heavy], fields[heavy]
