@@ -23,6 +23,8 @@ the points and the program; ``solver`` puts them together.
 
 from __future__ import annotations
 
+import math
+
 import highspy
 import numba
 import numpy as np
@@ -37,9 +39,22 @@ Array = NDArray[np.float64]
 # less regret than shrinking steps alone, and a smaller certificate than equal ones alone.
 WALK = np.concatenate([np.full(40, 0.1), np.geomspace(0.1, 0.01, 20)])
 STEPS = len(WALK)
+# Below this tolerance, that of 62,500 rounds, the twenty end shorter. Measured on the i.i.d. stream
+# after 200,000 rounds: 1.15 programs a round in place of 1.63.
+FINE = 2e-4
+SHORTER = np.concatenate([np.ones(40), np.geomspace(1, 0.1, 20)])
 # From nature's answer, long steps and short ones. Answers alone did not suffice where 34 functions
 # are predicted and less than 3e-4 is wanted: six programs a round, and some still above.
 CLOSER = np.geomspace(0.1, 0.001, 40)
+
+
+def walk_for(tolerance: float) -> Array:
+    """Return the walk's steps (60,); below ``FINE`` the last ones shrink as the tolerance's square.
+
+    A tolerance falls as 1 / sqrt(t), hence the steps as 1 / t, like the weight of one round in the
+    biases and with it the distance from the last round's mixture to this one's.
+    """
+    return np.asarray(WALK * SHORTER ** max(0.0, 2 * math.log10(FINE / tolerance)))
 
 
 @numba.njit(cache=True)

@@ -12,7 +12,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from forecaster.minimax import CLOSER, MatrixGame, explore, field_at, project, worst_case
+from forecaster.minimax import (
+    CLOSER,
+    MatrixGame,
+    explore,
+    field_at,
+    project,
+    walk_for,
+    worst_case,
+)
 from forecaster.protected import Rows
 from market.basis import Hull
 from market.records import Ensemble
@@ -95,10 +103,11 @@ class CubeSolver:
         table : array (R, n)
             H, the normalised signed weights.
         tolerance : float
-            While the certificate exceeds it, points are added: those of the last mixture, and at
-            most ``WALKS`` walks from nature's answers.
+            Above 0. While the certificate exceeds it, points are added: those of the last mixture,
+            and at most ``WALKS`` walks from nature's answers.
         """
-        points, fields = explore(rows, table, self.origin, hull=self.hull)
+        steps = walk_for(tolerance)
+        points, fields = explore(rows, table, self.origin, hull=self.hull, steps=steps)
         mass, answer = self._game.solve(points, fields)
         known = self.last[~np.isnan(self.last[:, 0])]
         for _ in range(WALKS):

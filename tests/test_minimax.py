@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from forecaster.bounds import GROWTH
 from forecaster.events import Awake, Events
-from forecaster.minimax import MatrixGame, explore, field_at, worst_case
+from forecaster.minimax import WALK, MatrixGame, explore, field_at, walk_for, worst_case
 from forecaster.protected import LossGroup
 from forecaster.solver import CubeSolver
 from forecaster.unbiased import UnbiasedPrediction
@@ -103,6 +103,15 @@ def test_a_restored_solver_goes_on_as_the_first_would() -> None:
     found, same = (one.solve(events.rows, table, tolerance=5e-5) for one in (solver, twin))
     assert found.points.tobytes() == same.points.tobytes()
     assert found.mass.tobytes() == same.mass.tobytes()
+
+
+def test_a_late_walk_ends_closer() -> None:
+    for tolerance in (0.5, 1e-3, 2e-4):
+        assert np.array_equal(walk_for(tolerance), WALK)
+    late = walk_for(0.05 / 1e6**0.5)
+    assert np.array_equal(late[:41], WALK[:41])
+    assert late[-1] == pytest.approx(WALK[-1] * 62_500 / 1e6)
+    assert (np.diff(late) <= 0).all()
 
 
 @pytest.mark.parametrize("seed", range(10))
