@@ -160,6 +160,10 @@ def _resumed(
         raise UserError(f"{where}; give another --out or run without --resume")
     if recorded is not None and not directory.partial.exists():
         raise UserError(f"--resume: the run in {directory.path} is complete; nothing to resume")
+    begun = None if recorded is None else recorded.get("versions", {}).get("omnimarket")
+    if begun not in (None, version("omnimarket")):
+        where = f"--resume: the run in {directory.path} was begun by omnimarket {begun}"
+        raise UserError(f"{where}; continue it with that version or run without --resume")
     return directory.load_checkpoint(config)
 
 

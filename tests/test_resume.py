@@ -480,6 +480,18 @@ def test_another_configuration_is_refused_before_the_first_checkpoint(
     assert tables(desk / "logs") == before
 
 
+def test_a_run_of_another_version_is_refused(desk: Path, refusal: Refusal) -> None:
+    """Its state may look different, and its rounds may play otherwise."""
+    interrupted(desk / "cheap.toml", desk / "logs", stop=600)
+    manifest = desk / "logs" / "manifest.json"
+    recorded = json.loads(manifest.read_text())
+    recorded["versions"]["omnimarket"] = "0.0.9"
+    manifest.write_text(json.dumps(recorded))
+    line = refusal("run", "cheap.toml", "--out", "logs", "--resume")
+    assert "0.0.9" in line
+    assert (desk / "logs" / CHECKPOINT).exists()
+
+
 def test_a_complete_run_is_refused(desk: Path, refusal: Refusal) -> None:
     play(desk / "cheap.toml", desk / "logs", "rounds=20")
     before = tables(desk / "logs")
