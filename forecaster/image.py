@@ -31,6 +31,7 @@ from forecaster.oracle import Support
 from forecaster.protected import Rows, arrays_of
 from forecaster.solver import LIGHTEST, WALKS, Solution
 from market.basis import Hull
+from market.programs import optimise
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -131,11 +132,8 @@ class ImageGame:
         self.payments = np.append(self.payments, payment)
 
     def solve(self) -> tuple[Array, Array]:
-        """Return the best weights (m,) and nature's law (r,); RuntimeError if HiGHS fails."""
-        self._solver.run()
-        status = self._solver.getModelStatus()
-        if status != highspy.HighsModelStatus.kOptimal:
-            raise RuntimeError(f"the min-max program was not solved: {status}")
+        """Return the best weights (m,) and nature's law (r,); UnsolvedError if HiGHS fails."""
+        optimise(self._solver)
         solution = self._solver.getSolution()
         mass = np.maximum(np.array(solution.col_value)[1:], 0.0)
         law = np.maximum(np.array(solution.row_dual)[1:], 0.0)

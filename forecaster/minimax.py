@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from forecaster.protected import Rows, arrays_of, respond, responses_at
 from market.basis import Hull
+from market.programs import optimise
 
 Array = NDArray[np.float64]
 
@@ -200,7 +201,7 @@ class MatrixGame:
         return MatrixGame, (self.hull,)
 
     def solve(self, points: Array, fields: Array) -> tuple[Array, Array]:
-        """Return the best weights (m,) and nature's mean (n,); RuntimeError if HiGHS fails."""
+        """Return the best weights (m,) and nature's mean (n,); UnsolvedError if HiGHS fails."""
         count, size = points.shape
         program = highspy.HighsLp()
         payments = 1 if self.hull == "simplex" else size
@@ -220,10 +221,7 @@ class MatrixGame:
         program.a_matrix_.index_ = np.tile(np.arange(width), size + 1)
         program.a_matrix_.value_ = matrix.ravel()
         self._solver.passModel(program)
-        self._solver.run()
-        status = self._solver.getModelStatus()
-        if status != highspy.HighsModelStatus.kOptimal:
-            raise RuntimeError(f"the min-max program was not solved: {status}")
+        optimise(self._solver)
         solution = self._solver.getSolution()
         mass = np.maximum(np.array(solution.col_value)[:count], 0.0)
         mean = np.clip(np.array(solution.row_dual)[:size], 0.0, 1.0)

@@ -28,6 +28,8 @@ OPTIONS = (
     ("primal_feasibility_tolerance", FEASIBILITY),
     ("dual_feasibility_tolerance", FEASIBILITY),
 )
+UNDECIDED = (highspy.HighsModelStatus.kUnknown, highspy.HighsModelStatus.kSolveError)
+DUAL, PRIMAL = 1, 4  # HiGHS's numbers of its simplex methods
 
 
 class UnsolvedError(RuntimeError):
@@ -36,6 +38,29 @@ class UnsolvedError(RuntimeError):
     def __init__(self, status: highspy.HighsModelStatus) -> None:
         super().__init__(f"the linear program was not solved: {status}")
         self.infeasible = status == highspy.HighsModelStatus.kInfeasible
+
+
+def optimise(highs: highspy.Highs) -> None:
+    """Solve the program that ``highs`` holds.
+
+    The dual simplex method, HiGHS's choice, stops without a verdict now and then, where a row holds
+    coefficients next to its tolerance. The primal one then starts from scratch.
+
+    Raises
+    ------
+    UnsolvedError
+        If there is no optimum, or neither method finds it.
+    """
+    highs.run()
+    status = highs.getModelStatus()
+    if status in UNDECIDED:
+        highs.setOptionValue("simplex_strategy", PRIMAL)
+        highs.clearSolver()
+        highs.run()
+        status = highs.getModelStatus()
+        highs.setOptionValue("simplex_strategy", DUAL)
+    if status != highspy.HighsModelStatus.kOptimal:
+        raise UnsolvedError(status)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +146,7 @@ class ProgramSolver:
         return self._run()
 
     def _run(self) -> Optimum:
-        self._highs.run()
-        status = self._highs.getModelStatus()
-        if status != highspy.HighsModelStatus.kOptimal:
-            raise UnsolvedError(status)
+        optimise(self._highs)
         solution = self._highs.getSolution()
         value = float(self._highs.getObjectiveValue())
         return Optimum(np.array(solution.col_value), value, np.array(solution.row_dual))

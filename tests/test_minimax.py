@@ -125,6 +125,46 @@ def test_the_restricted_program_is_solved_to_optimality(seed: int) -> None:
     assert worst_case(mass, points, fields) == pytest.approx(against_mean.min(), abs=1e-9)
 
 
+# A restricted game of an anchored forecaster (points in thousandths, fields in hundred-millionths),
+# cut down. HiGHS 1.15's dual simplex method ends without a verdict, its row of ones off by 0.001.
+STUBBORN_POINTS = [
+    [637, 502, 378, 495, 369, 639, 503, 378],
+    [574, 277, 168, 509, 365, 768, 439, 424],
+    [560, 177, 128, 517, 375, 752, 465, 423],
+    [534, 209, 160, 517, 383, 852, 417, 421],
+    [520, 109, 121, 525, 394, 824, 442, 420],
+    [503, 9, 74, 536, 408, 805, 409, 419],
+    [486, 0, 25, 546, 421, 787, 424, 418],
+    [469, 0, 0, 556, 435, 768, 391, 416],
+    [374, 0, 0, 597, 496, 733, 441, 409],
+    [296, 104, 0, 691, 601, 503, 413, 227],
+    [296, 104, 0, 811, 677, 456, 395, 159],
+]
+STUBBORN_FIELDS = [
+    [8637, 26676, 83071, 4383, 21504, -36692, -59755, -26418],
+    [1984, 14101, 5607, -1172, -1543, 2145, -3626, 144],
+    [1984, -2465, -2521, -14, -623, -7828, 3799, 144],
+    [1984, 14101, 5481, -1158, -1543, 4022, -3626, 144],
+    [1984, 11488, 5481, -1158, -1537, 2145, 3799, 144],
+    [1984, 11488, 5607, -1172, -1537, 2145, -1664, 144],
+    [1984, 11488, 5607, -1172, -1537, 2145, 3799, 144],
+    [1984, -2465, -2521, -14, -628, -7828, -2538, 144],
+    [587, -2465, 126, -14, -623, -4378, -1655, 144],
+    [0, 0, 126, -63, -6, 210, 9, 144],
+    [0, 0, 126, -63, -6, 0, 9, 150],
+]
+
+
+def test_a_program_that_the_dual_simplex_method_gives_up_is_solved() -> None:
+    points, fields = np.array(STUBBORN_POINTS) / 1e3, np.array(STUBBORN_FIELDS) / 1e8
+    game = MatrixGame()
+    mass, mean = game.solve(points, fields)
+    against_mean = (fields * (points - mean)).sum(1)
+    assert worst_case(mass, points, fields) == pytest.approx(against_mean.min(), abs=1e-9)
+    again = game.solve(points[:5], fields[:5])  # the next program goes the usual way
+    assert again[0].tobytes() == MatrixGame().solve(points[:5], fields[:5])[0].tobytes()
+
+
 def test_dominated_points_are_dropped_and_none_other() -> None:
     """Of equal fields the cheapest point stays, and the program's value does not change."""
     events = Events([group(5)])

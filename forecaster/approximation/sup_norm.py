@@ -16,6 +16,8 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from market.programs import optimise
+
 Array = NDArray[np.float64]
 
 SLACK = 1.05  # a point joins the working points if its error exceeds the program's by this factor
@@ -111,10 +113,7 @@ class SupNormFit:
         upper = np.column_stack([free, values]).ravel()
         rows = np.arange(1, 1 + len(lower), dtype=np.int32)
         self._solver.changeRowsBounds(len(rows), rows, lower, upper)  # type: ignore[attr-defined]
-        self._solver.run()
-        status = self._solver.getModelStatus()
-        if status != highspy.HighsModelStatus.kOptimal:
-            raise RuntimeError(f"the approximation program was not solved: {status}")
+        optimise(self._solver)
         solution = np.array(self._solver.getSolution().col_value)
         size = len(self.table)
         weights = solution[:size] - solution[size : 2 * size]

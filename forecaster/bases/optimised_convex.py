@@ -36,6 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from forecaster.bases.relu import ROUNDING, ConvexBasis
 from market.losses import Loss
+from market.programs import optimise
 
 Array = NDArray[np.float64]
 
@@ -293,8 +294,5 @@ class _SupFit:
         free = np.full(len(least), np.inf)
         ends = np.append(-free, least), np.append(most, free)
         self._solver.changeRowsBounds(len(self._rows), self._rows, *ends)  # type: ignore[attr-defined]
-        self._solver.run()
-        status = self._solver.getModelStatus()
-        if status != highspy.HighsModelStatus.kOptimal:
-            raise RuntimeError(f"an approximation program was not solved: {status}")
+        optimise(self._solver)
         return np.array(self._solver.getSolution().col_value)[:-1]
