@@ -31,7 +31,7 @@ from forecaster.oracle import Support
 from forecaster.protected import Rows, arrays_of
 from forecaster.solver import LIGHTEST, WALKS, Solution
 from market.basis import Hull
-from market.programs import optimise
+from market.programs import new_highs, optimise
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -84,9 +84,7 @@ class ImageGame:
     """
 
     def __init__(self) -> None:
-        self._solver = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, value in (("output_flag", False), ("presolve", "off"), ("threads", 1)):
-            self._solver.setOptionValue(option, value)
+        self._solver = new_highs()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ImageGame:
         """Return an unopened game: every round opens it anew, and HiGHS cannot be copied."""

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from forecaster.protected import Rows, arrays_of, respond, responses_at
 from market.basis import Hull
-from market.programs import optimise
+from market.programs import new_highs, optimise
 
 Array = NDArray[np.float64]
 
@@ -192,9 +192,7 @@ class MatrixGame:
 
     def __init__(self, hull: Hull = "box") -> None:
         self.hull: Hull = hull
-        self._solver = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, value in (("output_flag", False), ("presolve", "off"), ("threads", 1)):
-            self._solver.setOptionValue(option, value)
+        self._solver = new_highs()
 
     def __reduce__(self) -> tuple[type[MatrixGame], tuple[Hull]]:
         """Copy as an equal game; it remembers nothing, and HiGHS cannot be copied."""

@@ -21,13 +21,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 FEASIBILITY = 1e-9  # of rows and reduced costs; HiGHS's own 1e-7 blurs actions that nearly tie
-OPTIONS = (
-    ("output_flag", False),
-    ("presolve", "off"),
-    ("threads", 1),
-    ("primal_feasibility_tolerance", FEASIBILITY),
-    ("dual_feasibility_tolerance", FEASIBILITY),
-)
+OPTIONS: dict[str, bool | int | str] = {"output_flag": False, "presolve": "off", "threads": 1}
 UNDECIDED = (highspy.HighsModelStatus.kUnknown, highspy.HighsModelStatus.kSolveError)
 DUAL, PRIMAL = 1, 4  # HiGHS's numbers of its simplex methods
 
@@ -40,11 +34,25 @@ class UnsolvedError(RuntimeError):
         self.infeasible = status == highspy.HighsModelStatus.kInfeasible
 
 
+def new_highs(**options: float) -> highspy.Highs:
+    """Return a HiGHS object for small programs: silent, on one thread, without presolve.
+
+    Parameters
+    ----------
+    **options
+        Further options of HiGHS.
+    """
+    highs = highspy.Highs()  # type: ignore[no-untyped-call]
+    for option, value in {**OPTIONS, **options}.items():
+        highs.setOptionValue(option, value)
+    return highs
+
+
 def optimise(highs: highspy.Highs) -> None:
     """Solve the program that ``highs`` holds.
 
-    The dual simplex method, HiGHS's choice, stops without a verdict now and then, where a row holds
-    coefficients next to its tolerance. The primal one then starts from scratch.
+    The dual simplex method, HiGHS's choice, may stop without a verdict: seen where coefficients of
+    1e-8 to 1e-3 meet a row of ones. The primal one then starts from scratch.
 
     Raises
     ------
@@ -105,9 +113,9 @@ class ProgramSolver:
     """One HiGHS object, used again and again; results do not depend on what it solved before."""
 
     def __init__(self) -> None:
-        self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, value in OPTIONS:
-            self._highs.setOptionValue(option, value)
+        self._highs = new_highs(
+            primal_feasibility_tolerance=FEASIBILITY, dual_feasibility_tolerance=FEASIBILITY
+        )
 
     def solve(self, program: Program) -> Optimum:
         """Solve a program.

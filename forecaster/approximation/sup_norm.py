@@ -16,7 +16,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from market.programs import optimise
+from market.programs import new_highs, optimise
 
 Array = NDArray[np.float64]
 
@@ -63,9 +63,7 @@ class SupNormFit:
     ) -> None:
         self.table, self.cap, self.working = table, cap, working
         self.precision = precision
-        self._solver = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, value in (("output_flag", False), ("presolve", "off"), ("threads", 1)):
-            self._solver.setOptionValue(option, value)
+        self._solver = new_highs()
         self._load()
 
     def __call__(self, values: Array) -> Fitted:

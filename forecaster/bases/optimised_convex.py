@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from forecaster.bases.relu import ROUNDING, ConvexBasis
 from market.losses import Loss
-from market.programs import optimise
+from market.programs import new_highs, optimise
 
 Array = NDArray[np.float64]
 
@@ -269,9 +269,7 @@ class _SupFit:
     """
 
     def __init__(self, design: Array, lower: Array, upper: float, cap: float | None = None) -> None:
-        self._solver = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, value in (("output_flag", False), ("presolve", "off"), ("threads", 1)):
-            self._solver.setOptionValue(option, value)
+        self._solver = new_highs()
         count, width = len(design), design.shape[1] + 1
         slack, summed = np.ones((count, 1)), np.ones((1, width))
         summed[0, [0, -1]] = 0.0  # all but the constant and e
