@@ -1,9 +1,10 @@
 # make demo: install and run the main job on the bundled data. make test: run the whole suite.
+# make catalogue: play every bundled scenario at its own size, with all measures (minutes).
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
 
-.PHONY: demo test clean
+.PHONY: demo test catalogue clean
 
 demo: .venv/.demo
 	$(BIN)/omnimarket run crop-choice --out runs/crop-choice
@@ -11,6 +12,9 @@ demo: .venv/.demo
 
 test: .venv/.test
 	$(BIN)/python -m pytest -n auto
+
+catalogue: .venv/.test
+	$(BIN)/python -m pytest -n auto -m catalogue
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -87,6 +87,7 @@ def nearest(law: Array, regrets: Regrets, tolerances: Sequence[float]) -> list[D
         At least 0.
     """
     total = regrets.total(law)
+    unit = np.count_nonzero(law)  # masses average 1: 1e-9 is then nothing beside one round's
     found = []
     program: Program | None = None
     for eps in tolerances:
@@ -94,11 +95,11 @@ def nearest(law: Array, regrets: Regrets, tolerances: Sequence[float]) -> list[D
             found.append(Distance(0.0, np.zeros(len(law))))
             continue
         if program is None:
-            program = _program(law, regrets, eps)
+            program = _program(law * unit, regrets, eps * unit)
             optimum = solver().solve(program)
         else:
-            optimum = solver().again(len(program.row_upper) - 1, eps)  # type: ignore[arg-type]
-        found.append(Distance(min(1.0, max(0.0, optimum.value)), _payoff(optimum, regrets)))
+            optimum = solver().again(len(program.row_upper) - 1, eps * unit)  # type: ignore[arg-type]
+        found.append(Distance(min(1.0, max(0.0, optimum.value / unit)), _payoff(optimum, regrets)))
     return found
 
 
@@ -122,8 +123,13 @@ def _program(law: Array, regrets: Regrets, tolerance: float) -> Program:
         ],
         format="csr",
     )
-    lower = np.concatenate([np.zeros(len(removed) + len(added)), regrets.floors])
-    upper = np.concatenate([law[removed], np.full(len(added) + groups, np.inf)])
+    # No solution is near these bounds; the value that duals prove is finite because of them.
+    most = 2.0 * float(law.sum())
+    largest = groups * most * float(abs(regrets.rows).max()) + tolerance
+    lower = np.concatenate(
+        [np.zeros(len(removed) + len(added)), np.maximum(regrets.floors, -largest)]
+    )
+    upper = np.concatenate([law[removed], np.full(len(added), most), np.full(groups, largest)])
     cost = np.concatenate([np.ones(len(removed)), np.zeros(len(added) + groups)])
     above = np.concatenate([-(rows @ law), np.zeros(mass.shape[0]), [tolerance]])
     return Program(cost, matrix, -np.inf, above, lower, upper)

@@ -33,6 +33,7 @@ from market.leaders import stackelberg, surplus_cap, swap_regret_of
 from market.losses import Loss
 from market.outcomes import OutcomeBins
 from market.presence import present
+from market.programs import UnsolvedError
 from market.randomness import stream
 from market.records import Round
 from market.roles import Adversary, Cohort
@@ -63,12 +64,15 @@ class Extent:
         Of the support.
     quantisation_error : float
         Largest quantisation error of a followed loss; 0 where outcomes stand for themselves.
+    unsolved : int
+        Followed agents who played and have no value, since no method solved their programs.
     """
 
     agents: int
     followed: int
     points: int
     quantisation_error: float
+    unsolved: int = 0
 
 
 class Transcript:
@@ -138,7 +142,7 @@ class Transcript:
     def measured(self, cohort: int) -> dict[str, Array]:
         """Return every column of a cohort's rows (K,), computed once per round.
 
-        NaN for rows that are not followed or have not played.
+        NaN for rows that are not followed or have not played, or whose program was not solved.
         """
         if cohort not in self._found:
             self._found[cohort] = self._computed(cohort)
@@ -166,7 +170,11 @@ class Transcript:
         rows = self.rows[cohort]
         followed = int(np.isin(row_of, rows).sum())
         error = self.bins.error(self._cohorts[cohort].loss[rows])
-        return Extent(len(row_of), followed, len(self.bins.points), float(np.max(error)))
+        played = self.bins.joints(list(self.rows).index(cohort)).any((1, 2))
+        lacking = np.any([np.isnan(v[rows]) for v in self.measured(cohort).values()], axis=0)
+        unsolved = int(np.isin(row_of, rows[played & lacking]).sum())
+        points, largest = len(self.bins.points), float(np.max(error))
+        return Extent(len(row_of), followed, points, largest, unsolved)
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs."""
@@ -230,7 +238,10 @@ class Transcript:
         for k, (law, table, payoff) in enumerate(zip(laws, tables, payoffs, strict=True)):
             key = table.tobytes(), payoff.tobytes()
             if key not in solved:
-                solved[key] = stackelberg(payoff, table).value, surplus_cap(payoff, table)
+                try:
+                    solved[key] = stackelberg(payoff, table).value, surplus_cap(payoff, table)
+                except UnsolvedError:
+                    solved[key] = np.nan, np.nan
             value, kappa = solved[key]
             surplus[k] = (law.T * payoff).sum() - value
             cap[k] = kappa * swap_regret_of(law, table)
