@@ -7,8 +7,8 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constr
 .PHONY: demo test catalogue clean
 
 demo: .venv/.demo
-	$(BIN)/omnimarket run crop-choice --out runs/crop-choice
-	$(BIN)/omnimarket report runs/crop-choice
+	$(BIN)/regretless run crop-choice --out runs/crop-choice
+	$(BIN)/regretless report runs/crop-choice
 
 test: .venv/.test
 	$(BIN)/python -m pytest -n auto

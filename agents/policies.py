@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from market import register
-from market.records import Context
+from regretless.market import register
+from regretless.market.records.records import Context
 
 
 @register.policy("steps")

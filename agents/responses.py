@@ -24,12 +24,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from market import register
-from market.decision import one_hot
-from market.errors import UserError
-from market.losses import Loss
-from market.records import Forecast
-from market.response import (
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.market.losses import Loss
+from regretless.market.records.decision import one_hot
+from regretless.market.records.records import Forecast
+from regretless.market.response import (
     TIE,
     best_response,
     expected_losses,

@@ -16,10 +16,10 @@ import pytest
 from numpy.typing import NDArray
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from forecaster.minimax import MatrixGame, explore
-from forecaster.protected import LossGroup
-from forecaster.unbiased import UnbiasedPrediction
-from market.randomness import stream
+from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.minimax.box import MatrixGame, explore
+from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.randomness import stream
 
 Array = NDArray[np.float64]
 Size = tuple[int, int, int]

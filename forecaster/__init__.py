@@ -1,15 +1,20 @@
 """The central forecaster: predictions without conditional bias, and the baselines beside it."""
 
-from forecaster import bases, bounds
-from forecaster.anchoring import AnchoredPrediction
-from forecaster.baselines import Constant, ExponentialSmoothing, LastValue, RunningMean
-from forecaster.decision_swap import DecisionSwap, NonLinearDecisionSwap, SmoothDecisionSwap
-from forecaster.external import adapted
-from forecaster.loss_events import LossEvents
-from forecaster.omniprediction import OfflineOmnipredictor
-from forecaster.protected import LossGroup
-from forecaster.recipe import CalibratedMultiaccurate
-from forecaster.unbiased import UnbiasedPrediction
+from regretless.forecaster import bases
+from regretless.forecaster.anchored import AnchoredPrediction
+from regretless.forecaster.baselines import Constant, ExponentialSmoothing, LastValue, RunningMean
+from regretless.forecaster.calibrated import CalibratedMultiaccurate
+from regretless.forecaster.decision_swap import (
+    DecisionSwap,
+    NonLinearDecisionSwap,
+    SmoothDecisionSwap,
+)
+from regretless.forecaster.events import bounds
+from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.scalar import LossEvents
+from regretless.forecaster.external_models import adapted
+from regretless.forecaster.omniprediction import OfflineOmnipredictor
+from regretless.forecaster.unbiased import UnbiasedPrediction
 
 __all__ = [
     "AnchoredPrediction",

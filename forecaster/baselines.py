@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from market import register
-from market.records import Forecast, Mixture
+from regretless.market import register
+from regretless.market.records.records import Forecast, Mixture
 
 Array = NDArray[np.float64]
 

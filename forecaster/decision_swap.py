@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forecaster.bases.linear import LinearBasis
-from forecaster.protected import LossGroup, Policy
-from forecaster.unbiased import UnbiasedPrediction
-from market.basis import Basis
-from market.losses import Linear, Loss
-from market.records import Mixture
-from market.response import SmoothResponse
+from regretless.forecaster.bases.linear import LinearBasis
+from regretless.forecaster.events.protected import LossGroup, Policy
+from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.game.basis import Basis
+from regretless.market.losses import Linear, Loss
+from regretless.market.records.records import Mixture
+from regretless.market.response import SmoothResponse
 
 Array = NDArray[np.float64]
 

@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forecaster.bounds import BiasBound
-from forecaster.events import Events
-from forecaster.loss_events import LossEvents
-from forecaster.protected import LossGroup
-from forecaster.solver import CubeSolver, Solution, Solver
-from forecaster.weights import AdaptiveWeights, ExponentialWeights, WeightRule
-from market.basis import Hull
-from market.randomness import generator_state, restore_generator, stream
-from market.records import Forecast, Mixture
+from regretless.forecaster.events.bounds import BiasBound
+from regretless.forecaster.events.coordinate import Events
+from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.scalar import LossEvents
+from regretless.forecaster.events.weights import AdaptiveWeights, ExponentialWeights, WeightRule
+from regretless.forecaster.minimax.solver import CubeSolver, Solution, Solver
+from regretless.market.core.randomness import generator_state, restore_generator, stream
+from regretless.market.game.basis import Hull
+from regretless.market.records.records import Forecast, Mixture
 
 Array = NDArray[np.float64]
 

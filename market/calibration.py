@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from market.decision import one_hot
-from market.response import best_response, expected_losses, quantal_response
+from regretless.market.records.decision import one_hot
+from regretless.market.response import best_response, expected_losses, quantal_response
 
 Array = NDArray[np.float64]
 

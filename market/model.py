@@ -1,7 +1,7 @@
 """The Mesa model: one step is one round, and every agent is a thin view on its cohort's arrays.
 
 ``model.agents.select(...)``, ``model.agents.get("swap_regret")`` and ``mesa.DataCollector`` work
-as on any model. The model's own logs do not go through them (see ``market.journal``).
+as on any model. The model's own logs do not go through them (see ``market.logs.journal``).
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from market import tables, transcript
-from market.guarantees import Guarantee, unpromised
-from market.journal import Journal, Sink
-from market.presence import present
-from market.randomness import generator_state, restore_generator
-from market.roles import Cohort, Resumable
-from market.round import Game, play_round
-from market.sample import logged_agents
-from market.windows import Span, Windows
+from regretless.market.core.randomness import generator_state, restore_generator
+from regretless.market.exploitability import tracker
+from regretless.market.game.guarantees import Guarantee, unpromised
+from regretless.market.game.presence import present
+from regretless.market.game.protocols import Cohort, Resumable
+from regretless.market.game.round import Game, play_round
+from regretless.market.logs import closing_tables
+from regretless.market.logs.journal import Journal, Sink
+from regretless.market.logs.sample import logged_agents
+from regretless.market.logs.windows import Span, Windows
 
 Array = NDArray[np.float64]
 
@@ -118,7 +119,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     log_agents : int, optional
         Size of the sample of agents that logs and windows follow; all by default.
     windows : sequence of (int, int)
-        First and last round of every window over which regret is taken (``market.windows``).
+        First and last round of every window over which regret is taken (``market.logs.windows``).
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
@@ -194,8 +195,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         NaN where it is not kept, and for rows that come late until they have played.
         """
         key = cohort, measure
-        if measure in transcript.MEASURES:
-            return tables.exploited(self.game, cohort)[measure]
+        if measure in tracker.MEASURES:
+            return closing_tables.exploited(self.game, cohort)[measure]
         if key not in self._cache:
             ledger = self.game.cohorts[cohort].ledger
             value = ledger.mean_loss() if measure == "mean_loss" else ledger.regret(measure)
@@ -227,7 +228,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
     def agents_frame(self) -> pd.DataFrame:
         """One row per agent: every measure so far."""
-        table = tables.agents_table(self.game, self.guarantees, rounds=self.rounds)
+        table = closing_tables.agents_table(self.game, self.guarantees, rounds=self.rounds)
         return self.journal.marked(table)
 
     def edges_frame(self) -> pd.DataFrame:
@@ -237,11 +238,11 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
     def swaps_frame(self) -> pd.DataFrame:
         """One row per agent and action it played: where its regret comes from."""
-        return tables.swaps_table(self.game)
+        return closing_tables.swaps_table(self.game)
 
     def biases_frame(self) -> pd.DataFrame:
         """One row per event with at least one per cent of the rounds."""
-        return tables.biases_table(self.game)
+        return closing_tables.biases_table(self.game)
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs; ValueError names a player that has no state."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from market.errors import UserError, closest
+from regretless.market.core.errors import UserError, closest
 
 Thing = TypeVar("Thing", bound=Callable[..., Any])
 

@@ -2,7 +2,8 @@
 
 The forecaster's conditioning events are the agents' actions, so its idea of an action must equal
 the agent's to the last bit. Both therefore add predicted losses up in index order, row by row in
-``row_loss`` or many actions at a time in ``market.vectors``, and break ties to the lowest index.
+``row_loss`` or many actions at a time in ``market.kernels.simd``, and break ties to the lowest
+index.
 
 Quantal response (logit choice, the paper's smooth best response) plays action a with probability
 proportional to exp(-eta * l(a, p)). Its expected loss exceeds the best by at most ln(A) / eta.
@@ -16,9 +17,9 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from market.lanes import over_rows
-from market.memory import empty
-from market.vectors import write_sums
+from regretless.market.kernels.memory import empty
+from regretless.market.kernels.simd import write_sums
+from regretless.market.kernels.threads import over_rows
 
 Array = NDArray[np.float64]
 
@@ -83,7 +84,7 @@ def expected_losses(offset: Array, weights: Array, point: Array) -> Array:
     offset : array (K, A)
     weights : array (K, A, n)
         Each loss's coefficients in the basis that is predicted; many are read fastest where their
-        actions lie side by side (``market.side_by_side``).
+        actions lie side by side (``market.kernels.layout``).
     point : array (n,)
         The prediction.
 

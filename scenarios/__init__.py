@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from scenarios.build import Scenario
+    from regretless.scenarios.build.scenario import Scenario
 
 __all__ = ["load"]
 
@@ -16,7 +16,7 @@ def load(name: str, **settings: Any) -> Scenario:
     Parameters
     ----------
     name : str
-        A name that ``omnimarket list`` prints, or a path ending in ``.toml``.
+        A name that ``regretless list`` prints, or a path ending in ``.toml``.
     **settings
         Top-level keys to replace, such as ``rounds=2000``.
 
@@ -30,9 +30,9 @@ def load(name: str, **settings: Any) -> Scenario:
     market.errors.UserError
         If the scenario is unknown or does not validate.
     """
-    from scenarios.build import Scenario
-    from scenarios.files import find, read
-    from scenarios.spec import validated
+    from regretless.scenarios.build.scenario import Scenario
+    from regretless.scenarios.spec.files import find, read
+    from regretless.scenarios.spec.scenario import validated
 
     path = find(name)
     return Scenario(validated(read(path) | settings, origin=path.parent))

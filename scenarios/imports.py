@@ -7,8 +7,8 @@ import importlib
 import sys
 from pathlib import Path
 
-from market.errors import UserError
-from scenarios.entry import ROOMS
+from regretless.market.core.errors import UserError
+from regretless.scenarios.rooms import NAME
 
 
 def import_for_good(module: str) -> None:
@@ -32,16 +32,14 @@ def import_modules(names: list[str]) -> None:
     """Import a user's modules from the current directory or the path, so that they register."""
     if not names:
         return
-    for room in ROOMS:  # first, so that a file of the user never shadows a package
-        importlib.import_module(room)
     sys.path.insert(0, str(Path.cwd()))
     for name in names:
         module = name.removesuffix(".py").removeprefix("./")
         if not all(part.isidentifier() for part in module.split(".")):
             stem = Path(name).stem
             raise UserError(f"--import {name}: no module's name; from its folder, write {stem}")
-        if module in ROOMS:
-            raise UserError(f"--import {name}: a package of this project has that name; rename it")
+        if module == NAME:
+            raise UserError(f"--import {name}: this project has that name; rename it")
         try:
             importlib.import_module(module)
         except UserError:

@@ -18,17 +18,17 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from forecaster import OfflineOmnipredictor
-from forecaster.omniprediction import thresholds
-from forecaster.omniprediction.policies import tables_of
-from market import register
-from market.errors import UserError, closest
-from market.losses import Loss
-from market.randomness import stream
-from scenarios.cohort_spec import CohortSpec
-from scenarios.data import numeric
-from scenarios.drafts import drawn_losses
-from scenarios.files import override
+from regretless.forecaster import OfflineOmnipredictor
+from regretless.forecaster.omniprediction import thresholds
+from regretless.forecaster.omniprediction.policies import tables_of
+from regretless.market import register
+from regretless.market.core.errors import UserError, closest
+from regretless.market.core.randomness import stream
+from regretless.market.losses import Loss
+from regretless.scenarios.build.data import numeric
+from regretless.scenarios.build.drafts import drawn_losses
+from regretless.scenarios.spec.cohort import CohortSpec
+from regretless.scenarios.spec.files import override
 
 Array = NDArray[np.float64]
 
@@ -147,7 +147,7 @@ def predict_table(model_file: Path, new: Path) -> pd.DataFrame:
     model = OfflineOmnipredictor.load(model_file)
     notes = model.notes_
     if not {"outcomes", "features", "ends", "utilities"} <= set(notes):
-        raise UserError(f"'{model_file}' was not written by omnimarket fit; use Python to load it")
+        raise UserError(f"'{model_file}' was not written by regretless fit; use Python to load it")
     features = numeric(read_frame(new), notes["features"], "features of the model")
     forecast, ends = model.predict_outcome(features), np.array(notes["ends"])
     columns = {

@@ -15,16 +15,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from market.errors import UserError
-from market.model import MarketModel
-from market.round import Block
-from market.welfare import welfare_record
-from scenarios.build import Scenario
-from scenarios.exploitation import recorded
-from scenarios.export import RunDirectory
-from scenarios.spec import resolved
+from regretless.market.core.errors import UserError
+from regretless.market.game.round import Block
+from regretless.market.logs.welfare import welfare_record
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.logs.directory import RunDirectory
+from regretless.scenarios.logs.exploitability import recorded
+from regretless.scenarios.spec.scenario import resolved
 
-PACKAGES = ("omnimarket", "mesa", "numpy", "numba", "highspy", "pandas", "pyarrow")
+PACKAGES = ("regretless", "mesa", "numpy", "numba", "highspy", "pandas", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -160,9 +160,9 @@ def _resumed(
         raise UserError(f"{where}; give another --out or run without --resume")
     if recorded is not None and not directory.partial.exists():
         raise UserError(f"--resume: the run in {directory.path} is complete; nothing to resume")
-    begun = None if recorded is None else recorded.get("versions", {}).get("omnimarket")
-    if begun not in (None, version("omnimarket")):
-        where = f"--resume: the run in {directory.path} was begun by omnimarket {begun}"
+    begun = None if recorded is None else recorded.get("versions", {}).get("regretless")
+    if begun not in (None, version("regretless")):
+        where = f"--resume: the run in {directory.path} was begun by regretless {begun}"
         raise UserError(f"{where}; continue it with that version or run without --resume")
     return directory.load_checkpoint(config)
 

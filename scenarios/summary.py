@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from forecaster.anchoring import AnchoredPrediction
-from market.model import MarketModel
-from market.network import by_distance
-from market.prices import Market
-from market.transcript import TOLERANCE
-from scenarios.build import Scenario
-from scenarios.exploitation import notes
+from regretless.forecaster.anchored import AnchoredPrediction
+from regretless.market.exploitability.tracker import TOLERANCE
+from regretless.market.game.network import by_distance
+from regretless.market.game.prices import Market
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.logs.exploitability import notes
 
 WIDTH = 108  # the columns beside the cohorts' names
 

@@ -2,7 +2,7 @@
 
 Chromium writes the document to standard output and messages of the page's console to standard
 error. Refused requests and scripts are among these, since a page of ours has a policy against all
-requests (``scenarios.html.page``).
+requests (``scenarios.report.html.page``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from scenarios import live
+from regretless.scenarios.report import interactive
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
@@ -77,6 +77,6 @@ def visit(page: Path, profile: Path) -> Visit:
 
 def addresses(text: str) -> list[str]:
     """Return network addresses in a page, but for Plotly's own script and names of standards."""
-    script, *_ = live.scripts()
+    script, *_ = interactive.scripts()
     loose = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text.replace(script, ""))
     return re.findall(r"https?://|wss?://|@import|<link|src=", loose)

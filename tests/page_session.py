@@ -6,7 +6,7 @@ Every block of code runs, in the order of the page, in the folder in which this 
               saved under it instead, before anything runs
     toml      a block that opens with ``# name.toml`` is saved, and a command of the page names it;
               any other is a scenario of its own, which runs for 20 rounds
-    sh        commands, of which those of omnimarket run; a line ``omnimarket ...`` with four
+    sh        commands, of which those of regretless run; a line ``regretless ...`` with four
               spaces before it is one too. One that holds a word in capitals, such as ADDRESS, is a
               template, whose options must exist; so is one of ``bench`` and ``reproduce``, which
               measure for minutes. One that ends in ``# refused`` ends with one line on standard
@@ -30,10 +30,10 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
-from scenarios.entry import main
+from regretless.scenarios.cli.commands import main
 
 PIECE = re.compile(
-    r"^```(\w*)[^\n]*\n(.*?)^```$|^ {4}((?:omnimarket|make) [^\n]*)$", re.MULTILINE | re.DOTALL
+    r"^```(\w*)[^\n]*\n(.*?)^```$|^ {4}((?:regretless|make) [^\n]*)$", re.MULTILINE | re.DOTALL
 )
 NAMED = re.compile(r"# (\S+\.(?:py|toml))\n")
 TEMPLATE = re.compile(r"\b[A-Z]{3,}\b")
@@ -88,14 +88,14 @@ def command(line: str) -> str:
 def check_template(line: str) -> None:
     """Check the options of a command that cannot run as it stands."""
     words = shlex.split(line.partition("#")[0])
-    known = command(f"omnimarket {words[1]} --help")
+    known = command(f"regretless {words[1]} --help")
     for word in words[2:]:
         assert not word.startswith("--") or word in known, f"{line}: there is no {word}"
 
 
 def typed(line: str) -> str | None:
     """Run a command line; return what it printed, None for a template and other programs."""
-    if not line.startswith("omnimarket "):
+    if not line.startswith("regretless "):
         return None
     if TEMPLATE.search(line) or line.split()[1] in LONG:
         check_template(line)
@@ -122,7 +122,7 @@ def play(step: Step) -> str | None:
         return printed.getvalue()
     assert step.language == "toml", f"'{step.language}' is no language of a page"
     Path("page.toml").write_text(step.text, encoding="utf-8")
-    printed_table = command(f"omnimarket run page.toml --rounds {ROUNDS}")
+    printed_table = command(f"regretless run page.toml --rounds {ROUNDS}")
     assert tomllib.loads(step.text)["name"] in printed_table
     return printed_table
 

@@ -65,7 +65,9 @@ def digest(path: Path) -> str:
 
 def call(command: str, folder: Path, *words: str) -> None:
     """Run a command in a folder; what it says is shown if it fails."""
-    done = subprocess.run([command, *words], cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(
+        [command, *words], cwd=folder, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         sys.exit(f"{command} {' '.join(words)}: status {done.returncode}\n{done.stderr}")
 

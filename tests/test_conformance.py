@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-import agents
-from agents.adversaries import Adversary, Coalition, Replay, Strategic
-from forecaster import DecisionSwap, NonLinearDecisionSwap, SmoothDecisionSwap, bases
-from market import register
-from market.errors import UserError
-from market.history import History
-from market.losses import Linear
-from market.randomness import stream
-from market.records import Announcement, Context, Ensemble, Forecast, Mixture
-from market.response import TIE
-from market.roles import Adversary as AdversaryRole
-from market.roles import Forecaster, Resumable
+import regretless.agents
+from regretless.agents.adversaries import Adversary, Coalition, Replay, Strategic
+from regretless.forecaster import DecisionSwap, NonLinearDecisionSwap, SmoothDecisionSwap, bases
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.game.protocols import Adversary as AdversaryRole
+from regretless.market.game.protocols import Forecaster, Resumable
+from regretless.market.losses import Linear
+from regretless.market.records.history import History
+from regretless.market.records.records import Announcement, Context, Ensemble, Forecast, Mixture
+from regretless.market.response import TIE
 
-assert agents  # importing the package registers its names
+assert regretless.agents  # importing the package registers its names
 
 SIZE = 3
 

@@ -1,4 +1,4 @@
-"""The four generic package names: another package of the same name is noticed, in one line."""
+"""The front door: what ``import regretless`` offers, and the ways to start the command."""
 
 from __future__ import annotations
 
@@ -9,30 +9,48 @@ from pathlib import Path
 
 import pytest
 
-HOME = Path(__file__).parent.parent
+import regretless
+
+COMMANDS = {
+    "script": [str(Path(sys.executable).parent / "regretless")],
+    "module": [sys.executable, "-m", "regretless"],
+}
 
 
-@pytest.mark.parametrize("room", ["market", "agents", "forecaster"])
-def test_a_shadowed_package_is_named(tmp_path: Path, room: str) -> None:
-    (tmp_path / room).mkdir()
-    (tmp_path / room / "__init__.py").write_text("")
-    code = (
-        f"import sys; sys.path[:0] = [{str(tmp_path)!r}]; from scenarios.entry import main; main()"
+def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words, cwd=folder, capture_output=True, text=True, check=False, env=os.environ
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "list"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert line.startswith(f"omnimarket: package '{room}' comes from {tmp_path / room}")
 
 
-def test_another_folder_of_the_name_in_the_way_does_no_harm(tmp_path: Path) -> None:
-    """A data folder called ``market`` where the command is run is no package of ours."""
+@pytest.mark.parametrize("way", COMMANDS)
+def test_the_command_starts_wherever_it_is_called(tmp_path: Path, way: str) -> None:
+    """Folders and modules of generic names in the way do no harm."""
     (tmp_path / "market").mkdir()
-    command = Path(sys.executable).parent / "omnimarket"
-    done = subprocess.run(
-        [command, "list"], cwd=tmp_path, capture_output=True, text=True, check=False, env=os.environ
-    )
+    (tmp_path / "agents.py").write_text("raise RuntimeError('not ours')\n")
+    done = run(*COMMANDS[way], "list", folder=tmp_path)
     assert done.returncode == 0
     assert "crop-choice" in done.stdout
+
+
+def test_every_public_name_is_there_and_none_is_loaded_before_it_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    for name in regretless.__all__:
+        assert getattr(regretless, name) is not None
+        assert name in dir(regretless)
+    with pytest.raises(AttributeError, match="no attribute 'profit'"):
+        _ = regretless.profit
+    code = "import regretless, sys; print('numpy' in sys.modules, regretless.__version__)"
+    done = run(sys.executable, "-c", code, folder=tmp_path)
+    assert done.stdout.split() == ["False", regretless.__version__]
+
+
+def test_the_five_lines_of_the_docstring_run() -> None:
+    doc = regretless.__doc__ or ""
+    lines = [line[4:] for line in doc.splitlines() if line.startswith("    ")]
+    scope: dict[str, object] = {}
+    exec("\n".join(lines), scope)  # noqa: S102 - our own docstring
+    model = scope["model"]
+    assert isinstance(model, regretless.MarketModel)
+    assert model.played == 100

@@ -42,7 +42,7 @@ def test_the_demo_ends_with_such_a_table(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [])  # put back afterwards
     shown = block_with("text", "crop-choice, 1461 rounds")
-    printed = command("omnimarket run crop-choice --rounds 5")
+    printed = command("regretless run crop-choice --rounds 5")
     for start, end in (("decision", " growers"), ("Regret per", "10.3%"), ("Forecast:", "Logs:")):
         parts = [text[text.index(start) : text.index(end)].split() for text in (shown, printed)]
         assert parts[0] == parts[1]

@@ -3,17 +3,17 @@
 Leaders have a motive: a payoff of their own (``strategic``).
 """
 
-from agents.adversaries.base import Adversary
-from agents.adversaries.breaker import Breaker
-from agents.adversaries.coalition import Coalition
-from agents.adversaries.committed import PumpAndDump, StackelbergCommitter, UpThenDown
-from agents.adversaries.confined import Confined
-from agents.adversaries.payoffs import JointPayoff, LinearPayoff, Payoff, ZeroSum
-from agents.adversaries.replay import Replay
-from agents.adversaries.responsive import DrawSeer, LookAhead, Myopic
-from agents.adversaries.sellers import BaitSeller, StaggeredSeller
-from agents.adversaries.stochastic import IID, Cyclic, Drifting, Switching
-from agents.adversaries.strategic import Strategic
+from regretless.agents.adversaries.base import Adversary
+from regretless.agents.adversaries.breaker import Breaker
+from regretless.agents.adversaries.coalition import Coalition
+from regretless.agents.adversaries.committed import PumpAndDump, StackelbergCommitter, UpThenDown
+from regretless.agents.adversaries.confined import Confined
+from regretless.agents.adversaries.payoffs import JointPayoff, LinearPayoff, Payoff, ZeroSum
+from regretless.agents.adversaries.replay import Replay
+from regretless.agents.adversaries.responsive import DrawSeer, LookAhead, Myopic
+from regretless.agents.adversaries.sellers import BaitSeller, StaggeredSeller
+from regretless.agents.adversaries.stochastic import IID, Cyclic, Drifting, Switching
+from regretless.agents.adversaries.strategic import Strategic
 
 __all__ = [
     "IID",

@@ -7,10 +7,10 @@
 
 ``announced`` holds the mixture of every block (``announced.mean_label`` is its mean outcome), and
 never the draw, which does not exist yet. What else it wants to see it declares in ``sees``
-(``market.sight``). Parameters are keyword arguments of ``__init__``; one called ``rounds`` is the
-length of the run unless the file gives another. An adversary that is to be resumed also offers
-``state()`` and ``restore(state)``. One with a motive has a ``payoff`` and a ``support``
-(``agents.adversaries.strategic``).
+(``market.game.information``). Parameters are keyword arguments of ``__init__``; one called
+``rounds`` is the length of the run unless the file gives another. An adversary that is to be
+resumed also offers ``state()`` and ``restore(state)``. One with a motive has a ``payoff`` and a
+``support`` (``agents.adversaries.strategic``).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.adversaries.payoffs import Payoff
-from market.errors import UserError
-from market.history import History
-from market.records import Announcement, Context, OutcomeLaw
-from market.sight import USUAL, Follower
+from regretless.agents.adversaries.payoffs import Payoff
+from regretless.market.core.errors import UserError
+from regretless.market.game.information import USUAL, Follower
+from regretless.market.records.history import History
+from regretless.market.records.records import Announcement, Context, OutcomeLaw
 
 
 class Adversary:
@@ -41,7 +41,7 @@ class Adversary:
     Attributes
     ----------
     sees : frozenset of str
-        What it declares to see, out of ``market.sight.SIGHTS``.
+        What it declares to see, out of ``market.game.information.SIGHTS``.
     payoff : Payoff or None
         What it is paid; None for one without a motive.
     support : array (m, d) or None

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from agents.adversaries.base import Adversary
-from market import register
-from market.history import History
-from market.records import Announcement, Context, OutcomeLaw
+from regretless.agents.adversaries.base import Adversary
+from regretless.market import register
+from regretless.market.records.history import History
+from regretless.market.records.records import Announcement, Context, OutcomeLaw
 
 
 @register.adversary("breaker")

@@ -22,18 +22,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agents.adversaries.base import Adversary
-from agents.adversaries.payoffs import JointPayoff
-from agents.adversaries.strategic import MOST, whole
-from agents.parameters import brief
-from market import register
-from market.errors import UserError
-from market.history import History
-from market.losses import LipschitzLoss, Loss
-from market.randomness import stream
-from market.records import Announcement, Context, Mixture, OutcomeLaw
-from market.roles import Resumable
-from market.sight import Follower, sight_of
+from regretless.agents.adversaries.base import Adversary
+from regretless.agents.adversaries.payoffs import JointPayoff
+from regretless.agents.adversaries.strategic import MOST, whole
+from regretless.agents.parameters import brief
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.game.information import Follower, sight_of
+from regretless.market.game.protocols import Resumable
+from regretless.market.losses import LipschitzLoss, Loss
+from regretless.market.records.history import History
+from regretless.market.records.records import Announcement, Context, Mixture, OutcomeLaw
 
 Array = NDArray[np.float64]
 

@@ -1,9 +1,9 @@
 r"""Leaders with a plan that no forecast changes: commitment, up then down, pump and dump.
 
 **Commitment** (Conitzer and Sandholm 2006): the law over outcomes that is best to announce to a
-follower who best-responds to it (``market.exploitability.stackelberg``), one linear program per
-action of the follower, every round anew from the same law. The value counts on ties going the
-leader's way; a follower who breaks them otherwise gives it less.
+follower who best-responds to it (``market.exploitability.worst_leader.stackelberg``), one linear
+program per action of the follower, every round anew from the same law. The value counts on ties
+going the leader's way; a follower who breaks them otherwise gives it less.
 
 **Up, then down** (Deng, Schneider and Sivan 2019): one outcome for a share of the rounds, another
 one for the rest. A learner that follows the past is still committed to its answer to the first
@@ -30,14 +30,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agents.adversaries.strategic import Strategic, between, whole
-from agents.parameters import brief, numbers
-from market import register
-from market.errors import UserError, closest
-from market.exploitability import Commitment, stackelberg
-from market.history import History
-from market.records import Announcement, Context, OutcomeLaw
-from market.sight import Follower
+from regretless.agents.adversaries.strategic import Strategic, between, whole
+from regretless.agents.parameters import brief, numbers
+from regretless.market import register
+from regretless.market.core.errors import UserError, closest
+from regretless.market.exploitability.worst_leader import Commitment, stackelberg
+from regretless.market.game.information import Follower
+from regretless.market.records.history import History
+from regretless.market.records.records import Announcement, Context, OutcomeLaw
 
 Array = NDArray[np.float64]
 

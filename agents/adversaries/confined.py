@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from market.history import History
-from market.records import Announcement, Context, OutcomeLaw
-from market.roles import Adversary, Resumable
-from market.sight import Follower, sight_of
-from market.spaces import Box
+from regretless.market.game.information import Follower, sight_of
+from regretless.market.game.protocols import Adversary, Resumable
+from regretless.market.losses.spaces import Box
+from regretless.market.records.history import History
+from regretless.market.records.records import Announcement, Context, OutcomeLaw
 
 Array = NDArray[np.float64]
 

@@ -15,8 +15,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agents.parameters import numbers, table
-from market.losses import Loss
+from regretless.agents.parameters import numbers, table
+from regretless.market.losses import Loss
 
 Array = NDArray[np.float64]
 

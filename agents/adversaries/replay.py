@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from market.history import History
-from market.records import Announcement, Context, OutcomeLaw
+from regretless.market.records.history import History
+from regretless.market.records.records import Announcement, Context, OutcomeLaw
 
 Array = NDArray[np.float64]
 

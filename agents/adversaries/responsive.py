@@ -4,7 +4,7 @@
 this round, averaged over all agents.
 
 **Looking ahead.** For each outcome of the support, forecaster and population play H rounds in which
-that outcome happens every time (``market.rehearsal``), on copies with fresh random streams; the
+that outcome happens every time (``market.game.rollout``), on copies with fresh random streams; the
 outcome whose H rounds pay most is the one of this round. Next round it thinks again. It costs m H
 rounds of forecasting and responding per round, m the size of the support, and m copies of the
 forecaster's and the learners' memory.
@@ -22,11 +22,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.adversaries.strategic import Strategic, whole
-from market import register
-from market.history import History
-from market.randomness import generator_state, restore_generator
-from market.records import Announcement, Context, OutcomeLaw
+from regretless.agents.adversaries.strategic import Strategic, whole
+from regretless.market import register
+from regretless.market.core.randomness import generator_state, restore_generator
+from regretless.market.records.history import History
+from regretless.market.records.records import Announcement, Context, OutcomeLaw
 
 Array = NDArray[np.float64]
 

@@ -22,11 +22,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.adversaries.strategic import Strategic, whole
-from market import register
-from market.errors import UserError
-from market.history import History
-from market.records import Announcement, Context, OutcomeLaw
+from regretless.agents.adversaries.strategic import Strategic, whole
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.market.records.history import History
+from regretless.market.records.records import Announcement, Context, OutcomeLaw
 
 Array = NDArray[np.float64]
 

@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agents.adversaries.base import Adversary
-from market import register
-from market.history import History
-from market.randomness import generator_state, restore_generator
-from market.records import Announcement, Context, OutcomeLaw
+from regretless.agents.adversaries.base import Adversary
+from regretless.market import register
+from regretless.market.core.randomness import generator_state, restore_generator
+from regretless.market.records.history import History
+from regretless.market.records.records import Announcement, Context, OutcomeLaw
 
 Array = NDArray[np.float64]
 

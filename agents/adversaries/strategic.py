@@ -2,7 +2,7 @@
 
 A payoff is linear in the outcome, or where no ``weights`` are given zero-sum: the follower's own
 loss. Where outcomes are a continuum the list is a grid. A list and a payoff make the commitment
-value and the leader's surplus computable after the run (``market.exploitability``).
+value and the leader's surplus computable after the run (``market.exploitability.worst_leader``).
 
 A population's reaction is its law of play (K, A) per cohort. An outcome y is worth
 
@@ -20,11 +20,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agents.adversaries.base import Adversary
-from agents.adversaries.payoffs import LinearPayoff, Payoff, ZeroSum
-from agents.parameters import brief, numbers
-from market.errors import UserError
-from market.sight import Follower
+from regretless.agents.adversaries.base import Adversary
+from regretless.agents.adversaries.payoffs import LinearPayoff, Payoff, ZeroSum
+from regretless.agents.parameters import brief, numbers
+from regretless.market.core.errors import UserError
+from regretless.market.game.information import Follower
 
 Array = NDArray[np.float64]
 

@@ -20,10 +20,10 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-from agents.learners.base import Actions, Array, RatedLearner, TotalLearner
-from agents.learners.kernels import bandit_pass
-from market import register
-from market.errors import UserError
+from regretless.agents.learners.base import Actions, Array, RatedLearner, TotalLearner
+from regretless.agents.learners.kernels import bandit_pass
+from regretless.market import register
+from regretless.market.core.errors import UserError
 
 
 @register.learner("exp3")

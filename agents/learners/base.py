@@ -22,8 +22,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.parameters import brief
-from market.errors import UserError
+from regretless.agents.parameters import brief
+from regretless.market.core.errors import UserError
 
 Array = NDArray[np.float64]
 Actions = NDArray[np.intp]

@@ -21,10 +21,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from agents.learners.base import Actions, Array, RatedLearner, RowLearner, TotalLearner
-from agents.learners.kernels import hedge_pass, leader_pass, matching_pass
-from market import register
-from market.errors import UserError
+from regretless.agents.learners.base import Actions, Array, RatedLearner, RowLearner, TotalLearner
+from regretless.agents.learners.kernels import hedge_pass, leader_pass, matching_pass
+from regretless.market import register
+from regretless.market.core.errors import UserError
 
 
 class _Matching(RowLearner):

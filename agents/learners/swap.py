@@ -22,9 +22,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from agents.learners.base import Actions, Array, RatedLearner, RowLearner
-from agents.learners.kernels import copies_pass, swaps_pass
-from market import register
+from regretless.agents.learners.base import Actions, Array, RatedLearner, RowLearner
+from regretless.agents.learners.kernels import copies_pass, swaps_pass
+from regretless.market import register
 
 
 @register.learner("blum-mansour")

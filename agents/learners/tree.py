@@ -26,10 +26,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.learners.base import Actions, Array, RowLearner
-from agents.learners.kernels import tree_pass
-from market import register
-from market.errors import UserError
+from regretless.agents.learners.base import Actions, Array, RowLearner
+from regretless.agents.learners.kernels import tree_pass
+from regretless.market import register
+from regretless.market.core.errors import UserError
 
 
 @register.learner("tree-swap")

@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import comb
 
-from market.basis import Basis
-from market.losses import Loss, SeparablePower
+from regretless.market.game.basis import Basis
+from regretless.market.losses import Loss, SeparablePower
 
 Array = NDArray[np.float64]
 

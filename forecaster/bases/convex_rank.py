@@ -31,11 +31,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from forecaster.approximation.dyadic import enough_columns, fewest_columns
-from forecaster.approximation.lattice import rounded
-from forecaster.approximation.mrelu import MReLUCover, MReLUSpan
-from market.basis import Basis
-from market.losses import Convex1D, Loss
+from regretless.forecaster.bases.approximation.dyadic import enough_columns, fewest_columns
+from regretless.forecaster.bases.approximation.lattice import rounded
+from regretless.forecaster.bases.approximation.mrelu import MReLUCover, MReLUSpan
+from regretless.market.game.basis import Basis
+from regretless.market.losses import Convex1D, Loss
 
 Array = NDArray[np.float64]
 

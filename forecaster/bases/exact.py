@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forecaster.approximation.functions import LossFunctions, stacked
-from market.basis import Basis
-from market.losses import Loss
+from regretless.forecaster.bases.approximation.functions import LossFunctions, stacked
+from regretless.market.game.basis import Basis
+from regretless.market.losses import Loss
 
 Array = NDArray[np.float64]
 

@@ -49,10 +49,10 @@ from numpy.polynomial.chebyshev import cheb2poly
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import factorial, ive
 
-from forecaster.approximation.multisets import monomials, multinomials, multisets
-from market.basis import Basis
-from market.losses import ExponentialOfSum, Loss
-from market.losses.transforms import check_floor, transformed
+from regretless.forecaster.bases.approximation.multisets import monomials, multinomials, multisets
+from regretless.market.game.basis import Basis
+from regretless.market.losses import ExponentialOfSum, Loss
+from regretless.market.losses.transforms import check_floor, transformed
 
 Array = NDArray[np.float64]
 

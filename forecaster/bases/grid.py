@@ -30,8 +30,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from market.basis import Basis
-from market.losses import Loss
+from regretless.market.game.basis import Basis
+from regretless.market.losses import Loss
 
 Array = NDArray[np.float64]
 

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from forecaster.approximation.lattice import (
+from regretless.forecaster.bases.approximation.lattice import (
     lattice_points,
     least_products,
     merged,
@@ -39,9 +39,9 @@ from forecaster.approximation.lattice import (
     orthant_coefficients,
     rounded,
 )
-from forecaster.approximation.mrelu import MReLUCover, MReLUSpan
-from market.basis import Basis
-from market.losses import Loss, MinimumOfRatios
+from regretless.forecaster.bases.approximation.mrelu import MReLUCover, MReLUSpan
+from regretless.market.game.basis import Basis
+from regretless.market.losses import Loss, MinimumOfRatios
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.intp]

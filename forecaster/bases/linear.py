@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from market.basis import Basis
-from market.losses import Loss, SeparablePower
-from market.side_by_side import side_by_side
+from regretless.market.game.basis import Basis
+from regretless.market.kernels.layout import side_by_side
+from regretless.market.losses import Loss, SeparablePower
 
 Array = NDArray[np.float64]
 

@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import comb
 
-from forecaster.approximation.multisets import monomials, multinomials, multisets
-from market.basis import Basis
-from market.losses import Loss, PowerOfSum
-from market.losses.transforms import check_floor, transformed
+from regretless.forecaster.bases.approximation.multisets import monomials, multinomials, multisets
+from regretless.market.game.basis import Basis
+from regretless.market.losses import Loss, PowerOfSum
+from regretless.market.losses.transforms import check_floor, transformed
 
 Array = NDArray[np.float64]
 

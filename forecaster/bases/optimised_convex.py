@@ -34,9 +34,9 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from forecaster.bases.relu import ROUNDING, ConvexBasis
-from market.losses import Loss
-from market.programs import new_highs, optimise
+from regretless.forecaster.bases.relu import ROUNDING, ConvexBasis
+from regretless.market.kernels.linear_programs import new_highs, optimise
+from regretless.market.losses import Loss
 
 Array = NDArray[np.float64]
 

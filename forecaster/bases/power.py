@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import comb
 
-from forecaster.bases.bernstein import signed_powers
-from market.basis import Basis
-from market.losses import Loss, SeparablePower
+from regretless.forecaster.bases.bernstein import signed_powers
+from regretless.market.game.basis import Basis
+from regretless.market.losses import Loss, SeparablePower
 
 Array = NDArray[np.float64]
 

@@ -27,9 +27,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forecaster.approximation.certify import ROUNDING, Certificate, certify
-from market.basis import Basis
-from market.losses import Loss
+from regretless.forecaster.bases.approximation.certify import ROUNDING, Certificate, certify
+from regretless.market.game.basis import Basis
+from regretless.market.losses import Loss
 
 Array = NDArray[np.float64]
 

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forecaster.approximation.certify import certified_error
-from forecaster.approximation.functions import Key, LossFunctions, keys_of, stacked
-from forecaster.approximation.selection import Selection, pivots, tour
-from forecaster.approximation.sup_norm import Fitted
-from market.basis import Basis
-from market.losses import Loss
-from market.randomness import stream
+from regretless.forecaster.bases.approximation.certify import certified_error
+from regretless.forecaster.bases.approximation.functions import Key, LossFunctions, keys_of, stacked
+from regretless.forecaster.bases.approximation.selection import Selection, pivots, tour
+from regretless.forecaster.bases.approximation.sup_norm import Fitted
+from regretless.market.core.randomness import stream
+from regretless.market.game.basis import Basis
+from regretless.market.losses import Loss
 
 Array = NDArray[np.float64]
 

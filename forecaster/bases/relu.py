@@ -26,8 +26,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from market.basis import Basis
-from market.losses import Convex1D, Loss
+from regretless.market.game.basis import Basis
+from regretless.market.losses import Convex1D, Loss
 
 Array = NDArray[np.float64]
 

@@ -1,15 +1,21 @@
 """Offline omniprediction: one predictor learned from a table, for many losses at once."""
 
-from forecaster.omniprediction.batch_bounds import BatchBound
-from forecaster.omniprediction.estimator import OfflineOmnipredictor
-from forecaster.omniprediction.nets import (
+from regretless.forecaster.omniprediction.batch_bounds import BatchBound
+from regretless.forecaster.omniprediction.estimator import OfflineOmnipredictor
+from regretless.forecaster.omniprediction.nets import (
     ActionLoss,
     ContinuousLoss,
     Pinball,
     SquaredError,
     theta_net,
 )
-from forecaster.omniprediction.policies import LinearScore, Threshold, Tree, best_tree, thresholds
+from regretless.forecaster.omniprediction.policies import (
+    LinearScore,
+    Threshold,
+    Tree,
+    best_tree,
+    thresholds,
+)
 
 __all__ = [
     "ActionLoss",

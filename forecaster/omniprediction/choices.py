@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forecaster.cover import nearest
-from forecaster.omniprediction import nets
-from forecaster.omniprediction.fitting import Listed
-from forecaster.omniprediction.nets import ContinuousLoss
-from forecaster.omniprediction.spans import default_basis
-from market.errors import UserError
-from market.losses import Loss
+from regretless.forecaster.events.cover import nearest
+from regretless.forecaster.omniprediction import nets
+from regretless.forecaster.omniprediction.fitting import Listed
+from regretless.forecaster.omniprediction.nets import ContinuousLoss
+from regretless.forecaster.omniprediction.spans import default_basis
+from regretless.market.core.errors import UserError
+from regretless.market.losses import Loss
 
 Array = NDArray[np.float64]
 AnyLoss = Loss | ContinuousLoss

@@ -15,17 +15,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from forecaster.omniprediction import nets, storage
-from forecaster.omniprediction.batch_bounds import BatchBound, Measure
-from forecaster.omniprediction.choices import AnyLoss, Place, choose, listing, steepest
-from forecaster.omniprediction.fitting import EventKind, Settings, run
-from forecaster.omniprediction.nets import ContinuousLoss
-from forecaster.omniprediction.parameters import check_numbers
-from forecaster.omniprediction.prediction import RandomisedPredictor, readout
-from forecaster.omniprediction.suggestions import checked_features, checked_outcomes, suggested
-from market import regret
-from market.basis import Basis
-from market.errors import UserError
+from regretless.forecaster.omniprediction import nets, storage
+from regretless.forecaster.omniprediction.batch_bounds import BatchBound, Measure
+from regretless.forecaster.omniprediction.choices import AnyLoss, Place, choose, listing, steepest
+from regretless.forecaster.omniprediction.fitting import EventKind, Settings, run
+from regretless.forecaster.omniprediction.nets import ContinuousLoss
+from regretless.forecaster.omniprediction.parameters import check_numbers
+from regretless.forecaster.omniprediction.prediction import RandomisedPredictor, readout
+from regretless.forecaster.omniprediction.suggestions import (
+    checked_features,
+    checked_outcomes,
+    suggested,
+)
+from regretless.market.core.errors import UserError
+from regretless.market.game.basis import Basis
+from regretless.market.regret import reference
 
 Array = NDArray[np.float64]
 
@@ -59,8 +63,8 @@ class OfflineOmnipredictor(RandomisedPredictor):
         Share of the rounds, from the first, whose predictors are never kept; in [0, 1). The
         paper's is 0.
     events : "coordinates" or "losses"
-        What the online forecaster is unbiased on; see ``forecaster.events`` and
-        ``forecaster.loss_events``.
+        What the online forecaster is unbiased on; see ``forecaster.events.coordinate`` and
+        ``forecaster.events.scalar``.
     weights : "adaptive" or "exponential"
     random_state : int or None
         Root seed of the order, the kept rounds and all draws; None counts as 0.
@@ -166,7 +170,7 @@ class OfflineOmnipredictor(RandomisedPredictor):
         float
             Per example, against the best assignment of a constant or policy to each action.
         """
-        return regret.decision_swap_regret(*self._against(loss, policies, X, Y))
+        return reference.decision_swap_regret(*self._against(loss, policies, X, Y))
 
     def omniprediction_regret(
         self,
@@ -176,7 +180,7 @@ class OfflineOmnipredictor(RandomisedPredictor):
         Y: Any,  # noqa: N803
     ) -> float:
         """Measure the loss above that of the best constant or policy; the rest is as above."""
-        return regret.omniprediction_regret(*self._against(loss, policies, X, Y))
+        return reference.omniprediction_regret(*self._against(loss, policies, X, Y))
 
     def _against(
         self,

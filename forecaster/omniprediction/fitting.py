@@ -9,16 +9,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from forecaster.bounds import BiasBound, GainBound, regret_since
-from forecaster.loss_events import LossEvents
-from forecaster.omniprediction.batch_bounds import OnlineRegret, Trial
-from forecaster.omniprediction.predictors import KeptPredictors, Snapshots, Suggests
-from forecaster.protected import LossGroup, moved_mass
-from forecaster.unbiased import UnbiasedPrediction
-from market.basis import Basis
-from market.errors import UserError
-from market.losses import Loss, unique_losses
-from market.randomness import stream
+from regretless.forecaster.events.bounds import BiasBound, GainBound, regret_since
+from regretless.forecaster.events.protected import LossGroup, moved_mass
+from regretless.forecaster.events.scalar import LossEvents
+from regretless.forecaster.omniprediction.batch_bounds import OnlineRegret, Trial
+from regretless.forecaster.omniprediction.predictors import KeptPredictors, Snapshots, Suggests
+from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.game.basis import Basis
+from regretless.market.losses import Loss, unique_losses
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from market.errors import UserError
-from market.losses import Convex1D, LipschitzLoss, Loss, SeparablePower
-from market.randomness import stream
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.losses import Convex1D, LipschitzLoss, Loss, SeparablePower
 
 Array = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from market.errors import UserError
+from regretless.market.core.errors import UserError
 
 
 class Parameters:

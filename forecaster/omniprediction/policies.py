@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from market.losses import Loss
+from regretless.market.losses import Loss
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]

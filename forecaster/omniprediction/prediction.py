@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forecaster.omniprediction.choices import AnyLoss, choose, on_net
-from forecaster.omniprediction.fitting import Fitted
-from forecaster.omniprediction.nets import ContinuousLoss
-from forecaster.omniprediction.parameters import Parameters, not_fitted
-from forecaster.omniprediction.predictors import played
-from forecaster.omniprediction.suggestions import checked_features, suggested
-from market.basis import Basis
-from market.errors import UserError
-from market.losses import Loss
-from market.randomness import stream
-from market.records import Mixture, draw_index
+from regretless.forecaster.omniprediction.choices import AnyLoss, choose, on_net
+from regretless.forecaster.omniprediction.fitting import Fitted
+from regretless.forecaster.omniprediction.nets import ContinuousLoss
+from regretless.forecaster.omniprediction.parameters import Parameters, not_fitted
+from regretless.forecaster.omniprediction.predictors import played
+from regretless.forecaster.omniprediction.suggestions import checked_features, suggested
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.game.basis import Basis
+from regretless.market.losses import Loss
+from regretless.market.records.records import Mixture, draw_index
 
 Array = NDArray[np.float64]
 

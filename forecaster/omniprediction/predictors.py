@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forecaster.protected import LossGroup, moved_mass, rows_of
-from forecaster.unbiased import UnbiasedPrediction
-from market.records import Mixture
+from regretless.forecaster.events.protected import LossGroup, moved_mass, rows_of
+from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.records.records import Mixture
 
 Array = NDArray[np.float64]
 Suggestions = tuple[int, ...]

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from forecaster.bases import (
+from regretless.forecaster.bases import (
     BernsteinBasis,
     DirectSumBasis,
     ExactLossesBasis,
@@ -25,8 +25,8 @@ from forecaster.bases import (
     ReducedBasis,
     ReLUBasis,
 )
-from market.basis import Basis
-from market.losses import Convex1D, Loss, SeparablePower
+from regretless.market.game.basis import Basis
+from regretless.market.losses import Convex1D, Loss, SeparablePower
 
 DELTA = 0.05
 FEW_EXPONENTS, FEW_FUNCTIONS, MOST_DEGREE = 6, 24, 16

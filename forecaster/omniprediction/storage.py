@@ -16,19 +16,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forecaster.bases import BernsteinBasis, LinearBasis, PowerBasis
-from forecaster.omniprediction import nets, policies
-from forecaster.omniprediction.batch_bounds import OnlineRegret
-from forecaster.omniprediction.choices import as_list
-from forecaster.omniprediction.fitting import Fitted, Listed, Settings, player_for
-from forecaster.omniprediction.nets import ContinuousLoss
-from forecaster.omniprediction.predictors import KeptPredictors, Snapshots
-from forecaster.omniprediction.spans import default_basis
-from forecaster.omniprediction.suggestions import called
-from market import checkpoint, losses
-from market.basis import Basis
-from market.errors import UserError
-from market.losses import Loss
+from regretless.forecaster.bases import BernsteinBasis, LinearBasis, PowerBasis
+from regretless.forecaster.omniprediction import nets, policies
+from regretless.forecaster.omniprediction.batch_bounds import OnlineRegret
+from regretless.forecaster.omniprediction.choices import as_list
+from regretless.forecaster.omniprediction.fitting import Fitted, Listed, Settings, player_for
+from regretless.forecaster.omniprediction.nets import ContinuousLoss
+from regretless.forecaster.omniprediction.predictors import KeptPredictors, Snapshots
+from regretless.forecaster.omniprediction.spans import default_basis
+from regretless.forecaster.omniprediction.suggestions import called
+from regretless.market import losses
+from regretless.market.core import checkpoint
+from regretless.market.core.errors import UserError
+from regretless.market.game.basis import Basis
+from regretless.market.losses import Loss
 
 Array = NDArray[np.float64]
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forecaster.omniprediction.nets import snap
-from market.errors import UserError
-from market.records import Context
+from regretless.forecaster.omniprediction.nets import snap
+from regretless.market.core.errors import UserError
+from regretless.market.records.records import Context
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -12,13 +12,13 @@ with g a power or the logarithm. Every form gives the losses of all actions at o
 many, its exact range over the cube or over any box, and the affine map onto [0, 1].
 """
 
-from market.losses.base import Loss
-from market.losses.convex import Convex1D
-from market.losses.distinct import unique_losses
-from market.losses.lipschitz import LipschitzLoss
-from market.losses.of_sum import ExponentialOfSum, PowerOfSum
-from market.losses.ratios import MinimumOfRatios
-from market.losses.separable import Linear, SeparablePower
+from regretless.market.losses.base import Loss
+from regretless.market.losses.convex import Convex1D
+from regretless.market.losses.distinct import unique_losses
+from regretless.market.losses.lipschitz import LipschitzLoss
+from regretless.market.losses.of_sum import ExponentialOfSum, PowerOfSum
+from regretless.market.losses.ratios import MinimumOfRatios
+from regretless.market.losses.separable import Linear, SeparablePower
 
 __all__ = [
     "Convex1D",

@@ -20,7 +20,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from market.side_by_side import copied
+from regretless.market.kernels.layout import copied
 
 Array = NDArray[np.float64]
 

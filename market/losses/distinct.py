@@ -7,8 +7,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from market.losses.base import Loss
-from market.randomness import stream
+from regretless.market.core.randomness import stream
+from regretless.market.losses.base import Loss
 
 Array = NDArray[np.float64]
 Found = tuple[NDArray[np.intp], NDArray[np.intp]]  # first of each kind, and the kind of each row

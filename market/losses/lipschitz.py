@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from market.losses.base import Loss
+from regretless.market.losses.base import Loss
 
 Array = NDArray[np.float64]
 

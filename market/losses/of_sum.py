@@ -17,9 +17,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from market.losses.base import Loss
-from market.losses.sums import offset_sum
-from market.losses.transforms import check_floor, slope, to_power, transformed
+from regretless.market.losses.base import Loss
+from regretless.market.losses.sums import offset_sum
+from regretless.market.losses.transforms import check_floor, slope, to_power, transformed
 
 Array = NDArray[np.float64]
 

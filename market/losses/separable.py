@@ -17,9 +17,9 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from market.losses.base import Loss
-from market.losses.sums import offset_sum
-from market.losses.transforms import to_power
+from regretless.market.losses.base import Loss
+from regretless.market.losses.sums import offset_sum
+from regretless.market.losses.transforms import to_power
 
 Array = NDArray[np.float64]
 

@@ -10,9 +10,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from market.lanes import over_rows
-from market.memory import empty
-from market.vectors import write_sums
+from regretless.market.kernels.memory import empty
+from regretless.market.kernels.simd import write_sums
+from regretless.market.kernels.threads import over_rows
 
 Array = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from market.lanes import FEWEST, over_rows
-from market.memory import empty
+from regretless.market.kernels.memory import empty
+from regretless.market.kernels.threads import FEWEST, over_rows
 
 Array = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""What ``omnimarket bench`` does: measure, show, and return what its file says."""
+"""What ``regretless bench`` does: measure, show, and return what its file says."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from scenarios.bench import growth, results, steps, works
+from regretless.scenarios.bench import growth, results, steps, works
 
 Bar = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 

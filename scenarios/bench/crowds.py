@@ -16,18 +16,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.adversaries import Replay
-from agents.cohort import Cohort
-from agents.responses import BestResponse, Response
-from forecaster.baselines import RunningMean
-from forecaster.bases import LinearBasis
-from market.guarantees import Guarantee
-from market.ledger import Ledger
-from market.losses import Linear
-from market.model import MarketModel
-from market.randomness import stream
-from market.round import Block, Game
-from scenarios.bench.clock import Array
+from regretless.agents.adversaries import Replay
+from regretless.agents.cohorts.responding import Cohort
+from regretless.agents.responses import BestResponse, Response
+from regretless.forecaster.baselines import RunningMean
+from regretless.forecaster.bases import LinearBasis
+from regretless.market.core.randomness import stream
+from regretless.market.game.guarantees import Guarantee
+from regretless.market.game.round import Block, Game
+from regretless.market.losses import Linear
+from regretless.market.model import MarketModel
+from regretless.market.regret.ledger import Ledger
+from regretless.scenarios.bench.clock import Array
 
 GOODS, ACTIONS, OUTCOMES = 16, 8, 64
 NEVER = 1 << 40  # rounds between entries of the regret log

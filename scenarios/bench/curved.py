@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.responses import CertaintyEquivalent, Response
-from agents.utilities import CARA, CES, CobbDouglas
-from forecaster.bases import LinearBasis
-from scenarios.bench.crowds import Crowd
+from regretless.agents.responses import CertaintyEquivalent, Response
+from regretless.agents.utilities.forms import CARA, CES, CobbDouglas
+from regretless.forecaster.bases import LinearBasis
+from regretless.scenarios.bench.crowds import Crowd
 
 Array = NDArray[np.float64]
 LEAST = 0.1  # of a good, for Cobb-Douglas

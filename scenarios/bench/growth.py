@@ -22,9 +22,9 @@ from rich import box
 from rich.table import Table
 from scipy.stats import linregress
 
-from market.round import play_round
-from scenarios.bench.crowds import Crowd
-from scenarios.bench.rounds import Rounds
+from regretless.market.game.round import play_round
+from regretless.scenarios.bench.crowds import Crowd
+from regretless.scenarios.bench.rounds import Rounds
 
 TURNS = 7
 Sizes = tuple[int, ...]

@@ -16,9 +16,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from market.errors import UserError
-from scenarios.bench.clock import Duel, Row, timed
-from scenarios.bench.peers import PACKAGES, MissingPeerError
+from regretless.market.core.errors import UserError
+from regretless.scenarios.bench.clock import Duel, Row, timed
+from regretless.scenarios.bench.peers import PACKAGES, MissingPeerError
 
 REPEATS, QUICK = 15, 3
 WIDTH = 136
@@ -79,7 +79,7 @@ def skipped(results: Results) -> list[str]:
     """Return one line for each package that is missing."""
     return [
         f"{package} is not installed, skipped: {', '.join(works)}; "
-        "pip install 'omnimarket[peers]' brings it"
+        "pip install 'regretless[peers]' brings it"
         for package, works in results.missing.items()
     ]
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from forecaster.events import Events
-from forecaster.minimax import STEPS, field_at
-from forecaster.protected import LossGroup
-from forecaster.weights import AdaptiveWeights
-from market.randomness import stream
-from scenarios.bench.clock import Array, Duel
+from regretless.forecaster.events.coordinate import Events
+from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.weights import AdaptiveWeights
+from regretless.forecaster.minimax.box import STEPS, field_at
+from regretless.market.core.randomness import stream
+from regretless.scenarios.bench.clock import Array, Duel
 
 LOSSES, ACTIONS, FUNCTIONS, ATOMS = 200, 8, 9, 5
 

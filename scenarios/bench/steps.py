@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from market.lanes import over_rows
-from scenarios.bench.clock import Array, Duel
-from scenarios.bench.crowds import ACTIONS, GOODS, Crowd, NarrowCrowd, PlainCrowd
-from scenarios.bench.curved import FAMILIES, CurvedCrowd
-from scenarios.bench.peers import peer
+from regretless.market.kernels.threads import over_rows
+from regretless.scenarios.bench.clock import Array, Duel
+from regretless.scenarios.bench.crowds import ACTIONS, GOODS, Crowd, NarrowCrowd, PlainCrowd
+from regretless.scenarios.bench.curved import FAMILIES, CurvedCrowd
+from regretless.scenarios.bench.peers import peer
 
 CROWD, MULTITUDE, SHARED = 100_000, 1_000_000, 500
 FEW, SOME = 2_000, 50_000  # of a quick run

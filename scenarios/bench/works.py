@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.learners import BlumMansour
-from market.exploitability import stackelberg
-from market.randomness import stream
-from market.regret import swap_regret
-from scenarios.bench import rounds, steps
-from scenarios.bench.clock import Array, Duel
-from scenarios.bench.peers import peer
+from regretless.agents.learners import BlumMansour
+from regretless.market.core.randomness import stream
+from regretless.market.exploitability.worst_leader import stackelberg
+from regretless.market.regret.reference import swap_regret
+from regretless.scenarios.bench import rounds, steps
+from regretless.scenarios.bench.clock import Array, Duel
+from regretless.scenarios.bench.peers import peer
 
 ACTIONS, PLAYED, GAMES, LOGGED = 10, 200, 5, 10_000
 

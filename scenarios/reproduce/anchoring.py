@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from forecaster.anchoring import AnchoredPrediction
-from scenarios.reproduce.anchoring_figure import anchoring_figure
-from scenarios.reproduce.streams import STREAMS, market, played
-from scenarios.reproduce.workers import collect
+from regretless.forecaster.anchored import AnchoredPrediction
+from regretless.scenarios.reproduce.anchoring_figure import anchoring_figure
+from regretless.scenarios.reproduce.streams import STREAMS, market, played
+from regretless.scenarios.reproduce.workers import collect
 
 BENIGN: dict[str, dict[str, Any]] = {
     "iid": STREAMS["iid"],

@@ -29,12 +29,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from market.basis import Basis
-from market.losses import Loss
-from market.randomness import stream
-from scenarios.reproduce.bases_figure import bases_figure
-from scenarios.reproduce.families import FAMILIES
-from scenarios.reproduce.workers import collect
+from regretless.market.core.randomness import stream
+from regretless.market.game.basis import Basis
+from regretless.market.losses import Loss
+from regretless.scenarios.reproduce.bases_figure import bases_figure
+from regretless.scenarios.reproduce.families import FAMILIES
+from regretless.scenarios.reproduce.workers import collect
 
 Array = NDArray[np.float64]
 

@@ -24,14 +24,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from market.model import MarketModel
-from market.randomness import stream
-from scenarios.blocks import covered
-from scenarios.build import Scenario
-from scenarios.reproduce import streams
-from scenarios.reproduce.covers_figure import covers_figure
-from scenarios.reproduce.workers import collect
-from scenarios.spec import resolved, validated
+from regretless.market.core.randomness import stream
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.blocks import covered
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.reproduce import streams
+from regretless.scenarios.reproduce.covers_figure import covers_figure
+from regretless.scenarios.reproduce.workers import collect
+from regretless.scenarios.spec.scenario import resolved, validated
 
 AGENTS, ACTIONS, GOODS, CONCENTRATION = 400, 5, 3, 40.0
 NONE = "none"

@@ -18,9 +18,9 @@ listens:
     hedge           nobody listens, everybody learns alone
     running mean    everybody trusts the mean of all outcomes so far
 
-Columns are those of ``market.crowding``, means over the rounds, with the agents' mean loss and the
-worst swap regret. ``even`` and ``ceiling`` are the concentrations of a demand that is spread evenly
-and of one in which all agents choose the same basket.
+Columns are those of ``market.game.crowding``, means over the rounds, with the agents' mean loss
+and the worst swap regret. ``even`` and ``ceiling`` are the concentrations of a demand that is
+spread evenly and of one in which all agents choose the same basket.
 
 What was found with T = 1000 (the command prints the numbers anew):
 
@@ -44,13 +44,13 @@ from typing import Any
 
 import pandas as pd
 
-from market.crowding import MEASURES, concentration, crowding
-from market.model import MarketModel
-from market.prices import exposure
-from scenarios.build import Scenario
-from scenarios.reproduce.crowding_figure import crowding_figure
-from scenarios.reproduce.workers import collect
-from scenarios.spec import validated
+from regretless.market.game.crowding import MEASURES, concentration, crowding
+from regretless.market.game.prices import exposure
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.reproduce.crowding_figure import crowding_figure
+from regretless.scenarios.reproduce.workers import collect
+from regretless.scenarios.spec.scenario import validated
 
 MARKETS: dict[str, tuple[str, float]] = {
     "no effect": ("lagged", 0.0),
@@ -120,7 +120,7 @@ def ceiling(model: MarketModel) -> float:
 
 
 def one_run(run: Run) -> dict[str, Any]:
-    """Play one run: its cell, means of ``market.crowding.MEASURES``, loss, regret and bounds."""
+    """Play one run: its cell, means of ``crowding.MEASURES``, loss, regret and bounds."""
     market, listener, rounds, seed = run
     model = scenario(market, listener, rounds=rounds, seed=seed).build(log_every=rounds)
     model.run()

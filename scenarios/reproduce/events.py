@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from market.roles import Forecaster
-from scenarios.reproduce.figure import streams_figure
-from scenarios.reproduce.streams import STREAMS, market, played
-from scenarios.reproduce.workers import collect
+from regretless.market.game.protocols import Forecaster
+from regretless.scenarios.reproduce.figure import streams_figure
+from regretless.scenarios.reproduce.streams import STREAMS, market, played
+from regretless.scenarios.reproduce.workers import collect
 
 PROBLEMS: dict[str, dict[str, Any]] = {
     "nine powers": {},

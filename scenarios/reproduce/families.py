@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from forecaster import bases
-from market.basis import Basis
-from market.losses import Loss
-from scenarios.reproduce import printed, samples
+from regretless.forecaster import bases
+from regretless.market.game.basis import Basis
+from regretless.market.losses import Loss
+from regretless.scenarios.reproduce import printed, samples
 
 Plan = dict[int, tuple[float, ...]]
 Build = Callable[[list[Any], float], Basis]

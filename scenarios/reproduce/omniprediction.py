@@ -27,9 +27,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from forecaster import OfflineOmnipredictor
-from scenarios.reproduce.omniprediction_figure import omniprediction_figure
-from scenarios.reproduce.omniprediction_tasks import (
+from regretless.forecaster import OfflineOmnipredictor
+from regretless.scenarios.reproduce.omniprediction_figure import omniprediction_figure
+from regretless.scenarios.reproduce.omniprediction_tasks import (
     LOSSES,
     TASKS,
     THETA,
@@ -40,8 +40,8 @@ from scenarios.reproduce.omniprediction_tasks import (
     policies,
     trained,
 )
-from scenarios.reproduce.rates_slopes import slope
-from scenarios.reproduce.workers import collect
+from regretless.scenarios.reproduce.rates_slopes import slope
+from regretless.scenarios.reproduce.workers import collect
 
 Array = NDArray[np.float64]
 

@@ -33,12 +33,18 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from forecaster.omniprediction import ContinuousLoss, Pinball, SquaredError, Threshold, theta_net
-from forecaster.omniprediction.nets import snap
-from forecaster.omniprediction.policies import enumerated
-from market.errors import UserError
-from market.randomness import stream
-from scenarios.files import DATA
+from regretless.forecaster.omniprediction import (
+    ContinuousLoss,
+    Pinball,
+    SquaredError,
+    Threshold,
+    theta_net,
+)
+from regretless.forecaster.omniprediction.nets import snap
+from regretless.forecaster.omniprediction.policies import enumerated
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.scenarios.spec.files import DATA
 
 Array = NDArray[np.float64]
 
@@ -147,7 +153,7 @@ def boosted_for(loss: str) -> Any:
     try:
         from sklearn.ensemble import GradientBoostingRegressor  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise UserError("this table needs scikit-learn; install omnimarket[learn]") from error
+        raise UserError("this table needs scikit-learn; install regretless[learn]") from error
     size: dict[str, Any] = {"n_estimators": 100, "max_depth": 2, "random_state": 0}
     if loss == "squared":
         return GradientBoostingRegressor(**size)

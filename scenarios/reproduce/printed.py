@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from forecaster.bases import TaylorExponentialBasis
-from market.losses import Loss
+from regretless.forecaster.bases import TaylorExponentialBasis
+from regretless.market.losses import Loss
 
 Numbers = dict[str, float]
 

@@ -38,16 +38,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from agents.cohort import Cohort
-from market.decision import Decision, one_hot
-from market.ledger import Ledger
-from market.model import MarketModel
-from scenarios.build import Scenario
-from scenarios.reproduce import streams
-from scenarios.reproduce.rates_figure import rates_figure
-from scenarios.reproduce.rates_slopes import laid_out, slopes
-from scenarios.reproduce.workers import collect
-from scenarios.spec import validated
+from regretless.agents.cohorts.responding import Cohort
+from regretless.market.model import MarketModel
+from regretless.market.records.decision import Decision, one_hot
+from regretless.market.regret.ledger import Ledger
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.reproduce import streams
+from regretless.scenarios.reproduce.rates_figure import rates_figure
+from regretless.scenarios.reproduce.rates_slopes import laid_out, slopes
+from regretless.scenarios.reproduce.workers import collect
+from regretless.scenarios.spec.scenario import validated
 
 FIRST, LONGEST, COSTLY = 1000, 64_000, 32_000  # rounds
 AGENTS, ACTIONS = 20, 5

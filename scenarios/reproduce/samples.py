@@ -14,9 +14,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from agents import populations, utilities
-from market.losses import Convex1D, LipschitzLoss, Loss
-from market.randomness import stream
+from regretless.agents.utilities import forms, populations
+from regretless.market.core.randomness import stream
+from regretless.market.losses import Convex1D, LipschitzLoss, Loss
 
 Array = NDArray[np.float64]
 
@@ -76,14 +76,14 @@ def targets(power: int) -> Callable[[int], list[Loss]]:
         rng = drawn("targets")
         points = rng.random((AGENTS, ACTIONS, goods))
         points[: AGENTS // 4] = np.round(points[: AGENTS // 4])
-        return [utilities.LpTarget(points, power)]
+        return [forms.LpTarget(points, power)]
 
     return losses
 
 
 def monomials(degree: int) -> Callable[[int], list[Loss]]:
     """Draw CES losses with rho = 1/2 and v = degree / 2."""
-    return lambda goods: [utilities.CES(shares("monomials", goods), 0.5, degree / 2)]
+    return lambda goods: [forms.CES(shares("monomials", goods), 0.5, degree / 2)]
 
 
 def cobb_douglas(goods: int) -> list[Loss]:
@@ -91,14 +91,14 @@ def cobb_douglas(goods: int) -> list[Loss]:
     returns = np.maximum(drawn("returns").uniform(-REACH, REACH, AGENTS), 0.2)
     returns[: AGENTS // 2] = REACH
     alpha = returns[:, None, None] * shares("cobb-douglas", goods)
-    return [utilities.CobbDouglas(alpha, y_min=LEAST_LOG)]
+    return [forms.CobbDouglas(alpha, y_min=LEAST_LOG)]
 
 
 def cara(goods: int) -> list[Loss]:
     """Draw investors, half of them with the greatest risk aversion."""
     aversion = drawn("aversion").uniform(0.1, AVERSION, AGENTS)
     aversion[: AGENTS // 2] = AVERSION
-    return [utilities.CARA(shares("cara", goods), aversion)]
+    return [forms.CARA(shares("cara", goods), aversion)]
 
 
 def leontief(goods: int) -> list[Loss]:
@@ -107,14 +107,14 @@ def leontief(goods: int) -> list[Loss]:
     needs = rng.uniform(1 / STEEPEST, 1, (AGENTS, ACTIONS, goods))
     needs[: AGENTS // 4] = rng.choice([1 / STEEPEST, 1.0], (AGENTS // 4, ACTIONS, goods))
     needs[..., 0] = np.where(needs.max(-1) < 1, 1.0, needs[..., 0])
-    return [utilities.Leontief(needs)]
+    return [forms.Leontief(needs)]
 
 
 def ces(goods: int) -> list[Loss]:
     """Draw CES losses with rho and returns of their own."""
     rng = drawn("ces")
     rho, v = rng.uniform(0.2, 0.8, AGENTS), rng.uniform(0.5, 1.0, AGENTS)
-    return [utilities.CES(shares("ces", goods), rho, v, LEAST_GOOD)]
+    return [forms.CES(shares("ces", goods), rho, v, LEAST_GOOD)]
 
 
 @cache

@@ -21,11 +21,11 @@ from typing import Any
 
 import pandas as pd
 
-from market.model import MarketModel
-from scenarios.build import Scenario
-from scenarios.reproduce.figure import streams_figure
-from scenarios.reproduce.workers import collect
-from scenarios.spec import validated
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.reproduce.figure import streams_figure
+from regretless.scenarios.reproduce.workers import collect
+from regretless.scenarios.spec.scenario import validated
 
 STREAMS: dict[str, dict[str, Any]] = {
     "iid": {"kind": "iid"},

@@ -23,13 +23,13 @@ from typing import Any
 
 import pandas as pd
 
-from market.model import MarketModel
-from market.randomness import stream
-from scenarios.build import Scenario
-from scenarios.reproduce import streams
-from scenarios.reproduce.unseen_figure import unseen_figure
-from scenarios.reproduce.workers import collect
-from scenarios.spec import validated
+from regretless.market.core.randomness import stream
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.reproduce import streams
+from regretless.scenarios.reproduce.unseen_figure import unseen_figure
+from regretless.scenarios.reproduce.workers import collect
+from regretless.scenarios.spec.scenario import validated
 
 NAMED, OTHERS, ACTIONS, GOODS, CONCENTRATION = 40, 100, 5, 3, 40.0
 GAMMAS = (0.05, 0.1, 0.2)

@@ -29,7 +29,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from market.welfare import cohort_welfare
+from regretless.market.logs.welfare import cohort_welfare
 
 FORECASTER, OURS = "forecaster.kind", "decision-swap"
 LEVEL = 0.95

@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
-from market.errors import UserError
-from scenarios.studies.design import Task
-from scenarios.studies.play import Answer, Failure, failure_of
+from regretless.market.core.errors import UserError
+from regretless.scenarios.studies.design import Task
+from regretless.scenarios.studies.play import Answer, Failure, failure_of
 
 CONNECTING = 15.0  # seconds to find the scheduler, and then a worker
 LOOKING = 2.0  # seconds between two looks at whether anybody still works
@@ -47,7 +47,7 @@ class DaskWorkers:
             distributed = importlib.import_module("distributed")
         except ImportError as error:
             reason = "--scheduler needs Dask, which is not installed"
-            raise UserError(f"{reason}; run pip install 'omnimarket[dask]'") from error
+            raise UserError(f"{reason}; run pip install 'regretless[dask]'") from error
         if not re.fullmatch(r"(\w+://)?[^\s/]+:\d+", address):
             raise UserError(f"--scheduler {address} is no address; write e.g. tcp://127.0.0.1:8786")
         self.address = address

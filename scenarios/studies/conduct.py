@@ -11,13 +11,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from scenarios.studies import analysis
-from scenarios.studies.cluster import DaskWorkers
-from scenarios.studies.design import Design, Task
-from scenarios.studies.directory import StudyDirectory
-from scenarios.studies.play import Answer, check, play
-from scenarios.studies.processes import LocalWorkers
-from scenarios.studies.results import Study
+from regretless.scenarios.studies import analysis
+from regretless.scenarios.studies.cluster import DaskWorkers
+from regretless.scenarios.studies.design import Design, Task
+from regretless.scenarios.studies.directory import StudyDirectory
+from regretless.scenarios.studies.play import Answer, check, play
+from regretless.scenarios.studies.processes import LocalWorkers
+from regretless.scenarios.studies.results import Study
 
 
 class Workers(Protocol):

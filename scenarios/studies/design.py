@@ -18,13 +18,13 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from market.errors import UserError, closest
-from scenarios.build import Scenario
-from scenarios.cohort_spec import Count, Name, Strict
-from scenarios.files import assign, read
-from scenarios.files import catalogue as named_scenarios
-from scenarios.files import find as find_scenario
-from scenarios.spec import validated
+from regretless.market.core.errors import UserError, closest
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.cohort import Count, Name, Strict
+from regretless.scenarios.spec.files import assign, read
+from regretless.scenarios.spec.files import catalogue as named_scenarios
+from regretless.scenarios.spec.files import find as find_scenario
+from regretless.scenarios.spec.scenario import validated
 
 CATALOGUE = Path(__file__).parent / "catalogue"
 Setting = dict[str, Any]

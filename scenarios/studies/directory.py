@@ -2,7 +2,7 @@
 
     study.json            the study as it was read, versions, and how far it came
     parameters.parquet    a row per run: `run`, `seed`, and a typed column per key that varies
-    runs/run=0000/        a run directory (as `omnimarket run` writes it), there once it is complete
+    runs/run=0000/        a run directory (as `regretless run` writes it), there once it is complete
     failures.parquet      a row per run that failed: `run`, `kind`, `error`, `traceback`
     cohorts, value, effects .parquet    what `scenarios.studies.analysis` makes of the runs
     windows.parquet       regret over windows, where the runs have it (`scenarios.studies.windows`)
@@ -28,10 +28,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from market.errors import UserError
-from scenarios.run import PACKAGES
-from scenarios.studies.design import Design
-from scenarios.studies.play import Answer, Failure
+from regretless.market.core.errors import UserError
+from regretless.scenarios.run import PACKAGES
+from regretless.scenarios.studies.design import Design
+from regretless.scenarios.studies.play import Answer, Failure
 
 RECORD = "study.json"
 FAILURES = pa.schema(

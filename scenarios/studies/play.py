@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scenarios.imports import import_modules
-from scenarios.run import Options, run
-from scenarios.studies.design import Task
+from regretless.scenarios.imports import import_modules
+from regretless.scenarios.run import Options, run
+from regretless.scenarios.studies.design import Task
 
 # Threads of one process take turns: a run changes process-wide settings, such as warning filters.
 TURN = threading.Lock()

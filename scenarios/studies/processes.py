@@ -24,8 +24,8 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Any, Self
 
-from scenarios.studies.design import Task
-from scenarios.studies.play import Answer, Failure
+from regretless.scenarios.studies.design import Task
+from regretless.scenarios.studies.play import Answer, Failure
 
 TASKS_PER_WORKER = 100
 GROWTH = 512.0  # MiB that a worker may grow by

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from market.errors import UserError
-from scenarios.studies import analysis, windows
-from scenarios.studies.directory import read_record
+from regretless.market.core.errors import UserError
+from regretless.scenarios.studies import analysis, windows
+from regretless.scenarios.studies.directory import read_record
 
 
 class Study:

@@ -1,7 +1,7 @@
 """Regret over windows of rounds, run by run and averaged over seeds.
 
-Where the runs of a study take regret over windows (``market.windows``), as after each change of
-regime, a measure of a window is the mean or the maximum over a cohort's logged agents. Over the
+Where the runs of a study take regret over windows (``market.logs.windows``), as after each change
+of regime, a measure of a window is the mean or the maximum over a cohort's logged agents. Over the
 seeds of a setting, independent repetitions, it has the mean and the 95 % Student interval of
 ``analysis.interval``. A window that a cohort did not play in a run is missing there.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from scenarios.studies.analysis import INTERVAL, REGRETS, interval
+from regretless.scenarios.studies.analysis import INTERVAL, REGRETS, interval
 
 WINDOW = ["cohort", "first", "last"]
 MEASURES = (

@@ -1,0 +1,136 @@
+"""Learners in the market: they hear no forecast, play, and are told their losses.
+
+Full-information learners with equal losses play the same law, so they share a row, and the row is
+charged its law in expectation. A bandit learner's state depends on its own draws: a row each,
+charged for the action played.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.agents.learners.base import Array, Learner
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import generator_state, restore_generator
+from regretless.market.game.protocols import Resumable
+from regretless.market.losses import Loss
+from regretless.market.records.decision import Decision, one_hot
+from regretless.market.records.records import Context, Forecast, Mixture
+from regretless.market.regret.ledger import Ledger
+
+
+@dataclass(eq=False, kw_only=True)
+class LearnerCohort:
+    """Learners of one rule and one number of actions.
+
+    Parameters
+    ----------
+    name : str
+    utility : str
+        The registered name of their utility, for the logs.
+    block : int
+        The block of the broadcast that scores them; they do not listen.
+    loss : stack of K losses
+        Normalised into [0, 1]; distinct ones, or one per agent for bandit learners.
+    row_of : int array (N,)
+        The row of each agent.
+    learner : Learner
+        Is started here.
+    ledger : Ledger
+        Scores the K rows.
+    rng : numpy Generator
+        Draws the actions.
+    policies : tuple of callables
+        Benchmark policies, each from a context to an action index.
+    horizon : int or None
+        The rounds that will be played, where known.
+
+    Raises
+    ------
+    ValueError
+        If a row has no agent, or bandit learners share one.
+    """
+
+    name: str
+    utility: str
+    block: int
+    loss: Loss
+    row_of: NDArray[np.intp]
+    learner: Learner
+    ledger: Ledger
+    rng: np.random.Generator
+    policies: tuple[Any, ...] = ()
+    horizon: int | None = None
+    kind: str = field(default="learner", init=False)
+
+    def __post_init__(self) -> None:
+        rows = len(self.ledger.count)
+        held, self._first = np.unique(self.row_of, return_index=True)
+        if not np.array_equal(held, np.arange(rows)):
+            raise ValueError(f"row_of names {len(held)} rows; the ledger has {rows}")
+        if self.learner.bandit and not np.array_equal(self.row_of, np.arange(rows)):
+            raise ValueError(f"{self.rule} learns from its own draws; give every agent a row")
+        self.learner.start(rows, self.loss.actions, horizon=self.horizon)
+
+    @property
+    def rule(self) -> str:
+        """Registered name of the learner, for the logs."""
+        return self.learner.name
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the learner offers ``state`` and ``restore``."""
+        return isinstance(self.learner, Resumable)
+
+    def decide(self, forecast: Forecast, context: Context) -> Decision:
+        """Play the learner's laws, whatever is forecast."""
+        law = self.learner.play()
+        if not type(self.learner).__module__.startswith("regretless.agents.learners"):
+            _check(self.rule, law)  # the user's own
+        actions = _draw(law[self.row_of], self.rng)
+        return Decision(one_hot(actions, law.shape[1]) if self.learner.bandit else law, actions)
+
+    def law(self, mixture: Mixture, context: Context) -> Array:
+        """Return this round's laws of play (K, A), which no forecast moves."""
+        return self.learner.play()
+
+    def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
+        """Tell the learner the losses."""
+        self.learner.learn(losses, decision.actions[self._first])
+
+    def gap(self) -> None:
+        """Return None: a learner responds to no prediction."""
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs."""
+        own = {"ledger": self.ledger.state(), "rng": generator_state(self.rng)}
+        learner = self.learner
+        return own | {"learner": learner.state()} if isinstance(learner, Resumable) else own
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        self.ledger.restore(state["ledger"])
+        restore_generator(self.rng, state["rng"])
+        if isinstance(self.learner, Resumable):
+            self.learner.restore(state["learner"])
+
+
+def _check(name: str, laws: Array) -> None:
+    """Raise UserError unless laws (K, A) are laws."""
+    fine = (laws >= 0).all(1) & (np.abs(laws.sum(1) - 1) <= 1e-9)
+    if not fine.all():
+        row = laws[int(fine.argmin())]
+        raise UserError(f"learner '{name}' plays {row}; return probabilities that sum to 1")
+
+
+def _draw(laws: Array, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Draw an action from each law (N, A); pure laws need no draw."""
+    if (laws == 1.0).any(1).all():
+        return np.asarray(laws.argmax(1))
+    ladder = np.cumsum(laws, axis=1)
+    thrown = rng.random(len(laws))[:, None] * ladder[:, -1:]  # rounding never picks a weight of 0
+    return np.asarray((thrown >= ladder).sum(1))

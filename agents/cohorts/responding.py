@@ -1,0 +1,180 @@
+"""Many agents of one kind held as arrays: the fast path, and the only one.
+
+Agents with equal losses who hear the same forecast choose alike, so a cohort of N agents keeps K
+rows, one per distinct loss, and ``row_of`` says which row an agent belongs to. Every round costs
+a handful of passes over ``(K, A)`` and ``(K, A, n)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.agents.cohorts.hearing import Party, expected, parted
+from regretless.agents.responses import Response, is_pure, reads_basis
+from regretless.market.core.randomness import generator_state, restore_generator
+from regretless.market.game.delay import Relay
+from regretless.market.kernels.fused import expected_and_true
+from regretless.market.kernels.layout import narrowed
+from regretless.market.kernels.memory import empty
+from regretless.market.losses import Loss
+from regretless.market.records.decision import Decision
+from regretless.market.records.records import Context, Forecast, Mixture
+from regretless.market.regret.ledger import Ledger
+from regretless.market.response import best_response
+
+Array = NDArray[np.float64]
+
+
+@dataclass(eq=False)
+class Cohort:
+    """Agents of one loss form, one number of actions and one response rule.
+
+    Parameters
+    ----------
+    name : str
+    utility : str
+        The registered name of their utility, for the logs.
+    block : int
+        Which block of the broadcast they hear.
+    loss : stack of K losses
+        The distinct losses, normalised into [0, 1].
+    row_of : int array (N,)
+        The row of each agent.
+    coefficients : arrays (K, A), (K, A, n)
+        Offset and weights of each loss in the block's basis, or of each representative.
+    response : Response
+    ledger : Ledger
+        Scores the K rows.
+    rng : numpy Generator
+        Draws the actions of agents who randomise.
+    policies : tuple of callables
+        Benchmark policies, each from a context to an action index.
+    served : int array (K,) or None
+        Row of ``coefficients`` through which each loss is served: agents play the best response
+        of that representative. None where every loss has its own.
+    by_proxy : bool array (K,) or None
+        Rows that respond to their line of ``coefficients`` at the prediction, whatever their rule
+        hears: agents who joined late and are served through a loss that is protected.
+    distance : int array (K,) or None
+        Of each row from the forecaster (``market.game.network``); None where all hear at once.
+    relay : Relay or None
+        What those who do not hear at once go by; needed with ``distance``.
+    """
+
+    name: str
+    utility: str
+    block: int
+    loss: Loss
+    row_of: NDArray[np.intp]
+    coefficients: tuple[Array, Array]
+    response: Response
+    ledger: Ledger
+    rng: np.random.Generator
+    policies: tuple[Any, ...] = ()
+    served: NDArray[np.intp] | None = None
+    by_proxy: NDArray[np.bool_] | None = None
+    distance: NDArray[np.intp] | None = None
+    relay: Relay | None = None
+    parties: tuple[Party, ...] = field(default=(), init=False)
+    kind: str = field(default="trader", init=False)
+
+    def __post_init__(self) -> None:
+        whole = Party(
+            0, slice(None), self.loss, self.coefficients, self.served, by_proxy=self.by_proxy
+        )
+        self._read = narrowed(self.coefficients[1]) if self._in_basis else self.coefficients[1]
+        self.parties = (whole,) if self.distance is None else parted(whole, self.distance)
+
+    @property
+    def rule(self) -> str:
+        """Name of the response rule, for the logs."""
+        return self.response.name
+
+    def decide(self, forecast: Forecast, context: Context) -> Decision:
+        """Respond to the forecast, all rows at once."""
+        return self._decision(self._predicted(forecast))
+
+    def decide_and_score(
+        self, forecast: Forecast, context: Context, outcome: Array
+    ) -> tuple[Decision, Array]:
+        """Decide, and return the losses (K, A) at the outcome, of which the decision knows nothing.
+
+        Where the form in the basis is the loss itself, one pass over the weights gives both.
+        """
+        sum_of = self.loss.as_sum(outcome) if self._in_basis else None
+        if sum_of is None or sum_of[0] is not self.coefficients[1]:
+            return self.decide(forecast, context), self.loss.losses(outcome)
+        predicted, losses = expected_and_true(
+            self.coefficients[0],
+            self._read,
+            forecast.point,
+            offset=self.loss.offset,
+            values=sum_of[1],
+        )
+        return self._decision(predicted), losses
+
+    @property
+    def _in_basis(self) -> bool:
+        """Whether all rows decide by their own form in the basis, here and not in a subclass."""
+        ours = type(self).decide is Cohort.decide
+        everybody = self.distance is None and self.served is None and self.by_proxy is None
+        return ours and everybody and reads_basis(self.response)
+
+    def _decision(self, predicted: Array) -> Decision:
+        if is_pure(self.response):
+            choices = best_response(predicted)
+            actions = empty(len(self.row_of), dtype=np.intp)
+            np.take(choices, self.row_of, out=actions, mode="clip")  # unbuffered; none is outside
+            return Decision(None, actions, predicted, choices=choices)
+        play = self.response.play(predicted)
+        return Decision(play, self._draw(play), predicted)
+
+    def law(self, mixture: Mixture, context: Context) -> Array:
+        """Return the law of play (K, A) in expectation over the draw from a mixture."""
+        plays = (
+            weight * self.response.play(self._predicted(Forecast(mixture, atom)))
+            for atom, weight in enumerate(mixture.weights)
+        )
+        total: Array = sum(plays, np.zeros(self.loss.offset.shape))
+        return total
+
+    def _predicted(self, forecast: Forecast) -> Array:
+        """Losses (K, A) that the rows expect."""
+        if self.relay is None:
+            return expected(self.response, self.parties[0], forecast)
+        table = np.empty(self.ledger.count.shape)
+        for party in self.parties:
+            heard = forecast if party.distance == 0 else self.relay.heard(party.distance)
+            if heard is None:
+                table[party.rows] = party.from_mean(self.relay.mean)
+            else:
+                table[party.rows] = expected(self.response, party, heard)
+        return table
+
+    def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
+        """Learn nothing: these agents trust the forecast."""
+
+    def gap(self) -> float:
+        """Excess of the response rule over a best response to what it predicts."""
+        return self.response.gap(self.loss.actions)
+
+    def _draw(self, play: Array) -> NDArray[np.intp]:
+        """Draw one action per agent; pure play needs no draw."""
+        if (play == 1.0).any(1).all():
+            return np.asarray(play.argmax(1)[self.row_of])
+        ladder = np.cumsum(play, axis=1)[self.row_of]
+        thrown = (self.rng.random(len(self.row_of))[:, None] >= ladder).sum(1)
+        return np.asarray(np.minimum(thrown, play.shape[1] - 1))
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs."""
+        return {"ledger": self.ledger.state(), "rng": generator_state(self.rng)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        self.ledger.restore(state["ledger"])
+        restore_generator(self.rng, state["rng"])

@@ -1,0 +1,282 @@
+r"""Utilities by the names that economists use, each a constructor of a loss in [0, 1].
+
+The outcome y_j in [0, 1] is how well good j did; an action a has parameters of its own.
+
+    LinearUtility   sum_j w_j y_j
+    CES             sum_j w_j y_j^rho                             additive, where v is not given
+                    (sum_j w_j y_j^rho)^(v / rho)                 y_j in [y_min, 1]
+    CobbDouglas     A prod_j y_j^alpha_j                          y_j in [y_min, 1]
+    Leontief        min_j y_j / a_j
+    CARA            -exp(-gamma W)                                wealth W = sum_j w_j y_j
+    MeanVariance    R - (gamma / 2) (R - m)^2                     return R = sum_j w_j y_j
+    Newsvendor      -c_u max(D - q, 0) - c_o max(q - D, 0)        demand D, one coordinate of y
+    LpTarget        -sum_j w_j |y_j - a_j|^p
+
+A loss is minus the utility, mapped onto [0, 1] by its exact range over the cube. The map is kept:
+the utility in its own units is ``-(unit_offset + unit_scale * loss)``.
+
+Leading axes stack agents, of the table of actions, of the other parameters or of both: a table
+(A, d) with an exponent (N,) is N agents who share the table. Coordinates below ``y_min`` count as
+``y_min``, which keeps logarithms and negative powers finite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from regretless.agents.parameters import brief, numbers, require, table
+from regretless.market.losses import (
+    Convex1D,
+    ExponentialOfSum,
+    Linear,
+    Loss,
+    MinimumOfRatios,
+    PowerOfSum,
+    SeparablePower,
+)
+
+Array = NDArray[np.float64]
+Form = TypeVar("Form", bound=Loss)
+
+LEAST = 1e-6  # a curvature nearer to 0 drowns in rounding; its limit has a utility of its own
+
+
+def LinearUtility(weights: ArrayLike) -> Linear:  # noqa: N802 - beside CES
+    """Linear utility as a normalised loss.
+
+    Parameters
+    ----------
+    weights : array (..., A, d)
+        Value of each good under each action.
+    """
+    return Linear(-table("weights", weights)).normalised()
+
+
+def CES(  # noqa: N802 - the economist's name
+    weights: ArrayLike, rho: ArrayLike, v: ArrayLike | None = None, y_min: float = 0.0
+) -> SeparablePower | PowerOfSum:
+    """Constant elasticity of substitution, 1 / (1 - rho), as a normalised loss.
+
+    Parameters
+    ----------
+    weights : array (..., A, d)
+        Share parameters of each action; at least 0 where v is given.
+    rho : float or array (...)
+        Below 1 a taste for balance, above 1 for extremes; not 0, the Cobb-Douglas limit.
+    v : float or array (...), optional
+        Returns to scale, positive. None leaves out the outer power: the additive utility, v = rho.
+    y_min : float
+        Least level of a good; only with v, and above 0 where rho is negative.
+    """
+    power, floor = numbers("rho", rho), _floor(y_min)
+    if v is None:
+        cure = "must be positive; at 0 use Cobb-Douglas, below 0 give v and y_min"
+        require("rho", power, power > 0, cure)
+        require("y_min", floor, floor == 0, "needs v; the additive form starts at 0")
+        return SeparablePower(-table("weights", weights, [power]), power).normalised()
+    degree = numbers("v", v)
+    shares = table("weights", weights, [power, degree])
+    require("rho", power, np.abs(power) >= LEAST, "too near 0; use Cobb-Douglas, the limit there")
+    require("v", degree, degree > 0, "must be positive")
+    require("weights", shares, shares >= 0, "with v they must be at least 0")
+    cure = "below 0 it needs y_min above 0, such as y_min = 0.01"
+    require("rho", power, (power > 0) | (floor > 0), cure)
+    spent = (power > 0)[..., None] | (shares.max(-1) > 0)
+    cure = "must be positive for some good of each action, as rho is below 0"
+    require("weights", shares, spent[..., None], cure)
+    ratio = degree / power
+    whole = np.round(ratio)  # 0.6 / 0.2 is not quite 3
+    ratio = np.where(np.abs(ratio - whole) < 1e-12, whole, ratio)
+    return _normalised(
+        lambda: PowerOfSum(shares, ratio, power, floor, amplitude=np.array(-1.0)),
+        "make each action's weights sum to 1, raise y_min or take rho further from 0",
+    )
+
+
+def CobbDouglas(  # noqa: N802
+    alpha: ArrayLike,
+    A: ArrayLike = 1.0,  # noqa: N803 - total factor productivity
+    y_min: float = 0.01,
+) -> ExponentialOfSum:
+    """Cobb-Douglas utility or output as a normalised loss.
+
+    Parameters
+    ----------
+    alpha : array (..., A, d)
+        Elasticity of output in each good, at least 0; they sum to the returns to scale.
+    A : float or array (..., A)
+        Total factor productivity of each action, positive.
+    y_min : float
+        Least level of a good, in (0, 1).
+    """
+    factor, floor = numbers("A", A), _floor(y_min)
+    require("A", factor, factor > 0, "must be positive")
+    require("y_min", floor, floor > 0, "must be above 0, such as 0.01: ln 0 is no number")
+    exponents = table("alpha", alpha, [factor[..., 0] if factor.ndim else factor])
+    require("alpha", exponents, exponents >= 0, "must be at least 0")
+    return _normalised(
+        lambda: ExponentialOfSum(exponents, np.array(0.0), floor, amplitude=-factor), "lower A"
+    )
+
+
+def Leontief(a: ArrayLike) -> MinimumOfRatios:  # noqa: N802
+    """Leontief utility or output, goods in fixed proportions, as a normalised loss.
+
+    Parameters
+    ----------
+    a : array (..., A, d)
+        How much of each good a unit takes, at least 0; 0 for a good that is not needed.
+    """
+    needs = table("a", a)
+    require("a", needs, needs >= 0, "must be at least 0")
+    require("a", needs, needs.max(-1, keepdims=True) > 0, "each action must need some good")
+    return _normalised(lambda: MinimumOfRatios(needs), "raise the smallest positive a")
+
+
+def CARA(weights: ArrayLike, risk_aversion: ArrayLike) -> ExponentialOfSum:  # noqa: N802
+    """Constant absolute risk aversion as a normalised loss.
+
+    Parameters
+    ----------
+    weights : array (..., A, d)
+        Holdings: wealth is ``weights @ y``.
+    risk_aversion : float or array (...)
+        gamma, positive.
+    """
+    gamma = _aversion(risk_aversion)
+    holdings = table("weights", weights, [gamma])
+    return _normalised(
+        lambda: ExponentialOfSum(-gamma[..., None, None] * holdings, amplitude=np.array(1.0)),
+        "lower risk_aversion",
+    )
+
+
+def MeanVariance(  # noqa: N802
+    weights: ArrayLike, risk_aversion: ArrayLike, reference: ArrayLike = 0.0
+) -> PowerOfSum:
+    """Mean-variance utility as a normalised loss.
+
+    With the expected return as reference, the expected utility is E R - (gamma / 2) Var R; with
+    reference 0 it is quadratic utility, which falls for returns above 1 / gamma.
+
+    Parameters
+    ----------
+    weights : array (..., A, d)
+        Portfolio: the return is ``weights @ y``.
+    risk_aversion : float or array (...)
+        gamma, positive.
+    reference : float or array (...)
+        m, from where deviations count.
+
+    Returns
+    -------
+    PowerOfSum
+        The square completed: (gamma / 2) (R - m - 1 / gamma)^2 - m - 1 / (2 gamma).
+    """
+    gamma, centre = _aversion(risk_aversion), numbers("reference", reference)
+    portfolio = table("weights", weights, [gamma, centre])
+    return _normalised(
+        lambda: PowerOfSum(
+            portfolio,
+            np.array(2.0),
+            intercept=-(centre + 1 / gamma)[..., None],
+            amplitude=gamma[..., None] / 2,
+            offset=-(centre + 1 / (2 * gamma))[..., None],
+        ),
+        "lower the weights",
+    )
+
+
+def Newsvendor(  # noqa: N802
+    orders: ArrayLike,
+    underage: ArrayLike,
+    overage: ArrayLike,
+    *,
+    coordinate: int = 0,
+    outcomes: int = 1,
+) -> Convex1D:
+    """Cost of an order before demand is known, as a normalised loss.
+
+    Parameters
+    ----------
+    orders : array (..., A)
+        q of each action, in [0, 1].
+    underage, overage : float or array (...)
+        Cost of each unit short and of each unit left over, at least 0, not both 0.
+    coordinate : int
+        Which coordinate of the outcome is demand.
+    outcomes : int
+        Coordinates of an outcome.
+    """
+    short, over = numbers("underage", underage), numbers("overage", overage)
+    quantity = table("orders", orders, [short, over], axes="actions")
+    require("orders", quantity, (quantity >= 0) & (quantity <= 1), "must lie in [0, 1]")
+    require("underage", short, short >= 0, "must be at least 0")
+    require("overage", over, over >= 0, "must be at least 0")
+    require("underage", short, short + over > 0, "must be positive where overage is 0")
+    if type(coordinate) is not int or not 0 <= coordinate < outcomes:
+        cure = f"give a whole number from 0 to {outcomes - 1}"
+        raise ValueError(f"coordinate = {brief(coordinate)}: {cure}")
+    both, over = short[..., None] + over[..., None], over[..., None]
+    return Convex1D(
+        kinks=np.broadcast_to(both, quantity.shape)[..., None],
+        knots=quantity[..., None],
+        slope=-over,
+        offset=over * quantity,
+        coordinate=coordinate,
+        dimension=outcomes,
+    ).normalised()
+
+
+def LpTarget(  # noqa: N802
+    targets: ArrayLike, p: ArrayLike = 2.0, weights: ArrayLike = 1.0
+) -> SeparablePower:
+    """Distance of the outcome to a target, to the power p, as a normalised loss.
+
+    Parameters
+    ----------
+    targets : array (..., A, d)
+        The point that each action aims at.
+    p : float or array (...)
+        At least 1; 1 is absolute and 2 squared distance.
+    weights : float or array that broadcasts against the targets
+        Importance of each good, at least 0.
+    """
+    power, importance = numbers("p", p), numbers("weights", weights)
+    require("p", power, power >= 1, "must be at least 1")
+    require("weights", importance, importance >= 0, "must be at least 0")
+    centre = table("targets", targets, [power])
+    try:
+        importance = np.broadcast_to(importance, centre.shape)
+    except ValueError:
+        told = f"weights have shape {importance.shape}, targets {centre.shape}"
+        raise ValueError(f"{told}; give one weight for each good") from None
+    return SeparablePower(importance, power, centre=centre).normalised()
+
+
+def _floor(y_min: float) -> Array:
+    floor = numbers("y_min", y_min)
+    if floor.ndim:
+        raise ValueError("y_min must be one number for all agents; write y_min = 0.01, say")
+    require("y_min", floor, (floor >= 0) & (floor < 1), "must lie in [0, 1)")
+    return floor
+
+
+def _aversion(risk_aversion: ArrayLike) -> Array:
+    gamma = numbers("risk_aversion", risk_aversion)
+    cure = f"must be at least {LEAST:g}; use linear utility for risk-neutral agents"
+    require("risk_aversion", gamma, gamma >= LEAST, cure)
+    return gamma
+
+
+def _normalised(make: Callable[[], Form], cure: str) -> Form:
+    """Map a loss onto [0, 1]; ValueError where it is too large for a number."""
+    try:
+        with np.errstate(over="raise"):
+            return make().normalised()
+    except FloatingPointError:
+        raise ValueError(f"the utility overflows; {cure}") from None

@@ -1,0 +1,186 @@
+r"""The older recipe for omniprediction: a calibrated and multiaccurate forecast, as a baseline.
+
+Calibration asks for predictions without bias given the prediction itself, multiaccuracy given what
+a policy suggests (the paper's section on calibration; Gopalan et al., 2023, "Loss minimization
+through the lens of outcome indistinguishability"). With M grid points v, ``cells`` per coordinate
+of [0, 1]^n, and h = 1 / (2 (cells - 1)) half their distance, the events are
+
+    cell            [v is the grid point nearest to p]
+    multiaccuracy   [c(x) = b]                           for each policy c, suggestion b
+
+**Both are best responses.** argmin_v |p - v|^2 = argmin_v |v|^2 - 2 v.p is the best response of one
+linear pseudo-loss with M actions; a loss that is zero always plays action 0, so its cross events
+are [c(x) = b] alone. Unbiased-Prediction on these losses is the whole algorithm.
+
+**The grid point is announced, not p.** Inside a cell p may move against the outcome and still be
+unbiased: p = 1/2 - e before every 1 and p = 1/2 + e before every 0 is calibrated on a cell around
+1/2, and whoever acts on [p > 1/2] is wrong every round. (The breaker finds this at once: swap
+regret 1/2 on 11 cells.) An agent who hears v does the same in the whole cell.
+
+**What it guarantees.** Let B be the events' biases, K = sum_v |B_v| / T the calibration error and
+M_c = sum_b |B_{c = b}| / T. An agent with coefficients r(a) plays a(v), the best response to v.
+The sum of s_t over a cell is the sum of p_t minus B_v, and |p_t - v| <= h in sup norm, so that
+
+    swap regret               <=  D (K + h)                      D = max_{a, b} ||r(a) - r(b)||_1
+    omniprediction regret(c)  <=  lambda (K + M_c) + D h         lambda as in ``bounds``
+
+per round, in expectation over the draws. In the second, s_t is p_t minus a bias on both sides: of
+what is played by calibration, of what c suggests by multiaccuracy. Neither bounds **decision** swap
+regret, which needs unbiasedness on both events at once; so a run carries the label ``none``.
+
+**What it costs.** K <= sqrt(3 M Lambda / T) with M about (1 / (2 h))^n: events, memory, time per
+round and the rounds until the bound says anything are exponential in n. Decision-Swap needs an
+event per action instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.forecaster.events.bounds import centred_norm, spread
+from regretless.forecaster.events.protected import LossGroup, moved_mass
+from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.errors import UserError
+from regretless.market.game.basis import Hull
+from regretless.market.records.records import Mixture
+
+Array = NDArray[np.float64]
+
+USUAL, MOST = 1000, 20_000  # grid points by default, and at most
+
+
+class CalibratedMultiaccurate(UnbiasedPrediction):
+    """Announces grid points, unbiased given the grid point and given each policy's suggestion.
+
+    ``events``, and with it ``biases.parquet``, holds the biases of the predictions before they are
+    rounded: loss 0 is the grid and its actions are the cells, later losses carry the policies. The
+    ``certificate`` is that of the mixture before it is rounded too.
+
+    Parameters
+    ----------
+    groups : sequence of LossGroup
+        The losses of the agents; only the policies and the numbers of actions and of basis
+        functions matter. A policy of two groups is counted twice.
+    cells : int, optional
+        Grid points per coordinate, at least 2. By default the most that leave 1,000 points in all.
+    weights : "adaptive" or "exponential"
+    horizon : int or None
+        For the exponential rate.
+    hull : "box" or "simplex"
+        Where the predicted vectors lie; the nearest grid points may lie beside the simplex.
+    seed : int
+
+    Attributes
+    ----------
+    grid : array (M, n)
+        The grid points.
+    radius : float
+        h, half the distance of two neighbours.
+
+    Raises
+    ------
+    UserError
+        If ``cells`` is no integer of at least 2, or there are more than 20,000 grid points.
+    """
+
+    def __init__(  # noqa: PLR0913 - keyword-only description of an instance
+        self,
+        groups: Sequence[LossGroup],
+        *,
+        cells: int | None = None,
+        weights: str = "adaptive",
+        horizon: int | None = None,
+        hull: Hull = "box",
+        seed: int = 0,
+    ) -> None:
+        if not groups:
+            raise ValueError("a forecaster needs at least one loss to protect")
+        size = int(groups[0].weights.shape[-1])
+        self.grid = regular_grid(size, checked_cells(size, cells))
+        self.radius = float(self.grid[1, -1] - self.grid[0, -1]) / 2
+        accuracy = [multiaccuracy(group) for group in groups if len(group.policies)]
+        events = [calibration(self.grid), *accuracy]
+        super().__init__(events, weights=weights, horizon=horizon, hull=hull, seed=seed)
+
+    def mixture(self, x: Any = None) -> Mixture:
+        """Return the law over grid points given the context."""
+        solved = super().mixture(x)
+        played, _ = moved_mass(self.events.rows, solved.points, solved.weights)
+        mass = played[: len(self.grid)]
+        announced = np.flatnonzero(mass)
+        return Mixture(self.grid[announced], mass[announced], solved.certificate)
+
+    def calibration_error(self) -> float:
+        """Return K so far: the cells' biases in sup norm, added up, per round."""
+        biases = [bias for loss, *_, bias in self.events.table() if loss == 0]
+        return float(np.abs(biases).max(1).sum() / max(self.time, 1))
+
+    def multiaccuracy_error(self) -> float:
+        """Return the greatest M_c so far; 0 without policies."""
+        errors: dict[tuple[int, int], float] = {}
+        for loss, _, policy, _, _, bias in self.events.table():
+            if policy is not None:
+                known = errors.get((loss, policy), 0.0)
+                errors[loss, policy] = known + float(np.abs(bias).max())
+        return max(errors.values(), default=0.0) / max(self.time, 1)
+
+    def calibration_bound(self) -> float:
+        """Bound K a priori; infinite before the first round."""
+        share = self.time / len(self.grid)  # biases are concave in occupancy: equal is worst
+        total = len(self.grid) * float(self.bias_bound().bias(share))
+        return total / self.time if self.time else np.inf
+
+    def swap_bound(self, weights: Array) -> Array:
+        """Bound the expected swap regret per round of losses (K, A, n): D (K + h), an array (K,).
+
+        A priori; a basis's error comes on top, twice.
+        """
+        return spread(weights) * (self.calibration_bound() + self.radius)
+
+    def swap_bound_from_bias(self, weights: Array) -> Array:
+        """Bound the same (K,) from the biases so far: this holds on every log."""
+        return spread(weights) * (self.calibration_error() + self.radius)
+
+    def omniprediction_bound_from_bias(self, weights: Array) -> Array:
+        """Bound the expected regret (K,) to the best of the policies from the biases so far."""
+        errors = self.calibration_error() + self.multiaccuracy_error()
+        return centred_norm(weights) * errors + spread(weights) * self.radius
+
+
+def checked_cells(size: int, cells: int | None) -> int:
+    """Return the number of grid points per coordinate; UserError where the grid is impossible."""
+    if cells is None:
+        cells = 2
+        while (cells + 1) ** size <= USUAL:
+            cells += 1
+    if not isinstance(cells, int) or isinstance(cells, bool) or cells < 2:
+        raise UserError(f"forecaster.cells = {cells!r}: give a whole number of at least 2")
+    if cells**size > MOST:
+        raise UserError(
+            f"forecaster 'calibration': n = {size} numbers need {cells}^{size} grid points, above "
+            f"{MOST:,}; this recipe is for small problems: lower cells or use 'decision-swap'"
+        )
+    return cells
+
+
+def regular_grid(size: int, cells: int) -> Array:
+    """Return the points (cells^size, size) of the regular grid of the cube, corners included."""
+    return np.array(list(product(np.linspace(0.0, 1.0, cells), repeat=size)))
+
+
+def calibration(grid: Array) -> LossGroup:
+    """Return the pseudo-loss (n + |v|^2 - 2 v.p) / 2n of the cells; it lies in [0, 1]."""
+    size = grid.shape[1]
+    offset = (size + (grid**2).sum(1)) / (2 * size)
+    return LossGroup(offset[None], -grid[None] / size)
+
+
+def multiaccuracy(group: LossGroup) -> LossGroup:
+    """Return the pseudo-loss that is zero, with a group's policies."""
+    actions, size = group.weights.shape[1:]
+    return LossGroup(np.zeros((1, actions)), np.zeros((1, actions, size)), group.policies)

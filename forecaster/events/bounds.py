@@ -1,0 +1,274 @@
+r"""The theorems' right-hand sides with explicit constants.
+
+Notation. N = 2 n |E| experts, T rounds, S the sum of the positive certificates (weights
+normalised to 1), n_T(E) the occupancy of an event, r(a) in R^n the coefficients of a loss.
+
+**Bias, adaptive weights.** For the potential Phi(R, C) = exp(max(R, 0)^2 / (3 C)) and its weight
+w, Luo and Schapire (2015, Lemma 5) show, for |g| <= 1,
+
+    Phi(R + g, C + |g|) <= Phi(R, C) + w(R, C) g + 3 |g| / (2 (C + 1)).
+
+Sum over experts. The middle terms are the game's value at the realised outcome, at most
+certificate x total weight, and w <= k Phi with k = e^(1/3) / 2, because |R| <= C gives
+(R + 1)^2 / (C + 1) - R^2 / C <= 1. The last terms sum to at most 3 / (2 ln 2) ln(1 + T) per
+expert, because z <= ln(1 + z) / ln 2 on [0, 1]. Hence the potentials' sum stays below
+exp(k S) N (1 + 3 / (2 ln 2) ln(1 + T)), and with C <= n_T(E), for every event and coordinate,
+
+    |B| <= sqrt(3 n_T(E) Lambda),   Lambda = ln N + ln(1 + 3 / (2 ln 2) ln(1 + T)) + k S.
+
+**Bias, exponential weights.** Hedge with gains in [-1, 1]: |B| <= ln N / rate + rate T / 2 + S,
+that is sqrt(2 T ln N) + S at the rate for horizon T, and 2 sqrt(T ln N) + S at the anytime rate.
+
+**Regret from bias.** An agent that best-responds to p plays a with r(a).p <= r(b).p, so
+
+    T x regret <= sum_a max_c [ sum_b <r(b), B_{a, c = b}> - <r(a), B_a> ] + 2 T delta.
+
+Against constants each term is at most D |B_a|, D = max_{a, b} ||r(a) - r(b)||_1; against a policy
+at most lambda (|B_a| + sum_b |B_{a, c = b}|), where lambda = max_a ||r(a) - v||_1 for any common
+v, and at most D sum_{b != a} |B_{a, c = b}|, both because a policy's cross biases add up to B_a.
+With sum_a n_T(a) = T and Cauchy-Schwarz these are D, lambda (1 + sqrt A) and D sqrt(A - 1) times
+sqrt(3 A T Lambda). A quantal agent adds ln(A) / eta.
+
+**Simplex.** Where predictions and s(y) lie in the simplex (indicators of cells), the increments of
+an event's n coordinates add up to at most 2 n_T(E) in absolute value, so that with C_i the
+variation of coordinate i, sum_i |d_i| sqrt(C_i) <= ||d||_2 sqrt(2 n_T(E)). With adaptive weights
+every l1 norm above may therefore be replaced by sqrt(2) times the l2 norm: sqrt(2 n) at most in
+place of n / 2.
+
+**Dead zone.** With R = sigma B - z sqrt(C) for sigma B the lemma applies step by step, because
+sqrt(C) never falls: every bias stays below z sqrt(n_T(E)) + sqrt(3 n_T(E) Lambda).
+
+**Scalar events.** One expert per loss, action and comparator, gains divided by the range g of
+<r(c) - r(a), p - s>: the gain against every comparator is at most g sqrt(3 n_T(a) Lambda), summed
+over actions g sqrt(3 A T Lambda). In the box g = D; where predictions stay in conv s(Y), expected
+and true losses lie in [-delta, 1 + delta] and g = 2 + 4 delta at most: no lambda, and n nowhere.
+
+**Joining late.** An agent that enters before round t_0 meets the biases B_T - B_{t_0} of its own
+rounds, at most |B_T| + |B_{t_0}| in every event and coordinate, whoever it is that the events were
+made for. Every step above is linear in the biases' absolute values, so that with R(t) the bound on
+regret per round after t rounds, and S_T for S_{t_0} <= S_T,
+
+    (T - t_0) x regret over t_0..T-1 <= T R(T) + t_0 R(t_0).
+
+Scalar gains have one sign only: an old gain far below zero may be regained, and nothing follows.
+
+**Realised draws.** The above holds in expectation over each round's draw. For a fixed assignment
+of comparators the difference is a martingale with steps of range 2; Azuma and a union over
+(A + C)^A assignments and K losses add sqrt(2 (ln(K / risk) + A ln(A + C)) / T) with probability
+1 - risk. The paper's statement omits this term.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.market.game.basis import Hull
+
+Array = NDArray[np.float64]
+
+RISK = 0.01
+GROWTH = math.exp(1 / 3) / 2  # k: a weight is at most this multiple of its potential
+LOGARITHM = 3 / (2 * math.log(2))
+
+
+@dataclass(frozen=True)
+class BiasBound:
+    """Bound on the bias of every event of one instance.
+
+    Parameters
+    ----------
+    experts : int
+        N = 2 n |E|.
+    rounds : int
+        T.
+    slack : float
+        S.
+    weights : "adaptive" or "exponential"
+    horizon : int or None
+        The horizon that set the exponential rate; None for the anytime rate.
+    hull : "box", "simplex" or "image"
+        Where predictions lie.
+    dead_zone : float
+        z of the adaptive weights.
+    """
+
+    experts: int
+    rounds: int
+    slack: float
+    weights: str = "adaptive"
+    horizon: int | None = None
+    hull: Hull = "box"
+    dead_zone: float = 0.0
+
+    def bias(self, occupancy: Array | float) -> Array:
+        """Bound |B| in sup norm for events with this occupancy n_T(E)."""
+        if self.weights == "adaptive":
+            noise = self.dead_zone + math.sqrt(3 * self.exponent())
+            return np.asarray(noise * np.sqrt(occupancy))
+        return np.full_like(np.asarray(occupancy, dtype=np.float64), self._exponential())
+
+    def exponent(self) -> float:
+        """Lambda of the adaptive weights."""
+        growth = math.log1p(LOGARITHM * math.log1p(self.rounds))
+        return math.log(self.experts) + growth + GROWTH * self.slack
+
+    def _exponential(self) -> float:
+        entropy = math.log(self.experts)
+        if self.horizon is None:
+            return 2 * math.sqrt(self.rounds * entropy) + self.slack
+        rate = math.sqrt(2 * entropy / self.horizon)
+        return entropy / rate + rate * self.rounds / 2 + self.slack
+
+    def regret(self, weights: Array, *, policies: int = 0) -> Array:
+        """Bound the expected decision swap regret per round, without gap and basis error.
+
+        Parameters
+        ----------
+        weights : array (K, A, n)
+            Coefficients of the losses.
+        policies : int
+            Number of benchmark policies beside the constants.
+
+        Returns
+        -------
+        array (K,)
+        """
+        actions = weights.shape[1]
+        own = self.rounds / actions  # biases are concave in occupancy: equal shares are worst
+        share = float(self.bias(own))
+        factor = self._norm(spread, weights)
+        if policies:
+            cells = self._cells(actions, own)
+            others = self._cells(actions - 1, own)
+            centred = self._norm(centred_norm, weights)
+            through_policies = np.minimum(factor * others, centred * (1 + cells))
+            factor = np.maximum(factor, through_policies)
+        bound: Array = factor * actions * share / self.rounds
+        return bound
+
+    def _norm(self, norm: Callable[..., Array], weights: Array) -> Array:
+        """Take the norm that the hull allows."""
+        factor = norm(weights)
+        if self.hull == "simplex" and self.weights == "adaptive":
+            return np.asarray(np.minimum(factor, math.sqrt(2) * norm(weights, order=2)))
+        return factor
+
+    def _cells(self, count: int, own: float) -> float:
+        """Bound the biases of ``count`` cells that share ``own`` rounds, relative to all in one."""
+        return count * float(self.bias(own / count) / self.bias(own))
+
+
+@dataclass(frozen=True)
+class GainBound(BiasBound):
+    """Bound on the gains of scalar events; ``experts`` is their number.
+
+    Parameters
+    ----------
+    within : float or None
+        Range of the gains where predictions stay in conv s(Y).
+    """
+
+    within: float | None = None
+
+    def regret(self, weights: Array, *, policies: int = 0) -> Array:
+        """Bound the expected decision swap regret per round (K,); policies cost a logarithm."""
+        actions = weights.shape[1]
+        share = float(self.bias(self.rounds / actions))
+        return np.asarray(gain_range(weights, self.within) * actions * share / self.rounds)
+
+
+def gain_range(weights: Array, within: float | None) -> Array:
+    """Compute the range (K,) of <r(c) - r(a), p - s>: D, and at most ``within`` if it is given."""
+    widest = spread(weights)
+    if within is not None:
+        widest = np.minimum(widest, within)
+    return np.where(widest > 0, widest, 1.0)
+
+
+def regret_since(bound: BiasBound, weights: Array, *, joined: int, policies: int = 0) -> Array:
+    """Bound the expected regret per round from round ``joined`` on, without gap and basis error.
+
+    Parameters
+    ----------
+    bound : BiasBound
+        Of the whole run, on coordinates; more than ``joined`` rounds long.
+    weights : array (K, A, n)
+        Coefficients of protected losses.
+    joined : int
+        The round t_0 before which the agents entered.
+    policies : int
+        Number of benchmark policies beside the constants.
+
+    Returns
+    -------
+    array (K,)
+
+    Raises
+    ------
+    ValueError
+        If no round was played since, or the bound is one on scalar gains.
+    """
+    if isinstance(bound, GainBound):
+        raise ValueError("scalar gains promise nothing to agents who join late")  # noqa: TRY004
+    if not 0 <= joined < bound.rounds:
+        raise ValueError(f"no round since round {joined} in a run of {bound.rounds}")
+    whole = bound.rounds * bound.regret(weights, policies=policies)
+    if not joined:
+        return np.asarray(whole / bound.rounds)
+    before = joined * replace(bound, rounds=joined).regret(weights, policies=policies)
+    return np.asarray((whole + before) / (bound.rounds - joined))
+
+
+def spread(weights: Array, *, order: int = 1) -> Array:
+    """Compute D (K,): the greatest norm of the gap between two actions' coefficients (K, A, n)."""
+    gaps = [
+        np.linalg.norm(weights - weights[:, [a]], ord=order, axis=2).max(1)
+        for a in range(weights.shape[1])
+    ]
+    return np.asarray(np.max(gaps, axis=0))
+
+
+def centred_norm(weights: Array, *, order: int = 1) -> Array:
+    """Compute lambda (K,): the greatest norm after subtracting the coordinates' midrange."""
+    centre = (weights.max(1, keepdims=True) + weights.min(1, keepdims=True)) / 2
+    return np.asarray(np.linalg.norm(weights - centre, ord=order, axis=2).max(1))
+
+
+def recommended_eta(actions: int, *, error: float, rounds: int) -> float:
+    """Return the smoothness that balances a quantal agent's two costs.
+
+    It loses ln(A) / eta against a best response, and its law differs from the one that the
+    forecaster expects by eta delta where it does not see the basis (error delta): the sum is least
+    at sqrt(ln(A) / delta). Below that ln(A) sqrt(T) suffices: the gap is then 1 / sqrt(T), the
+    order of everything else. (The paper has |A| (e^(2 eta delta) - 1) in place of eta delta.)
+
+    Parameters
+    ----------
+    actions : int
+    error : float
+        delta, at least 0.
+    rounds : int
+        T.
+    """
+    entropy = math.log(actions)
+    steepest = entropy * math.sqrt(rounds)
+    return min(steepest, math.sqrt(entropy / error)) if error > 0 else steepest
+
+
+def draw_term(rounds: int, losses: int, *, actions: int, comparators: int) -> float:
+    """Bound what the draws add, with probability 1 - ``RISK`` for all losses at once.
+
+    Parameters
+    ----------
+    rounds, losses : int
+        T and the number K of distinct losses in the run.
+    actions, comparators : int
+        A, and A + C.
+    """
+    choices = actions * math.log(max(comparators, 2))
+    return math.sqrt(2 * (math.log(losses / RISK) + choices) / rounds)

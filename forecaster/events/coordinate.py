@@ -1,0 +1,156 @@
+r"""Conditioning events: what the forecaster promises to be unbiased on, and the biases so far.
+
+For each protected loss (row of coefficients r(a) in the predicted basis) and action a,
+
+    decision event      E(x, p) = [BR(p) = a]            or the quantal weight q(a, p)
+    cross event         E(x, p) = [BR(p) = a, c(x) = b]  for each policy c, suggestion b
+
+(paper, definitions of decision and decision cross calibration, and their smooth versions). The
+bias of an event is B = sum_t E_{p ~ mixture_t}[ E(x_t, p) (p - s_t) ], a vector in R^n; its
+occupancy is n_T(E) = sum_t E[E(x_t, p)].
+
+Layout. Losses with the same policies form a group. All (loss, action) pairs of all groups are
+rows of one table; decision biases have one vector per row. Given x a policy suggests exactly one
+b, so of a group's cross biases ``(policies, suggestions, rows, n)`` one slice per policy is awake
+in a round, and the per-round game sees a single table (rows, n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.forecaster.events.bounds import BiasBound
+from regretless.forecaster.events.protected import LossGroup, moved_mass, rows_of
+from regretless.forecaster.events.weights import Awake, WeightRule
+from regretless.market.records.records import checked_suggestion
+
+Array = NDArray[np.float64]
+
+
+@numba.njit(cache=True)
+def _add(bias: Array, variation: Array, gain: Array) -> None:
+    for r in range(gain.shape[0]):
+        for i in range(gain.shape[1]):
+            bias[r, i] += gain[r, i]
+            variation[r, i] += abs(gain[r, i])
+
+
+class Events:
+    """The events of an instance and their accumulated biases.
+
+    Parameters
+    ----------
+    groups : sequence of LossGroup
+        All over the same basis.
+
+    Attributes
+    ----------
+    rows : Rows
+    size : int
+        Number of basis functions, n.
+    count : int
+        Number of events, |E|: sum over rows of 1 + policies x suggestions.
+    experts : int
+        2 n |E|: an expert per event, coordinate and sign.
+    """
+
+    def __init__(self, groups: Sequence[LossGroup]) -> None:
+        if not groups:
+            raise ValueError("a forecaster needs at least one loss to protect")
+        self.groups = tuple(groups)
+        self.size = int(groups[0].weights.shape[-1])
+        sizes = [group.offset.size for group in groups]
+        self._bounds = np.cumsum([0, *sizes])
+        self.rows = rows_of(groups)
+        self._decision = self._accumulators(len(self.rows.offset))
+        self._cross = [
+            self._accumulators(len(g.policies), g.offset.shape[1], size)
+            for g, size in zip(groups, sizes, strict=True)
+        ]
+        self.count = sum(
+            size * (1 + len(g.policies) * g.offset.shape[1])
+            for g, size in zip(groups, sizes, strict=True)
+        )
+        self.experts = 2 * self.size * self.count
+
+    def _accumulators(self, *shape: int) -> tuple[Array, Array, Array]:
+        return np.zeros((*shape, self.size)), np.zeros((*shape, self.size)), np.zeros(shape)
+
+    def awake(self, x: Any) -> list[Awake]:
+        """Return the accumulators of the events that can happen given the context ``x``.
+
+        Raises
+        ------
+        ValueError
+            If a policy suggests an action that its group does not have.
+        """
+        views = [Awake(slice(0, len(self.rows.offset)), *self._decision)]
+        for g, group in enumerate(self.groups):
+            rows = slice(int(self._bounds[g]), int(self._bounds[g + 1]))
+            for j, policy in enumerate(group.policies):
+                suggestion = checked_suggestion(policy, x, group.offset.shape[1])
+                views.append(Awake(rows, *(part[j, suggestion] for part in self._cross[g])))
+        return views
+
+    def weighted(self, awake: list[Awake], rule: WeightRule, time: int) -> Array:
+        """Return H (rows, n), the signed weights of the awake events, normalised."""
+        return rule.table(awake, self.rows.weights.shape, time)
+
+    def charge(self, awake: list[Awake], points: Array, mass: Array, truth: Array) -> None:
+        """Add a round to the biases, in expectation over the mixture.
+
+        Parameters
+        ----------
+        awake : list of Awake
+            As returned for this round's context.
+        points, mass : array (m, n), (m,)
+            The mixture.
+        truth : array (n,)
+            s(y).
+        """
+        seen, moved = moved_mass(self.rows, points, mass)
+        gain = moved - seen[:, None] * truth
+        for view in awake:
+            _add(view.bias, view.variation, gain[view.rows])
+            np.add(view.occupancy, seen[view.rows], out=view.occupancy)
+
+    def bound(self, **run: Any) -> BiasBound:
+        """Return the bound on the events' biases; ``run`` are the other fields of ``BiasBound``."""
+        return BiasBound(self.experts, **run)
+
+    def table(self) -> Iterator[tuple[int, int, int | None, int | None, float, Array]]:
+        """Yield every event: loss, action, policy, suggestion, occupancy, bias (n,)."""
+        loss_of = np.repeat(np.arange(len(self.rows.start) - 1), np.diff(self.rows.start))
+        action_of = np.arange(len(loss_of)) - self.rows.start[loss_of]
+        bias, _, occupancy = self._decision
+        for row, loss in enumerate(loss_of):
+            yield int(loss), int(action_of[row]), None, None, float(occupancy[row]), bias[row]
+        for g, (bias, _, occupancy) in enumerate(self._cross):
+            for j, suggestion, row in np.ndindex(occupancy.shape):
+                at = int(self._bounds[g]) + row
+                yield (
+                    int(loss_of[at]),
+                    int(action_of[at]),
+                    j,
+                    suggestion,
+                    float(occupancy[j, suggestion, row]),
+                    bias[j, suggestion, row],
+                )
+
+    def state(self) -> dict[str, Array]:
+        """Return what a checkpoint needs."""
+        parts = {"decision": self._decision}
+        parts |= {f"cross{g}": arrays for g, arrays in enumerate(self._cross)}
+        return {
+            f"{name}_{i}": array for name, arrays in parts.items() for i, array in enumerate(arrays)
+        }
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Continue from a checkpoint."""
+        for name, array in self.state().items():
+            array[...] = state[name]

@@ -1,0 +1,180 @@
+"""The protected losses, and how their owners respond to a prediction.
+
+Losses with equal numbers of actions and equal policies form a group; all (loss, action) pairs of
+all groups are the rows of one table, which the compiled kernels read. A row's response to a
+prediction is the probability that its action is played: one-hot for a best response (ties to the
+lowest index), the logit law for a quantal one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.market.response import expected_losses, row_loss
+
+Array = NDArray[np.float64]
+Policy = Callable[[Any], int]
+
+
+@dataclass(frozen=True, eq=False)
+class LossGroup:
+    """Distinct losses with a common number of actions and common benchmark policies.
+
+    Parameters
+    ----------
+    offset : array (K, A)
+    weights : array (K, A, n)
+        Coefficients in the predicted basis, exactly as the agents use them.
+    policies : sequence of callables
+        Each maps a context to an action index.
+    eta : float or None
+        Smoothness of the agents' quantal response; None for a hard best response.
+    tie : float
+        A hard response is the lowest index among the actions within this of the best.
+    play : callable or None
+        A response rule of another kind: from predicted losses (K, A) to laws of play (K, A). It
+        takes the place of ``eta`` and ``tie``, and is called instead of compiled code.
+    """
+
+    offset: Array
+    weights: Array
+    policies: Sequence[Policy] = ()
+    eta: float | None = None
+    tie: float = 0.0
+    play: Callable[[Array], Array] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """All (loss, action) pairs of all groups, as the compiled kernels read them.
+
+    Parameters
+    ----------
+    offset : array (R,)
+    weights : array (R, n)
+    start : int array (K + 1,)
+        Loss k owns rows start[k] to start[k + 1] - 1.
+    eta : array (K,)
+        Smoothness, infinite for a hard best response.
+    tie : array (K,)
+        How close to the best counts as a tie, for a hard best response.
+    custom : tuple of (int, LossGroup)
+        Groups with a rule of their own, each with its first row.
+    """
+
+    offset: Array
+    weights: Array
+    start: NDArray[np.int64]
+    eta: Array
+    tie: Array
+    custom: tuple[tuple[int, LossGroup], ...] = ()
+
+
+@numba.njit(cache=True)
+def respond(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    offset: Array,
+    weights: Array,
+    start: NDArray[np.int64],
+    eta: Array,
+    tie: Array,
+    point: Array,
+    out: Array,
+) -> None:
+    """Write each loss's response to one prediction into ``out`` (R,): probabilities of its rows."""
+    for k in range(start.shape[0] - 1):
+        first, end = start[k], start[k + 1]
+        best = first
+        for r in range(first, end):
+            out[r] = row_loss(offset[r], weights[r], point)
+            if out[r] < out[best]:
+                best = r
+        if np.isinf(eta[k]):
+            limit, best = out[best] + tie[k], first
+            while out[best] > limit:
+                best += 1
+            for r in range(first, end):
+                out[r] = 0.0
+            out[best] = 1.0
+        else:
+            lowest, total = out[best], 0.0
+            for r in range(first, end):
+                out[r] = np.exp(-eta[k] * (out[r] - lowest))
+                total += out[r]
+            for r in range(first, end):
+                out[r] /= total
+
+
+def rows_of(groups: Sequence[LossGroup]) -> Rows:
+    """Stack the (loss, action) pairs of all groups, in order."""
+    actions = np.concatenate([np.full(len(g.offset), g.offset.shape[1]) for g in groups])
+    return Rows(
+        np.concatenate([g.offset.ravel() for g in groups]),
+        np.concatenate([g.weights.reshape(-1, g.weights.shape[-1]) for g in groups]),
+        np.cumsum([0, *actions]),
+        np.concatenate(
+            [np.full(len(g.offset), np.inf if g.eta is None else g.eta) for g in groups]
+        ),
+        np.concatenate([np.full(len(g.offset), g.tie) for g in groups]),
+        tuple(
+            (int(first), group)
+            for first, group in zip(
+                np.cumsum([0, *(g.offset.size for g in groups)]), groups, strict=False
+            )
+            if group.play is not None
+        ),
+    )
+
+
+def arrays_of(rows: Rows) -> tuple[Array, Array, NDArray[np.int64], Array, Array]:
+    """Spell out the rows as the compiled kernels take them."""
+    return rows.offset, rows.weights, rows.start, rows.eta, rows.tie
+
+
+def responses_at(rows: Rows, point: Array) -> Array:
+    """Compute every row's response (R,) to one prediction, rules of other kinds included."""
+    out = np.empty(len(rows.offset))
+    respond(*arrays_of(rows), point, out)
+    for first, group in rows.custom:
+        assert group.play is not None  # noqa: S101 - that is what custom groups are
+        play = group.play(expected_losses(group.offset, group.weights, point))
+        out[first : first + group.offset.size] = play.ravel()
+    return out
+
+
+def moved_mass(rows: Rows, points: Array, mass: Array) -> tuple[Array, Array]:
+    """Compute every row's E[q] (R,) and E[q p] (R, n) under a mixture of points with mass."""
+    if rows.custom:
+        shares = np.stack([responses_at(rows, point) for point in points]) * mass[:, None]
+        return shares.sum(0), shares.T @ points
+    seen, moved = _moved_mass(*arrays_of(rows), points, mass)
+    return np.asarray(seen), np.asarray(moved)
+
+
+@numba.njit(cache=True)
+def _moved_mass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    offset: Array,
+    weights: Array,
+    start: NDArray[np.int64],
+    eta: Array,
+    tie: Array,
+    points: Array,
+    mass: Array,
+) -> tuple[Array, Array]:
+    seen = np.zeros(offset.shape[0])
+    moved = np.zeros(weights.shape)
+    out = np.empty(offset.shape[0])
+    for j in range(points.shape[0]):
+        respond(offset, weights, start, eta, tie, points[j], out)
+        for r in range(offset.shape[0]):
+            share = mass[j] * out[r]
+            if share > 0.0:
+                seen[r] += share
+                for i in range(weights.shape[1]):
+                    moved[r, i] += share * points[j, i]
+    return seen, moved

@@ -1,0 +1,196 @@
+r"""Scalar events: conditioning on what hurts, for a finite list of losses.
+
+For a protected loss k, played action a and comparator c (every fixed action, every policy) the
+expert's gain is, with r the coefficients,
+
+    g_t = E_{p ~ mixture_t}[ [BR_k(p) = a] <r(c) - r(a), p - s_t> ] / scale_k.
+
+An agent that best-responds has r(a).p <= r(c).p, so what it loses against c while playing a is at
+most scale_k times the cumulative gain G: swap and decision swap regret are bounded by
+
+    sum_a max_c scale_k max(G_{k,a,c}, 0)
+
+directly, without lambda and without n. One sign suffices: a bias in the agent's favour needs no
+correction. ``scale_k`` keeps gains in [-1, 1]: max ||r(c) - r(a)||_1 over the box, and at most 2
+where predictions stay in conv s(Y), since then expected and true losses lie in [0, 1] and the
+played action is the best expected.
+
+K A (A + C) numbers take the place of K A (1 + C A) n. The price: the forecast learns nothing but
+what these losses need, so a loss that was not listed is not protected, and a stream that
+coordinates would learn exactly (a cycle) is learned only as far as it hurts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.forecaster.events.bounds import GainBound, gain_range
+from regretless.forecaster.events.protected import LossGroup, moved_mass, rows_of
+from regretless.forecaster.events.weights import WeightRule
+from regretless.market.records.records import checked_suggestion
+
+Array = NDArray[np.float64]
+
+
+class LossEvents:
+    """The scalar events of an instance and their cumulative gains.
+
+    Parameters
+    ----------
+    groups : sequence of LossGroup
+        All over the same basis.
+    within : float or None
+        Range of the gains where predictions stay in conv s(Y): 2 + 4 delta for a basis of error
+        delta. None where they do not.
+
+    Attributes
+    ----------
+    rows : Rows
+    size : int
+        Number of basis functions, n.
+    experts : int
+        Number of scalar events; an action is no comparator of itself.
+    """
+
+    def __init__(self, groups: Sequence[LossGroup], *, within: float | None = None) -> None:
+        self.groups, self.within = tuple(groups), within
+        self.rows = rows_of(self.groups)
+        self.size = int(self.rows.weights.shape[1])
+        shapes = [(*g.offset.shape, g.offset.shape[1] + len(g.policies)) for g in self.groups]
+        self.experts = sum(k * a * (c - 1) for k, a, c in shapes)
+        cuts = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
+        self._gain, self._variation = np.zeros(cuts[-1]), np.zeros(cuts[-1])
+        self._parts = [
+            Part(group, gain_range(group.weights, within), slice(int(first), int(last)), shape)
+            for group, first, last, shape in zip(
+                self.groups, cuts[:-1], cuts[1:], shapes, strict=True
+            )
+        ]
+        for part in self._parts:
+            actions = np.arange(part.shape[1])
+            part.view(self._gain)[:, actions, actions] = -np.inf  # never weighed
+        self._occupancy = np.zeros(len(self.rows.offset))
+
+    def awake(self, x: Any) -> list[NDArray[np.intp]]:
+        """Return what every group's policies suggest given the context ``x``, (C,) each.
+
+        Raises
+        ------
+        ValueError
+            If a policy suggests an action that its group does not have.
+        """
+        return [
+            np.array(
+                [checked_suggestion(policy, x, group.offset.shape[1]) for policy in group.policies],
+                dtype=np.intp,
+            )
+            for group in self.groups
+        ]
+
+    def weighted(self, awake: list[NDArray[np.intp]], rule: WeightRule, time: int) -> Array:
+        """Return H (rows, n): sum_c w_c (r(c) - r(a)) / scale for every loss and action."""
+        weights = rule.one_sided(self._gain, self._variation, time)
+        tables = []
+        for part, suggested in zip(self._parts, awake, strict=True):
+            pull = part.folded(part.view(weights), suggested) / part.scale[:, None, None]
+            rows = part.group.weights
+            tables.append((pull @ rows - pull.sum(2, keepdims=True) * rows).reshape(-1, self.size))
+        return np.concatenate(tables)
+
+    def charge(
+        self, awake: list[NDArray[np.intp]], points: Array, mass: Array, truth: Array
+    ) -> None:
+        """Add a round to the gains, in expectation over the mixture.
+
+        Parameters
+        ----------
+        awake : list of array (C,)
+            As returned for this round's context.
+        points, mass : array (m, n), (m,)
+            The mixture.
+        truth : array (n,)
+            s(y).
+        """
+        seen, moved = moved_mass(self.rows, points, mass)
+        bias = moved - seen[:, None] * truth
+        first = 0
+        for part, suggested in zip(self._parts, awake, strict=True):
+            rows = part.group.weights
+            own = bias[first : first + rows.shape[0] * rows.shape[1]].reshape(rows.shape)
+            first += rows.shape[0] * rows.shape[1]
+            worth = own @ rows.swapaxes(1, 2)  # (K, A, A): <r(b), B_a>
+            worth -= np.einsum("kaa->ka", worth)[:, :, None].copy()
+            gain = np.concatenate([worth, worth[:, :, suggested]], axis=2)
+            gain /= part.scale[:, None, None]
+            self._gain[part.place] += gain.ravel()
+            self._variation[part.place] += np.abs(gain).ravel()
+        self._occupancy += seen
+
+    def bound(self, **run: Any) -> GainBound:
+        """Return the bound on the gains; ``run`` are the other fields of ``BiasBound``."""
+        return GainBound(self.experts, within=self.within, **run)
+
+    def table(self) -> Iterator[tuple[int, int, int | None, int | None, float, Array]]:
+        """Yield a row per loss and action: loss, action, None, None, occupancy, gains (A + C,).
+
+        Gains are in units of the loss, 0 for the action itself.
+        """
+        loss, row = 0, 0
+        for part in self._parts:
+            gains = np.where(np.isfinite(part.view(self._gain)), part.view(self._gain), 0.0)
+            for k, action in np.ndindex(part.shape[:2]):
+                occupancy = float(self._occupancy[row])
+                yield loss + k, action, None, None, occupancy, gains[k, action] * part.scale[k]
+                row += 1
+            loss += part.shape[0]
+
+    def state(self) -> dict[str, Array]:
+        """Return what a checkpoint needs."""
+        return {
+            "gain": self._gain,
+            "variation": self._variation,
+            "occupancy": self._occupancy,
+        }
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Continue from a checkpoint."""
+        for name, array in self.state().items():
+            array[...] = state[name]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One group's share of the flat accumulators.
+
+    Parameters
+    ----------
+    group : LossGroup
+    scale : array (K,)
+        Divides a loss's gains into [-1, 1].
+    place : slice
+        Of the flat arrays.
+    shape : tuple
+        (K, A, A + C).
+    """
+
+    group: LossGroup
+    scale: Array
+    place: slice
+    shape: tuple[int, int, int]
+
+    def view(self, flat: Array) -> Array:
+        """Return this group's entries as (K, A, A + C)."""
+        return flat[self.place].reshape(self.shape)
+
+    def folded(self, weights: Array, suggested: NDArray[np.intp]) -> Array:
+        """Add every policy's weight to the action that it suggests: (K, A, A)."""
+        actions = self.shape[1]
+        table = weights[:, :, :actions].copy()
+        for j, action in enumerate(suggested):
+            table[:, :, action] += weights[:, :, actions + j]
+        return table

@@ -1,0 +1,205 @@
+r"""How cumulative biases turn into the weights of the per-round game.
+
+Each event E, coordinate i and sign sigma is an expert with gain g_t = sigma * E_mixture[E (p_i -
+s_i)]; its cumulative gain is sigma * B. A rule gives every awake expert a weight w(sigma, B, C),
+where C = sum_t |g_t|. The game needs the signed difference H = w(+) - w(-) per (event, i), and
+the total over all awake experts, by which it is normalised (which never changes its solution).
+Scalar events have one expert each, with a cumulative gain G in place of sigma * B.
+
+Adaptive (default): AdaNormalHedge (Luo and Schapire, 2015), with potential and weight
+
+    Phi(R, C) = exp( max(R, 0)^2 / (3 C) ),   w = [ Phi(R + 1, C + 1) - Phi(R - 1, C + 1) ] / 2,
+
+no horizon and no rate. The gain itself plays the part of the regret: the value of the min-max
+game, at most zero in theory, takes the place of the learner's loss. Since |g_t| <= E[E], C is at
+most the event's occupancy n_T(E), which gives the theorem's sqrt(n_T(E) ln(.)).
+
+Dead zone: with R = sigma * B - z sqrt(C) in place of sigma * B a bias that its own noise explains
+has no weight at all. As sqrt(C) never falls, every step of the analysis stands and the bias grows
+to at most z sqrt(C) more. It is what lets an anchored forecaster leave its base alone.
+
+Exponential, as printed in the paper: w = exp(rate * sigma * B), with rate = sqrt(2 ln N / T) for
+N experts where the horizon T is known, else the anytime rate sqrt(ln N / t).
+
+Both are evaluated in the log domain, relative to the greatest exponent, and cannot overflow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Awake:
+    """The accumulators of the events that can happen in this round, for a range of rows.
+
+    Parameters
+    ----------
+    rows : slice
+        Rows of the table that these events belong to.
+    bias, variation : array (rows, n)
+        B and sum_t |increment of B|; views, written when the round is charged.
+    occupancy : array (rows,)
+    """
+
+    rows: slice
+    bias: Array
+    variation: Array
+    occupancy: Array
+
+
+class WeightRule(Protocol):
+    """Turns accumulators into the weights of the per-round game."""
+
+    name: str
+    dead_zone: float
+
+    def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
+        """Return H (rows, n), normalised so that all awake weights sum to 1."""
+        ...
+
+    def one_sided(self, gain: Array, variation: Array, time: int) -> Array:
+        """Return the weights (events,) of scalar events, normalised to sum to 1."""
+        ...
+
+
+@numba.njit(cache=True)
+def _exponents(bias: Array, variation: Array, zone: float, powers: Array) -> float:
+    """Write the exponents of Phi(R + 1) and Phi(R - 1), R = |B| - z sqrt(C); the greatest."""
+    top = 0.0
+    for r in range(bias.shape[0]):
+        for i in range(bias.shape[1]):
+            regret = abs(bias[r, i]) - zone * np.sqrt(variation[r, i])
+            scale = 1.0 / (3.0 * (variation[r, i] + 1.0))
+            if regret > -1.0:
+                powers[0, r, i] = (regret + 1.0) ** 2 * scale
+                powers[1, r, i] = max(regret - 1.0, 0.0) ** 2 * scale
+                top = max(top, powers[0, r, i])
+            else:
+                powers[:, r, i] = -np.inf  # no weight
+    return top
+
+
+@numba.njit(cache=True)
+def _signed(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    bias: Array, variation: Array, zone: float, top: float, potentials: Array, table: Array
+) -> float:
+    """Add the signed weights to ``table``, relative to exp(top); return the sum of all."""
+    total, floor = 0.0, np.exp(-top)
+    for r in range(bias.shape[0]):
+        for i in range(bias.shape[1]):
+            weight = 0.5 * (potentials[0, r, i] - potentials[1, r, i])
+            total += weight
+            reach = 1.0 - abs(bias[r, i]) - zone * np.sqrt(variation[r, i])
+            if reach > 0.0:  # the other sign has some weight, too
+                scale = 1.0 / (3.0 * (variation[r, i] + 1.0))
+                other = 0.5 * (np.exp(reach * reach * scale - top) - floor)
+                total += other
+                weight -= other
+            table[r, i] += weight if bias[r, i] >= 0 else -weight
+    return total
+
+
+class AdaptiveWeights:
+    """AdaNormalHedge weights: no horizon, no rate, sqrt(n_T(E)) per event.
+
+    Parameters
+    ----------
+    dead_zone : float
+        z, at least 0.
+    """
+
+    name = "adaptive"
+
+    def __init__(self, dead_zone: float = 0.0) -> None:
+        if not dead_zone >= 0:
+            raise ValueError(f"dead_zone is {dead_zone}; give a number of at least 0")
+        self.dead_zone = dead_zone
+
+    def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
+        """Return H (rows, n), normalised; zero where every bias lies in its dead zone."""
+        # One call of NumPy's vectorised exp for all events, instead of one scalar call for each.
+        powers = np.empty(2 * sum(view.bias.size for view in awake))
+        parts, first = [], 0
+        for view in awake:
+            parts.append(powers[first : first + 2 * view.bias.size].reshape(2, *view.bias.shape))
+            first += 2 * view.bias.size
+        zone = self.dead_zone
+        top = max(
+            _exponents(view.bias, view.variation, zone, part)
+            for view, part in zip(awake, parts, strict=True)
+        )
+        np.exp(np.subtract(powers, top, out=powers), out=powers)
+        table = np.zeros(shape)
+        total = sum(
+            _signed(view.bias, view.variation, zone, top, part, table[view.rows])
+            for view, part in zip(awake, parts, strict=True)
+        )
+        return table / total if total > 0 else table
+
+    def one_sided(self, gain: Array, variation: Array, time: int) -> Array:
+        """Return the weights (events,) of scalar events; zero where all lie in the dead zone."""
+        regret = gain - self.dead_zone * np.sqrt(variation)
+        scale = 1 / (3 * (variation + 1))
+        powers = np.maximum([regret + 1, regret - 1], 0.0) ** 2 * scale
+        raised = np.exp(powers - powers.max())
+        weights = raised[0] - raised[1]
+        total = weights.sum()
+        return np.asarray(weights / total) if total > 0 else weights
+
+
+@numba.njit(cache=True)
+def _exponential_add(bias: Array, rate: float, top: float, table: Array) -> float:
+    total = 0.0
+    for r in range(bias.shape[0]):
+        for i in range(bias.shape[1]):
+            up = np.exp(rate * bias[r, i] - top)
+            down = np.exp(-rate * bias[r, i] - top)
+            total += up + down
+            table[r, i] += up - down
+    return total
+
+
+class ExponentialWeights:
+    """Exponential weights as printed.
+
+    Parameters
+    ----------
+    experts : int
+        N: 2 n |E| for coordinates, the number of scalar events otherwise.
+    horizon : int or None
+        T, for the fixed rate sqrt(2 ln N / T); None for the anytime rate sqrt(ln N / t).
+    """
+
+    name = "exponential"
+    dead_zone = 0.0
+
+    def __init__(self, experts: int, horizon: int | None = None) -> None:
+        self.experts, self.horizon = experts, horizon
+
+    def rate(self, time: int) -> float:
+        """Return the rate at a round, counted from 1."""
+        log_experts = np.log(self.experts)
+        return float(
+            np.sqrt(2 * log_experts / self.horizon if self.horizon else log_experts / time)
+        )
+
+    def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
+        """Return H (rows, n), normalised; ``time`` counts rounds from 1."""
+        rate = self.rate(time)
+        top = float(rate * max(np.abs(view.bias).max(initial=0) for view in awake))
+        table = np.zeros(shape)
+        total = sum(_exponential_add(view.bias, rate, top, table[view.rows]) for view in awake)
+        return table / total
+
+    def one_sided(self, gain: Array, variation: Array, time: int) -> Array:
+        """Return the weights (events,) of scalar events, normalised."""
+        weights = np.exp(self.rate(time) * (gain - gain.max()))
+        return np.asarray(weights / weights.sum())

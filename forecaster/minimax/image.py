@@ -1,0 +1,269 @@
+r"""The per-round game over conv s(Y), with predictions that are ensembles of outcomes.
+
+As in ``minimax``, but both sides keep to the image of the basis: the forecaster chooses a law over
+predictions p in conv s(Y), nature an outcome y in [0, 1]^d, and the forecaster pays
+
+    E[ h(p) . (p - s(y)) ],        worst case   E[h(p) . p] + max_y -E[h(p)] . s(y).
+
+The first predictions come from last round's law and from a walk like Frank and Wolfe's: from
+last round's mean a step towards the outcome that pays nature most, with equal and then with
+shrinking steps. A linear program mixes them against some outcomes. Its mixture's best outcome for
+nature, from the support oracle, is a new row; the dual, nature's law over outcomes, is an ensemble
+whose mean is a new prediction that pays 0 against it: a column. Both are added until the worst case
+is small enough.
+
+The certificate uses the oracle's bound, which covers every outcome.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import highspy
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.forecaster.events.protected import Rows, arrays_of
+from regretless.forecaster.minimax.box import WALK, field_at, field_into, undominated
+from regretless.forecaster.minimax.ensembles import Cloud, candidates, mean_of
+from regretless.forecaster.minimax.solver import LIGHTEST, WALKS, Solution
+from regretless.forecaster.minimax.support import Support
+from regretless.market.game.basis import Hull
+from regretless.market.kernels.linear_programs import new_highs, optimise
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Source = Cloud | int  # an ensemble, or a step of the walk
+
+AIM, ENOUGH = 0.1, 0.2  # shares of the tolerance: of the mixture, and of its certificate
+TURNS = 40  # linear programs in a round
+
+
+@numba.njit(cache=True)
+def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    offset: Array,
+    weights: Array,
+    start: Ints,
+    eta: Array,
+    tie: Array,
+    table: Array,
+    images: Array,
+    steps: Array,
+    points: Array,
+    shares: Array,
+    fields: Array,
+    picked: Ints,
+) -> None:
+    """Walk towards nature's best outcomes; points (T, n) are means of images (M, n) by shares."""
+    responses = np.empty(table.shape[0])
+    for t in range(points.shape[0]):
+        field_into(offset, weights, start, eta, tie, table, points[t], responses, fields[t])
+        least, best = np.inf, 0
+        for k in range(images.shape[0]):
+            score = 0.0
+            for i in range(images.shape[1]):
+                score += fields[t, i] * images[k, i]
+            if score < least:
+                least, best = score, k
+        picked[t] = best
+        if t + 1 < points.shape[0]:
+            for i in range(points.shape[1]):
+                points[t + 1, i] = points[t, i] + steps[t] * (images[best, i] - points[t, i])
+            for k in range(images.shape[0]):
+                shares[t + 1, k] = (1.0 - steps[t]) * shares[t, k]
+            shares[t + 1, best] += steps[t]
+
+
+class ImageGame:
+    """The game of some predictions against some outcomes, as a linear program that grows.
+
+    Minimise sum_j w_j h_j.p_j + u subject to sum_j w_j = 1, w >= 0 and, for every outcome k,
+    u + sum_j w_j h_j.s_k >= 0. The duals of the outcomes' rows are nature's law.
+    """
+
+    def __init__(self) -> None:
+        self._solver = new_highs()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ImageGame:
+        """Return an unopened game: every round opens it anew, and HiGHS cannot be copied."""
+        return ImageGame()
+
+    def open(self, points: Array, fields: Array, images: Array) -> None:
+        """Start with predictions and their fields (m, n) against outcomes (r, n)."""
+        self._scale = 1 / max(float(np.abs(fields).max()), 1e-300)
+        self.points, self.fields, self.images = points, fields, images
+        self.payments = payments = (points * fields).sum(1)
+        count, width = len(images), len(fields) + 1
+        matrix = np.ones((count + 1, width))
+        matrix[0, 0] = 0.0
+        matrix[1:, 1:] = images @ fields.T * self._scale
+        program = highspy.HighsLp()
+        program.num_col_, program.num_row_ = width, count + 1
+        program.col_cost_ = np.append(1.0, payments * self._scale)
+        program.col_lower_ = np.append(-np.inf, np.zeros(width - 1))
+        program.col_upper_ = np.full(width, np.inf)
+        program.row_lower_ = np.append(1.0, np.zeros(count))
+        program.row_upper_ = np.append(1.0, np.full(count, np.inf))
+        program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        program.a_matrix_.start_ = np.arange(count + 2) * width
+        program.a_matrix_.index_ = np.tile(np.arange(width), count + 1)
+        program.a_matrix_.value_ = matrix.ravel()
+        self._solver.passModel(program)
+
+    def add_outcome(self, image: Array) -> None:
+        """Let nature choose one outcome more."""
+        row = np.append(1.0, self.fields @ image * self._scale)
+        self._solver.addRow(0.0, np.inf, len(row), np.arange(len(row), dtype=np.int32), row)
+        self.images = np.vstack([self.images, image])
+
+    def add_point(self, point: Array, field: Array) -> None:
+        """Let the forecaster predict one point more."""
+        payment = float(field @ point)
+        entries = np.append(1.0, self.images @ field * self._scale)
+        places = np.arange(len(entries), dtype=np.int32)
+        cost = payment * self._scale
+        self._solver.addCol(cost, 0.0, np.inf, len(entries), places, entries)
+        self.points = np.vstack([self.points, point])
+        self.fields = np.vstack([self.fields, field])
+        self.payments = np.append(self.payments, payment)
+
+    def solve(self) -> tuple[Array, Array]:
+        """Return the best weights (m,) and nature's law (r,); UnsolvedError if HiGHS fails."""
+        optimise(self._solver)
+        solution = self._solver.getSolution()
+        mass = np.maximum(np.array(solution.col_value)[1:], 0.0)
+        law = np.maximum(np.array(solution.row_dual)[1:], 0.0)
+        return mass / mass.sum(), law / law.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class _Walked:
+    """A pool of outcomes, and the predictions that the walk made of them."""
+
+    outcomes: Array
+    images: Array
+    points: Array
+    shares: Array
+    fields: Array
+    picked: Ints
+
+    def cloud(self, source: Source) -> Cloud:
+        """Return an ensemble as it is, or that of a step of the walk."""
+        if isinstance(source, Cloud):
+            return source
+        return Cloud.of(self.outcomes, self.images, self.shares[source])
+
+
+class ImageSolver:
+    """The game over the convex hull of all s(y).
+
+    Parameters
+    ----------
+    support : Support
+        The best outcomes of the basis in every direction.
+    """
+
+    hull: Hull = "image"
+
+    def __init__(self, support: Support) -> None:
+        self.support = support
+        self._game = ImageGame()
+        self._outcomes, self._images = candidates(support)
+        even = np.full(len(self._images), 1 / len(self._images))
+        self._origin = Cloud.of(self._outcomes, self._images, even)
+        self._atoms: tuple[Cloud, ...] = ()
+
+    def solve(self, rows: Rows, table: Array, *, tolerance: float) -> Solution:
+        """Return a mixture of ensembles with its certificate."""
+        walked = self._walk(rows, table)
+        sources, nature = self._open(walked, rows, table)
+        mass = self._improve(sources, nature, rows, table, aim=AIM * tolerance)
+        chosen = np.flatnonzero(mass > LIGHTEST)
+        mass = mass[chosen] / mass[chosen].sum()
+        # The very points of the game: on ties the mean of an ensemble, off by rounding, would be
+        # another prediction.
+        points, fields = self._game.points[chosen], self._game.fields[chosen]
+        payment = float(mass @ (points * fields).sum(1))
+        enough = ENOUGH * tolerance - payment
+        certificate = payment + self.support.bound(-(mass @ fields), enough=enough)
+        ensembles = tuple(walked.cloud(sources[j]) for j in chosen)
+        return Solution(points, mass, certificate, ensembles)
+
+    def _open(self, walked: _Walked, rows: Rows, table: Array) -> tuple[list[Source], Array]:
+        """Open the game; where each prediction comes from, and nature's outcomes (r, d)."""
+        kept = np.empty(len(walked.points), dtype=np.int64)
+        kept = kept[: undominated(walked.points, walked.fields, kept)]
+        own = [cloud.point for cloud in self._atoms]
+        points = np.array([*own, *walked.points[kept]])
+        fields = np.array([*(field_at(rows, table, point) for point in own), *walked.fields[kept]])
+        listed = np.unique(np.append(walked.picked, np.arange(len(self._origin.weights))))
+        self._game.open(points, fields, walked.images[listed])
+        return [*self._atoms, *kept.tolist()], walked.outcomes[listed]
+
+    def _improve(
+        self, sources: list[Source], nature: Array, rows: Rows, table: Array, *, aim: float
+    ) -> Array:
+        """Add predictions and outcomes to the game; the masses of the best mixture found."""
+        game, most = self._game, len(sources) + WALKS
+        best, mass = np.inf, np.empty(0)
+        for _ in range(TURNS):
+            trial, law = game.solve()
+            payment, field = float(trial @ game.payments), trial @ game.fields
+            vertex = self.support.best(-field)
+            worst, known = -float(field @ vertex.image), -float((game.images @ field).min())
+            if payment + worst < best:
+                best, mass = payment + worst, trial
+            new_point = payment + known > aim / 2 and len(sources) < most
+            new_outcome = worst > known + aim / 10
+            if best <= aim or not (new_point or new_outcome):
+                break
+            if new_point:
+                cloud = Cloud.of(nature, game.images, law)
+                sources.append(cloud)
+                game.add_point(cloud.point, field_at(rows, table, cloud.point))
+            if new_outcome:
+                game.add_outcome(vertex.image)
+                nature = np.vstack([nature, vertex.outcome])
+        return mass
+
+    def _walk(self, rows: Rows, table: Array) -> _Walked:
+        """Walk from last round's mean over its outcomes, those of its law, and the candidates."""
+        known = [self._origin, *self._atoms]
+        outcomes = np.vstack([*(cloud.outcomes for cloud in known), self._outcomes])
+        images = np.vstack([*(cloud.images for cloud in known), self._images])
+        steps, size = len(WALK), images.shape[1]
+        points, fields = np.empty((steps, size)), np.empty((steps, size))
+        shares, picked = np.zeros((steps, len(images))), np.empty(steps, dtype=np.int64)
+        points[0] = self._origin.point
+        shares[0, : len(self._origin.weights)] = self._origin.weights
+        _walk(*arrays_of(rows), table, images, WALK, points, shares, fields, picked)
+        return _Walked(outcomes, images, points, shares, fields, picked)
+
+    def check(self, truth: Array) -> None:
+        """Raise ValueError unless ``truth`` (n,) is in [0, 1]^n."""
+        if truth.shape != (self.support.size,) or not ((truth >= 0) & (truth <= 1)).all():
+            raise ValueError(f"update needs {self.support.size} numbers in [0, 1]")
+
+    def remember(self, solution: Solution) -> None:
+        """Start the next round from this law and its mean."""
+        self._atoms = tuple(e for e in solution.ensembles or () if isinstance(e, Cloud))
+        self._origin = mean_of(self._atoms, solution.mass)
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs."""
+        known = [self._origin, *self._atoms]
+        return {
+            "sizes": np.array([len(cloud.weights) for cloud in known]),
+            "outcomes": np.vstack([cloud.outcomes for cloud in known]),
+            "weights": np.concatenate([cloud.weights for cloud in known]),
+            "images": np.vstack([cloud.images for cloud in known]),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        cuts = np.cumsum(state["sizes"])[:-1]
+        parts = (np.split(np.array(state[n]), cuts) for n in ("outcomes", "weights", "images"))
+        self._origin, *atoms = (Cloud(*part) for part in zip(*parts, strict=True))
+        self._atoms = tuple(atoms)

@@ -1,0 +1,155 @@
+"""Solving a round's game: walks, programs, and the certificate of what is returned.
+
+A solver works over one set of possible s(y), the box or the simplex here, and remembers where the
+last round ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.forecaster.events.protected import Rows
+from regretless.forecaster.minimax.box import (
+    CLOSER,
+    MatrixGame,
+    explore,
+    field_at,
+    project,
+    walk_for,
+    worst_case,
+)
+from regretless.market.game.basis import Hull
+from regretless.market.records.records import Ensemble
+
+Array = NDArray[np.float64]
+
+WALKS = 12  # from nature's answers, at most
+LIGHTEST = 1e-9  # atoms with less weight are dropped
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A mixture with its certificate.
+
+    Parameters
+    ----------
+    points : array (m, n)
+    mass : array (m,)
+    certificate : float
+        Its worst case over the hull, in units of the normalised weights.
+    ensembles : tuple of Ensemble or None
+        Each point as weighted outcomes, where the solver keeps points in the hull of all s(y).
+    """
+
+    points: Array
+    mass: Array
+    certificate: float
+    ensembles: tuple[Ensemble, ...] | None = None
+
+
+class Solver(Protocol):
+    """Solves every round's game over one set of possible s(y), warm-started from the last one."""
+
+    hull: Hull
+
+    def solve(self, rows: Rows, table: Array, *, tolerance: float) -> Solution:
+        """Return a mixture with its certificate."""
+        ...
+
+    def check(self, truth: Array) -> None:
+        """Raise ValueError unless ``truth`` (n,) is a possible s(y)."""
+        ...
+
+    def remember(self, solution: Solution) -> None:
+        """Start the next round from this one."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs."""
+        ...
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        ...
+
+
+class CubeSolver:
+    """The game over the box or the simplex.
+
+    Parameters
+    ----------
+    size : int
+        Number of basis functions, n.
+    hull : "box" or "simplex"
+    """
+
+    def __init__(self, size: int, hull: Hull = "box") -> None:
+        self.hull: Hull = hull
+        self._game = MatrixGame(hull)
+        self.origin = np.full(size, 0.5 if hull == "box" else 1 / size)
+        self.last = np.full((size + 1, size), np.nan)  # points of the last mixture, and no others
+
+    def solve(self, rows: Rows, table: Array, *, tolerance: float) -> Solution:
+        """Return a mixture with its certificate.
+
+        Parameters
+        ----------
+        rows : Rows
+            Protected losses.
+        table : array (R, n)
+            H, the normalised signed weights.
+        tolerance : float
+            Above 0. While the certificate exceeds it, points are added: those of the last mixture,
+            and at most ``WALKS`` walks from nature's answers.
+        """
+        steps = walk_for(tolerance)
+        points, fields = explore(rows, table, self.origin, hull=self.hull, steps=steps)
+        mass, answer = self._game.solve(points, fields)
+        known = self.last[~np.isnan(self.last[:, 0])]
+        for _ in range(WALKS):
+            if worst_case(mass, points, fields, hull=self.hull) <= tolerance:
+                break
+            nearer = explore(rows, table, answer, hull=self.hull, steps=CLOSER)
+            there = [field_at(rows, table, point) for point in known]
+            points = np.vstack([points, known, nearer[0]])
+            fields = np.vstack([fields, *there, nearer[1]])
+            mass, answer = self._game.solve(points, fields)
+            known = known[:0]  # once
+        heavy = mass > LIGHTEST
+        mass = mass[heavy] / mass[heavy].sum()
+        points, fields = points[heavy], fields[heavy]
+        return Solution(points, mass, worst_case(mass, points, fields, hull=self.hull))
+
+    def confined(self, point: Array) -> Array:
+        """Return the point of the hull that is nearest to ``point`` (n,)."""
+        inside = point.copy()
+        project(inside, self.hull == "simplex")
+        return inside
+
+    def check(self, truth: Array) -> None:
+        """Raise ValueError unless ``truth`` (n,) is a possible s(y)."""
+        if truth.shape != self.origin.shape or not ((truth >= 0) & (truth <= 1)).all():
+            raise ValueError(f"update needs {len(self.origin)} numbers in [0, 1]")
+        if self.hull == "simplex" and abs(truth.sum() - 1) > 1e-9:
+            raise ValueError("update needs numbers that sum to 1")
+
+    def remember(self, solution: Solution) -> None:
+        """Start the next walk at the mean of this mixture, and have its points at hand.
+
+        A program with n + 1 rows mixes n + 1 points at most; of other mixtures the first are kept.
+        """
+        self.origin = solution.mass @ solution.points
+        count = min(len(solution.points), len(self.last))
+        self.last[:count], self.last[count:] = solution.points[:count], np.nan
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs."""
+        return {"origin": self.origin, "last": self.last.copy()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        self.origin, self.last = np.array(state["origin"]), np.array(state["last"])

@@ -1,0 +1,1 @@
+"""What all of the rest leans on: errors, randomness, checkpoints."""

@@ -1,0 +1,109 @@
+"""What a basis is: functions s_1..s_n of the outcome in which losses are (nearly) linear.
+
+Definition (paper, (n, lambda, delta)-approximate basis). ``s`` maps outcomes into [0, 1]^n, and
+every loss of the basis's family has coefficients with
+
+    | r_0(a) + sum_i r_i(a) s_i(y) - l(a, y) | <= delta    and    sum_i |r_i(a)| <= lambda.
+
+A forecaster that predicts s(y) without conditional bias serves all those losses at once. What
+counts for regret is lambda sqrt(n) at a given delta.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Literal, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from regretless.market.core.randomness import stream
+from regretless.market.losses import Loss
+
+Array = NDArray[np.float64]
+Form = TypeVar("Form", bound=Loss)
+
+Hull = Literal["box", "simplex", "image"]
+
+READOUT_POINTS = 1024
+
+
+class Basis(ABC):
+    """Functions of the outcome with range [0, 1].
+
+    Attributes
+    ----------
+    outcomes : int
+        Coordinates of an outcome, d.
+    size : int
+        Number of functions, n.
+    lipschitz : float
+        Bound on sum |r_i| over the family that the class's docstring declares (lambda).
+    error : float
+        Bound on the distance between a loss of the family and its linear form (delta). A basis
+        that is fitted to a sample says so: its error is measured, ``certified_error`` is proved.
+    convex_image : bool
+        Whether {s(y)} is convex, so that every prediction in the box is some s(y) and a label
+        forecast ``inverse`` is exact.
+    hull : "box" or "simplex"
+        Where every s(y) lies, and predictions with it.
+    """
+
+    outcomes: int
+    size: int
+    lipschitz: float
+    error: float
+    convex_image: bool = False
+    hull: Hull = "box"
+
+    @abstractmethod
+    def transform(self, y: ArrayLike) -> Array:
+        """Map outcomes (d,) or (T, d) to (n,) or (T, n)."""
+
+    @abstractmethod
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
+        """Offset (..., A) and weights (..., A, n) of a loss; ValueError where it has none."""
+
+    def inverse(self, points: Array) -> Array:
+        """Label forecasts (..., d) for predictions (..., n).
+
+        Where the image is convex this is s^-1. Otherwise it is the mean outcome that a prediction
+        of the mean of s(y) suggests: the linear readout of y from s that fits best on the cube.
+        """
+        offset, weights = self._readout
+        return np.clip(offset + points @ weights, 0.0, 1.0)
+
+    @cached_property
+    def _readout(self) -> tuple[Array, Array]:
+        """Least squares of the outcome on its own functions: (d,) and (n, d)."""
+        outcomes = stream(0, "readout").random((READOUT_POINTS, self.outcomes))
+        design = np.column_stack([np.ones(READOUT_POINTS), self.transform(outcomes)])
+        table = np.linalg.lstsq(design, outcomes, rcond=1e-8)[0]
+        return table[0], np.ascontiguousarray(table[1:])
+
+    def accept(self, loss: Loss, form: type[Form]) -> Form:
+        """Return the loss if it has this form and length; ValueError otherwise."""
+        if not isinstance(loss, form):
+            name = type(self).__name__
+            raise ValueError(f"a {loss.form} loss is not in the span of {name}")  # noqa: TRY004
+        self.check_outcomes(loss)
+        return loss
+
+    def check_outcomes(self, loss: Loss) -> None:
+        """Raise ValueError if a loss is over outcomes of another length."""
+        if loss.outcomes != self.outcomes:
+            raise ValueError(f"a loss over {loss.outcomes} outcomes; the basis has {self.outcomes}")
+
+    def audit(self, losses: Loss, outcomes: ArrayLike) -> float:
+        """Measure the greatest distance of losses from their linear forms on outcomes (T, d)."""
+        offset, weights = self.coefficients(losses)
+        linear = offset + np.einsum("...an,tn->t...a", weights, self.transform(outcomes))
+        return float(np.abs(linear - losses.losses(outcomes)).max())
+
+    def certified_error(self, losses: Loss) -> float:
+        """Bound the distance of these losses from their linear forms at every outcome.
+
+        It is the declared error unless a basis measures its error and proves less.
+        """
+        return self.error

@@ -1,0 +1,59 @@
+"""What a cohort is promised: the theorem that covers it, its bound, and for which rows it holds.
+
+A bound is stated where its theorem applies and nowhere else (``forecaster.events.bounds`` computes
+it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.market.game.protocols import Cohort
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Guarantee:
+    """What a cohort is promised.
+
+    Parameters
+    ----------
+    label : str
+        The theorem that applies, or ``none``.
+    bound : callable or None
+        Returns the theorem's bound on each row's decision swap regret so far (K,), for realised
+        draws with probability 0.99; None without a theorem.
+    note : str
+        How the cohort is served, where that is worth saying.
+    covers : bool array (K,) or None
+        The rows to which label and bound apply; None for all of them.
+    """
+
+    label: str = "none"
+    bound: Callable[[], Array] | None = None
+    note: str = ""
+    covers: NDArray[np.bool_] | None = None
+
+    def labels(self, row_of: NDArray[np.intp]) -> NDArray[np.object_]:
+        """Return each agent's label (N,), for agents in these rows."""
+        own = np.full(len(row_of), self.label, dtype=object)
+        if self.covers is not None:
+            own[~self.covers[row_of]] = "none"
+        return own
+
+    def told(self, row_of: NDArray[np.intp]) -> str:
+        """Sum the labels up: one where all agents agree, else how many of them it covers."""
+        covered = int((self.labels(row_of) == self.label).sum())
+        if covered == len(row_of):
+            return self.label
+        return f"{self.label} for {covered} of {len(row_of)}" if covered else "none"
+
+
+def unpromised(cohorts: Sequence[Cohort], why: str) -> tuple[Guarantee, ...]:
+    """Return what cohorts are promised where the draw has a say in the outcome: nothing."""
+    return tuple(Guarantee(note=f"{cohort.name}: {why}") for cohort in cohorts)

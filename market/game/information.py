@@ -1,0 +1,135 @@
+"""What an adversary may see before it commits, and that it sees no more.
+
+An adversary declares ``sees``, a set out of
+
+    history   the outcomes of earlier rounds (shown to everybody)
+    mixture   the forecast's law over predictions, per block
+    play      the law of play of every cohort given the mixtures, and what it would become under
+              outcomes that are only imagined (``market.game.rollout``)
+    losses    whom it plays against: names, losses and rows of all cohorts, told once
+    draw      the drawn forecasts, before it commits. This breaks the rule of the game on purpose:
+              the draw then comes before the commitment, and nothing is guaranteed
+
+and without a declaration sees history and mixture. The referee shows nothing that is not declared;
+the draw does not even exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.market.core.errors import UserError, closest
+from regretless.market.game.rollout import Rehearsal, Table, laws_of_play
+from regretless.market.losses import Loss
+from regretless.market.records.records import Announcement, Context, Forecast, Mixture
+
+Array = NDArray[np.float64]
+
+SIGHTS = ("history", "mixture", "play", "losses", "draw")
+USUAL = frozenset({"history", "mixture"})
+
+
+@dataclass(frozen=True, eq=False)
+class Follower:
+    """A cohort as a leader knows it.
+
+    Parameters
+    ----------
+    name : str
+    loss : stack of K losses
+    row_of : int array (N,)
+        The row of each agent.
+    """
+
+    name: str
+    loss: Loss
+    row_of: NDArray[np.intp]
+
+    @property
+    def counts(self) -> Array:
+        """How many agents each row stands for (K,)."""
+        return np.bincount(self.row_of, minlength=len(self.loss)).astype(np.float64)
+
+
+def sight_of(adversary: Any) -> frozenset[str]:
+    """Return what an adversary declares to see.
+
+    Raises
+    ------
+    UserError
+        If it declares something that there is not.
+    """
+    declared = getattr(adversary, "sees", USUAL)
+    if isinstance(declared, str) or not isinstance(declared, Iterable):
+        raise UserError(f"sees = {declared!r}: give a set of names, such as {{'mixture', 'play'}}")
+    for name in declared:
+        if name not in SIGHTS:
+            raise UserError(f"sees: unknown '{name}'; {closest(str(name), SIGHTS)}")
+    return frozenset(declared)
+
+
+def introduce(adversary: Any, cohorts: Sequence[Any]) -> None:
+    """Tell an adversary that declares ``losses`` whom it plays against, by its ``meet``."""
+    if "losses" not in sight_of(adversary):
+        return
+    if not callable(getattr(adversary, "meet", None)):
+        raise UserError("the adversary declares that it sees losses; give it meet(followers)")
+    adversary.meet(tuple(_met(cohort) for cohort in cohorts))
+
+
+def _met(cohort: Any) -> Follower:
+    row_of = np.array(cohort.row_of, dtype=np.intp)
+    row_of.flags.writeable = False
+    return Follower(cohort.name, cohort.loss, row_of)
+
+
+def announcement(
+    sees: frozenset[str],
+    table: Table,
+    mixtures: tuple[Mixture, ...],
+    *,
+    forecasts: tuple[Forecast, ...] | None,
+    context: Context,
+) -> Announcement:
+    """Show a round's facts as far as they are declared.
+
+    Parameters
+    ----------
+    sees : frozenset of str
+    table : Table
+        Who takes part.
+    mixtures : tuple of Mixture
+        One per block.
+    forecasts : tuple of Forecast or None
+        The draws, where they exist already.
+    context : Context
+    """
+    told: dict[str, Any] = {}
+    if "play" in sees:
+        told["play"] = lambda: _sealed(laws_of_play(table, mixtures, context))
+        told["rehearsal"] = lambda: Rehearsal(table, context)
+    if "draw" in sees and forecasts is not None:
+        certain = tuple(alone(forecast) for forecast in forecasts)
+        told["drawn"] = lambda: forecasts
+        told["induced"] = lambda: _sealed(laws_of_play(table, certain, context))
+    return Announcement(mixtures if "mixture" in sees else None, **told)
+
+
+def alone(forecast: Forecast) -> Mixture:
+    """Return the law that is certain of the drawn atom."""
+    whole, atom = forecast.mixture, slice(forecast.index, forecast.index + 1)
+    labels = None if whole.labels is None else whole.labels[atom]
+    ensembles = None if whole.ensembles is None else whole.ensembles[atom]
+    return Mixture(whole.points[atom], np.ones(1), labels=labels, ensembles=ensembles)
+
+
+def _sealed(laws: Iterable[Array | None]) -> Iterator[Array | None]:
+    for law in laws:
+        if law is not None:
+            law.flags.writeable = False
+        yield law

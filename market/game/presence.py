@@ -1,0 +1,193 @@
+"""Who is at the table: cohorts and single agents may enter after the start, and leave.
+
+An agent is there in the rounds t with ``entered <= t < left`` (rounds count from 0). Before and
+after it does not decide (its action is -1), is not charged and learns nothing, and its measures are
+over its own rounds alone. A ``Round`` holds None in place of a cohort of which nobody is there; a
+``Decision`` says in ``present`` which rows of a cohort were, where some were not. Nobody else
+notices: a cohort neither draws from another's random stream nor changes what is predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from regretless.market.game.protocols import Cohort
+from regretless.market.records.decision import Decision
+from regretless.market.records.records import Round
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.bool_]
+Rounds = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Stay:
+    """When a cohort's rows are there.
+
+    Parameters
+    ----------
+    entered : int array (K,)
+        The round before which each enters, at least 0; the number of rounds of the run for a row
+        that never does.
+    left : int array (K,)
+        The round before which it leaves.
+
+    Raises
+    ------
+    ValueError
+        If a row leaves before it enters, or enters before round 0.
+    """
+
+    entered: Rounds
+    left: Rounds
+
+    def __post_init__(self) -> None:
+        if self.entered.shape != self.left.shape or (self.entered < 0).any():
+            raise ValueError("a stay needs a round of at least 0 for each row")
+        if (self.left < self.entered).any():
+            raise ValueError("a row leaves before it enters")
+
+    def here(self, number: int) -> Rows:
+        """Say who takes part in a round (K,)."""
+        return np.asarray((self.entered <= number) & (number < self.left))
+
+    def some(self, number: int) -> Rows | None:
+        """Say the same where not all rows do; None where all do."""
+        rows = self.here(number)
+        return None if rows.all() else rows
+
+    def awaited(self, rounds: int) -> Rows:
+        """Say who has not played yet after so many rounds, although the game has begun (K,)."""
+        return np.asarray((self.entered > 0) & (self.entered >= rounds))
+
+
+def whole(rows: int, *, joins: int = 0, leaves: int | None = None) -> Stay:
+    """Return the stay of rows that come and go together; without ``leaves`` they never go."""
+    last = np.iinfo(np.intp).max if leaves is None else leaves
+    return Stay(np.full(rows, joins), np.full(rows, last))
+
+
+def checked_stays(
+    joins: Sequence[int], stays: Sequence[Stay | None], cohorts: Sequence[Cohort]
+) -> tuple[Stay | None, ...]:
+    """Return each cohort's stay, None for one that is there throughout.
+
+    Raises
+    ------
+    ValueError
+        If the numbers do not fit the cohorts.
+    """
+    entries = checked_joins(joins, len(cohorts))
+    given = tuple(stays) or (None,) * len(cohorts)
+    found = []
+    for entry, stay, cohort in zip(entries, given, cohorts, strict=True):
+        rows = len(cohort.ledger.count)
+        if stay is not None and len(stay.entered) != rows:
+            raise ValueError(f"{cohort.name} has {rows} rows and a stay of {len(stay.entered)}")
+        found.append(whole(rows, joins=entry) if stay is None and entry else stay)
+    return tuple(found)
+
+
+def checked_joins(joins: Sequence[int], cohorts: int) -> tuple[int, ...]:
+    """Return the round before which each cohort enters, 0 for all where nothing is said.
+
+    Raises
+    ------
+    ValueError
+        If there is not one number of at least 0 per cohort, or nobody is there from the start.
+    """
+    rounds = tuple(joins) or (0,) * cohorts
+    if len(rounds) != cohorts or any(entry < 0 for entry in rounds):
+        raise ValueError(f"joins needs one round of at least 0 for each of {cohorts} cohorts")
+    if rounds and min(rounds) > 0:
+        raise ValueError("a game needs a cohort from the start")
+    return rounds
+
+
+def seated(decision: Decision, here: Rows | None, row_of: NDArray[np.intp]) -> Decision:
+    """Take out of a decision what absent rows and their agents would have done.
+
+    Parameters
+    ----------
+    decision : Decision
+        Of all rows.
+    here : bool array (K,) or None
+        Who takes part; None for all.
+    row_of : int array (N,)
+    """
+    if here is None:
+        return decision
+    return replace(
+        decision,
+        law=None if decision.law is None else np.where(here[:, None], decision.law, 0.0),
+        choices=None if decision.choices is None else np.where(here, decision.choices, -1),
+        actions=np.where(here[row_of], decision.actions, -1),
+        present=here,
+    )
+
+
+def attending(decision: Decision, cohort: Cohort) -> NDArray[np.bool_]:
+    """Say which agents of a cohort took part in a round (N,)."""
+    if decision.present is None:
+        return np.ones(len(cohort.row_of), dtype=np.bool_)
+    return np.asarray(decision.present[cohort.row_of])
+
+
+def present(
+    cohorts: Sequence[Cohort], played: Round
+) -> Iterator[tuple[int, Cohort, Decision, Array]]:
+    """Yield the cohorts that took part in a round, with at least one row.
+
+    Yields
+    ------
+    place : int
+        Among all cohorts of the game.
+    cohort : Cohort
+    decision : Decision
+    losses : array (K, A)
+    """
+    for place, cohort in enumerate(cohorts):
+        decision, losses = played.decisions[place], played.losses[place]
+        if decision is not None and losses is not None:
+            yield place, cohort, decision, losses
+
+
+def drawn_stays(
+    rng: np.random.Generator,
+    agents: int,
+    *,
+    window: tuple[int, int],
+    rates: tuple[float | None, float | None],
+) -> Stay:
+    """Draw when each agent enters and leaves: one visit, of geometric waiting and staying times.
+
+    In every round from the first of the window an agent who has not come yet enters with the
+    probability ``entry_rate``, and one who has played it leaves with the probability ``exit_rate``.
+
+    Parameters
+    ----------
+    rng : numpy Generator
+    agents : int
+        N.
+    window : (int, int)
+        First round, and the round before which all who are left leave.
+    rates : (float or None, float or None)
+        Entry and exit, in (0, 1]; None for everybody at once at the end of the window in question.
+
+    Returns
+    -------
+    Stay
+        Of N rows; whoever would enter too late has entered and left at the end of the window.
+    """
+    first, last = window
+    entry, leave = rates
+    wait: ArrayLike = 0 if entry is None else rng.geometric(entry, agents) - 1
+    entered = np.minimum(np.broadcast_to(first + np.asarray(wait), agents), last)
+    if leave is None:
+        return Stay(entered.astype(np.intp), np.full(agents, last))
+    left = np.minimum(entered + rng.geometric(leave, agents), last)
+    return Stay(entered.astype(np.intp), left.astype(np.intp))

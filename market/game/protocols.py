@@ -1,0 +1,116 @@
+"""What the players must offer; every role is a Protocol, nothing has to be inherited."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from regretless.market.losses import Loss
+from regretless.market.records.decision import Decision
+from regretless.market.records.history import History
+from regretless.market.records.records import Announcement, Context, Forecast, Mixture, OutcomeLaw
+from regretless.market.regret.ledger import Ledger
+
+Array = NDArray[np.float64]
+
+
+@runtime_checkable
+class Forecaster(Protocol):
+    """Predicts a vector in [0, 1]^n every round."""
+
+    def mixture(self, x: Any) -> Mixture:
+        """Return the law over predictions, given the context."""
+        ...
+
+    def predict(self, x: Any = None) -> Forecast:
+        """Return a mixture and a draw from it, for use outside a market."""
+        ...
+
+    def update(self, y: ArrayLike) -> None:
+        """Learn the vector that was predicted."""
+        ...
+
+
+@runtime_checkable
+class Adversary(Protocol):
+    """Chooses what happens, in sight of the forecast's mixture but never of its draw.
+
+    It may declare ``sees``, a set of names out of ``market.game.information.SIGHTS``, and offer
+    ``meet(followers)``.
+    """
+
+    outcomes: int
+
+    def context(self, history: History) -> Context:
+        """Return what everybody sees before the round."""
+        ...
+
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        """Seal the law of this round's outcome."""
+        ...
+
+
+@runtime_checkable
+class Cohort(Protocol):
+    """Agents of one kind as stacked arrays: K rows that the ledger scores, N >= K agents."""
+
+    name: str
+    kind: str
+    utility: str
+    block: int
+    policies: tuple[Any, ...]
+    row_of: NDArray[np.intp]
+    loss: Loss
+    ledger: Ledger
+
+    @property
+    def rule(self) -> str:
+        """Name of the response rule, for the logs."""
+        ...
+
+    def gap(self) -> float | None:
+        """Excess over a best response to what it predicts; None where it promises nothing."""
+        ...
+
+    def decide(self, forecast: Forecast, context: Context) -> Decision:
+        """Choose for every row, on hearing the block's forecast."""
+        ...
+
+    def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
+        """Be told the losses of all actions."""
+        ...
+
+
+@runtime_checkable
+class Scoring(Protocol):
+    """A cohort that can decide and score its losses in one pass over them."""
+
+    def decide_and_score(
+        self, forecast: Forecast, context: Context, outcome: Array
+    ) -> tuple[Decision, Array]:
+        """Do what ``decide`` does, in ignorance of the outcome, and return the losses at it."""
+        ...
+
+
+@runtime_checkable
+class Foreseeable(Protocol):
+    """A cohort whose law of play is known before the draw, by a method without side effects."""
+
+    def law(self, mixture: Mixture, context: Context) -> Array:
+        """Return the law of play (K, A) in expectation over the draw from its block's mixture."""
+        ...
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """Anything with a memory that a checkpoint can hold: arrays and plain values."""
+
+    def state(self) -> dict[str, Any]:
+        """Return the memory."""
+        ...
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from it."""
+        ...

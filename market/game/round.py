@@ -1,0 +1,287 @@
+"""One round of the game, one line per phase.
+
+    context   what everybody sees before the round
+    mixture   the forecaster's law over predictions, per block, with its certificate
+    commit    the adversary seals an outcome law: it has seen the mixture (and what else it
+              declared, ``market.game.information``), and the draw does not exist yet
+    draw      one prediction per block is drawn and broadcast
+    decide    every agent chooses
+    reveal    the outcome is drawn from the sealed law (a market may move it,
+              ``market.game.prices``), losses are charged; the referee draws it before agents
+              decide, and shows it after
+    record    the ledger adds the round; forecaster, agents and adversary are told
+
+Randomness belongs to the referee: prediction and outcome are drawn from two streams that no
+player holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.exploitability.tracker import Transcript
+from regretless.market.game.basis import Basis
+from regretless.market.game.delay import Relay
+from regretless.market.game.information import announcement, introduce, sight_of
+from regretless.market.game.network import Network
+from regretless.market.game.presence import (
+    Rows,
+    Stay,
+    checked_joins,
+    checked_stays,
+    present,
+    seated,
+)
+from regretless.market.game.prices import UNPROMISED, Market, check_leader
+from regretless.market.game.protocols import Adversary, Cohort, Forecaster, Resumable, Scoring
+from regretless.market.game.rollout import Table
+from regretless.market.records.decision import Decision
+from regretless.market.records.history import History
+from regretless.market.records.records import (
+    Context,
+    Forecast,
+    Mixture,
+    OutcomeLaw,
+    Round,
+    checked_suggestion,
+)
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One basis of the broadcast and the forecaster instance that predicts it.
+
+    Parameters
+    ----------
+    name : str
+    basis : Basis
+    forecaster : Forecaster
+        Predicts ``basis.transform(y)``.
+    relay : Relay or None
+        What was broadcast, for those who hear it late or never; None where all hear at once.
+    """
+
+    name: str
+    basis: Basis
+    forecaster: Forecaster
+    relay: Relay | None = None
+
+    def mixture(self, context: Context) -> Mixture:
+        """Return the forecaster's mixture with labels, sealed against writing."""
+        mixture = self.forecaster.mixture(context)
+        mixture = replace(mixture, labels=self.basis.inverse(mixture.points))
+        for array in (mixture.points, mixture.weights, mixture.labels):
+            if array is not None:
+                array.flags.writeable = False
+        return mixture
+
+    def learn(self, forecast: Forecast, outcome: Array) -> None:
+        """Tell the forecaster what came, and pass on what it had said."""
+        vector = self.basis.transform(outcome)
+        self.forecaster.update(vector)
+        if self.relay is not None:
+            self.relay.add(forecast, vector)
+
+
+class Game:
+    """The players and the referee's own belongings.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+    cohorts : sequence of Cohort
+        Each hears the block that it names.
+    adversary : Adversary
+    seed : int
+        Root of the referee's streams.
+    joins : sequence of int
+        The round before which each cohort enters (``market.game.presence``); empty for all at the
+        start.
+    followed : sequence of bool
+        Which cohorts' exploitability is measured (``market.exploitability.tracker``); empty for
+        none.
+    market : Market or None
+        How demand moves the outcome; None where it does not.
+    stays : sequence of Stay or None
+        When each cohort's rows are there, in place of ``joins``; empty, or None, where that says
+        it all.
+    network : Network or None
+        Who hears the forecast, for the logs; None where everybody does at once.
+    """
+
+    def __init__(  # noqa: PLR0913 - keyword-only from the third
+        self,
+        blocks: Sequence[Block],
+        cohorts: Sequence[Cohort],
+        *,
+        adversary: Adversary,
+        seed: int,
+        joins: Sequence[int] = (),
+        followed: Sequence[bool] = (),
+        market: Market | None = None,
+        stays: Sequence[Stay | None] = (),
+        network: Network | None = None,
+    ) -> None:
+        self.blocks, self.cohorts, self.adversary = tuple(blocks), tuple(cohorts), adversary
+        self.joins = checked_joins(joins, len(self.cohorts))
+        self.stays, self.network = checked_stays(joins, stays, self.cohorts), network
+        self.history = History(adversary.outcomes)
+        self.forecast_stream = stream(seed, "referee", "forecast")
+        self.outcome_stream = stream(seed, "referee", "outcome")
+        self.market = market
+        if market is not None:
+            check_leader(adversary)
+        introduce(adversary, self.cohorts)
+        self.transcript: Transcript | None = None
+        if any(followed):
+            self.transcript = Transcript(
+                self.cohorts, adversary, followed, seed=seed, unmoved=market is None
+            )
+
+    @property
+    def breaks_the_rule(self) -> bool:
+        """Whether the adversary sees the draw before it commits; then nothing is guaranteed."""
+        return "draw" in sight_of(self.adversary)
+
+    @property
+    def flaw(self) -> str:
+        """Why nothing is guaranteed; empty where the draw has no say in the outcome."""
+        if self.breaks_the_rule:
+            return "no promise, since the adversary sees the drawn forecast before it commits"
+        answers = self.market is not None and self.market.answers_at_once
+        return UNPROMISED if answers else ""
+
+    def here(self, place: int) -> Rows | None:
+        """Return which rows of a cohort take part in the next round (K,); None for all."""
+        stay = self.stays[place]
+        return None if stay is None else stay.some(self.history.rounds)
+
+    def awaited(self, place: int) -> Rows:
+        """Return which rows of a cohort, of those that come late, have not played yet (K,)."""
+        stay = self.stays[place]
+        if stay is None:
+            return np.zeros(len(self.cohorts[place].ledger.count), dtype=np.bool_)
+        return stay.awaited(self.history.rounds)
+
+    def players(self) -> dict[str, object]:
+        """Everything with a memory of its own, by name, for checkpoints."""
+        named: dict[str, object] = {"adversary": self.adversary, "history": self.history}
+        if self.market is not None:
+            named["market"] = self.market
+        if self.transcript is not None:
+            named["transcript"] = self.transcript
+        named |= {f"block {block.name}": block.forecaster for block in self.blocks}
+        named |= {f"relay {b.name}": b.relay for b in self.blocks if b.relay is not None}
+        return named | {f"cohort {cohort.name}": cohort for cohort in self.cohorts}
+
+    def forgetful(self) -> list[str]:
+        """Names of the players that offer no ``state`` and ``restore``."""
+        return [
+            name
+            for name, who in self.players().items()
+            if not isinstance(who, Resumable) or not getattr(who, "resumable", True)
+        ]
+
+
+def play_round(game: Game) -> Round:
+    """Play one round.
+
+    Parameters
+    ----------
+    game : Game
+
+    Returns
+    -------
+    Round
+        Everything that happened.
+    """
+    context = game.adversary.context(game.history)
+    mixtures = tuple(block.mixture(context) for block in game.blocks)
+    early = _drawn(game, mixtures) if game.breaks_the_rule else None
+    law = _commit(game, context, mixtures, early)
+    forecasts = _drawn(game, mixtures) if early is None else early
+    outcome = law.draw(game.outcome_stream)  # nobody sees it before all have decided
+    settled = None if game.market is not None else outcome
+    answers = [
+        _answered(cohort, game.here(place), forecasts[cohort.block], context, settled)
+        for place, cohort in enumerate(game.cohorts)
+    ]
+    decisions = tuple(decision for decision, _ in answers)
+    if game.market is not None:
+        outcome = game.market.clear(outcome, decisions)
+    losses = tuple(
+        cohort.loss.losses(outcome) if decision is not None and table is None else table
+        for cohort, (decision, table) in zip(game.cohorts, answers, strict=True)
+    )
+    played = Round(game.history.rounds, context, forecasts, law, decisions, outcome, losses)
+    _record(game, played)
+    return played
+
+
+def _drawn(game: Game, mixtures: tuple[Mixture, ...]) -> tuple[Forecast, ...]:
+    return tuple(mixture.draw(game.forecast_stream) for mixture in mixtures)
+
+
+def _commit(
+    game: Game,
+    context: Context,
+    mixtures: tuple[Mixture, ...],
+    forecasts: tuple[Forecast, ...] | None,
+) -> OutcomeLaw:
+    sees = sight_of(game.adversary)
+    table = Table(game.blocks, game.cohorts, game.stays, game.history.rounds)
+    shown = announcement(sees, table, mixtures, forecasts=forecasts, context=context)
+    try:
+        law = game.adversary.commit(context, game.history, shown)
+    except UserError as error:
+        raise UserError(f"the adversary's law: {error}") from error
+    if not isinstance(law, OutcomeLaw):
+        raise UserError(f"the adversary committed to {law!r}; return an OutcomeLaw")
+    if law.points.shape[1] != game.adversary.outcomes:
+        raise UserError(
+            f"the adversary announced {game.adversary.outcomes} outcomes and committed to "
+            f"{law.points.shape[1]}"
+        )
+    return law
+
+
+def _answered(
+    cohort: Cohort, here: Rows | None, forecast: Forecast, context: Context, settled: Array | None
+) -> tuple[Decision | None, Array | None]:
+    """Let those of a cohort who are here decide, and score them if the outcome is settled.
+
+    None for the decision where nobody is here, and for the losses where they are still to be had.
+    """
+    losses = None
+    if here is not None and not here.any():
+        return None, None
+    if settled is not None and isinstance(cohort, Scoring):
+        decision, losses = cohort.decide_and_score(forecast, context, settled)
+    else:
+        decision = cohort.decide(forecast, context)
+    return seated(decision, here, cohort.row_of), losses
+
+
+def _record(game: Game, played: Round) -> None:
+    context, outcome = played.context, played.outcome
+    for _, cohort, decision, losses in present(game.cohorts, played):
+        actions = cohort.loss.actions
+        suggested = np.array(
+            [checked_suggestion(policy, context, actions) for policy in cohort.policies],
+            dtype=np.intp,
+        )
+        cohort.ledger.add(decision, losses, suggested)
+        cohort.learn(decision, losses, outcome)
+    for block, forecast in zip(game.blocks, played.forecasts, strict=True):
+        block.learn(forecast, outcome)
+    if game.transcript is not None:
+        game.transcript.add(played)
+    game.history.add(outcome)

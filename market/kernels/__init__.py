@@ -1,0 +1,1 @@
+"""Loops over arrays: threads, memory, compiled passes, layout, small linear programs."""

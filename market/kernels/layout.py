@@ -1,0 +1,49 @@
+"""How weights lie in memory, so that a pass over many losses reads little and adds up fast.
+
+A table of weights (K, A, n) is read action by action or, where many losses have one, number by
+number with the actions side by side in memory: still of shape (K, A, n), but the last axis but one
+has the step of one number, and actions fill vector registers (``market.kernels.simd``).
+
+Reading is all that such a pass waits for. Weights that 32 bits hold to the last bit are read at
+half the width (``narrowed``) and widened before they are multiplied: the same sums again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.market.kernels.threads import FEWEST
+
+Array = NDArray[np.float64]
+
+MANY = 1000  # losses; fewer are in cache whatever their order
+
+
+def lies_well(weights: Array) -> bool:
+    """Whether many losses' weights have their actions side by side, few losses' their numbers."""
+    many = weights.ndim == 3 and len(weights) > MANY
+    return bool((weights.swapaxes(1, 2) if many else weights).flags.c_contiguous)
+
+
+def copied(weights: Array) -> Array:
+    """Copy weights (K, A, n) so that they lie well (``lies_well``)."""
+    if weights.ndim == 3 and len(weights) > MANY:
+        return np.array(weights.swapaxes(1, 2), order="C").swapaxes(1, 2)
+    return np.array(weights, order="C")
+
+
+def side_by_side(weights: Array) -> Array:
+    """Return weights (K, A, n) that lie well: the same table where it does already."""
+    return weights if lies_well(weights) else copied(weights)
+
+
+def narrowed(weights: Array) -> NDArray[Any]:
+    """Return weights that lie well in 32 bits each where that loses nothing, else as they are."""
+    if len(weights) < FEWEST or not lies_well(weights):
+        return weights
+    with np.errstate(over="ignore"):
+        narrow = weights.astype(np.float32, order="K")
+    return narrow if np.array_equal(narrow, weights) else weights

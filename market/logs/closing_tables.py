@@ -1,0 +1,190 @@
+"""The tables that close a run, one row per agent, played action or event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from regretless.market.exploitability.tracker import COLUMNS
+from regretless.market.game.guarantees import Guarantee
+from regretless.market.game.presence import whole
+from regretless.market.game.protocols import Cohort
+from regretless.market.game.round import Game
+from regretless.market.logs.journal import agent_regret
+from regretless.market.regret.ledger import MEASURES, Ledger
+
+Array = NDArray[np.float64]
+
+MEASURED = ["mean_loss", *(f"{measure}_regret" for measure in MEASURES), "bound_from_bias"]
+RARE = 0.01  # events below this share of the rounds are left out of the bias table
+
+
+def agents_table(game: Game, guarantees: Sequence[Guarantee], *, rounds: int) -> pd.DataFrame:
+    """One row per agent: who it is, its regrets, and what it was promised.
+
+    A measure that was not kept is an empty column. ``bound`` is the theorem's, for realised draws
+    with probability 0.99; ``bound_from_bias`` holds on every log of agents who respond to a
+    prediction. Agents who are there for a part of the ``rounds`` of the run are measured over their
+    own rounds, and not before the first.
+    """
+    parts, first = [], 1
+    for place, (cohort, guarantee) in enumerate(zip(game.cohorts, guarantees, strict=True)):
+        rows = _cohort_rows(cohort, guarantee, first)
+        if guarantee.covers is not None:
+            rows["guarantee"] = guarantee.labels(cohort.row_of)
+        for name, values in exploited(game, place).items():
+            rows[name] = values[cohort.row_of]
+        awaited = game.awaited(place)[cohort.row_of]
+        if awaited.any():
+            rows.loc[awaited, [*MEASURED, "bound"]] = np.nan
+        parts.append(rows)
+        first += len(cohort.row_of)
+    table = pd.concat(parts, ignore_index=True)
+    if game.network is not None:
+        heard = game.network.distance >= 0
+        heard &= (table["kind"] != "learner").to_numpy()
+        table["distance"] = pd.Series(game.network.distance, dtype="Int64").where(heard)
+    if any(stay is not None for stay in game.stays):
+        table = table.assign(**_whereabouts(game, rounds))
+    return table
+
+
+def _whereabouts(game: Game, rounds: int) -> dict[str, pd.Series[int]]:
+    """Return the round before which each agent entered and left; empty for who never came."""
+    entered, left = [], []
+    for cohort, given in zip(game.cohorts, game.stays, strict=True):
+        stay = given or whole(len(cohort.ledger.count))
+        entered.append(stay.entered[cohort.row_of])
+        left.append(np.minimum(stay.left, rounds)[cohort.row_of])
+    first, last = np.concatenate(entered), np.concatenate(left)
+    columns = {"entered": pd.Series(first, dtype="Int64"), "left": pd.Series(last, dtype="Int64")}
+    return {name: column.where(first < last) for name, column in columns.items()}
+
+
+def exploited(game: Game, cohort: int) -> dict[str, Array]:
+    """Exploitability of a cohort's rows (K,) by column, NaN where nothing was followed."""
+    if game.transcript is None:
+        unknown = np.full(len(game.cohorts[cohort].ledger.count), np.nan)
+        return dict.fromkeys(COLUMNS, unknown)
+    return game.transcript.measured(cohort)
+
+
+def _cohort_rows(cohort: Cohort, guarantee: Guarantee, first: int) -> pd.DataFrame:
+    count = len(cohort.row_of)
+    loss, ledger = cohort.loss, cohort.ledger
+    bound = guarantee.bound() if guarantee.bound and np.any(ledger.rounds) else None
+    from_bias = _bound_from_bias(cohort)
+    return pd.DataFrame(
+        {
+            "agent": np.arange(first, first + count),
+            "cohort": cohort.name,
+            "kind": cohort.kind,
+            "utility": cohort.utility,
+            "response": cohort.rule,
+            "actions": loss.actions,
+            "mean_loss": ledger.mean_loss()[cohort.row_of],
+            "loss_scale": loss.unit_scale[cohort.row_of],
+            "loss_offset": loss.unit_offset[cohort.row_of],
+            **{f"{measure}_regret": agent_regret(cohort, measure) for measure in MEASURES},
+            "bound": _spread_out(bound, cohort, guarantee.covers),
+            "bound_from_bias": _spread_out(from_bias, cohort),
+            "guarantee": guarantee.label,
+        }
+    )
+
+
+def _bound_from_bias(cohort: Cohort) -> Array | None:
+    gap, bound = cohort.gap(), cohort.ledger.bound_from_bias()
+    return None if gap is None or bound is None else bound + gap
+
+
+def _spread_out(
+    rows: Array | None, cohort: Cohort, covers: NDArray[np.bool_] | None = None
+) -> Array:
+    if rows is None:
+        return np.full(len(cohort.row_of), np.nan)
+    return np.where(True if covers is None else covers, rows, np.nan)[cohort.row_of]
+
+
+def swaps_table(game: Game) -> pd.DataFrame:
+    """One row per agent and action it played: the best replacement and what it would have saved.
+
+    ``best_policy`` is empty where a fixed action is the best comparator; then and always
+    ``best_replacement`` is the best fixed action. ``contribution`` is per round; an agent's
+    contributions add up to its decision swap regret (to its swap regret without comparators).
+    """
+    parts, first = [], 1
+    for cohort in game.cohorts:
+        rows = _swap_rows(cohort)
+        agents = pd.DataFrame(
+            {"agent": np.arange(len(cohort.row_of)) + first, "row": cohort.row_of}
+        )
+        if len(rows):
+            parts.append(agents.merge(rows, on="row", sort=False).drop(columns="row"))
+        first += len(cohort.row_of)
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _swap_rows(cohort: Cohort) -> pd.DataFrame:
+    ledger = cohort.ledger
+    comparators = ledger.comparators()
+    if not comparators.shape[2]:
+        comparators = ledger.fixed
+    row, action = np.nonzero(ledger.count > 0)
+    names = np.array([*_policy_names(cohort), ""], dtype=object)
+    best = comparators[row, action].argmin(1)
+    policy = best - (ledger.fixed.shape[2] if ledger.constants else 0)
+    return pd.DataFrame(
+        {
+            "row": row,
+            "action": action,
+            "count": ledger.count[row, action],
+            "best_replacement": ledger.fixed[row, action].argmin(1),
+            "best_policy": names[np.where(policy >= 0, policy, -1)],
+            "contribution": _contribution(ledger, comparators, row, action),
+        }
+    )
+
+
+def _contribution(
+    ledger: Ledger, comparators: Array, row: NDArray[np.intp], action: NDArray[np.intp]
+) -> Array:
+    saved: Array = ledger.own[row, action] - comparators[row, action].min(1)
+    rounds = np.broadcast_to(np.maximum(ledger.rounds, 1), len(ledger.count))
+    return np.asarray(saved / rounds[row])
+
+
+def _policy_names(cohort: Cohort) -> list[str]:
+    return [str(getattr(policy, "name", f"policy {j}")) for j, policy in enumerate(cohort.policies)]
+
+
+def biases_table(game: Game) -> pd.DataFrame:
+    """One row per event with at least one per cent of the rounds, in expectation over the mixtures.
+
+    ``loss`` counts the distinct losses of a block, ``policy`` the policies of its group; both
+    ``policy`` and ``suggestion`` are empty for a decision event. ``bias_i`` is the sum over
+    rounds, not an average. Of a calibrated forecaster loss 0 is its grid, ``action`` counts the
+    cells (in the order of its grid points), and later losses stand for the groups' policies. With
+    scalar events ``bias_i`` is the gain of comparator i, fixed actions first and then policies.
+    """
+    least = RARE * game.history.rounds
+    found = [(b.name, row) for b in game.blocks for row in _event_rows(b.forecaster, least)]
+    widest = max([*(b.basis.size for b in game.blocks), *(len(row[5]) for _, row in found)])
+    columns = ["block", "loss", "action", "policy", "suggestion", "occupancy"]
+    rows = [
+        [name, *event, *bias, *[np.nan] * (widest - len(bias))] for name, (*event, bias) in found
+    ]
+    frame = pd.DataFrame(rows, columns=[*columns, *(f"bias_{i}" for i in range(widest))])
+    return frame.astype({"policy": "Int64", "suggestion": "Int64"})
+
+
+def _event_rows(forecaster: Any, least: float) -> Iterator[tuple[Any, ...]]:
+    events = getattr(forecaster, "events", None)
+    for event in () if events is None else events.table():
+        occupancy = event[4]
+        if occupancy >= least and occupancy > 0:
+            yield event

@@ -1,0 +1,242 @@
+"""The model's own logs: tables of rounds, row by row, handed on in chunks of bounded size.
+
+``rounds`` has a row per round, ``forecasts`` one per atom of a round's mixture and block,
+``regret_log`` one per logged agent and logged round, from the round at which the agent joined,
+``windows`` one per logged agent and window that has ended (``market.logs.windows``). A full chunk
+goes to the ``sink``; without one the chunks stay in memory for the model's frames.
+
+Where the adversary has a payoff u(a, y), ``rounds`` also says what it was paid,
+
+    leader_payoff = sum over agents of  sum_a q(a) u(a, y)  /  number of agents,
+
+over the agents that took part, with q the law of play that the ledger charges; and where there are
+several cohorts, in ``leader_payoff_i`` the same over the agents of cohort i alone, empty until it
+joins. Where there is a market, ``fundamental_g``, ``demand_g`` and ``price_g`` say how it moved
+good g (``market.game.prices``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from regretless.market.core.errors import UserError
+from regretless.market.game.presence import attending, present
+from regretless.market.game.prices import Market
+from regretless.market.game.protocols import Cohort
+from regretless.market.logs.sample import Logged, logged_agents
+from regretless.market.logs.windows import Windows
+from regretless.market.records.records import Round
+from regretless.market.regret.ledger import Ledger
+
+Array = NDArray[np.float64]
+Columns = dict[str, NDArray[Any]]
+Sink = Callable[[dict[str, pd.DataFrame]], None]
+
+CHUNK_ROWS = 200_000
+CHUNK_ROUNDS = 512
+TABLES = ("rounds", "forecasts", "regret_log", "windows")
+LOGGED_REGRETS = ("external_regret", "swap_regret", "decision_swap_regret")
+
+
+class Journal:
+    """Collects rounds into tables.
+
+    Parameters
+    ----------
+    cohorts : sequence of Cohort
+    blocks : sequence of str
+        Their names.
+    log_every : int
+        ``regret_log`` has a row per agent every so many rounds, counted from the first, and none
+        between.
+    sink : callable or None
+        Receives each full chunk, a frame per table.
+    payoff : object or None
+        The adversary's, if it has one: ``payoff.values(loss, outcomes)`` gives (m, K, A).
+    market : Market or None
+        Of the game.
+    logged : sequence of Logged, optional
+        The agents of each cohort that ``regret_log`` and ``windows`` follow; all by default.
+    windows : Windows, optional
+
+    Raises
+    ------
+    UserError
+        If the payoff does not fit a cohort.
+    """
+
+    def __init__(  # noqa: PLR0913 - keyword-only from the third
+        self,
+        cohorts: Sequence[Cohort],
+        blocks: Sequence[str],
+        *,
+        log_every: int = 1,
+        sink: Sink | None = None,
+        payoff: Any = None,
+        market: Market | None = None,
+        logged: Sequence[Logged] = (),
+        windows: Windows | None = None,
+    ) -> None:
+        self.log_every, self.sink, self._payoff, self._market = log_every, sink, payoff, market
+        self._cohorts, self._blocks = tuple(cohorts), tuple(blocks)
+        self.logged, self.windows = tuple(logged) or logged_agents(self._cohorts, None), windows
+        agents = sum(len(own.ids) for own in self.logged)  # with latecomers: chunks stay short
+        every = log_every if windows is None else min(log_every, windows.shortest)
+        self.chunk_rounds = max(1, min(CHUNK_ROUNDS, CHUNK_ROWS * every // max(agents, 1)))
+        self._open: dict[str, list[Columns]] = {table: [] for table in TABLES}
+        self._kept: dict[str, list[pd.DataFrame]] = {table: [] for table in TABLES}
+        self._pending = 0
+        if payoff is not None:
+            _check_payoff(payoff, self._cohorts)
+
+    @property
+    def at_chunk_end(self) -> bool:
+        """Whether everything so far has been handed on."""
+        return self._pending == 0
+
+    def add(self, played: Round) -> None:
+        """Append a round; hand the chunk on when it is full."""
+        self._open["rounds"].append(self._round_row(played))
+        self._open["forecasts"].append(self._forecast_rows(played))
+        if played.number % self.log_every == 0 and any(played.decisions):
+            self._open["regret_log"].append(self._regret_rows(played))
+        if self.windows is not None:
+            self._open["windows"] += self.windows.add(played.number)
+        self._pending += 1
+        if self._pending >= self.chunk_rounds:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand the open rows on, if there are any."""
+        if not self._pending:
+            return
+        chunk = {table: self._closed(table) for table in TABLES}
+        self._open, self._pending = {table: [] for table in TABLES}, 0
+        if self.sink is not None:
+            self.sink(chunk)
+        else:
+            for table, frame in chunk.items():
+                self._kept[table].append(frame)
+
+    def frame(self, table: str) -> pd.DataFrame:
+        """Return a table of what is in memory."""
+        parts = [part for part in self._kept[table] if len(part)]
+        if self._open[table]:
+            parts.append(self._closed(table))
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+    def marked(self, agents: pd.DataFrame) -> pd.DataFrame:
+        """Say in an agents table who is ``logged``, where not everybody is."""
+        if not self.samples:
+            return agents
+        ids = np.concatenate([own.ids for own in self.logged])
+        return agents.assign(logged=agents["agent"].isin(ids))
+
+    @property
+    def samples(self) -> bool:
+        """Whether a sample of the agents is logged."""
+        return any(isinstance(own.agents, np.ndarray) for own in self.logged)
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs beside the rows that were handed on."""
+        return {} if self.windows is None else self.windows.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        if self.windows is not None:
+            self.windows.restore(state)
+
+    def _closed(self, table: str) -> pd.DataFrame:
+        rows = self._open[table]
+        names = rows[0] if rows else ()
+        return pd.DataFrame({name: np.concatenate([row[name] for row in rows]) for name in names})
+
+    def _round_row(self, played: Round) -> Columns:
+        certificates = [f.certificate for f in played.forecasts if f.certificate is not None]
+        row = {"round": np.array([played.number])}
+        row |= {f"y_{i}": value[None] for i, value in enumerate(played.outcome)}
+        row |= {f"x_{i}": value[None] for i, value in enumerate(played.context.values)}
+        if self._market is not None and self._market.last is not None:
+            row |= self._market.last.columns()
+        row["certificate"] = np.array([max(certificates, default=np.nan)])
+        row["atoms"] = np.array([sum(len(f.mixture.weights) for f in played.forecasts)])
+        return row if self._payoff is None else row | self._paid(played)
+
+    def _paid(self, played: Round) -> Columns:
+        """Return what the leader was paid per agent, by all and by each of several cohorts."""
+        paid, agents = np.full(len(self._cohorts), np.nan), np.zeros(len(self._cohorts))
+        for place, cohort, decision, _ in present(self._cohorts, played):
+            values = self._payoff.values(cohort.loss, played.outcome[None])[0]
+            rows = np.einsum("ka,ka->k", decision.probabilities, values)
+            own = rows[cohort.row_of[attending(decision, cohort)]]
+            paid[place], agents[place] = own.mean(), len(own)
+        mean = (np.nan_to_num(paid) @ agents) / agents.sum() if agents.any() else np.nan
+        columns = {"leader_payoff": np.atleast_1d(mean)}
+        if len(paid) > 1:
+            columns |= {f"leader_payoff_{i}": own[None] for i, own in enumerate(paid)}
+        return columns
+
+    def _forecast_rows(self, played: Round) -> Columns:
+        widest = max(forecast.point.size for forecast in played.forecasts)
+        mixtures = [forecast.mixture for forecast in played.forecasts]
+        counts = [len(mixture.weights) for mixture in mixtures]
+        atoms = np.concatenate([np.arange(count) for count in counts])
+        drawn = np.repeat([forecast.index for forecast in played.forecasts], counts) == atoms
+        points = np.full((len(atoms), widest), np.nan)
+        for end, mixture in zip(np.cumsum(counts), mixtures, strict=True):
+            points[end - len(mixture.weights) : end, : mixture.points.shape[1]] = mixture.points
+        columns: Columns = {
+            "round": np.full(len(atoms), played.number),
+            "block": np.repeat(np.array(self._blocks, dtype=object), counts),
+            "atom": atoms,
+            "weight": np.concatenate([mixture.weights for mixture in mixtures]),
+            "drawn": drawn,
+        }
+        columns |= {f"p_{i}": column for i, column in enumerate(points.T)}
+        labels = [mixture.labels for mixture in mixtures if mixture.labels is not None]
+        if len(labels) == len(mixtures):
+            columns |= {f"label_{i}": part for i, part in enumerate(np.concatenate(labels).T)}
+        return columns
+
+    def _regret_rows(self, played: Round) -> Columns:
+        names = ("agent", "action", "loss", *LOGGED_REGRETS)
+        columns: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
+        for place, cohort, decision, losses in present(self._cohorts, played):
+            own = self.logged[place]
+            ledger = own.read(cohort.ledger)
+            columns["agent"].append(own.ids)
+            columns["action"].append(decision.actions[own.agents])
+            suffered = (decision.probabilities[own.rows] * losses[own.rows]).sum(1)
+            columns["loss"].append(suffered[own.row_of])
+            for name in LOGGED_REGRETS:
+                columns[name].append(spread(ledger, own.row_of, name.removesuffix("_regret")))
+        row = {name: np.concatenate(parts) for name, parts in columns.items()}
+        here = row["action"] >= 0
+        if not here.all():
+            row = {name: column[here] for name, column in row.items()}
+        return {"round": np.full(len(row["agent"]), played.number)} | row
+
+
+def _check_payoff(payoff: Any, cohorts: Sequence[Cohort]) -> None:
+    """Raise UserError unless the adversary is paid for the actions of every cohort."""
+    for cohort in cohorts:
+        try:
+            payoff.values(cohort.loss[:1], np.zeros((1, cohort.loss.outcomes)))
+        except ValueError as error:
+            raise UserError(f"the adversary's payoff, cohort.{cohort.name}: {error}") from error
+
+
+def agent_regret(cohort: Cohort, measure: str) -> Array:
+    """Regret per agent (N,) of a cohort; NaN where the measure is not kept."""
+    return spread(cohort.ledger, cohort.row_of, measure)
+
+
+def spread(ledger: Ledger, row_of: NDArray[np.intp], measure: str) -> Array:
+    """Regret per agent, from the rows that score them; NaN where the measure is not kept."""
+    rows = ledger.regret(measure)
+    return np.full(len(row_of), np.nan) if rows is None else rows[row_of]

@@ -1,0 +1,107 @@
+r"""Which agents the regret log follows: all of them, or a seeded sample.
+
+A sample of S out of N agents gives each of C cohorts one place and shares the other S - C in
+proportion to the cohorts' sizes N_c less that one,
+
+    S_c = 1 + floor((S - C) (N_c - 1) / (N - C)),
+
+with the places left over going to the largest remainders, the first cohort's where they tie. Within
+a cohort the agents are drawn without replacement, once, from a stream of the referee's own: the
+same agents are logged in every round, and no player's randomness is disturbed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.game.protocols import Cohort
+from regretless.market.regret.ledger import Ledger
+
+Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Logged:
+    """The agents of one cohort that are logged.
+
+    Parameters
+    ----------
+    ids : int array (n,)
+        Their numbers in the tables, as Mesa counts all agents from 1.
+    agents : int array (n,) or slice
+        Their places among the cohort's N agents; a slice for all of them.
+    rows : int array (k,) or slice
+        The rows of the ledger that score them; a slice for all of them.
+    row_of : int array (n,)
+        The place of each agent's row among ``rows``.
+    """
+
+    ids: NDArray[np.int64]
+    agents: Places | slice
+    rows: Places | slice
+    row_of: Places
+
+    def read(self, ledger: Ledger) -> Ledger:
+        """Return a ledger whose rows are ``rows``: the cohort's own where that is all of them."""
+        return ledger if isinstance(self.rows, slice) else ledger.excerpt(self.rows)
+
+
+def logged_agents(
+    cohorts: Sequence[Cohort], most: int | None, *, seed: int = 0
+) -> tuple[Logged, ...]:
+    """Choose the logged agents of every cohort.
+
+    Parameters
+    ----------
+    cohorts : sequence of Cohort
+    most : int or None
+        S, how many agents are logged in all; None, or at least N, for all of them.
+    seed : int
+        Root seed.
+
+    Raises
+    ------
+    UserError
+        If there are more cohorts than places in the sample.
+    """
+    sizes = [len(cohort.row_of) for cohort in cohorts]
+    firsts = np.cumsum([1, *sizes])[:-1]
+    if most is None or most >= sum(sizes):
+        return tuple(
+            Logged(np.arange(first, first + size), slice(None), slice(None), cohort.row_of)
+            for cohort, first, size in zip(cohorts, firsts, sizes, strict=True)
+        )
+    rng = stream(seed, "log")
+    chosen = []
+    for cohort, first, size, n in zip(cohorts, firsts, sizes, shares(sizes, most), strict=True):
+        agents = np.sort(rng.choice(size, size=n, replace=False))
+        rows, row_of = np.unique(cohort.row_of[agents], return_inverse=True)
+        chosen.append(Logged(first + agents, agents, rows, row_of))
+    return tuple(chosen)
+
+
+def shares(sizes: Sequence[int], most: int) -> list[int]:
+    """Share fewer places than agents out over cohorts of these sizes, at least one each.
+
+    Raises
+    ------
+    UserError
+        If there are fewer places than cohorts.
+    """
+    if most < len(sizes):
+        raise UserError(
+            f"log_agents = {most}: every one of {len(sizes)} cohorts is logged; "
+            f"give at least {len(sizes)}"
+        )
+    others = np.array(sizes) - 1
+    given, left = np.divmod((most - len(sizes)) * others, max(others.sum(), 1))
+    spare = most - len(sizes) - given.sum()
+    given[np.argsort(-left, kind="stable")[:spare]] += 1
+    return [int(places) for places in 1 + given]

@@ -1,0 +1,160 @@
+r"""Regret over windows: what each agent regrets of the rounds from ``first`` to ``last`` alone.
+
+A ledger only adds, so the sums of a window are the difference of the ledger after its last round
+and a copy taken before its first one (``Ledger.excerpt``, ``Ledger.since``),
+
+    fixed_w[k, a, b] = fixed_last[k, a, b] - fixed_{first - 1}[k, a, b],
+
+and every regret is read from the difference as from a ledger that had seen nothing but the window.
+It is exact up to the rounding of the sums: no comparator is carried over, and an agent that was
+right for a thousand rounds before a change of regime is not forgiven what follows. Windows do not
+overlap, so one copy per ledger is kept at a time, whatever the number of windows and rounds.
+
+An agent that joined within a window is averaged over its own rounds of it, and one that played none
+has no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.market.game.protocols import Cohort
+from regretless.market.logs.sample import Logged
+from regretless.market.regret.ledger import Ledger
+
+Array = NDArray[np.float64]
+Span = tuple[int, int]
+
+REGRETS = ("external", "swap", "decision_swap")
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The window in which an agent of a cohort regretted most so far.
+
+    Parameters
+    ----------
+    regret : float
+        Decision swap regret per round of the window; swap regret where that is not kept.
+    agent, first, last : int
+        Whose, and the first and the last round of the window.
+    """
+
+    regret: float
+    agent: int
+    first: int
+    last: int
+
+
+class Windows:
+    """Scores each cohort over windows of rounds, as they end.
+
+    Parameters
+    ----------
+    cohorts : sequence of Cohort
+        Whose ledgers have seen no round yet.
+    logged : sequence of Logged
+        Which of their agents get rows.
+    spans : sequence of (int, int)
+        First and last round of every window, in order and without overlap.
+    """
+
+    def __init__(
+        self, cohorts: Sequence[Cohort], logged: Sequence[Logged], spans: Sequence[Span]
+    ) -> None:
+        self._seats = tuple(zip(cohorts, logged, strict=True))
+        self.spans = tuple(spans)
+        self.worst: dict[str, Worst] = {}
+        self._at = 0  # the window that is open, or else the next one
+        self._before: tuple[Ledger, ...] = ()  # where it is open
+        self._open(0)
+
+    @property
+    def shortest(self) -> int:
+        """Least number of rounds between two ends of windows, the start of the game among them."""
+        return int(np.diff([last for _, last in self.spans], prepend=-1).min())
+
+    def add(self, number: int) -> list[dict[str, NDArray[Any]]]:
+        """Take note that the ledgers have added a round.
+
+        Parameters
+        ----------
+        number : int
+            The round's.
+
+        Returns
+        -------
+        list of dict
+            Columns of the windows table, a part per cohort; none unless a window ends.
+        """
+        parts: list[dict[str, NDArray[Any]]] = []
+        if self._before and self.spans[self._at][1] == number:
+            parts = list(self._closed())
+            self._at, self._before = self._at + 1, ()
+        self._open(number + 1)
+        return parts
+
+    def _open(self, number: int) -> None:
+        """Keep the ledgers as they stand if a window begins with this round."""
+        if self._at < len(self.spans) and self.spans[self._at][0] == number:
+            self._before = tuple(cohort.ledger.excerpt(own.rows) for cohort, own in self._seats)
+
+    def _closed(self) -> Iterator[dict[str, NDArray[Any]]]:
+        first, last = self.spans[self._at]
+        for (cohort, own), before in zip(self._seats, self._before, strict=True):
+            sums = cohort.ledger.excerpt(own.rows).since(before)
+            played = np.broadcast_to(np.asarray(sums.rounds) > 0, len(sums.count))[own.row_of]
+            if not played.any():
+                continue
+            agents = own.ids[played]
+            columns = {"agent": agents, "first": np.full(len(agents), first)}
+            columns |= {"last": np.full(len(agents), last)}
+            columns |= {name: rows[own.row_of][played] for name, rows in measures(sums).items()}
+            self._note(cohort.name, columns)
+            yield columns
+
+    def _note(self, name: str, columns: dict[str, NDArray[Any]]) -> None:
+        """Remember the worst agent of a window that beats the worst so far."""
+        regret = np.where(
+            np.isnan(columns["decision_swap_regret"]),
+            columns["swap_regret"],
+            columns["decision_swap_regret"],
+        )
+        if np.isnan(regret).all():
+            return
+        place = int(np.nanargmax(regret))
+        if name not in self.worst or regret[place] > self.worst[name].regret:
+            who, first, last = (int(columns[key][place]) for key in ("agent", "first", "last"))
+            self.worst[name] = Worst(float(regret[place]), who, first, last)
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs."""
+        return {
+            "at": self._at,
+            "before": {str(i): ledger.state() for i, ledger in enumerate(self._before)},
+            "worst": {name: asdict(worst) for name, worst in self.worst.items()},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        self._at = int(state["at"])
+        self.worst = {name: Worst(**worst) for name, worst in state["worst"].items()}
+        self._before = ()
+        if state["before"]:
+            self._before = tuple(cohort.ledger.excerpt(own.rows) for cohort, own in self._seats)
+            for i, ledger in enumerate(self._before):
+                ledger.restore(state["before"][str(i)])
+
+
+def measures(sums: Ledger) -> dict[str, Array]:
+    """Read mean loss and regrets per row (K,), NaN where one is not kept."""
+    columns = {"mean_loss": sums.mean_loss()}
+    for name in REGRETS:
+        rows = sums.regret(name)
+        columns[f"{name}_regret"] = np.full(len(sums.count), np.nan) if rows is None else rows
+    return columns

@@ -1,0 +1,189 @@
+r"""Outcome spaces other than the unit cube, mapped onto it: boxes and convex polytopes.
+
+The game is played on [0, 1]^d. A box [low, high] is that cube in other units, y = low + (high -
+low) u. A convex polytope is mapped onto the cube by its bounding box; its outcomes are then a part
+of the cube, and everything that holds for all outcomes of the cube holds for them (the paper
+allows any convex, bounded space in this way).
+
+``pulled_back`` turns a loss that is stated in the space's own units into one over the cube: exactly
+where the affine map can be absorbed (separable powers, functions of a weighted sum of y itself,
+convex losses of one coordinate), and as a ``LipschitzLoss`` for minima of ratios and for functions
+with a Lipschitz constant of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from regretless.market.losses import (
+    Convex1D,
+    ExponentialOfSum,
+    Linear,
+    LipschitzLoss,
+    Loss,
+    MinimumOfRatios,
+    PowerOfSum,
+    SeparablePower,
+)
+
+Array = NDArray[np.float64]
+
+
+class Box:
+    """A box of outcomes in units of its own.
+
+    Parameters
+    ----------
+    low, high : array (d,)
+        Opposite corners.
+
+    Raises
+    ------
+    ValueError
+        If a side has no length or an end is not finite.
+    """
+
+    def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
+        ends = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+        self.low, self.high = (np.atleast_1d(end) for end in ends)
+        if self.low.shape != self.high.shape or self.low.ndim != 1:
+            raise ValueError("low and high need one number per coordinate")
+        if not np.isfinite([self.low, self.high]).all() or (self.high <= self.low).any():
+            raise ValueError("low and high must be finite, and every high above its low")
+
+    @property
+    def outcomes(self) -> int:
+        """Number of coordinates, d."""
+        return len(self.low)
+
+    def to_unit(self, y: ArrayLike) -> Array:
+        """Map outcomes (..., d) in own units into the cube."""
+        return np.asarray((np.asarray(y) - self.low) / (self.high - self.low))
+
+    def from_unit(self, u: ArrayLike) -> Array:
+        """Map outcomes (..., d) of the cube into own units."""
+        return np.asarray(self.low + (self.high - self.low) * np.asarray(u))
+
+    def contains(self, y: ArrayLike, *, tolerance: float = 1e-9) -> NDArray[np.bool_]:
+        """Tell which outcomes (..., d) in own units lie in the space."""
+        unit = self.to_unit(y)
+        return np.asarray(((unit >= -tolerance) & (unit <= 1 + tolerance)).all(-1))
+
+    def confined(self, u: ArrayLike) -> Array:
+        """Move outcomes (..., d) of the cube into the space; here they are in it already."""
+        return np.asarray(u, dtype=np.float64)
+
+    def pulled_back(self, loss: Loss) -> Loss:
+        """Turn a loss (..., A) in own units into the same loss over the cube.
+
+        ``loss`` itself may be evaluated anywhere in the space; its range there is what
+        ``normalised`` of the result uses.
+        """
+        if loss.outcomes != self.outcomes:
+            raise ValueError(f"a loss over {loss.outcomes} outcomes in {self.outcomes} dimensions")
+        span = self.high - self.low
+        plain = isinstance(loss, PowerOfSum | ExponentialOfSum) and not (
+            (loss.power != 1).any() or loss.floor.any()
+        )
+        match loss:
+            case SeparablePower() if not loss.centred and (loss.exponent == 1).all():
+                units = {"unit_scale": loss.unit_scale, "unit_offset": loss.unit_offset}
+                return Linear(loss.weights * span, loss.offset + loss.weights @ self.low, **units)
+            case SeparablePower():
+                sides = span ** loss.exponent[..., None, None]
+                return SeparablePower(
+                    loss.weights * sides,
+                    loss.exponent,
+                    loss.offset,
+                    loss.unit_scale,
+                    loss.unit_offset,
+                    centre=(loss.centre - self.low) / span,
+                )
+            case PowerOfSum() if plain:
+                shifted = loss.intercept + loss.weights @ self.low
+                return replace(loss, weights=loss.weights * span, intercept=shifted)
+            case ExponentialOfSum() if plain:
+                factor = loss.amplitude * np.exp(loss.weights @ self.low)
+                return replace(loss, weights=loss.weights * span, amplitude=factor)
+            case Convex1D():
+                low, side = self.low[loss.coordinate], span[loss.coordinate]
+                return replace(
+                    loss,
+                    kinks=loss.kinks * side,
+                    knots=(loss.knots - low) / side,
+                    slope=loss.slope * side,
+                    offset=loss.offset + loss.slope * low,
+                )
+            case MinimumOfRatios() | LipschitzLoss():
+                return self._wrapped(loss)
+        raise ValueError(
+            f"a {loss.form} loss of transformed outcomes is defined on the unit cube only; "
+            "state it there, or as a LipschitzLoss"
+        )
+
+    def _wrapped(self, loss: MinimumOfRatios | LipschitzLoss) -> Loss:
+        """Wrap a loss whose Lipschitz constant holds everywhere."""
+        low, high = loss.enclosure(self.low, self.high)
+        steepest = loss.lipschitz() * (self.high - self.low).max()
+        return LipschitzLoss(
+            lambda u: loss.losses(self.from_unit(u)),
+            constant=steepest,
+            shape=loss.offset.shape,
+            dimension=self.outcomes,
+            low=low.min(-1),
+            high=high.max(-1),
+            unit_scale=loss.unit_scale,
+            unit_offset=loss.unit_offset,
+        )
+
+
+class Polytope(Box):
+    """The convex hull of given vertices, mapped by its bounding box.
+
+    Parameters
+    ----------
+    vertices : array (V, d)
+        In own units.
+
+    Raises
+    ------
+    ValueError
+        If the vertices span fewer than d dimensions.
+    """
+
+    def __init__(self, vertices: ArrayLike) -> None:
+        self.vertices = np.atleast_2d(np.asarray(vertices, dtype=np.float64))
+        super().__init__(self.vertices.min(axis=0), self.vertices.max(axis=0))
+        corners = self.to_unit(self.vertices)
+        self._normals, self._levels = facets(corners)
+        self._centre = corners.mean(axis=0)
+
+    def contains(self, y: ArrayLike, *, tolerance: float = 1e-9) -> NDArray[np.bool_]:
+        """Tell which outcomes (..., d) in own units lie in the polytope."""
+        return np.asarray((self.to_unit(y) @ self._normals.T <= self._levels + tolerance).all(-1))
+
+    def confined(self, u: ArrayLike) -> Array:
+        """Draw outcomes (..., d) of the cube that lie outside back to the border.
+
+        They move straight towards the mean of the vertices; those inside stay where they are.
+        """
+        from_centre = np.asarray(u, dtype=np.float64) - self._centre
+        room = self._levels - self._normals @ self._centre
+        stretch = np.maximum((from_centre @ self._normals.T / room).max(-1), 1.0)
+        return np.asarray(np.clip(self._centre + from_centre / stretch[..., None], 0.0, 1.0))
+
+
+def facets(corners: Array) -> tuple[Array, Array]:
+    """Describe the hull of corners (V, d) as ``normals @ u <= levels``."""
+    from scipy.spatial import ConvexHull, QhullError  # noqa: PLC0415 - rarely needed, slow to load
+
+    if corners.shape[1] == 1:
+        return np.array([[1.0], [-1.0]]), np.array([1.0, 0.0])
+    try:
+        hull = ConvexHull(corners)
+    except QhullError as error:
+        raise ValueError("the vertices must span all dimensions; add a vertex") from error
+    return np.asarray(hull.equations[:, :-1]), np.asarray(-hull.equations[:, -1])

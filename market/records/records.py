@@ -1,0 +1,277 @@
+"""Frozen records that travel between the rooms, in the order in which a round makes them.
+
+Shapes: d coordinates of an outcome, n functions of a basis, m atoms of a law, f features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from regretless.market.core.errors import UserError, closest
+from regretless.market.records.decision import Decision
+
+Array = NDArray[np.float64]
+Shown = Callable[[], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What everybody sees before the round: named features.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Feature names.
+    values : array (f,)
+        Their values. ``context["month"]`` and ``context[0]`` both read one.
+    """
+
+    names: tuple[str, ...] = ()
+    values: Array = field(default_factory=lambda: np.empty(0))
+
+    def __getitem__(self, key: str | int) -> float:
+        if isinstance(key, str):
+            if key not in self.names:
+                raise KeyError(f"no feature '{key}' in the context; {closest(key, self.names)}")
+            key = self.names.index(key)
+        return float(self.values[key])
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """A prediction spelled out as weighted outcomes whose mean of s(y) is the prediction.
+
+    Parameters
+    ----------
+    outcomes : array (e, d)
+        At most n + 1 of them.
+    weights : array (e,)
+        Probabilities.
+    """
+
+    outcomes: Array
+    weights: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """A law over predictions of one block, before the draw.
+
+    Parameters
+    ----------
+    points : array (m, n)
+        Predictions in the block's basis, each coordinate in [0, 1].
+    weights : array (m,)
+        Probabilities.
+    certificate : float or None
+        Worst case of the mixture's normalised min-max value over every possible s(y), computed
+        from the mixture itself; None for a forecaster that plays no such game.
+    labels : array (m, d) or None
+        The label forecast of each atom, an outcome.
+    ensembles : tuple of Ensemble or None
+        The ensemble forecast of each atom, where predictions are kept in the hull of all s(y).
+    """
+
+    points: Array
+    weights: Array
+    certificate: float | None = None
+    labels: Array | None = None
+    ensembles: tuple[Ensemble, ...] | None = None
+
+    @cached_property
+    def mean(self) -> Array:
+        """Mean prediction (n,)."""
+        return np.asarray(self.weights @ self.points)
+
+    def draw(self, rng: np.random.Generator) -> Forecast:
+        """Draw one prediction."""
+        return Forecast(self, draw_index(self.weights, rng))
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """A mixture and the atom that was drawn from it and is broadcast.
+
+    Parameters
+    ----------
+    mixture : Mixture
+    index : int
+        The drawn atom.
+    """
+
+    mixture: Mixture
+    index: int
+
+    @property
+    def point(self) -> Array:
+        """The prediction that is broadcast (n,)."""
+        return np.asarray(self.mixture.points[self.index])
+
+    @property
+    def label(self) -> Array | None:
+        """The label forecast that goes with it (d,), where one exists."""
+        return None if self.mixture.labels is None else self.mixture.labels[self.index]
+
+    @property
+    def ensemble(self) -> Ensemble | None:
+        """The ensemble forecast that goes with it, where one exists."""
+        return None if self.mixture.ensembles is None else self.mixture.ensembles[self.index]
+
+    @property
+    def certificate(self) -> float | None:
+        """The mixture's certificate."""
+        return self.mixture.certificate
+
+
+class Announcement:
+    """What an adversary is shown: as much as it declared to see (``market.game.information``).
+
+    Parameters
+    ----------
+    blocks : tuple of Mixture or None
+        One per block; None where they are not declared.
+    **told : callables
+        Whatever else is shown, by the name of the property that reads it.
+    """
+
+    def __init__(self, blocks: tuple[Mixture, ...] | None = None, **told: Shown) -> None:
+        self.told = told if blocks is None else told | {"blocks": lambda: blocks}
+
+    def _ask(self, name: str, sight: str) -> Any:
+        if name not in self.told:
+            raise UserError(f"it reads {name} without having declared it; add '{sight}' to sees")
+        return self.told[name]()
+
+    @property
+    def blocks(self) -> tuple[Mixture, ...]:
+        """The mixture of every block; ValueError where they are not declared, as for all below."""
+        return tuple(self._ask("blocks", "mixture"))
+
+    @cached_property
+    def play(self) -> tuple[Array | None, ...]:
+        """Law of play (K, A) of each cohort given the mixtures; None if absent or scripted."""
+        return tuple(self._ask("play", "play"))
+
+    @property
+    def rehearsal(self) -> Any:
+        """Play to come under outcomes that are only imagined: a ``Rehearsal``."""
+        return self._ask("rehearsal", "play")
+
+    @property
+    def drawn(self) -> tuple[Forecast, ...]:
+        """The drawn forecast of every block, for those alone who break the rule."""
+        return tuple(self._ask("drawn", "draw"))
+
+    @cached_property
+    def induced(self) -> tuple[Array | None, ...]:
+        """Law of play (K, A) of each cohort at the drawn forecasts; None as in ``play``."""
+        return tuple(self._ask("induced", "draw"))
+
+    @cached_property
+    def mean_label(self) -> Array:
+        """Mean label forecast (d,) over atoms, averaged over the blocks."""
+        labels = [block.weights @ block.labels for block in self.blocks if block.labels is not None]
+        if not labels:
+            raise ValueError("no block of this forecast carries labels")
+        return np.asarray(np.mean(labels, axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeLaw:
+    """The law over outcomes that an adversary seals.
+
+    Parameters
+    ----------
+    points : array (m, d)
+        Outcomes in [0, 1].
+    weights : array (m,)
+        Probabilities.
+
+    Raises
+    ------
+    ValueError
+        If an outcome leaves [0, 1], is not a number, or the weights are no probabilities.
+    """
+
+    points: Array
+    weights: Array
+
+    def __post_init__(self) -> None:
+        try:
+            points = np.atleast_2d(np.array(self.points, dtype=np.float64))
+            weights = np.atleast_1d(np.array(self.weights, dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            raise UserError("an outcome must be a number in [0, 1]") from error
+        for bad in points[~((points >= 0) & (points <= 1))][:1]:
+            raise UserError(f"an outcome must be a number in [0, 1], not {bad!s}; clip it")
+        if weights.shape != points.shape[:1] or not (weights >= 0).all():
+            raise UserError("an outcome law needs one weight of at least 0 per outcome")
+        if abs(weights.sum() - 1) > 1e-9:
+            raise UserError(f"the weights of an outcome law sum to {weights.sum()}, not 1")
+        for name, value in {"points": points, "weights": weights}.items():
+            value.flags.writeable = False  # sealed
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def pure(cls, y: ArrayLike) -> Self:
+        """Return the law that is certain of one outcome."""
+        return cls(np.asarray(y)[None], np.ones(1))
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """Draw one outcome (d,)."""
+        return np.asarray(self.points[draw_index(self.weights, rng)])
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """One complete round.
+
+    Parameters
+    ----------
+    number : int
+        Counted from 0.
+    context : Context
+    forecasts : tuple of Forecast
+        One per block.
+    law : OutcomeLaw
+        What the adversary had sealed.
+    decisions : tuple of Decision or None
+        One per cohort, None for one of which nobody is there.
+    outcome : array (d,)
+    losses : tuple of array (K, A) or None
+        One per cohort: the losses of all actions at the outcome; None as above.
+    """
+
+    number: int
+    context: Context
+    forecasts: tuple[Forecast, ...]
+    law: OutcomeLaw
+    decisions: tuple[Decision | None, ...]
+    outcome: Array
+    losses: tuple[Array | None, ...]
+
+
+def draw_index(weights: Array, rng: np.random.Generator) -> int:
+    """Draw an index with the given probabilities from one uniform number."""
+    found = int(np.searchsorted(np.cumsum(weights), rng.random(), side="right"))
+    return min(found, len(weights) - 1)
+
+
+def checked_suggestion(policy: Callable[[Any], int], x: Any, actions: int) -> int:
+    """Ask a policy and check its answer; UserError if it is not one of the actions."""
+    answer = policy(x)
+    try:
+        suggestion = int(answer)
+    except (TypeError, ValueError):
+        suggestion = -1
+    if not 0 <= suggestion < actions or suggestion != answer:
+        name = getattr(policy, "name", getattr(policy, "__name__", repr(policy)))
+        wanted = f"return an action from 0 to {actions - 1}"
+        raise UserError(f"policy '{name}' suggests {answer!r}; {wanted}")
+    return suggestion

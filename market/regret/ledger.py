@@ -1,0 +1,298 @@
+r"""The regret ledger: running sums from which every regret is read in a few array passes.
+
+For each row k (an agent, or several agents with equal losses and equal choices) the ledger adds,
+for the law of play q and the losses l of a round,
+
+    fixed[k, a, b]       += q_a l_b                  comparator: always b
+    followed[k, a, j]    += q_a l_{c_j(x)}           comparator: policy j
+    contextual[k, j, s, a, b] += q_a [c_j(x) = s] l_b    comparator: b, depending on (a, s)
+
+so that fixed[k, a, a] is what playing a cost. Rows that expected losses p when they chose also
+keep the same sums of p - l over the comparators. For a linear loss with coefficients r that sum
+is <r(b), B_a>, the realised bias of the event "a was played" seen through comparator b (plus the
+approximation error of the basis), and since p_a <= p_b + gap for the action played,
+
+    decision swap regret <= [ sum_a max_c (surprise[a, c] - surprise[a, a]) ] / T + gap,
+
+where c runs over the comparators: the bound from the biases, valid on every log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.market.kernels.memory import AHEAD, fetch, zeros
+from regretless.market.kernels.threads import over_rows
+from regretless.market.records.decision import Decision
+
+Array = NDArray[np.float64]
+
+MEASURES = ("external", "swap", "omniprediction", "decision_swap", "contextual_swap")
+
+
+@numba.njit(cache=True, nogil=True)
+def _record(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    play: Array,
+    losses: Array,
+    suggested: NDArray[np.intp],
+    fixed: Array,
+    followed: Array,
+    contextual: Array,
+    first: int,
+    last: int,
+) -> None:
+    for k in range(first, last):
+        for a in range(play.shape[1]):
+            q = play[k, a]
+            if q == 0.0:
+                continue
+            for b in range(losses.shape[1]):
+                fixed[k, a, b] += q * losses[k, b]
+            for j in range(suggested.shape[0]):
+                followed[k, a, j] += q * losses[k, suggested[j]]
+            if contextual.shape[0]:
+                for j in range(suggested.shape[0]):
+                    for b in range(losses.shape[1]):
+                        contextual[k, j, suggested[j], a, b] += q * losses[k, b]
+
+
+@numba.njit(cache=True, nogil=True)
+def _record_choices(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    choices: NDArray[np.intp],
+    predicted: Array,
+    losses: Array,
+    suggested: NDArray[np.intp],
+    count: Array,
+    fixed: Array,
+    followed: Array,
+    surprise_fixed: Array,
+    surprise_followed: Array,
+    first: int,
+    last: int,
+) -> None:
+    """Add what ``_record`` adds for one-hot laws, touching the rows of the actions played alone."""
+    for k in range(first, last):
+        if k + AHEAD < last:
+            coming = max(choices[k + AHEAD], 0)
+            fetch(fixed, k + AHEAD, coming)
+            fetch(surprise_fixed, k + AHEAD, coming)
+        a = choices[k]
+        if a < 0:
+            continue
+        count[k, a] += 1.0
+        for b in range(losses.shape[1]):
+            fixed[k, a, b] += losses[k, b]
+        for b in range(losses.shape[1]):
+            surprise_fixed[k, a, b] += predicted[k, b] - losses[k, b]
+        for j in range(suggested.shape[0]):
+            b = suggested[j]
+            followed[k, a, j] += losses[k, b]
+            surprise_followed[k, a, j] += predicted[k, b] - losses[k, b]
+
+
+@numba.njit(cache=True, nogil=True)
+def _least(fixed: Array, followed: Array, out: Array, first: int, last: int) -> None:
+    for k in range(first, last):
+        for a in range(out.shape[1]):
+            least = np.inf
+            for b in range(fixed.shape[2]):
+                least = min(least, fixed[k, a, b])
+            for j in range(followed.shape[2]):
+                least = min(least, followed[k, a, j])
+            out[k, a] = least
+
+
+class Ledger:
+    """Counterfactual sums of K rows with A actions against C policies.
+
+    Parameters
+    ----------
+    rows, actions, policies : int
+        K, A, C.
+    measures : sequence of str
+        Which of ``MEASURES`` can be read.
+    constants : bool
+        Whether the constant policies belong to the benchmark class.
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        actions: int,
+        *,
+        policies: int = 0,
+        measures: Sequence[str] = MEASURES[:4],
+        constants: bool = True,
+    ) -> None:
+        self.measures, self.constants = tuple(measures), constants
+        self.rounds: int | NDArray[np.intp] = 0  # one for all, or (K,) once a row was absent
+        contextual = rows if "contextual_swap" in measures else 0
+        self.count = np.zeros((rows, actions))
+        self.fixed = zeros(rows, actions, actions)
+        self.followed = np.zeros((rows, actions, policies))
+        self.contextual = np.zeros((contextual, policies, actions, actions, actions))
+        self.surprise_fixed = zeros(rows, actions, actions, place=1)
+        self.surprise_followed = np.zeros((rows, actions, policies))
+        self.expects = True
+        self._nothing = np.zeros((0, 0, 0, 0, 0))
+
+    def add(self, decision: Decision, losses: Array, suggested: NDArray[np.intp]) -> None:
+        """Add a round.
+
+        Parameters
+        ----------
+        decision : Decision
+            Of the K rows.
+        losses : array (K, A)
+            Losses of all actions at the outcome.
+        suggested : int array (C,)
+            What each policy suggested.
+        """
+        self.rounds = self.rounds + (1 if decision.present is None else decision.present)
+        predicted, surprises = decision.predicted, (self.surprise_fixed, self.surprise_followed)
+        sums, rows = (self.fixed, self.followed), len(self.count)
+        if decision.choices is not None and not len(self.contextual):
+            played = decision.choices, predicted, losses, suggested, self.count
+            over_rows(_record_choices, rows, *played, *sums, *surprises)
+            return
+        play = decision.probabilities
+        self.count += play
+        over_rows(_record, rows, play, losses, suggested, *sums, self.contextual)
+        if predicted is None:
+            self.expects = False
+        else:
+            table = predicted - losses
+            over_rows(_record, rows, play, table, suggested, *surprises, self._nothing)
+
+    def excerpt(self, rows: NDArray[np.intp] | slice = slice(None)) -> Ledger:
+        """Return a copy of some rows as they stand, to be read and not added to.
+
+        Biases and contextual sums are left out: it gives no bound and no contextual swap regret.
+        """
+        part = copy(self)
+        part.expects = False
+        part.measures = tuple(name for name in self.measures if name != "contextual_swap")
+        for name, held in vars(self).items():
+            if name in self._LEFT_OUT:
+                setattr(part, name, held[:0])
+            elif isinstance(held, np.ndarray) and len(held) == len(self.count):
+                setattr(part, name, np.array(held[rows]))
+        return part
+
+    def since(self, earlier: Ledger) -> Ledger:
+        """Return the sums of the rounds after an earlier excerpt of the same rows."""
+        span = copy(self)
+        span.rounds = self.rounds - earlier.rounds
+        for name in self._SUMS:
+            setattr(span, name, getattr(self, name) - getattr(earlier, name))
+        return span
+
+    @property
+    def own(self) -> Array:
+        """Loss suffered while playing each action (K, A), summed over rounds."""
+        own: Array = np.einsum("kaa->ka", self.fixed)
+        return own
+
+    def mean_loss(self) -> Array:
+        """Loss suffered per round (K,)."""
+        mean: Array = self.own.sum(1) / self._rounds
+        return mean
+
+    def comparators(self) -> Array:
+        """Loss of every policy of the benchmark class per played action (K, A, A + C or C)."""
+        return self._with_constants(self.fixed, self.followed)
+
+    def regret(self, measure: str) -> Array | None:
+        """Regret per round of every row (K,); None where the measure is not kept or has no policy.
+
+        Parameters
+        ----------
+        measure : str
+            One of ``MEASURES``.
+        """
+        if measure not in self.measures:
+            return None
+        total: Array | None = getattr(self, f"_{measure}")()
+        return None if total is None else total / self._rounds
+
+    def bound_from_bias(self) -> Array | None:
+        """Right-hand side of the module's inequality without the gap (K,).
+
+        None for rows that formed no expectation.
+        """
+        if not self.expects:
+            return None
+        surprise = self._with_constants(self.surprise_fixed, self.surprise_followed)
+        if not surprise.shape[2]:
+            return None
+        own = np.einsum("kaa->ka", self.surprise_fixed)
+        bound: Array = (surprise.max(2) - own).sum(1) / self._rounds
+        return bound
+
+    def _external(self) -> Array:
+        best = self.fixed.sum(1).min(1)
+        regret: Array = self.own.sum(1) - best
+        return regret
+
+    def _swap(self) -> Array:
+        regret: Array = (self.own - _least_of(self.fixed, self.followed[..., :0])).sum(1)
+        return regret
+
+    def _omniprediction(self) -> Array | None:
+        comparators = self.comparators()
+        return self.own.sum(1) - comparators.sum(1).min(1) if comparators.shape[2] else None
+
+    def _decision_swap(self) -> Array | None:
+        fixed = self.fixed if self.constants else self.fixed[..., :0]
+        if not fixed.shape[2] + self.followed.shape[2]:
+            return None
+        regret: Array = (self.own - _least_of(fixed, self.followed)).sum(1)
+        return regret
+
+    def _contextual_swap(self) -> Array | None:
+        """Worst policy's; the constant policies add the plain swap regret."""
+        regrets = []
+        if self.contextual.shape[1]:
+            best = self.contextual.min(4).sum((2, 3))
+            regrets.append(self.own.sum(1) - best.min(1))
+        if self.constants:
+            regrets.append(self._swap())
+        return np.max(regrets, axis=0) if regrets else None
+
+    def _with_constants(self, fixed: Array, followed: Array) -> Array:
+        if not followed.shape[2]:
+            return fixed if self.constants else followed
+        return np.concatenate([fixed, followed], axis=2) if self.constants else followed
+
+    @property
+    def _rounds(self) -> Array:
+        return np.maximum(self.rounds, 1.0)
+
+    _SUMS = ("count", "fixed", "followed")
+    _LEFT_OUT = ("contextual", "surprise_fixed", "surprise_followed")  # of an excerpt
+    _ARRAYS = ("count", "fixed", "followed", "contextual", "surprise_fixed", "surprise_followed")
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs."""
+        arrays: dict[str, Any] = {name: getattr(self, name).copy() for name in self._ARRAYS}
+        return arrays | {"rounds": copy(self.rounds), "expects": self.expects}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        for name in self._ARRAYS:
+            getattr(self, name)[...] = state[name]
+        rounds = np.asarray(state["rounds"], dtype=np.intp)
+        self.rounds, self.expects = rounds if rounds.ndim else int(rounds), bool(state["expects"])
+
+
+def _least_of(fixed: Array, followed: Array) -> Array:
+    """Least sum of all comparators (K, A): over an axis this short NumPy takes its time."""
+    out = np.empty(fixed.shape[:2])
+    over_rows(_least, len(out), fixed, followed, out)
+    return out

@@ -1,0 +1,160 @@
+r"""Regret of one agent, recomputed from a raw log. Every number is an average per round.
+
+``losses[t, b]`` is the loss of action b at round t (all actions, played or not), ``q[t, a]`` the
+probability with which a was played (one-hot for a pure choice), ``policies[j, t]`` the action
+that benchmark policy j suggests. With L(a, .) the sum over rounds weighted by q[t, a]:
+
+    external         sum_t <q_t, losses_t> - min_b sum_t losses[t, b]
+    swap             sum_a [ L(a, a) - min_b L(a, b) ]
+    omniprediction   sum_t <q_t, losses_t> - min_j sum_t losses[t, policies[j, t]]
+    decision swap    sum_a [ L(a, a) - min_j L(a, policy j) ]            (paper, section 2.1)
+    contextual swap  max_j of the swap regret whose replacement may depend on (a, policies[j, t])
+
+Regret against policies may be negative where the constants are not among them; it is reported
+as it is. These functions are the reference for ``market.regret.ledger``, which keeps running sums.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+def external_regret(losses: ArrayLike, actions: ArrayLike) -> float:
+    """Loss above that of the best single action.
+
+    Parameters
+    ----------
+    losses : array (T, A)
+    actions : int array (T,) or probabilities (T, A)
+
+    Returns
+    -------
+    float
+        Average per round.
+    """
+    table, play = _checked(losses, actions)
+    return float(((play * table).sum() - table.sum(0).min()) / len(table))
+
+
+def swap_regret(losses: ArrayLike, actions: ArrayLike) -> float:
+    """Loss above that of the best replacement of each action by another.
+
+    Parameters
+    ----------
+    losses : array (T, A)
+    actions : int array (T,) or probabilities (T, A)
+
+    Returns
+    -------
+    float
+        Average per round, at least 0.
+    """
+    table, play = _checked(losses, actions)
+    sums = play.T @ table
+    return float((np.diag(sums) - sums.min(1)).sum() / len(table))
+
+
+def omniprediction_regret(losses: ArrayLike, actions: ArrayLike, policies: ArrayLike) -> float:
+    """Loss above that of the best policy.
+
+    Parameters
+    ----------
+    losses : array (T, A)
+    actions : int array (T,) or probabilities (T, A)
+    policies : int array (C, T)
+        The action that each policy suggests at each round.
+
+    Returns
+    -------
+    float
+        Average per round.
+    """
+    table, play = _checked(losses, actions)
+    followed = _followed(table, policies)
+    return float(((play * table).sum() - followed.sum(0).min()) / len(table))
+
+
+def decision_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: ArrayLike) -> float:
+    """Loss above that of the best policy for each action, chosen action by action.
+
+    Parameters
+    ----------
+    losses : array (T, A)
+    actions : int array (T,) or probabilities (T, A)
+    policies : int array (C, T)
+        The action that each policy suggests at each round.
+
+    Returns
+    -------
+    float
+        Average per round. With the constant policies this is the swap regret.
+    """
+    table, play = _checked(losses, actions)
+    own = (play * table).sum()
+    return float((own - (play.T @ _followed(table, policies)).min(1).sum()) / len(table))
+
+
+def contextual_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: ArrayLike) -> float:
+    """Worst policy's swap regret when a replacement may depend on its suggestion too.
+
+    Parameters
+    ----------
+    losses : array (T, A)
+    actions : int array (T,) or probabilities (T, A)
+    policies : int array (C, T)
+        The action that each policy suggests at each round.
+
+    Returns
+    -------
+    float
+        Average per round.
+    """
+    table, play = _checked(losses, actions)
+    suggested = _suggestions(policies, table.shape)
+    own = (play * table).sum()
+    best = min(
+        sum((play[row == b].T @ table[row == b]).min(1).sum() for b in range(table.shape[1]))
+        for row in suggested
+    )
+    return float((own - best) / len(table))
+
+
+def _checked(losses: ArrayLike, actions: ArrayLike) -> tuple[Array, Array]:
+    """Losses and the law of play as arrays (T, A), or ValueError."""
+    table = np.asarray(losses, dtype=np.float64)
+    if table.ndim != 2 or 0 in table.shape:
+        raise ValueError(f"losses have shape {table.shape}; give (rounds, actions)")
+    if not np.isfinite(table).all():
+        raise ValueError("losses hold a number that is not finite")
+    play = np.asarray(actions)
+    if play.shape == table.shape[:1]:
+        play = np.eye(table.shape[1])[_indices("actions", play, table.shape[1])]
+    if play.shape != table.shape:
+        raise ValueError(f"actions have shape {play.shape}; give (T,) or {table.shape}")
+    if not (play >= 0).all() or (np.abs(play.sum(1) - 1) > 1e-9).any():
+        raise ValueError("the probabilities of a round's actions must be at least 0 and sum to 1")
+    return table, play.astype(np.float64)
+
+
+def _suggestions(policies: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.intp]:
+    suggested = np.atleast_2d(np.asarray(policies))
+    if suggested.ndim != 2 or suggested.shape[1] != shape[0] or not len(suggested):
+        raise ValueError(f"policies have shape {suggested.shape}; give (policies, {shape[0]})")
+    return _indices("policies", suggested, shape[1])
+
+
+def _followed(table: Array, policies: ArrayLike) -> Array:
+    """Loss of following each policy at each round (T, C)."""
+    suggested = _suggestions(policies, table.shape)
+    followed: Array = np.take_along_axis(table, suggested.T, axis=1)
+    return followed
+
+
+def _indices(name: str, values: NDArray[np.generic], count: int) -> NDArray[np.intp]:
+    numbers = np.asarray(values, dtype=np.float64)
+    if not ((numbers >= 0) & (numbers < count) & (numbers % 1 == 0)).all():
+        raise ValueError(f"{name} must be whole numbers from 0 to {count - 1}")
+    return numbers.astype(np.intp)

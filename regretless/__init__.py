@@ -1,0 +1,116 @@
+"""A market in which one forecast serves every agent, and what each agent regrets.
+
+The five lines that everybody needs:
+
+    from regretless import load
+
+    model = load("crop-choice", rounds=100).build(seed=7)  # a mesa.Model
+    model.run()  # or model.step(), round by round
+    print(model.agents_frame()[["agent", "swap_regret", "decision_swap_regret"]])
+
+``load`` takes a name that ``regretless list`` prints or a path of your own; ``register`` holds the
+decorators under which your own agents, adversaries and utilities become names that scenario files
+may use; the forecasters work without a market. Further in there are four rooms, and each says in
+its docstring what it holds: ``regretless.market``, ``regretless.forecaster``,
+``regretless.agents`` and ``regretless.scenarios``. A name is imported when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from regretless.forecaster import (
+        AnchoredPrediction,
+        Constant,
+        DecisionSwap,
+        ExponentialSmoothing,
+        LastValue,
+        NonLinearDecisionSwap,
+        OfflineOmnipredictor,
+        RunningMean,
+        SmoothDecisionSwap,
+    )
+    from regretless.market import register
+    from regretless.market.core.errors import UserError
+    from regretless.market.exploitability import (
+        exploitability,
+        leader_surplus,
+        stackelberg,
+        surplus_cap,
+    )
+    from regretless.market.model import MarketModel
+    from regretless.market.regret import (
+        contextual_swap_regret,
+        decision_swap_regret,
+        external_regret,
+        omniprediction_regret,
+        swap_regret,
+    )
+    from regretless.scenarios import load
+
+_HOMES = {
+    "load": "scenarios",
+    "MarketModel": "market.model",
+    "UserError": "market.core.errors",
+    "register": "market",
+    "AnchoredPrediction": "forecaster",
+    "Constant": "forecaster",
+    "DecisionSwap": "forecaster",
+    "ExponentialSmoothing": "forecaster",
+    "LastValue": "forecaster",
+    "NonLinearDecisionSwap": "forecaster",
+    "OfflineOmnipredictor": "forecaster",
+    "RunningMean": "forecaster",
+    "SmoothDecisionSwap": "forecaster",
+    "contextual_swap_regret": "market.regret",
+    "decision_swap_regret": "market.regret",
+    "external_regret": "market.regret",
+    "omniprediction_regret": "market.regret",
+    "swap_regret": "market.regret",
+    "exploitability": "market.exploitability",
+    "leader_surplus": "market.exploitability",
+    "stackelberg": "market.exploitability",
+    "surplus_cap": "market.exploitability",
+}
+
+__all__ = [
+    "AnchoredPrediction",
+    "Constant",
+    "DecisionSwap",
+    "ExponentialSmoothing",
+    "LastValue",
+    "MarketModel",
+    "NonLinearDecisionSwap",
+    "OfflineOmnipredictor",
+    "RunningMean",
+    "SmoothDecisionSwap",
+    "UserError",
+    "contextual_swap_regret",
+    "decision_swap_regret",
+    "exploitability",
+    "external_regret",
+    "leader_surplus",
+    "load",
+    "omniprediction_regret",
+    "register",
+    "stackelberg",
+    "surplus_cap",
+    "swap_regret",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 - slow, and seldom asked for
+
+        return version("regretless")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'regretless' has no attribute '{name}'")
+    found = getattr(importlib.import_module(f"regretless.{_HOMES[name]}"), name, None)
+    return found or importlib.import_module(f"regretless.{_HOMES[name]}.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,1 @@
+"""From a validated specification to a playable market."""

@@ -1,0 +1,77 @@
+"""Making registered building blocks from the parameters of a scenario file."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from regretless.agents.utilities.populations import Population
+from regretless.market.core.errors import UserError
+
+
+def drawn_values(where: str, value: Any, population: Population) -> Any:
+    """Resolve a parameter: a range or choices are drawn per agent, a number is everybody's.
+
+    Two numbers ``[low, high]`` are a range, ``{ choices = [...] }`` a list to draw from; anything
+    else goes to the utility as it stands.
+
+    Raises
+    ------
+    UserError
+        If a range descends or a table is no list of numbers to choose from.
+    """
+    match value:
+        case bool() | str():
+            return value
+        case [int() | float() as low, int() | float() as high]:
+            if low > high:
+                raise UserError(f"{where} = {value}: the range descends; write [{high}, {low}]")
+            return population.rng.uniform(low, high, population.count)
+        case {"choices": [_, *_] as options, **rest} if not rest and _numbers(options):
+            return population.rng.choice(np.asarray(options, dtype=np.float64), population.count)
+        case dict():
+            raise UserError(f"{where} = {value}: write {{ choices = [NUMBER, ...] }}")
+        case _:
+            return value
+
+
+def _numbers(values: list[Any]) -> bool:
+    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+
+
+def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any:
+    """Call a registered maker; a parameter that does not fit is the user's mistake."""
+    try:
+        inspect.signature(maker).bind_partial(*arguments, **parameters)  # what is misspelt, first
+        inspect.signature(maker).bind(*arguments, **parameters)
+    except TypeError as error:
+        if str(error) == "too many positional arguments":
+            wanted = f"take the {len(arguments)} that every one is given"
+            raise UserError(f"{where} takes too few arguments; {wanted}") from error
+        known = list(inspect.signature(maker).parameters)[len(arguments) :]
+        taken = ", ".join(known) or "no parameters"
+        raise UserError(f"{where}: {error}; it takes {taken}") from error
+    try:
+        return maker(*arguments, **parameters)
+    except UserError:
+        raise
+    except MemoryError as error:
+        given = ", ".join(f"{name} = {value}" for name, value in shown(parameters).items())
+        raise UserError(f"{where}: too large for this machine; check {given or 'it'}") from error
+    except (TypeError, ValueError, ArithmeticError) as error:
+        given = ", ".join(f"{name} = {value}" for name, value in shown(parameters).items())
+        raise UserError(f"{where}: {error}; check {given or 'it'}") from error
+
+
+def with_length(maker: Any, parameters: dict[str, Any], rounds: int) -> dict[str, Any]:
+    """Add the length of the run to the parameters of a maker that takes ``rounds``."""
+    takes = "rounds" in inspect.signature(maker).parameters
+    return {"rounds": rounds} | parameters if takes else parameters
+
+
+def shown(parameters: dict[str, Any]) -> dict[str, str]:
+    """Write parameters for an error line: short values as they are, long ones by their kind."""
+    texts = {name: " ".join(repr(value).split()) for name, value in parameters.items()}
+    return {n: text if len(text) < 60 else f"({len(text)} characters)" for n, text in texts.items()}

@@ -1,0 +1,105 @@
+"""Reading a table of outcomes: columns by name, a stated scaling into [0, 1]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from regretless.market.core.errors import UserError, closest
+from regretless.scenarios.spec.files import DATA
+from regretless.scenarios.spec.scenario import DataSpec
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Outcomes and contexts of a data file.
+
+    Parameters
+    ----------
+    outcomes : array (T, d)
+        Scaled and clipped into [0, 1].
+    contexts : array (T, f)
+        As they stand in the file.
+    clipped : float
+        Share of rows in which some outcome was clipped.
+    """
+
+    outcomes: Array
+    contexts: Array
+    clipped: float
+
+
+def read_table(spec: DataSpec) -> Table:
+    """Read and scale a data file.
+
+    Parameters
+    ----------
+    spec : DataSpec
+        A file that is not found is looked up among the bundled data sets.
+
+    Raises
+    ------
+    UserError
+        If the file cannot be read, a column is missing, not numeric or has gaps, or an outcome
+        without a scale leaves [0, 1].
+    """
+    frame = _frame(spec.file)
+    if frame.empty:
+        raise UserError(f"data.file {spec.file} has no rows; give it at least one")
+    raw = numeric(frame, spec.outcomes, "data.outcomes")
+    for column in spec.scale:
+        if column not in spec.outcomes:
+            raise UserError(
+                f"data.scale: '{column}' is no outcome; {closest(column, spec.outcomes)}"
+            )
+    ends = np.array([spec.scale.get(column, [0.0, 1.0]) for column in spec.outcomes])
+    scaled = (raw - ends[:, 0]) / (ends[:, 1] - ends[:, 0])
+    outside = (scaled < 0) | (scaled > 1)
+    for i, column in enumerate(spec.outcomes):
+        if column not in spec.scale and outside[:, i].any():
+            low, high = raw[:, i].min(), raw[:, i].max()
+            raise UserError(
+                f"data.outcomes: '{column}' runs from {low:g} to {high:g}, outside [0, 1]; "
+                f"add scale = {{ {column} = [{low:g}, {high:g}] }}"
+            )
+    contexts = numeric(frame, spec.context, "data.context")
+    return Table(np.clip(scaled, 0, 1) + 0.0, contexts, float(outside.any(1).mean()))
+
+
+def _frame(file: str) -> pd.DataFrame:
+    path = DATA / file  # an absolute path stays itself
+    if not path.is_file():
+        name = path.name
+        raise UserError(f"data.file '{name}' does not exist; give a path from the scenario file")
+    try:
+        if path.suffix == ".parquet":
+            return pd.read_parquet(path)
+        if path.suffix == ".csv":
+            return pd.read_csv(path)
+    except Exception as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"data.file {file} cannot be read: {reason}; mend the file") from error
+    raise UserError(f"data.file {file} has the ending '{path.suffix}'; use .csv or .parquet")
+
+
+def numeric(frame: pd.DataFrame, columns: list[str], key: str) -> Array:
+    """Return columns (T, k) as numbers; UserError, under ``key``, where a value is none."""
+    for column in columns:
+        if column not in frame:
+            raise UserError(f"{key}: no column '{column}'; {closest(column, map(str, frame))}")
+        if frame[column].dtype.kind in "mM":
+            raise UserError(f"{key}: column '{column}' holds dates; every value must be a number")
+        numbers = pd.to_numeric(frame[column], errors="coerce")
+        bad = np.flatnonzero(~np.isfinite(numbers.to_numpy(dtype=np.float64)))
+        if len(bad):
+            value = frame[column].iloc[bad[0]]
+            raise UserError(
+                f"{key}: column '{column}' holds '{value}' in data row {bad[0] + 1}; "
+                "every value must be a finite number"
+            )
+    return frame[columns].to_numpy(dtype=np.float64)

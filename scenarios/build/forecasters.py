@@ -1,0 +1,125 @@
+"""From the [forecaster] table of a scenario to one forecaster per block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from regretless.forecaster.anchored import DEAD_ZONE, AnchoredPrediction
+from regretless.forecaster.bases import ReducedBasis
+from regretless.forecaster.calibrated import CalibratedMultiaccurate
+from regretless.forecaster.ensemble_broadcast import EnsembleBroadcast, ensemble_solver
+from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.scalar import LossEvents
+from regretless.forecaster.external_models import adapted
+from regretless.forecaster.minimax.solver import Solver
+from regretless.forecaster.minimax.supports_of_bases import support_of
+from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market import register
+from regretless.market.core.errors import UserError, closest
+from regretless.market.game.basis import Basis
+from regretless.market.game.protocols import Forecaster
+from regretless.scenarios.build.construct import construct
+from regretless.scenarios.spec.scenario import ForecasterSpec
+
+
+def make_forecaster(
+    spec: ForecasterSpec,
+    basis: Basis,
+    groups: Sequence[LossGroup],
+    *,
+    rounds: int,
+    listener: str | None = None,
+) -> Forecaster:
+    """Make the forecaster of a block.
+
+    Parameters
+    ----------
+    spec : ForecasterSpec
+    basis : Basis
+        What it predicts.
+    groups : sequence of LossGroup
+        The losses of the cohorts that hear it.
+    rounds : int
+        Length of the run, which the exponential rate may use.
+    listener : str or None
+        A cohort that listens to ensembles; None where points are enough.
+
+    Raises
+    ------
+    UserError
+        If the kind is unknown, a parameter does not fit it, or it has no ensembles.
+    """
+    if listener is None and spec.hull == "box":
+        return _of_points(spec, basis, groups, rounds=rounds)
+    where = f"cohort.{listener}.response 'ensemble'" if listener else "forecaster.hull 'image'"
+    if spec.base.kind != "none":
+        raise UserError(f"{where}: an anchored forecast is made in the box; drop forecaster.base")
+    try:
+        support = None if spec.kind == "decision-swap" else support_of(basis)
+        solver = ensemble_solver(basis) if support is None else None
+    except ValueError as error:
+        raise UserError(f"{where}: {error}") from error
+    told = _of_points(spec, basis, groups, rounds=rounds, solver=solver)
+    return told if support is None else EnsembleBroadcast(told, support)
+
+
+def _of_points(
+    spec: ForecasterSpec,
+    basis: Basis,
+    groups: Sequence[LossGroup],
+    *,
+    rounds: int,
+    solver: Solver | None = None,
+) -> Forecaster:
+    if spec.kind == "decision-swap":
+        for unknown in spec.parameters:
+            known = list(ForecasterSpec.model_fields)
+            raise UserError(f"unknown key 'forecaster.{unknown}'; {closest(unknown, known)}")
+        inside = basis.hull == "simplex" or solver is not None  # predictions in conv s(Y)
+        events = _events(spec, basis, groups, inside=inside)
+        if spec.base.kind != "none":
+            return _anchored(spec, basis, events)
+        weights, hull = spec.weights, basis.hull
+        return UnbiasedPrediction(events, weights=weights, horizon=rounds, hull=hull, solver=solver)
+    where = f"forecaster '{spec.kind}'"
+    if spec.kind == "calibration":
+        for unknown in [key for key in spec.parameters if key != "cells"]:
+            known = ["kind", "weights", "cells"]
+            raise UserError(f"unknown key 'forecaster.{unknown}'; {closest(unknown, known)}")
+        settings = {"weights": spec.weights, "horizon": rounds, "hull": basis.hull}
+        recipe: Forecaster = construct(
+            where, CalibratedMultiaccurate, groups, **settings, **spec.parameters
+        )
+        return recipe
+    if spec.kind not in register.forecaster:
+        known = ["decision-swap", "calibration", *register.forecaster.names()]
+        raise UserError(f"unknown {where}; {closest(spec.kind, known)}")
+    maker = register.forecaster[spec.kind]
+    baseline: Forecaster = construct(where, maker, basis.size, **spec.parameters)
+    return baseline
+
+
+def _events(
+    spec: ForecasterSpec, basis: Basis, groups: Sequence[LossGroup], *, inside: bool
+) -> Sequence[LossGroup] | LossEvents:
+    if spec.events == "coordinates":
+        return groups
+    proved = not isinstance(basis, ReducedBasis)  # whose error is measured
+    return LossEvents(groups, within=2 + 4 * basis.error if inside and proved else None)
+
+
+def _anchored(
+    spec: ForecasterSpec, basis: Basis, events: Sequence[LossGroup] | LossEvents
+) -> Forecaster:
+    where = f"forecaster.base '{spec.base.kind}'"
+    if spec.base.kind not in register.forecaster:
+        known = ["none", *register.forecaster.names()]
+        raise UserError(f"unknown {where}; {closest(spec.base.kind, known)}")
+    maker = register.forecaster[spec.base.kind]
+    model = construct(where, maker, basis.size, **spec.base.parameters)
+    try:
+        base = adapted(model, basis.size)
+    except ValueError as error:
+        raise UserError(f"{where}: {error}") from error
+    zone = DEAD_ZONE if spec.dead_zone is None else spec.dead_zone
+    return AnchoredPrediction(events, base, dead_zone=zone, hull=basis.hull)

@@ -1,0 +1,119 @@
+"""Learners in a scenario: ``response = "hedge"`` and its like.
+
+Learners do not listen. They do not shape the broadcast and the forecaster does not protect them,
+but a run has a forecast all the same. Where nobody else is there from the start, it is made for
+the losses of the learners who are, in their natural basis (or the one that the file names), exactly
+as if they trusted it: a forecaster needs losses to protect, and adversaries that answer to the
+forecast need one. They still do not listen to it, and nothing is promised to them.
+
+Learners with full information and equal losses share a row. A bandit learner is told the loss of
+its own draw alone, so every agent has a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from regretless.agents.cohorts.learning import LearnerCohort
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.losses import unique_losses
+from regretless.market.model import Guarantee
+from regretless.scenarios.build.construct import construct
+from regretless.scenarios.build.drafts import Draft, ledger
+from regretless.scenarios.spec.cohort import CohortSpec
+from regretless.scenarios.spec.scenario import ScenarioSpec
+
+NEEDED = ("name", "bandit", "start", "play", "learn")
+
+
+def learns(spec: CohortSpec) -> bool:
+    """Whether a cohort's response is a learner's name."""
+    return spec.response in register.learner and spec.response not in register.response
+
+
+def audience(drafts: Sequence[Draft]) -> list[Draft]:
+    """Return those for whom the forecast is made: all who are there and listen, if anybody does."""
+    early = [draft for draft in drafts if not draft.spec.joins]
+    return [draft for draft in early if not learns(draft.spec)] or early
+
+
+def check_learners(spec: ScenarioSpec) -> None:
+    """Raise UserError if a cohort has keys that its response does not read."""
+    silent = all(learns(cohort) for cohort in spec.cohort if not cohort.joins)
+    for cohort in spec.cohort:
+        key = f"cohort.{cohort.name}"
+        if not learns(cohort):
+            if cohort.settings:
+                known = ", ".join(register.learner.names())
+                raise UserError(f"{key}.settings are for learners ({known}); drop them")
+            continue
+        if cohort.gamma is not None:
+            raise UserError(f"{key}.gamma: learners hear no forecast; drop it")
+        alone = silent and not cohort.joins
+        if not alone and (cohort.basis.kind != "auto" or cohort.basis.parameters):
+            raise UserError(f"{key}.basis: learners hear no forecast; drop it")
+
+
+def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> LearnerCohort:
+    """Seat learners.
+
+    Parameters
+    ----------
+    draft : Draft
+    root : int
+        Root seed.
+    rounds : int
+        Length of the run; learners tune themselves to the part of it in which they are there.
+    block : int
+        The block that they are counted to.
+
+    Raises
+    ------
+    UserError
+        If the settings do not fit the learner.
+    """
+    spec = draft.spec
+    learner = _learner(spec)
+    types, row_of = unique_losses(draft.loss)
+    if learner.bandit:
+        types, row_of = draft.loss, np.arange(spec.count)
+    try:
+        return LearnerCohort(
+            name=spec.name,
+            utility=spec.utility,
+            block=block,
+            loss=types,
+            row_of=row_of,
+            learner=learner,
+            ledger=ledger(draft, len(types)),
+            rng=stream(root, "cohort", spec.name, "play"),
+            policies=draft.policies,
+            horizon=(spec.leaves or rounds) - spec.joins,
+        )
+    except UserError as error:
+        raise UserError(f"cohort.{spec.name}.settings: {error}") from error
+
+
+def _learner(spec: CohortSpec) -> Any:
+    where = f"cohort.{spec.name}.settings of learner '{spec.response}'"
+    try:
+        learner = construct(where, register.learner[spec.response], **spec.settings)
+    except UserError as error:
+        told = str(error)
+        raise UserError(told if told.startswith(where) else f"{where}: {told}") from error
+    missing = [name for name in NEEDED if not hasattr(learner, name)]
+    if missing:
+        raise UserError(f"learner '{spec.response}' has no {', '.join(missing)}; add it")
+    return learner
+
+
+def joined_late(draft: Draft, root: int, *, rounds: int) -> tuple[LearnerCohort, Guarantee]:
+    """Seat learners who join after the start, with the note that says so."""
+    spec = draft.spec
+    note = f"{spec.name}: {spec.count} agents joined before round {spec.joins}"
+    return learner_cohort(draft, root, rounds=rounds), Guarantee(note=note)

@@ -1,0 +1,271 @@
+"""The command line. A user's mistake is one line on standard error and exit status 2.
+
+Heavy libraries are imported by the commands that need them, so that ``list`` and ``--help`` are
+quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regretless.market.core.errors import UserError, closest
+from regretless.scenarios.cli.exits import INTERRUPTED, fail, interrupted, misused, own_code
+from regretless.scenarios.cli.offline_commands import fit, predict
+from regretless.scenarios.imports import import_for_good, import_modules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from regretless.market.model import MarketModel
+    from regretless.scenarios.build.scenario import Scenario
+
+TABLES: dict[str, dict[str, int]] = {  # of `reproduce`, with how much each plays by default
+    "streams": {"rounds": 4000, "seeds": 10},
+    "bases": {},
+    "covers": {"rounds": 2000, "seeds": 3},
+    "events": {"rounds": 4000, "seeds": 5},
+    "anchoring": {"rounds": 4000, "seeds": 10},
+    "rates": {"rounds": 64_000, "seeds": 3},
+    "exploitation": {"rounds": 100_000, "seeds": 5},
+    "crowding": {"rounds": 1000, "seeds": 3},
+    "omniprediction": {"seeds": 3},
+    "unseen": {"rounds": 1000, "seeds": 3},
+}
+
+app = typer.Typer(
+    name="regretless",
+    help="A market in which one forecast serves every agent, and what each agent regrets.",
+    add_completion=False,
+    rich_markup_mode=None,
+)
+app.command()(fit)
+app.command()(predict)
+
+Name = Annotated[str, typer.Argument(metavar="SCENARIO|FILE.toml", help="A name or a file.")]
+Rounds = Annotated[int | None, typer.Option(min=1, help="How many rounds to play.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Root seed.")]
+Out = Annotated[Path | None, typer.Option(help="Run directory; runs/NAME by default.")]
+Format = Annotated[str, typer.Option(help="parquet or csv.")]
+Assignments = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a key; repeatable.")
+]
+LogAgents = Annotated[int | None, typer.Option(min=1, help="Log a sample of so many agents.")]
+LogEvery = Annotated[int, typer.Option(min=1, help="Rounds between two regret log entries.")]
+Imports = Annotated[
+    list[str] | None,
+    typer.Option("--import", metavar="MODULE", help="Your module with agents; repeatable."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved file and stop.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing.")]
+
+
+@app.command("list")
+def list_scenarios() -> None:
+    """Print the named scenarios and what they show, in a pipe one line each."""
+    import shutil
+
+    from regretless.scenarios.spec.files import listing
+
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in listing(width):
+        typer.echo(line)
+
+
+@app.command()
+def run(  # noqa: PLR0913 - one parameter per option
+    scenario: Name,
+    *,
+    rounds: Rounds = None,
+    seed: Seed = None,
+    out: Out = None,
+    format: Format = "parquet",  # noqa: A002 - the option's name
+    assignments: Assignments = None,
+    log_every: LogEvery = 1,
+    log_agents: LogAgents = None,
+    imports: Imports = None,
+    dry_run: DryRun = False,
+    resume: Resume = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run a scenario and write its logs."""
+    import_for_good("regretless.scenarios.build.scenario")
+    from regretless.scenarios.logs.directory import check_format
+
+    check_format(format)
+    import_modules(imports or [])
+    chosen = {"rounds": rounds, "seed": seed, "log_agents": log_agents}
+    loaded = _loaded(scenario, assignments or [], chosen)
+    if dry_run:
+        _print_resolved(loaded)
+        return
+    from regretless.scenarios.run import Options
+    from regretless.scenarios.run import run as run_scenario
+
+    target = out or Path("runs") / loaded.spec.name
+    options = Options(target, format, log_every, resume)
+    with progress_bar(loaded.spec.name, loaded.spec.rounds, quiet=quiet) as advance:
+        model = run_scenario(loaded, options, progress=advance)
+    if not quiet:
+        _print_summary(loaded, model, target)
+
+
+@app.command()
+def report(
+    run_directory: Annotated[Path, typer.Argument(metavar="DIR", help="Of a run or a study.")],
+) -> None:
+    """Write one self-contained HTML page from the logs of a run or a study."""
+    from regretless.scenarios.report.page import write_report
+
+    typer.echo(f"Report: {write_report(run_directory)}")
+
+
+@app.command()
+def reproduce(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help=f"What to re-measure: {', '.join(TABLES)}.")
+    ],
+    *,
+    out: Annotated[Path, typer.Option(help="Where the table and the figure go.")] = Path(
+        "runs/reproduce"
+    ),
+    rounds: Rounds = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Runs per cell.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes.")] = None,
+) -> None:
+    """Re-measure a table of the paper or the project: CSV and a figure."""
+    if name not in TABLES:
+        raise UserError(f"unknown table '{name}'; {closest(name, TABLES)}")
+    asked = {"rounds": rounds, "seeds": seeds}
+    given = {option: value for option, value in asked.items() if value is not None}
+    for option in given:
+        if option not in TABLES[name]:
+            raise UserError(f"--{option}: the table '{name}' plays no rounds; leave the option out")
+    try:
+        (out / name).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--out {out}: {error.strerror}; give a folder to write in") from error
+    sizes = TABLES[name] | given
+    table = importlib.import_module(f"regretless.scenarios.reproduce.{name}")
+    total = table.cells(sizes["seeds"]) if "seeds" in sizes else table.cells()
+    with progress_bar(name, total, quiet=False) as advance:
+        measured = table.measure(**sizes, jobs=jobs, progress=advance)
+    typer.echo(table.text(measured))
+    for path in table.write(measured, out / name):
+        typer.echo(f"written: {path}")
+
+
+@app.command()
+def bench(
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="Small sizes, few repeats.")] = False,
+    growth: Annotated[
+        bool, typer.Option("--growth", help="Fit how time grows with each size instead.")
+    ] = False,
+    json: Annotated[Path | None, typer.Option(help="Write what was measured to a file.")] = None,
+) -> None:
+    """Time works of this project side by side with the peers that are installed."""
+    from regretless.scenarios.bench import command, results
+
+    if json is not None:
+        results.check_target(json)
+    bar = partial(progress_bar, quiet=False)
+    measured = (command.exponents if growth else command.side_by_side)(bar, quick=quick)
+    if json is not None:
+        results.write_json(measured, json)
+        typer.echo(f"written: {json}")
+
+
+@app.command()
+def study(  # noqa: PLR0913 - one parameter per option
+    file: Annotated[str, typer.Argument(metavar="STUDY|FILE.toml", help="A name or a file.")],
+    *,
+    out: Annotated[Path, typer.Option(help="Study directory.")],
+    jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes.")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, in place of processes.")
+    ] = None,
+    resume: Resume = False,
+    imports: Imports = None,
+    quiet: Quiet = False,
+) -> None:
+    """Sweep a scenario over parameters and seeds."""
+    if jobs is not None and scheduler is not None:
+        raise UserError("--jobs is for local processes and --scheduler for a cluster; drop one")
+    import_modules(imports or [])
+    from regretless.scenarios.studies.conduct import Options, conduct, print_summary
+    from regretless.scenarios.studies.design import read_study
+
+    design = read_study(file)
+    options = Options(out, jobs, scheduler, resume, tuple(imports or []))
+    with progress_bar(design.name, len(design), quiet=quiet) as advance:
+        done = conduct(design, options, progress=advance)
+    if not quiet:
+        print_summary(done)
+    if not done.runs():
+        fail(f"all {len(design)} runs failed; see {out / 'failures.parquet'}", 1)
+
+
+def _loaded(name: str, assignments: list[str], chosen: dict[str, Any]) -> Scenario:
+    from regretless.scenarios.build.scenario import Scenario
+    from regretless.scenarios.spec.files import find, override, read
+    from regretless.scenarios.spec.scenario import validated
+
+    path = find(name)
+    raw = override(read(path), assignments)
+    raw |= {key: value for key, value in chosen.items() if value is not None}
+    return Scenario(validated(raw, origin=path.parent))
+
+
+def _print_resolved(scenario: Scenario) -> None:
+    import tomli_w
+
+    from regretless.scenarios.spec.scenario import resolved
+
+    scenario.build()
+    typer.echo(tomli_w.dumps(resolved(scenario.spec)), nl=False)
+
+
+def _print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
+    from regretless.scenarios.summary import print_summary
+
+    print_summary(scenario, model, out)
+
+
+@contextmanager
+def progress_bar(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """Show a bar on a terminal, nothing in a pipe; yields a function of how much is done."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, disable=quiet or not console.is_terminal) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def main() -> None:
+    """Run the command."""
+    try:
+        status = app(sys.argv[1:] or ["--help"], standalone_mode=False) or 0
+        if status == INTERRUPTED:  # what the parser makes of Ctrl-C
+            interrupted()
+        sys.exit(status)
+    except UserError as error:
+        fail(str(error), 2)
+    except (KeyboardInterrupt, typer.Abort):
+        interrupted()
+    except Exception as error:
+        if hasattr(error, "format_message"):
+            misused(error)
+        if (where := own_code(error)) is None:
+            raise
+        fail(f"{where}: {type(error).__name__}: {error}; mend it", 2)

@@ -1,0 +1,1 @@
+"""A run directory: written while a run goes on, read back afterwards."""

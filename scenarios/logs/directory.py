@@ -1,0 +1,243 @@
+"""A run directory: tables streamed in parts, then put together; a reader never sees a torn file.
+
+While a run goes on, each chunk of its logs is a small file under ``.partial/``, and a checkpoint
+beside them says which chunks count. At the end the parts of a table are copied, one at a time,
+into a temporary file that takes the table's name in one step. What is killed can be resumed from
+``.partial/``; what completes leaves nothing but the tables and the manifest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from regretless.market.core import checkpoint
+from regretless.market.core.errors import UserError
+from regretless.market.logs.journal import TABLES
+
+MANIFEST = "manifest.json"
+CHECKPOINT = "checkpoint.npz"
+FORMATS = ("parquet", "csv")
+ALL_TABLES = (*TABLES, "agents", "swaps", "biases", "edges")
+TEXT = {"block", "cohort", "kind", "utility", "response", "guarantee", "best_policy"}
+
+
+def check_format(name: str) -> None:
+    """Raise UserError unless tables can be written in this format."""
+    if name not in FORMATS:
+        raise UserError(f"--format {name} is unknown; choose parquet or csv")
+
+
+class RunDirectory:
+    """Where a run's logs go.
+
+    Parameters
+    ----------
+    path : Path
+        Created if need be.
+    format : "parquet" or "csv"
+
+    Raises
+    ------
+    UserError
+        If the path holds something else than an earlier run, or cannot be written.
+    """
+
+    def __init__(self, path: Path, format: str = "parquet") -> None:  # noqa: A002 - the option's name
+        check_format(format)
+        self.path, self.format = path, format
+        self.partial = path / ".partial"
+        self._chunks = 0
+        if path.exists() and not path.is_dir():
+            raise UserError(f"--out {path} is a file; give a directory")
+        if path.exists() and any(path.iterdir()) and not self._is_run():
+            raise UserError(
+                f"--out {path} holds other files; give a new or an earlier run's directory"
+            )
+
+    def _is_run(self) -> bool:
+        return self.partial.is_dir() or self.recorded() is not None
+
+    def recorded(self) -> dict[str, Any] | None:
+        """Return the manifest of the run that is here; None if there is none of ours."""
+        try:
+            manifest = json.loads((self.path / MANIFEST).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        ours = isinstance(manifest, dict) and {"config", "status", "scenario"} <= set(manifest)
+        return manifest if ours else None
+
+    @property
+    def resumable(self) -> bool:
+        """Whether there is a checkpoint to continue from."""
+        return (self.partial / CHECKPOINT).is_file()
+
+    def start(self) -> None:
+        """Make room for a new run: an earlier run's files give way."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(self.partial, ignore_errors=True)
+            self._remove_tables()
+            self.partial.mkdir()
+        except OSError as error:
+            reason = f"--out {self.path} cannot be written: {error.strerror}"
+            raise UserError(f"{reason}; give another directory") from error
+
+    def _remove_tables(self) -> None:
+        for name in (MANIFEST, "report.html", *(f"{t}.{f}" for t in ALL_TABLES for f in FORMATS)):
+            (self.path / name).unlink(missing_ok=True)
+            (self.path / f".{name}.tmp").unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        """Leave nothing of a run that a mistake ended."""
+        shutil.rmtree(self.partial, ignore_errors=True)
+        self._remove_tables()
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
+
+    def add_chunk(self, chunk: dict[str, pd.DataFrame]) -> None:
+        """Write one part of every streamed table."""
+        for table, frame in chunk.items():
+            if len(frame):
+                _write_parquet(self.partial / f"{table}-{self._chunks:06d}.parquet", frame)
+        self._chunks += 1
+
+    def save_checkpoint(self, state: dict[str, Any], config: dict[str, Any]) -> None:
+        """Record that all chunks so far count."""
+        tree = {"state": state, "chunks": self._chunks, "config": json.dumps(config)}
+        checkpoint.save(self.partial / CHECKPOINT, tree)
+
+    def load_checkpoint(self, config: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the state to resume from, None if there is none.
+
+        Raises
+        ------
+        UserError
+            If the checkpoint belongs to another configuration.
+        """
+        file = self.partial / CHECKPOINT
+        if not file.exists():
+            return None
+        try:
+            tree = checkpoint.load(file)
+        except checkpoint.DAMAGED as error:
+            reason = f"--resume: the checkpoint in {self.path} cannot be read"
+            raise UserError(f"{reason}; run without --resume") from error
+        if tree["config"] != json.dumps(config):
+            raise UserError(
+                f"--resume: {self.path} holds another configuration; give another --out"
+            )
+        self._chunks = int(tree["chunks"])
+        for part in self.partial.glob("*.parquet"):
+            if int(part.stem.rpartition("-")[2]) >= self._chunks:
+                part.unlink()
+        state: dict[str, Any] = tree["state"]
+        return state
+
+    def finish(self, tables: dict[str, pd.DataFrame], manifest: dict[str, Any]) -> None:
+        """Put the streamed tables together, write the closing ones, then the manifest."""
+        for table in TABLES:
+            self._write(table, self._parts(table))
+        for table, frame in tables.items():
+            self._write(table, iter([frame]))
+        for other in set(FORMATS) - {self.format}:
+            for table in ALL_TABLES:
+                (self.path / f"{table}.{other}").unlink(missing_ok=True)
+        self.write_manifest(manifest)
+        if manifest["status"] == "complete":
+            shutil.rmtree(self.partial)
+
+    def write_manifest(self, manifest: dict[str, Any]) -> None:
+        """Write ``manifest.json`` atomically."""
+        draft = self.path / f".{MANIFEST}.tmp"
+        draft.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+        draft.replace(self.path / MANIFEST)
+
+    def _parts(self, table: str) -> Iterator[pd.DataFrame]:
+        for part in sorted(self.partial.glob(f"{table}-*.parquet")):
+            yield pd.read_parquet(part)
+
+    def _write(self, table: str, parts: Iterator[pd.DataFrame]) -> None:
+        target = self.path / f"{table}.{self.format}"
+        draft = self.path / f".{target.name}.tmp"
+        if self.format == "csv":
+            _concatenate_csv(draft, parts)
+        else:
+            _concatenate_parquet(draft, parts)
+        if draft.exists():
+            os.replace(draft, target)  # noqa: PTH105 - atomic on every platform
+
+
+def _write_parquet(path: Path, frame: pd.DataFrame) -> None:
+    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path)
+
+
+def _concatenate_parquet(path: Path, parts: Iterator[pd.DataFrame]) -> None:
+    writer: pq.ParquetWriter | None = None
+    for frame in parts:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        if writer is None:
+            writer = pq.ParquetWriter(path, table.schema)
+        writer.write_table(table.cast(writer.schema))
+    if writer is not None:
+        writer.close()
+
+
+def _concatenate_csv(path: Path, parts: Iterator[pd.DataFrame]) -> None:
+    for i, frame in enumerate(parts):
+        frame.to_csv(path, mode="a" if i else "w", header=not i, index=False, lineterminator="\n")
+
+
+def read_run(
+    path: Path, *, without: Collection[str] = ()
+) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
+    """Read a run directory back.
+
+    Parameters
+    ----------
+    path : Path
+    without : collection of str
+        Tables that are left on disk.
+
+    Returns
+    -------
+    manifest : dict
+    tables : dict
+        A frame per table, by its name without the ending.
+
+    Raises
+    ------
+    UserError
+        If it is not a run directory.
+    """
+    file = path / MANIFEST
+    if not file.is_file():
+        raise UserError(f"{path} is not a run directory: it has no {MANIFEST}; give one that has")
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+        files = [file for ending in FORMATS for file in sorted(path.glob(f"*.{ending}"))]
+        tables = {file.stem: _read(file) for file in files if file.stem not in without}
+    except (ValueError, OSError, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{path} cannot be read: {reason}; run the scenario again") from error
+    return manifest, tables
+
+
+def _read(path: Path) -> pd.DataFrame:
+    return pd.read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    """Read a table back; names stay text, empty numbers become NaN."""
+    head = pd.read_csv(path, nrows=0)
+    text = dict.fromkeys(TEXT.intersection(head.columns), str)
+    numbers = {name: [""] for name in head.columns if name not in TEXT}
+    return pd.read_csv(path, dtype=text, keep_default_na=False, na_values=numbers)

@@ -1,0 +1,1 @@
+"""One page of a run or a study, and its figures."""

@@ -1,0 +1,156 @@
+"""What every page of ours is made of: its style, tables, cells and figures, as HTML text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from html import escape
+from typing import TYPE_CHECKING
+
+from regretless.market.core.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+CSS = """
+:root { color-scheme: light dark; --ink: #1c1c1c; --faint: #626262; --line: #d9d9d9;
+  --page: #fcfcfb; --code: #f1f1ef; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e4; --faint: #a3a3a0; --line: #3c3c3a;
+  --page: #191918; --code: #262625; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 2rem 1rem 3rem; max-width: 58rem; background: var(--page);
+  color: var(--ink); font: 1rem/1.5 system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
+h1 { margin: 0 0 .5rem; font-size: 1.8rem; line-height: 1.2; overflow-wrap: anywhere; }
+h2 { margin: 2.4rem 0 .6rem; font-size: 1.2rem; }
+.claim { margin: 0 0 1rem; font-size: 1.1rem; max-width: 44rem; }
+.note, figcaption, footer { color: var(--faint); font-size: .9rem; }
+.note { margin: .4rem 0; max-width: 46rem; overflow-wrap: anywhere; }
+.wide { overflow-x: auto; }
+.wide:has(td.runs) { width: min(96vw, 84rem); margin-left: calc(50% - min(48vw, 42rem)); }
+table { border-collapse: collapse; width: 100%; font-size: .85rem;
+  font-variant-numeric: tabular-nums; }
+th, td { padding: .35rem .5rem; text-align: right; vertical-align: top;
+  border-bottom: 1px solid var(--line); }
+th { font-weight: 600; color: var(--faint); vertical-align: bottom; line-height: 1.25; }
+td { white-space: nowrap; }
+td.t { white-space: normal; min-width: 6rem; }
+td.runs { min-width: 6rem; }
+table:has(td.runs) { font-size: .78rem; }
+table:has(td.runs) th:last-child { text-align: left; }
+th:first-child, td:first-child { padding-left: 0; }
+th:last-child, td:last-child { padding-right: 0; }
+.t { text-align: left; }
+figure { margin: 0 0 1.8rem; }
+.card { overflow-x: auto; padding: .6rem; background: #fff; border: 1px solid var(--line);
+  border-radius: 6px; }
+.still svg { display: block; width: 100%; min-width: 32rem; height: auto; }
+figcaption { margin-top: .5rem; max-width: 46rem; }
+.live { min-width: 32rem; }
+.live[hidden], .drawn > .still { display: none; }
+th button { padding: 0; border: 0; background: none; font: inherit; color: inherit;
+  text-align: inherit; cursor: pointer; text-decoration: underline dotted; }
+th[aria-sort="ascending"] button::after { content: " \\2191"; }
+th[aria-sort="descending"] button::after { content: " \\2193"; }
+a { color: inherit; }
+@media print { :root { font-size: 13px; } body { max-width: none; padding: 0; }
+  .wide, .wide:has(td.runs) { width: auto; margin: 0; overflow: visible; }
+  table, table:has(td.runs) { font-size: .7rem; } th, td { padding: .2rem .3rem; }
+  td.runs, table:has(td.runs) th:last-child { display: none; }
+  h2 { break-after: avoid; } tr, .card { break-inside: avoid; } .card { overflow: visible; }
+  .still svg { min-width: 0; } .live, .screen { display: none; }
+  .drawn > .still { display: block; } }
+pre { overflow-x: auto; padding: .8rem 1rem; border-radius: 6px; background: var(--code);
+  font-size: .85rem; }
+footer { margin-top: 2.5rem; padding-top: .8rem; border-top: 1px solid var(--line); }
+"""
+
+STILL = "Scripts are off: figures are drawings, and tables are not sorted by a click."
+
+
+def page(title: str, body: str, scripts: Sequence[str] = ()) -> str:
+    """Put a body, already HTML, into a page.
+
+    Parameters
+    ----------
+    title : str
+    body : str
+    scripts : sequence of str
+        Programs to run after the body. The page's policy allows these, by their hashes, and no
+        other: no further script, and no request to any address (W3C, *Content Security Policy
+        Level 3*).
+    """
+    programs = "".join(f"<script>{script}</script>\n" for script in scripts)
+    note = f'<noscript><p class="note">{STILL}</p></noscript>\n' if scripts else ""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{CSS}</style>\n</head>\n"
+        f"<body>\n{note}{body}\n{programs}</body>\n</html>\n"
+    )
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    hashes = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in hashes)
+    allowed = allowed or "'none'"
+    return (
+        f"default-src 'none'; script-src {allowed}; "
+        "style-src 'unsafe-inline'; img-src data: blob:; "
+        "form-action 'none'; base-uri 'none'"
+    )
+
+
+def save(text: str, path: Path) -> Path:
+    """Write a page in one step; UserError if it cannot be written."""
+    draft = path.with_name(f".{path.name}.tmp")
+    try:
+        draft.write_text(text, encoding="utf-8", newline="\n")
+        return draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise UserError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def table(
+    head: Sequence[str], rows: Sequence[str], *, left: int = 1, sortable: bool = False
+) -> str:
+    """Lay out rows, already HTML, under a head; the first ``left`` columns are text."""
+    kind = ' class="sortable"' if sortable else ""
+    cells = (cell(text, tag="th", left=i < left) for i, text in enumerate(head))
+    body = "\n".join(rows)
+    return (
+        f'<div class="wide"><table{kind}>\n<thead><tr>{"".join(cells)}</tr></thead>\n'
+        f"<tbody>\n{body}\n</tbody>\n</table></div>"
+    )
+
+
+def cell(text: object, *, tag: str = "td", left: bool = False, span: int = 1) -> str:
+    """Write one escaped table cell."""
+    side = ' class="t"' if left else ""
+    rows = f' rowspan="{span}"' if span > 1 else ""
+    return f"<{tag}{side}{rows}>{escape(str(text))}</{tag}>"
+
+
+def card(svg: str, caption: str, live: str = "") -> str:
+    """Put a drawing and its caption into a card.
+
+    Parameters
+    ----------
+    svg : str
+        The drawing; empty where there is only an interactive figure, which paper and browsers
+        without scripts then leave out.
+    caption : str
+    live : str
+        An interactive figure (``scenarios.report.interactive.box``) that takes the drawing's place
+        on a screen.
+    """
+    label = escape(caption.partition(":")[0])
+    image = svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    still = f'<div class="still">{image}</div>' if svg else ""
+    kind = "" if svg else ' class="screen" hidden'
+    return (
+        f'<figure{kind}>\n<div class="card">{still}{live}</div>\n'
+        f"<figcaption>{escape(caption)}</figcaption>\n</figure>"
+    )

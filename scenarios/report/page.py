@@ -1,0 +1,265 @@
+"""One self-contained HTML page from the logs of a run: no network, nothing but the logs.
+
+The page is a function of the tables and the manifest's seed, rounds, status and configuration:
+the same logs give the same bytes. Of a study directory ``scenarios.report.study_page`` makes the
+page.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from regretless.market.core.errors import UserError
+from regretless.scenarios.logs.curves import log_parts, regret_curves
+from regretless.scenarios.logs.directory import MANIFEST, read_run
+from regretless.scenarios.report import agents as agent_plot
+from regretless.scenarios.report import figures as plots
+from regretless.scenarios.report import (
+    interactive,
+    interactive_run,
+    leader,
+    market,
+    network,
+    windows,
+)
+from regretless.scenarios.report.html import card, cell, page, save, table
+from regretless.scenarios.report.study_page import write_study_report
+from regretless.scenarios.studies.directory import RECORD
+from regretless.scenarios.summary import REGRETS, figure, mean_and_worst
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+REPORT = "report.html"
+NEEDED = {"scenario", "config", "seed", "rounds", "status", "guarantee"}  # of a manifest
+WORST = 5  # agents whose regret is taken apart
+LEAST = 5e-5  # a smaller contribution would be printed as zero
+
+CAPTIONS = {
+    "regret": (
+        "Regret per round so far, mean (thick) and worst agent (thin) of each cohort: lines that "
+        "sink towards zero mean that no agent knows a better rule in hindsight. Where a theorem "
+        "applies its bound after the last round is dashed; one far above is named in words, and "
+        "in the legend, where a click shows it."
+    ),
+    "spread": (
+        "Agents by their regret at the end, a row per cohort: bars on the left are agents who "
+        "would have gained nothing by swapping, and the rightmost bar holds the worst."
+    ),
+    "forecast": (
+        "What came, and the outcome that the drawn forecast stood for, as rolling means: the lines "
+        "should move together, while a steady gap is no error where losses are curved, because "
+        "there the forecast is to be right on average about the losses, not about the outcome."
+    ),
+    "certificates": (
+        "What the forecaster's solver left open per round, added up where it is positive: below "
+        "the dashed line it kept to its tolerance."
+    ),
+}
+
+
+def write_report(run: Path) -> Path:
+    """Write ``report.html`` into the directory of a run or a study, in one step.
+
+    Parameters
+    ----------
+    run : Path
+        What ``regretless run`` or ``regretless study`` wrote.
+
+    Returns
+    -------
+    Path
+        The page.
+
+    Raises
+    ------
+    UserError
+        If the directory is not a run's, its logs cannot be read, or the page cannot be written.
+    """
+    if (run / RECORD).is_file():
+        return write_study_report(run, run / REPORT)
+    if not (run / MANIFEST).is_file():
+        reason = f"{run} is not a run directory, nor a study's"
+        raise UserError(f"{reason}: it has no {MANIFEST} or {RECORD}; give one that has")
+    manifest, tables = _logs(run)
+    ending = "csv" if (run / "agents.csv").is_file() else "parquet"
+    body = "\n".join(_sections(manifest, tables, ending))
+    return save(page(manifest["scenario"], body, interactive.scripts()), run / REPORT)
+
+
+def _logs(run: Path) -> tuple[dict[str, Any], plots.Tables]:
+    try:
+        manifest, tables = read_run(run, without={"regret_log"})  # which may exceed memory
+        if "agents" in tables:
+            tables["regret_curves"] = regret_curves(log_parts(run), tables["agents"])
+    except UserError:
+        raise
+    except (OSError, ValueError, KeyError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{run}: its logs cannot be read: {reason}; run it again") from error
+    if not isinstance(manifest, dict) or not manifest.keys() >= NEEDED:
+        raise UserError(f"{run / MANIFEST} is not a run's; give a directory that has one")
+    if "agents" not in tables or tables["agents"].empty:
+        raise UserError(f"{run} holds no agents table; wait for its run to end or run it again")
+    return manifest, tables
+
+
+def _sections(manifest: dict[str, Any], tables: plots.Tables, ending: str) -> Iterator[str]:
+    config, agents = manifest["config"], tables["agents"]
+    yield f"<h1>{escape(manifest['scenario'])}</h1>"
+    if config.get("claim"):
+        yield f'<p class="claim">{escape(config["claim"])}</p>'
+    yield f'<p class="note">{escape(_facts(manifest, tables))}</p>'
+    yield "<h2>Summary</h2>"
+    yield _summary(agents)
+    yield "<h2>Figures</h2>"
+    yield _figures(config, tables)
+    yield "<h2>Where the regret comes from</h2>"
+    yield _worst(agents, tables.get("swaps"))
+    yield "<h2>The logs in pandas</h2>"
+    yield _how_to_read(tables, ending)
+    version = manifest.get("versions", {}).get("regretless", "")
+    source = f"Source: {config['source']}. " if config.get("source") else ""
+    yield f"<footer>{escape(f'{source}Written by regretless {version}'.strip())}.</footer>"
+
+
+def _facts(manifest: dict[str, Any], tables: plots.Tables) -> str:
+    planned, played = manifest["rounds"], len(tables.get("rounds", ()))
+    rounds = f"{played:,}" if played == planned else f"{played:,} of {planned:,}"
+    labels = (f"{name}: {label}" for name, label in manifest["guarantee"].items())
+    facts = [
+        f"{rounds} round{'s' * (planned != 1)}, seed {manifest['seed']}, {manifest['status']}.",
+        f"Forecaster: {manifest['config'].get('forecaster', {}).get('kind', 'unknown')}.",
+        f"Guarantee per cohort: {', '.join(labels)}.",
+    ]
+    clipped = manifest.get("clipped_rows")
+    if clipped:
+        facts.append(f"{clipped:.1%} of the data rows were clipped into the scale.")
+    return " ".join(facts)
+
+
+def _summary(agents: pd.DataFrame) -> str:
+    regrets = [f"{name} regret" for name in REGRETS]
+    head = ["cohort", "agents", "mean loss", *regrets, "bound", "bound from bias", "exploitability"]
+    rows = [
+        f"<tr>{cell(name, left=True)}{''.join(map(cell, _numbers(members)))}</tr>"
+        for name, members in agents.groupby("cohort", sort=False)
+    ]
+    note = (
+        "Regret per round with losses in [0, 1]: mean over agents / worst agent; a dash where it "
+        "was not measured. Bound: the theorem's, for the worst agent with probability 0.99. Bound "
+        "from bias: what follows from the biases that were measured."
+    )
+    return f'{table(head, rows)}\n<p class="note">{escape(note)}</p>'
+
+
+def _numbers(members: pd.DataFrame) -> list[str]:
+    return [
+        f"{len(members):,}",
+        f"{members['mean_loss'].mean():.4f}",
+        *(mean_and_worst(members[column]) for column in REGRETS.values()),
+        figure(members["bound"].max(), "none", 2),
+        figure(members["bound_from_bias"].max(), "none"),
+        figure(members["exploitability"].max(), "-"),
+    ]
+
+
+def _figures(config: dict[str, Any], tables: plots.Tables) -> str:
+    width = sum(str(column).startswith("y_") for column in tables.get("rounds", ()))
+    with plots.styled():
+        figures = {
+            "regret": plots.regret_over_time(tables),
+            "windows": windows.regret_per_window(tables),
+            "surplus": leader.surplus_over_time(tables),
+            "spread": plots.regret_spread(tables),
+            "agents": agent_plot.agents(tables),
+            "exploitability": agent_plot.exploitability(tables),
+            "network": network.network(tables),
+            "market": market.market(tables, goods(config, width)),
+            "forecast": plots.forecast_against_outcome(tables, outcome_titles(config, width)),
+            "certificates": plots.certificates(tables),
+        }
+        drawn = {name: plots.svg(made, name) for name, made in figures.items() if made is not None}
+    captions = CAPTIONS | {"surplus": leader.caption(tables["agents"])}
+    captions |= {"network": network.CAPTION, "windows": windows.CAPTION}
+    captions |= {"market": market.CAPTION} | agent_plot.CAPTIONS
+    makers = {"regret": interactive_run.regret_over_time, "agents": interactive_run.agents}
+    boxes = {
+        name: interactive.box(make(tables), name) for name, make in makers.items() if name in drawn
+    }
+    cards = (card(svg, captions[name], boxes.get(name, "")) for name, svg in drawn.items())
+    return "\n".join(cards)
+
+
+def goods(config: dict[str, Any], width: int) -> list[str]:
+    """Name the outcomes, which in a market are what the goods yield."""
+    data = config.get("data") or {}
+    return list(data.get("outcomes") or (f"outcome {i}" for i in range(width)))
+
+
+def outcome_titles(config: dict[str, Any], width: int) -> list[str]:
+    """Name the outcomes, with the ends of their scale in the data's own units."""
+    data = config.get("data") or {}
+    titles = goods(config, width)
+    for i, name in enumerate(titles):
+        if name in data.get("scale", {}):
+            low, high = data["scale"][name]
+            titles[i] = f"{name} (0 stands for {low:g}, 1 for {high:g})"
+    return titles
+
+
+def _worst(agents: pd.DataFrame, swaps: pd.DataFrame | None) -> str:
+    ranked = agents.assign(regret=plots.leading_regret(agents)).dropna(subset="regret")
+    ranked = ranked.nlargest(WORST, "regret")
+    if ranked.empty:
+        return '<p class="note">Swap regret was not measured.</p>'
+    head = ["agent", "cohort", "regret", "when it played", "times", "best replacement"]
+    rows = [row for _, agent in ranked.iterrows() for row in _origins(agent, swaps)]
+    note = (
+        f"The {len(ranked)} agents with most decision swap regret (swap regret where that was not "
+        "measured), action by action: how often it was played, the best fixed action and, where "
+        "it would have done better still, the best policy in its stead, and the regret per round "
+        "that comes from it. Actions are numbered from 0; those without regret are left out."
+    )
+    listing = table([*head, "best policy", "contribution"], rows, left=2)
+    return f'<p class="note">{escape(note)}</p>\n{listing}'
+
+
+def _origins(agent: pd.Series[Any], swaps: pd.DataFrame | None) -> Iterator[str]:
+    who = (agent["agent"], agent["cohort"], f"{agent['regret']:.4f}")
+    mine = pd.DataFrame() if swaps is None or swaps.empty else swaps[swaps["agent"] == who[0]]
+    if len(mine):
+        mine = mine[np.abs(mine["contribution"]) >= LEAST]
+        mine = mine.sort_values("contribution", ascending=False, kind="stable")
+    rest = [_origin(row) for _, row in mine.iterrows()] or [("-",) * 5]
+    for i, origin in enumerate(rest):
+        first = [cell(text, left=j < 2, span=len(rest)) for j, text in enumerate(who) if i == 0]
+        yield f"<tr>{''.join(first)}{''.join(map(cell, origin))}</tr>"
+
+
+def _origin(row: pd.Series[Any]) -> tuple[str, ...]:
+    policy = row["best_policy"]
+    return (
+        f"action {row['action']}",
+        f"{row['count']:,.0f}",
+        f"action {row['best_replacement']}",
+        str(policy) if isinstance(policy, str) and policy else "-",
+        f"{row['contribution']:.4f}",
+    )
+
+
+def _how_to_read(tables: plots.Tables, ending: str) -> str:
+    lines = ["import pandas as pd"]
+    lines += [f'{name} = pd.read_{ending}("{name}.{ending}")' for name in ("agents", "regret_log")]
+    shown = {"agents", "regret_log", "regret_curves"}
+    others = ", ".join(f"{name}.{ending}" for name in tables if name not in shown)
+    code = "\n".join(lines)
+    return (
+        f"<pre><code>{escape(code)}</code></pre>\n"
+        f'<p class="note">In this page\'s folder; there are also {escape(others)}.</p>'
+    )

@@ -1,0 +1,116 @@
+"""What a scenario file may say of a cohort, and the rules of all its tables."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from regretless.market.exploitability import tracker
+from regretless.market.regret.ledger import MEASURES
+
+Name = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(ge=1)]
+Rate = Annotated[float, Field(gt=0, le=1)]
+Range = Annotated[list[float], Field(min_length=2, max_length=2)]
+
+
+class Strict(BaseModel):
+    """A table in which every key is known."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
+
+
+class Open(BaseModel):
+    """Keys beyond the named ones are parameters of the building block that is named."""
+
+    model_config = ConfigDict(extra="allow", allow_inf_nan=False, strict=True)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The keys beyond the named ones."""
+        return dict(self.model_extra or {})
+
+
+class BasisSpec(Open):
+    """In which basis a cohort is served; the parameters are the basis's own."""
+
+    kind: Name = "auto"
+
+
+class CoverSpec(Strict):
+    """Serving many losses through few representatives."""
+
+    kind: Literal["snap", "cluster"]
+    gamma: Annotated[float, Field(gt=0)] | None = None
+    radius: Annotated[float, Field(gt=0)] | None = None
+    count: Count | None = None
+    play: Literal["representative", "own"] = "representative"
+
+    @model_validator(mode="after")
+    def _keys_fit(self) -> CoverSpec:
+        if self.kind == "snap" and (self.radius is not None or self.count is not None):
+            raise ValueError("a snapped cover takes gamma alone; drop radius and count")
+        if self.kind == "cluster" and (
+            self.gamma is not None or (self.radius is None) == (self.count is None)
+        ):
+            raise ValueError("a clustered cover takes either radius or count, and no gamma")
+        return self
+
+
+class CohortSpec(Strict):
+    """Agents of one kind."""
+
+    name: Name
+    utility: Name
+    parameters: dict[str, Any] = {}
+    count: Count = 1
+    archetypes: Count | None = None
+    precision: Literal["single", "double"] = "double"  # of the weights of a linear utility
+    joins: Annotated[int, Field(ge=0)] = 0  # the round before which they enter
+    leaves: Annotated[int, Field(ge=1)] | None = None  # the round before which they leave
+    entry_rate: Rate | None = None  # with which an agent who has not come yet enters in a round
+    exit_rate: Rate | None = None  # with which one who has played it leaves
+    gamma: Annotated[float, Field(gt=0)] | None = None  # reach of protected losses if they do
+    basis: BasisSpec = BasisSpec()
+    cover: CoverSpec | None = None
+    actions: Annotated[int, Field(ge=2)]
+    response: Name = "best-response"
+    settings: dict[str, Any] = {}  # of a learner
+    eta: Annotated[float, Field(gt=0)] | Literal["recommended"] | None = None
+    policies: list[Name] = []
+    constants: bool = True
+    measures: list[Literal[*MEASURES, *tracker.MEASURES]] = [  # type: ignore[valid-type]
+        "external",
+        "swap",
+        "omniprediction",
+        "decision_swap",
+        "exploitability",
+    ]
+
+    @field_validator("basis", mode="before")
+    @classmethod
+    def _by_name(cls, basis: Any) -> Any:
+        return {"kind": basis} if isinstance(basis, str) else basis
+
+    @field_validator("eta", mode="before")
+    @classmethod
+    def _number_or_word(cls, eta: Any) -> Any:
+        if isinstance(eta, str) and eta != "recommended":
+            raise ValueError(f'{eta!r}: give a positive number, or "recommended"')
+        return eta
+
+    @model_validator(mode="after")
+    def _eta_goes_with_quantal(self) -> CohortSpec:
+        if self.response != "ensemble" and (self.response == "quantal") == (self.eta is None):
+            raise ValueError('eta is the smoothness of response = "quantal"; give both or neither')
+        if self.cover is not None and self.response != "best-response":
+            raise ValueError('a cover serves response = "best-response"; drop one of them')
+        if self.leaves is not None and self.leaves <= self.joins:
+            there = f"leaves = {self.leaves} is not after joins = {self.joins}"
+            raise ValueError(f"{there}; let them leave later")
+        if self.archetypes is not None and self.archetypes > self.count:
+            raise ValueError("there are more archetypes than agents; lower archetypes")
+        if not self.constants and not self.policies:
+            raise ValueError("constants = false leaves nothing to compare with; name policies")
+        return self

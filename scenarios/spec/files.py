@@ -1,0 +1,137 @@
+"""Scenario files on disk: the catalogue, a user's own, and overrides of single keys.
+
+A scenario file is data (TOML). Reading one imports and evaluates nothing.
+"""
+
+from __future__ import annotations
+
+import textwrap
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from regretless.market.core.errors import UserError, closest
+
+HERE = Path(__file__).resolve().parent.parent
+CATALOGUE, DATA = HERE / "catalogue", HERE / "data"
+LEAST_ROOM = 20  # columns for a claim beside its name
+
+
+def catalogue() -> dict[str, Path]:
+    """Named scenarios and their files."""
+    return {path.stem: path for path in sorted(CATALOGUE.glob("*.toml"))}
+
+
+def listing(width: int | None = None) -> list[str]:
+    """Write every named scenario and its claim.
+
+    Parameters
+    ----------
+    width : int, optional
+        Columns of the terminal, in which a claim is wrapped beside its name; without it every
+        scenario has one line.
+    """
+    known = catalogue()
+    column = max(len(name) for name in known) + 2
+    lines = []
+    for name, path in known.items():
+        claim = str(read(path).get("claim", ""))
+        room = None if width is None else max(width - column, LEAST_ROOM)
+        parts = [claim]
+        if room:
+            parts = textwrap.wrap(claim, room, break_on_hyphens=False) or [claim]
+        heads = [name, *[""] * (len(parts) - 1)]
+        lines += [f"{head:{column}}{part}" for head, part in zip(heads, parts, strict=True)]
+    return lines
+
+
+def find(name: str) -> Path:
+    """Path of a named scenario or of a user's file; UserError if there is none."""
+    known = catalogue()
+    if name in known:
+        return known[name]
+    path = Path(name)
+    if path.suffix == ".toml" or path.exists():
+        if not path.is_file():
+            raise UserError(f"scenario file '{name}' does not exist; check the path")
+        return path
+    if path.with_name(f"{path.name}.toml").is_file():
+        raise UserError(f"unknown scenario '{name}'; for the file write {name}.toml")
+    raise UserError(f"unknown scenario '{name}'; {closest(name, known)} or a path to a .toml file")
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Parse a scenario file; UserError if it is not TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not valid TOML: {error}; mend that line") from error
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}; check the path") from error
+
+
+def override(raw: dict[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
+    """Apply ``KEY=VALUE`` assignments to a parsed scenario.
+
+    Parameters
+    ----------
+    raw : dict
+        Changed in place and returned.
+    assignments : sequence of str
+        Keys are dotted; a cohort is addressed by its name, as in ``cohort.growers.count=50``.
+        Values are TOML; what is not TOML is text.
+    """
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals or not key:
+            raise UserError(f"--set {assignment} is not KEY=VALUE; write e.g. --set rounds=100")
+        try:
+            assign(raw, key.strip(), _value(text.strip()))
+        except UserError as error:
+            raise UserError(f"--set {error}") from error
+    return raw
+
+
+def assign(raw: dict[str, Any], key: str, value: Any) -> None:
+    """Put a value under a dotted key of a parsed scenario.
+
+    Parameters
+    ----------
+    raw : dict
+        Changed in place.
+    key : str
+        As in ``override``.
+    value
+        What TOML can hold.
+
+    Raises
+    ------
+    UserError
+        If the key has no place in the file.
+    """
+    *path, last = key.split(".")
+    table: Any = raw
+    for step in path:
+        table = _child(table, step, key)
+    if isinstance(table, list):
+        raise UserError(f"{key}: name the entry and the key, e.g. cohort.growers.count")
+    table[last] = value
+
+
+def _child(table: Any, step: str, key: str) -> Any:
+    if isinstance(table, list):
+        named = {str(entry.get("name")): entry for entry in table if isinstance(entry, dict)}
+        if step not in named:
+            raise UserError(f"{key}: there is no '{step}'; {closest(step, named)}")
+        return named[step]
+    if not isinstance(table.setdefault(step, {}), dict | list):
+        raise UserError(f"{key}: '{step}' is a value, not a table; shorten the key")
+    return table[step]
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

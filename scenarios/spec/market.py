@@ -1,0 +1,17 @@
+"""What a scenario file may say of an endogenous market (``market.game.prices``)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from regretless.scenarios.spec.cohort import Strict
+
+
+class MarketSpec(Strict):
+    """How demand moves prices, and prices outcomes."""
+
+    feedback: Literal["lagged", "same-round"] = "lagged"
+    impact: Annotated[float, Field(ge=-1, le=1)] = 0.4  # above 0 congestion, below 0 momentum
+    adjustment: Annotated[float, Field(gt=0, le=1)] = 0.5  # weight of the newest demand in a price

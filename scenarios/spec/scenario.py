@@ -1,0 +1,240 @@
+"""The validated configuration of a scenario: what a TOML file may say.
+
+Unknown keys are refused, never swallowed. Every complaint is one line with the key, the value and
+the cure.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
+
+from regretless.market.core.errors import UserError, closest
+from regretless.scenarios.spec.cohort import CohortSpec, Count, CoverSpec, Name, Open, Range, Strict
+from regretless.scenarios.spec.files import DATA
+from regretless.scenarios.spec.log import WindowsSpec
+from regretless.scenarios.spec.market import MarketSpec
+from regretless.scenarios.spec.network import NetworkSpec
+
+
+class DataSpec(Strict):
+    """Replayed outcomes."""
+
+    file: Name
+    outcomes: Annotated[list[Name], Field(min_length=1)]
+    context: list[Name] = Field(default_factory=list)
+    scale: dict[str, Range] = Field(default_factory=dict)
+
+    @field_validator("scale")
+    @classmethod
+    def _ends_differ(cls, scale: dict[str, list[float]]) -> dict[str, list[float]]:
+        for column, (low, high) in scale.items():
+            if low == high:
+                raise ValueError(f"the ends of {column} are equal; give two different numbers")
+        return scale
+
+
+class SpaceSpec(Strict):
+    """Where outcomes may lie: the hull of vertices, mapped onto the cube by its bounding box."""
+
+    vertices: Annotated[list[list[float]], Field(min_length=2)]
+
+    @field_validator("vertices")
+    @classmethod
+    def _alike(cls, vertices: list[list[float]]) -> list[list[float]]:
+        if len({len(vertex) for vertex in vertices}) != 1:
+            raise ValueError("the vertices differ in length; give each one number per outcome")
+        return vertices
+
+
+class AdversarySpec(Open):
+    """Who chooses the outcomes, where no data is replayed."""
+
+    kind: Name
+    outcomes: Count | None = None  # a game file says how many
+
+
+class GameSpec(Strict):
+    """A game of a leader against followers: the outcome is the leader's action."""
+
+    file: Name
+
+
+class BaseSpec(Open):
+    """The model whose forecast an anchored forecaster keeps; the parameters are the model's own."""
+
+    kind: Name = "none"
+
+
+class ForecasterSpec(Open):
+    """Who predicts."""
+
+    kind: Name = "decision-swap"
+    weights: Literal["adaptive", "exponential"] = "adaptive"
+    events: Literal["coordinates", "losses"] = "coordinates"
+    hull: Literal["box", "image"] = "box"  # where predictions lie; grids keep to the simplex
+    base: BaseSpec = BaseSpec()
+    dead_zone: Annotated[float, Field(ge=0)] | None = None
+
+    @field_validator("base", mode="before")
+    @classmethod
+    def _by_name(cls, base: Any) -> Any:
+        return {"kind": base} if isinstance(base, str) else base
+
+    @model_validator(mode="after")
+    def _anchored(self) -> ForecasterSpec:
+        anchored = self.base.kind != "none"
+        special = anchored or self.events != "coordinates" or self.hull != "box"
+        if self.kind != "decision-swap" and special:
+            raise ValueError('base, events and hull are for kind = "decision-swap"; drop them')
+        if anchored and self.weights != "adaptive":
+            raise ValueError('a base needs weights = "adaptive"; drop one of them')
+        if self.dead_zone is not None and not anchored:
+            raise ValueError('dead_zone goes with a base; name one, as base = "running-mean"')
+        return self
+
+
+class PolicySpec(Open):
+    """A benchmark policy."""
+
+    kind: Name
+
+
+class ScenarioSpec(Strict):
+    """A whole scenario."""
+
+    name: Annotated[str, Field(pattern=r"^[^./\\][^/\\]*$")]
+    claim: str = ""
+    source: str = ""
+    rounds: Count
+    seed: Annotated[int, Field(ge=0)] = 0
+    log_agents: Count | None = None  # all of them
+    windows: WindowsSpec | None = None
+    data: DataSpec | None = None
+    adversary: AdversarySpec | None = None
+    space: SpaceSpec | None = None
+    game: GameSpec | None = None
+    market: MarketSpec | None = None
+    network: NetworkSpec | None = None
+    forecaster: ForecasterSpec = ForecasterSpec()
+    policy: dict[str, PolicySpec] = Field(default_factory=dict)
+    cohort: Annotated[list[CohortSpec], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ScenarioSpec:
+        if (self.data is None) == (self.adversary is None):
+            raise ValueError("give exactly one of the tables [data] and [adversary]")
+        if self.game is not None and (self.adversary is None or self.space is not None):
+            raise ValueError("[game] needs an [adversary], who leads it; drop [data] and [space]")
+        if self.market is not None and (self.game is not None or self.space is not None):
+            raise ValueError("[market] moves outcomes out of a [game] or [space]; drop one of them")
+        if self.game is None and self.adversary is not None and self.adversary.outcomes is None:
+            raise ValueError("key 'adversary.outcomes' is missing; add it to the scenario file")
+        if self.windows is not None:
+            self.windows.spans(self.rounds)  # complains of a window after the run
+        names = [cohort.name for cohort in self.cohort]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two cohorts are called '{name}'; give each a name of its own")
+        return self
+
+
+def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
+    """Check a parsed scenario file.
+
+    Parameters
+    ----------
+    raw : dict
+    origin : Path
+        The folder of the file, from which a data file's path counts.
+
+    Raises
+    ------
+    UserError
+        One line for the first fault.
+    """
+    _refuse_non_finite(raw, "")
+    try:
+        spec = ScenarioSpec.model_validate(raw)
+    except ValidationError as error:
+        raise UserError(_one_line(error, raw)) from error
+    if spec.data is not None:
+        spec.data.file = _found("data", spec.data.file, origin, DATA)
+    if spec.game is not None:
+        spec.game.file = _found("game", spec.game.file, origin, DATA / "games")
+    if spec.network is not None and spec.network.file is not None:
+        spec.network.file = _found("network", spec.network.file, origin)
+    return spec
+
+
+def _found(key: str, file: str, *folders: Path) -> str:
+    """Path of a file in the first folder that holds it."""
+    for folder in folders:
+        if (folder / file).is_file():
+            return str((folder / file).resolve() if folder is folders[0] else folder / file)
+    raise UserError(f"{key}.file '{file}' does not exist; give a path from the scenario file")
+
+
+def _refuse_non_finite(value: Any, place: str) -> None:
+    """Raise UserError at the first number in a parsed file that is not finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"{place} = {value}: not a finite number; change the value")
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            _refuse_non_finite(entry, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, list):
+        for entry in value:
+            name = entry.get("name", "") if isinstance(entry, dict) else ""
+            _refuse_non_finite(entry, f"{place}.{name}" if name else place)
+
+
+def resolved(spec: ScenarioSpec) -> dict[str, Any]:
+    """Return the specification as plain values, defaults filled in, ready to be written as TOML."""
+    return spec.model_dump(exclude_none=True)
+
+
+def _one_line(error: ValidationError, raw: dict[str, Any]) -> str:
+    faults = error.errors()
+    first = faults[0]
+    if first["type"] == "missing":  # perhaps it is there, misspelt
+        table = [fault for fault in faults if fault["loc"][:-1] == first["loc"][:-1]]
+        first = next((fault for fault in table if fault["type"] == "extra_forbidden"), first)
+    key, owner = _place(first["loc"], raw)
+    value = first.get("input")
+    if first["type"] == "extra_forbidden":
+        return f"unknown key '{key}'; {closest(str(first['loc'][-1]), owner.model_fields)}"
+    if first["type"] == "missing":
+        return f"key '{key}' is missing; add it to the scenario file"
+    reason = first["msg"].removeprefix("Value error, ")
+    reason = reason[0].lower() + reason[1:]
+    if first["type"] == "value_error":
+        return f"{key}: {reason}" if key else reason
+    return f"{key} = {value!r}: {reason}; change the value"
+
+
+def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, type[BaseModel]]:
+    """Spell a location with cohorts by name, and find the table that owns its last key."""
+    tables: dict[str, type[BaseModel]] = {
+        "data": DataSpec,
+        "cohort": CohortSpec,
+        "forecaster": ForecasterSpec,
+        "cover": CoverSpec,
+        "space": SpaceSpec,
+        "game": GameSpec,
+        "windows": WindowsSpec,
+        "market": MarketSpec,
+        "network": NetworkSpec,
+    }
+    spelled = []
+    for step in location:
+        if not isinstance(raw, dict | list):
+            break  # what follows names a branch of a union
+        here = raw[step] if isinstance(raw, list) and isinstance(step, int) else None
+        raw = raw.get(step) if isinstance(raw, dict) else here
+        named = here.get("name") if isinstance(here, dict) else None
+        spelled.append(str(named or step))
+    owners = [tables[str(step)] for step in location[:-1] if str(step) in tables]
+    return ".".join(spelled), owners[-1] if owners else ScenarioSpec

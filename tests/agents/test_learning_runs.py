@@ -1,0 +1,236 @@
+"""Learners in scenarios: every one runs, listens to nothing, resumes, joins late; error lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from regretless.agents.cohorts.learning import LearnerCohort
+from regretless.agents.learners import Hedge
+from regretless.agents.learners.base import TotalLearner
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.market.game.round import play_round
+from regretless.market.logs import journal
+from regretless.market.model import MarketModel
+from regretless.market.regret import reference
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.run import Options, run
+from regretless.scenarios.spec.scenario import resolved, validated
+
+SETTINGS: dict[str, dict[str, Any]] = {"quantal-fictitious-play": {"eta": 10.0}}
+LEARNERS = register.learner.names()
+ROUNDS = 60
+
+
+def traders(**keys: Any) -> dict[str, Any]:
+    """Return a cohort that listens."""
+    common = {"name": "traders", "utility": "linear", "count": 4, "actions": 3}
+    return common | keys
+
+
+def learners(response: str = "hedge", **keys: Any) -> dict[str, Any]:
+    """Return a cohort that learns, with curved losses."""
+    settings = SETTINGS.get(response, {})
+    common = {"name": "learners", "utility": "ces", "parameters": {"rho": 0.5}, "count": 3}
+    return common | {"actions": 4, "response": response, "settings": settings} | keys
+
+
+def scenario(*cohorts: dict[str, Any], **keys: Any) -> Scenario:
+    raw = {
+        "name": "classroom",
+        "rounds": ROUNDS,
+        "seed": 3,
+        "adversary": {"kind": "breaker", "outcomes": 2, "strength": 0.8},
+        "cohort": list(cohorts),
+    }
+    return Scenario(validated(raw | keys, origin=Path()))
+
+
+def played(*cohorts: dict[str, Any], **keys: Any) -> MarketModel:
+    model = scenario(*cohorts, **keys).build()
+    model.run()
+    return model
+
+
+def members(model: MarketModel, name: str = "learners") -> LearnerCohort:
+    (found,) = [cohort for cohort in model.game.cohorts if cohort.name == name]
+    assert isinstance(found, LearnerCohort)
+    return found
+
+
+@pytest.fixture(scope="module")
+def without() -> MarketModel:
+    """Return the run in which nobody learns."""
+    return played(traders())
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_learner_runs_and_leaves_the_listeners_alone(name: str, without: MarketModel) -> None:
+    """Learners are rows of their own; neither the forecast nor another agent notices them."""
+    model = played(learners(name), traders())
+    pd.testing.assert_frame_equal(model.forecasts_frame(), without.forecasts_frame())
+    frame = model.agents_frame().set_index("cohort")
+    own = frame.loc["learners"]
+    assert set(own["kind"]) == {"learner"}
+    assert set(own["response"]) == {name}
+    assert set(own["guarantee"]) == {"none"}
+    assert own[["bound", "bound_from_bias"]].isna().all(axis=None)
+    assert own[["external_regret", "swap_regret", "exploitability"]].notna().all(axis=None)
+    others = without.agents_frame().set_index("cohort")
+    pd.testing.assert_frame_equal(frame.loc[["traders"]].drop(columns="agent"),
+                                  others.loc[["traders"]].drop(columns="agent"))  # fmt: skip
+    assert members(model).block == 0
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_ledger_of_learners_agrees_with_the_raw_log(name: str) -> None:
+    model = scenario(learners(name), traders()).build()
+    log = [play_round(model.game) for _ in range(ROUNDS)]
+    losses = np.array([entry.losses[0] for entry in log])
+    laws = np.array([entry.decisions[0].probabilities for entry in log])
+    ledger = members(model).ledger
+    for k in range(len(ledger.count)):
+        wanted = reference.swap_regret(losses[:, k], laws[:, k])
+        assert ledger.regret("swap")[k] == pytest.approx(wanted, abs=1e-9)
+
+
+def test_the_same_seed_repeats_itself_and_another_does_not() -> None:
+    def frame(seed: int) -> pd.DataFrame:
+        return played(learners("exp3"), traders(), seed=seed).regret_frame()
+
+    pd.testing.assert_frame_equal(frame(3), frame(3))
+    assert not frame(3).equals(frame(4))
+
+
+def test_equal_learners_share_a_row_unless_they_learn_from_their_own_draws() -> None:
+    together, alone = (played(learners(name, count=5, archetypes=1), traders())
+                       for name in ("hedge", "exp3"))  # fmt: skip
+    assert len(members(together).ledger.count) == 1
+    assert len(members(alone).ledger.count) == 5
+    spread = [
+        np.ptp(model.agents_frame().query("cohort == 'learners'")["swap_regret"])
+        for model in (together, alone)
+    ]
+    assert spread[0] == 0
+    assert spread[1] > 0
+
+
+def test_settings_reach_the_learner() -> None:
+    model = scenario(learners(settings={"rate": 0.5}), traders()).build()
+    learner = members(model).learner
+    assert isinstance(learner, Hedge)
+    assert learner.rate_at(7) == 0.5
+    assert resolved(scenario(learners(settings={"rate": 0.5})).spec)["cohort"][0]["settings"] == {
+        "rate": 0.5
+    }
+
+
+def test_a_fixed_rate_is_tuned_to_the_rounds_that_the_learner_plays() -> None:
+    early = members(scenario(learners(settings={"rate": "fixed"}), traders()).build())
+    late = members(scenario(learners(settings={"rate": "fixed"}, joins=20), traders()).build())
+    assert (early.horizon, late.horizon) == (ROUNDS, ROUNDS - 20)
+
+
+def test_learners_may_join_late(without: MarketModel) -> None:
+    model = scenario(learners(joins=20), traders()).build()
+    model.run(20)
+    waiting = model.agents_frame().query("cohort == 'learners'")
+    assert waiting[["mean_loss", "swap_regret", "exploitability"]].isna().all(axis=None)
+    model.run()
+    assert members(model).ledger.rounds == ROUNDS - 20
+    assert members(model).learner.rounds == ROUNDS - 20
+    log = model.regret_frame().query("agent <= 3")
+    assert log["round"].min() == 20
+    assert model.agents_frame().query("cohort == 'learners'")["exploitability"].notna().all()
+    assert model.guarantees[0].note == "learners: 3 agents joined before round 20"
+    pd.testing.assert_frame_equal(model.forecasts_frame(), without.forecasts_frame())
+
+
+def test_where_nobody_listens_the_forecast_is_made_for_the_learners() -> None:
+    """Against nature it is the forecast that agents with their losses would hear."""
+    nature = {"kind": "switching", "outcomes": 2}
+    alone = played(learners("regret-matching"), adversary=nature)
+    trusted = learners("best-response", settings={})
+    pd.testing.assert_frame_equal(
+        alone.forecasts_frame(), played(trusted, adversary=nature).forecasts_frame()
+    )
+    assert set(alone.agents_frame()["guarantee"]) == {"none"}
+    assert alone.biases_frame()["occupancy"].sum() > 0
+
+
+@pytest.mark.parametrize("forecaster", ["last-value", "running-mean", "calibration"])
+def test_learners_alone_run_beside_any_forecaster(forecaster: str) -> None:
+    flat = learners("tree-swap", utility="linear", parameters={}, basis="linear")
+    model = played(flat, learners("exp3", name="others"), forecaster={"kind": forecaster})
+    assert model.played == ROUNDS
+    assert set(model.agents_frame()["kind"]) == {"learner"}
+    assert {cohort.block for cohort in model.game.cohorts} == set(range(len(model.game.blocks)))
+
+
+def test_late_listeners_hear_a_forecast_that_was_made_for_learners() -> None:
+    same = {"utility": "ces", "parameters": {"rho": 0.5}}
+    model = played(learners(), traders(joins=10, **same))
+    assert model.agents_frame().query("cohort == 'traders'")["swap_regret"].notna().all()
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_an_interrupted_run_resumes_to_the_same_bytes(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "CHUNK_ROUNDS", 16)
+    given = scenario(learners(name), learners(name, name="late", joins=25), traders())
+
+    def stop(rounds: int) -> None:
+        if rounds == 40:
+            raise KeyboardInterrupt
+
+    run(given, Options(tmp_path / "whole"))
+    with pytest.raises(KeyboardInterrupt):
+        run(given, Options(tmp_path / "parts"), progress=stop)
+    run(given, Options(tmp_path / "parts", resume=True))
+    files = sorted(path.name for path in (tmp_path / "whole").glob("*.parquet"))
+    assert files
+    for file in files:
+        ours, theirs = (tmp_path / where / file for where in ("whole", "parts"))
+        assert ours.read_bytes() == theirs.read_bytes(), file
+
+
+LINES = {
+    "settings are for learners": [traders(settings={"rate": 1.0})],
+    "takes rate": [learners(settings={"speed": 1.0})],
+    "cohort.learners.settings of learner 'hedge': rate = -1": [learners(settings={"rate": -1})],
+    "cohort.learners.settings: rate = 0.9": [learners("exp3", settings={"rate": 0.9})],
+    "takes eta": [learners("quantal-fictitious-play", settings={})],
+    "cohort.learners.basis: learners hear no forecast": [learners(basis="linear"), traders()],
+    "cohort.learners.gamma: learners hear no forecast": [
+        learners(joins=5, gamma=0.1), traders()
+    ],
+    "eta is the smoothness of response": [learners(eta=3.0)],
+    'a cover serves response = "best-response"': [learners(cover={"kind": "snap"})],
+    "all cohorts join late": [learners(joins=5)],
+    "unknown 'hedg'; did you mean 'hedge'": [learners("hedg")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_mistake_is_one_line_with_the_key_and_the_cure(line: str) -> None:
+    with pytest.raises(UserError) as error:
+        scenario(*LINES[line]).build()
+    assert line in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_unfinished_learner_of_a_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Nameless(TotalLearner):
+        def step(self, losses: Any, actions: Any) -> Any:
+            return self.law
+
+    known = register.learner._known | {"nameless": Nameless}
+    monkeypatch.setattr(register.learner, "_known", known)
+    with pytest.raises(UserError, match="learner 'nameless' has no name; add it"):
+        scenario(learners("nameless")).build()

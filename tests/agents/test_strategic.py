@@ -1,0 +1,1024 @@
+"""Adversaries with a motive: what they see, what they do, what they earn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import regretless.agents
+from regretless.agents.adversaries import (
+    Adversary,
+    BaitSeller,
+    Coalition,
+    Confined,
+    DrawSeer,
+    JointPayoff,
+    LinearPayoff,
+    LookAhead,
+    Myopic,
+    PumpAndDump,
+    StackelbergCommitter,
+    StaggeredSeller,
+    UpThenDown,
+    ZeroSum,
+)
+from regretless.agents.adversaries.sellers import buyer_losses
+from regretless.agents.cohorts.learning import LearnerCohort
+from regretless.agents.cohorts.responding import Cohort
+from regretless.agents.cohorts.scripted import ScriptedAgent, ScriptedCohort
+from regretless.agents.learners import EXP3, BlumMansour, FollowTheLeader, Hedge
+from regretless.agents.responses import BestResponse, Quantal
+from regretless.forecaster.bases import LinearBasis
+from regretless.forecaster.ensemble_broadcast import ensemble_solver
+from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market import register
+from regretless.market.core import checkpoint
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import generator_state, stream
+from regretless.market.exploitability.bimatrix import read_game
+from regretless.market.exploitability.worst_leader import leader_surplus, stackelberg
+from regretless.market.game.information import SIGHTS, Follower, sight_of
+from regretless.market.game.rollout import cloned
+from regretless.market.game.round import Block, Game, play_round
+from regretless.market.losses import Linear
+from regretless.market.losses.spaces import Polytope
+from regretless.market.model import MarketModel
+from regretless.market.records.history import History
+from regretless.market.records.records import Announcement, Context, Forecast, OutcomeLaw, Round
+from regretless.market.regret.ledger import Ledger
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.scenario import ForecasterSpec, validated
+
+assert regretless.agents  # importing the package registers its names
+
+Array = NDArray[np.float64]
+
+GAMES = Path(__file__).parent.parent.parent / "scenarios" / "data" / "games"
+SEED = 3
+ROUNDS = 12
+
+PENNIES = Linear(np.array([[[1.0], [-1.0]]]), np.array([[0.0, 1.0]]))  # guess y, or lose 1
+BUYERS = np.array([0.25, 0.5, 1.0])
+HEADS = (2, 1, 1)  # buyers of each type
+
+MEMBERS = [
+    {"kind": "pump-and-dump", "coordinates": [2], "exposure": [1.0, 0.0, 0.5], "pump": 3},
+    {"kind": "drifting", "coordinates": [0, 1]},
+]
+SETTINGS: dict[str, tuple[int, dict[str, Any]]] = {  # outcomes and parameters
+    "bait-seller": (6, {}),
+    "breaker": (3, {}),
+    "coalition": (3, {"members": MEMBERS}),
+    "cyclic": (3, {}),
+    "draw-seer": (3, {}),
+    "drifting": (3, {}),
+    "iid": (3, {}),
+    "look-ahead": (2, {"horizon": 2, "grid": 2}),
+    "myopic": (3, {}),
+    "pump-and-dump": (3, {"exposure": [1.0, 0.0, 0.5], "pump": 3, "dump": 2}),
+    "stackelberg-committer": (3, {"weights": [[0.9, 0.1, 0], [0, 0.2, 1], [0.5, 0.4, 0.6]]}),
+    "staggered-seller": (6, {"rounds": ROUNDS}),
+    "switching": (3, {"length": 4}),
+    "up-then-down": (3, {"rounds": ROUNDS}),
+}
+EVERYONE = sorted(SETTINGS)
+
+
+def built_in() -> list[str]:
+    """Names of the package's own adversaries; other tests may have registered more."""
+    names = register.adversary.names()
+    return [n for n in names if register.adversary[n].__module__.startswith("regretless.agents.")]
+
+
+def made(name: str, seed: int = SEED, **parameters: Any) -> Any:
+    outcomes, usual = SETTINGS[name]
+    return register.adversary[name](outcomes, stream(seed, "adversary"), **usual | parameters)
+
+
+def stacked(weights: Any, offset: Any = None) -> Linear:
+    """Return a stack of linear losses (K, A, d)."""
+    table = np.asarray(weights, dtype=np.float64)
+    constant = np.zeros(table.shape[:2]) if offset is None else np.asarray(offset)
+    return Linear(table, np.broadcast_to(constant, table.shape[:2]))
+
+
+def random_losses(rows: int, goods: int, actions: int = 3) -> Linear:
+    return stacked(np.random.default_rng(rows + goods).dirichlet(np.ones(goods), (rows, actions)))
+
+
+def followers(loss: Linear, heads: Sequence[int], *, eta: float | None = None) -> Cohort:
+    """Seat agents who trust the forecast, ``heads[k]`` of them with loss k."""
+    rule = BestResponse() if eta is None else Quantal(eta)
+    return Cohort(
+        name="followers" if eta is None else "quantal",
+        utility="linear",
+        block=0,
+        loss=loss,
+        row_of=np.repeat(np.arange(len(loss)), heads),
+        coefficients=LinearBasis(loss.outcomes).coefficients(loss),
+        response=rule,
+        ledger=Ledger(len(loss), loss.actions),
+        rng=stream(SEED, "followers"),
+    )
+
+
+def learners(loss: Linear, heads: Sequence[int], rule: Any, *, rounds: int) -> LearnerCohort:
+    return LearnerCohort(
+        name="learners",
+        utility="linear",
+        block=0,
+        loss=loss,
+        row_of=np.repeat(np.arange(len(loss)), heads),
+        learner=rule,
+        ledger=Ledger(len(loss), loss.actions),
+        rng=stream(SEED, "learners"),
+        horizon=rounds,
+    )
+
+
+def table(adversary: Any, *cohorts: Any, solver: Any = None, joins: Sequence[int] = ()) -> Game:
+    """Seat cohorts with linear losses around one block in the linear basis."""
+    basis = LinearBasis(cohorts[0].loss.outcomes)
+    groups = [LossGroup(*basis.coefficients(cohort.loss)) for cohort in cohorts]
+    block = Block("linear", basis, UnbiasedPrediction(groups, solver=solver))
+    return Game([block], cohorts, adversary=adversary, seed=SEED, joins=joins)
+
+
+def mixed(adversary: Any, **keys: Any) -> Game:
+    """Seat followers, quantal followers and bandit learners."""
+    goods = adversary.outcomes
+    hard, soft = random_losses(2, goods), random_losses(3, goods)
+    bandits = learners(random_losses(2, goods), [1, 1], EXP3(), rounds=ROUNDS)
+    return table(
+        adversary, followers(hard, [1, 3]), followers(soft, [1, 1, 2], eta=9.0), bandits, **keys
+    )
+
+
+def model_of(game: Game) -> MarketModel:
+    return MarketModel(game, [], seed=SEED, rounds=ROUNDS)
+
+
+def earned(game: Game, rounds: int) -> float:
+    """Play and return what the adversary was paid per round and agent."""
+    total = 0.0
+    for _ in range(rounds):
+        played = play_round(game)
+        for cohort, decision in zip(game.cohorts, played.decisions, strict=True):
+            assert decision is not None
+            values = game.adversary.payoff.values(cohort.loss, played.outcome[None])[0]
+            per_row = (decision.probabilities * values).sum(1)
+            total += per_row[cohort.row_of].sum()
+    return total / rounds / sum(len(cohort.row_of) for cohort in game.cohorts)
+
+
+def bundled(name: str) -> tuple[Array, Linear]:
+    """Return a game's leader payoffs as weights (A, m), and the follower's loss."""
+    game = read_game(GAMES / name)
+    return game.leader_payoff.T, stacked(game.follower_loss.T[None])
+
+
+# What everybody must do.
+
+
+def test_every_adversary_of_the_package_is_tested_here() -> None:
+    assert built_in() == EVERYONE
+
+
+@pytest.mark.parametrize("name", EVERYONE)
+def test_laws_are_valid_deterministic_and_within_the_support(name: str) -> None:
+    runs = [
+        [play_round(game) for _ in range(ROUNDS)] for game in (mixed(made(name)), mixed(made(name)))
+    ]
+    support = made(name).support
+    for one, other in zip(*runs, strict=True):
+        assert (one.outcome == other.outcome).all()
+        assert (one.law.points == other.law.points).all()
+        assert (one.law.weights == other.law.weights).all()
+        if support is not None:
+            apart = np.abs(one.law.points[:, None] - support).max(-1)
+            assert (apart.min(1) == 0).all()
+
+
+@pytest.mark.parametrize("name", EVERYONE)
+def test_everybody_resumes(name: str, tmp_path: Path) -> None:
+    whole = model_of(mixed(made(name)))
+    rounds = [play_round(whole.game) for _ in range(ROUNDS)]
+    first = model_of(mixed(made(name)))
+    for _ in range(5):
+        play_round(first.game)
+    checkpoint.save(tmp_path / "there.npz", first.state())
+    second = model_of(mixed(made(name)))
+    second.restore(checkpoint.load(tmp_path / "there.npz"))
+    for expected in rounds[5:]:
+        again = play_round(second.game)
+        assert (again.outcome == expected.outcome).all()
+        assert again.forecasts[0].index == expected.forecasts[0].index
+
+
+READ: dict[str, tuple[str, Callable[[Announcement], Any]]] = {
+    "blocks": ("mixture", lambda announced: announced.blocks),
+    "mean_label": ("mixture", lambda announced: announced.mean_label),
+    "play": ("play", lambda announced: announced.play),
+    "rehearsal": ("play", lambda announced: announced.rehearsal),
+    "drawn": ("draw", lambda announced: announced.drawn),
+    "induced": ("draw", lambda announced: announced.induced),
+}
+
+
+@pytest.mark.parametrize("name", EVERYONE)
+def test_declared_sight_is_enforced(name: str) -> None:
+    """Whoever does not declare a sight cannot read it; only one that sees the draw gets it."""
+    player, states, refused = made(name), [], set()
+    inner = player.commit
+
+    def watched(context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        states.append(generator_state(game.forecast_stream))
+        for what, (sight, read) in READ.items():
+            if sight in player.sees:
+                read(announced)
+            else:
+                with pytest.raises(ValueError, match=f"add '{sight}' to sees"):
+                    read(announced)
+                refused.add(what)
+        law: OutcomeLaw = inner(context, history, announced)
+        return law
+
+    player.commit = watched
+    game = mixed(player)
+    assert ("draw" in player.sees) == game.breaks_the_rule == (name == "draw-seer")
+    for _ in range(3):
+        before = generator_state(game.forecast_stream)
+        play_round(game)
+        assert (states[-1] == before) == (name != "draw-seer")
+    assert refused == {what for what, (sight, _) in READ.items() if sight not in player.sees}
+
+
+@pytest.mark.parametrize("name", EVERYONE)
+def test_only_those_who_declare_losses_are_introduced(name: str) -> None:
+    player, met = made(name), []
+    player.meet = met.append
+    mixed(player)
+    assert len(met) == ("losses" in player.sees)
+
+
+def test_followers_are_public_knowledge_that_cannot_be_changed() -> None:
+    game = mixed(made("myopic"))
+    known = game.adversary.followers
+    assert [who.name for who in known] == [cohort.name for cohort in game.cohorts]
+    assert (known[0].counts == [1, 3]).all()
+    assert set(vars(known[0])) == {"name", "loss", "row_of"}
+    for array in (known[0].row_of, known[0].loss.weights, known[0].loss.offset):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+    game.cohorts[0].row_of[0] = 1
+    assert known[0].row_of[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("sees", "complaint"),
+    [({"future"}, "unknown 'future'"), ("draw", "give a set"), ({"losses"}, "give it meet")],
+)
+def test_wrong_declarations_are_refused(sees: Any, complaint: str) -> None:
+    class Wrong:
+        outcomes = 1
+
+    Wrong.sees = sees
+    with pytest.raises(UserError, match=complaint):
+        table(Wrong(), followers(PENNIES, [1]))
+
+
+def test_without_a_declaration_the_past_and_the_mixture_are_seen() -> None:
+    assert sight_of(object()) == {"history", "mixture"} == Adversary.sees
+    assert set(SIGHTS) > Adversary.sees
+
+
+# Announced play.
+
+
+@pytest.mark.parametrize("eta", [None, 9.0])
+def test_announced_play_is_the_frequency_of_actions_over_draws(eta: float | None) -> None:
+    cohort = followers(random_losses(3, 3), [1, 1, 1], eta=eta)
+    game = table(made("breaker"), cohort)
+    for _ in range(25):
+        play_round(game)
+    mixture = game.blocks[0].mixture(Context())
+    assert len(mixture.weights) > 1  # else the draw decides nothing
+    law = cohort.law(mixture, Context())
+    exact = sum(
+        weight * cohort.decide(Forecast(mixture, i), Context()).probabilities
+        for i, weight in enumerate(mixture.weights)
+    )
+    assert law == pytest.approx(exact, abs=1e-12)
+    draws, rng, seen = 4000, stream(SEED, "test"), np.zeros(law.shape)
+    for _ in range(draws):
+        seen[np.arange(3), cohort.decide(mixture.draw(rng), Context()).actions] += 1
+    assert (np.abs(seen / draws - law) <= 4.5 * np.sqrt(law * (1 - law) / draws) + 1e-12).all()
+
+
+def test_announcing_play_touches_no_generator_and_is_sealed() -> None:
+    class Nosy(Myopic):
+        def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+            before = [generator_state(c.rng) for c in game.cohorts]
+            laws = announced.play
+            assert before == [generator_state(c.rng) for c in game.cohorts]
+            assert announced.play is laws
+            assert [law is None for law in laws] == [False, False, history.rounds < 2]
+            for law in laws:
+                if law is not None:
+                    assert law.sum(1) == pytest.approx(1.0)
+                    with pytest.raises(ValueError, match="read-only"):
+                        law[0] = 0.0
+            return super().commit(context, history, announced)
+
+    game = mixed(Nosy(3, stream(0, "x")), joins=[0, 0, 2])
+    for _ in range(4):
+        play_round(game)
+
+
+class Stubborn(ScriptedAgent):
+    """Counts how often it is asked."""
+
+    asked = 0
+
+    def act(self, forecast: Forecast, context: Context) -> int:
+        """Count and play 0."""
+        self.asked += 1
+        return 0
+
+
+def scripted(loss: Linear) -> ScriptedCohort:
+    players = [Stubborn(loss[i], stream(SEED, str(i))) for i in range(len(loss))]
+    return ScriptedCohort(
+        name="scripted",
+        utility="linear",
+        rule="stubborn",
+        block=0,
+        loss=loss,
+        agents=players,
+        ledger=Ledger(len(loss), loss.actions),
+    )
+
+
+def test_scripted_agents_are_not_asked_in_advance() -> None:
+    mine = scripted(random_losses(2, 3))
+    game = table(
+        LookAhead(3, stream(0, "x"), horizon=3), followers(random_losses(2, 3), [1, 1]), mine
+    )
+    for _ in range(4):
+        play_round(game)
+    assert [agent.asked for agent in mine.agents] == [4, 4]
+    with pytest.raises(UserError, match="no agent's play can be foreseen"):
+        play_round(table(Myopic(3, stream(0, "x")), scripted(random_losses(2, 3))))
+
+
+# Payoffs and supports.
+
+
+def test_payoffs_are_those_of_their_formulas() -> None:
+    loss, y = random_losses(2, 3), np.random.default_rng(0).random((4, 3))
+    assert (ZeroSum().values(loss, y) == loss.losses(y)).all()
+    weights, offset = np.arange(9.0).reshape(3, 3), np.array([1.0, 2.0, 3.0])
+    values = LinearPayoff(weights, offset).values(loss, y)
+    assert values.shape == (4, 2, 3)
+    assert values[2, 1, 0] == pytest.approx(1.0 + weights[0] @ y[2])
+    payoff = JointPayoff([(LinearPayoff([[2.0], [0.0], [1.0]]), [1]), (ZeroSum(), [0, 2])])
+    together = payoff.values(loss, y)
+    assert together[3, 0, 2] == pytest.approx(y[3, 1] + loss.losses(y[3])[0, 2])
+    with pytest.raises(ValueError, match=r"weights have shape \(2, 1\)"):
+        LinearPayoff([[1.0], [2.0]]).values(loss, y)
+
+
+def test_one_hot_outcomes_make_a_bimatrix_game() -> None:
+    weights, loss = bundled("deng-2x3.csv")
+    game = read_game(GAMES / "deng-2x3.csv")
+    player = UpThenDown(2, stream(0, "x"), rounds=2, weights=weights)
+    assert (player.payoff.values(loss, player.support)[:, 0] == game.leader_payoff).all()
+
+
+def test_supports_are_vertices_grids_or_lists() -> None:
+    def of(outcomes: int, **keys: Any) -> Array:
+        return Myopic(outcomes, stream(0, "x"), **keys).support
+
+    assert (of(3) == np.eye(3)).all()
+    assert (of(1) == [[0.0], [1.0]]).all()
+    assert (of(2, grid=3)[:4] == [[0, 0], [0, 0.5], [0, 1], [0.5, 0]]).all()
+    assert (of(2, support=[[0.1, 0.2]]) == [[0.1, 0.2]]).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "complaint"),
+    [
+        ("myopic", {"grid": 1}, "grid is 1"),
+        ("myopic", {"grid": 99}, "99\\^3"),
+        ("myopic", {"grid": 2, "support": [[0.0, 0.0, 0.0]]}, "exclude each other"),
+        ("myopic", {"support": [[0.0, 0.0]]}, "support has shape"),
+        ("myopic", {"support": [[0.0, 0.0, 1.5]]}, "support holds 1.5"),
+        ("myopic", {"offset": [1.0]}, "offset = .* give weights"),
+        ("myopic", {"weights": [1.0]}, "weights have shape"),
+        ("myopic", {"weights": [["a"]]}, "weights = "),
+        ("myopic", {"weights": [[1.0]], "offset": [1.0, 2.0]}, "offset has shape"),
+        ("look-ahead", {"horizon": 0}, "horizon is 0"),
+        ("look-ahead", {"horizon": 2.0}, "horizon is 2.0"),
+        ("stackelberg-committer", {"follower": "last"}, "follower is 'last'"),
+        ("up-then-down", {"share": 1.5}, "share is 1.5"),
+        ("up-then-down", {"then": 3}, "then is 3"),
+        ("up-then-down", {"rounds": 0}, "rounds is 0"),
+        ("staggered-seller", {"rounds": 1000}, "outcomes = 6.*at least 12"),
+        ("pump-and-dump", {"good": 3}, "good is 3"),
+        ("pump-and-dump", {"high": 0.0}, "high is 0"),
+        ("pump-and-dump", {"cost": -1.0}, "cost is -1.0"),
+        ("pump-and-dump", {"exposure": 1.0}, "exposure = 1.0"),
+        ("pump-and-dump", {"pump": 0}, "pump is 0"),
+        ("coalition", {"members": []}, "members = "),
+        ("coalition", {"members": [{"kind": "iid"}]}, "kind and coordinates"),
+        (
+            "coalition",
+            {"members": [{"kind": "iid", "coordinates": [0, 1]}]},
+            "are 0, 1; name 0 to 2",
+        ),
+        ("coalition", {"members": [{"kind": "iid", "coordinates": [3]}]}, "coordinates is 3"),
+        (
+            "coalition",
+            {"members": [{"kind": "iid", "coordinates": [0, 1, 2], "speed": 1}]},
+            "'iid'.*speed",
+        ),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(
+    kind: str, parameters: dict[str, Any], complaint: str
+) -> None:
+    outcomes = SETTINGS[kind][0] + (kind == "look-ahead")
+    with pytest.raises(ValueError, match=complaint) as caught:
+        register.adversary[kind](
+            outcomes,
+            stream(0, "x"),
+            **{
+                k: v
+                for k, v in SETTINGS[kind][1].items()
+                if kind == "pump-and-dump" or k == "rounds"
+            }
+            | parameters,
+        )
+    assert "\n" not in str(caught.value)
+
+
+def test_a_payoff_that_does_not_fit_the_followers_is_refused() -> None:
+    with pytest.raises(UserError, match=r"payoff: weights have shape \(2, 3\)"):
+        mixed(made("myopic", weights=[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]))
+    with pytest.raises(UserError, match=r"adversary\.cohort 'folowers': did you mean 'followers'"):
+        mixed(made("stackelberg-committer", cohort="folowers"))
+    with pytest.raises(UserError, match="outcomes = 5"):
+        BaitSeller(5, stream(0, "x"))
+
+
+# Plans.
+
+
+def test_commitment_is_the_best_law_against_the_first_follower() -> None:
+    """Conitzer and Sandholm's game: committing to a half each makes 3.5 of 2."""
+    weights = np.array([[2.0, 1.0], [4.0, 3.0]])
+    loss = stacked([[[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])
+    player = StackelbergCommitter(2, stream(0, "x"), weights=weights)
+    law = play_round(table(player, followers(loss, [1, 1]))).law
+    assert player.commitment is not None
+    assert player.commitment.value == pytest.approx(3.5)
+    assert law.points[law.weights.argsort()] == pytest.approx(player.support)
+    assert law.weights == pytest.approx([0.5, 0.5])
+
+
+def test_commitment_to_an_average_type_weighs_rows_by_their_agents() -> None:
+    rng = np.random.default_rng(4)
+    loss, weights = stacked(rng.random((2, 3, 3))), rng.random((3, 3))
+    game = table(
+        StackelbergCommitter(
+            3, stream(0, "x"), weights=weights, follower="average", cohort="followers"
+        ),
+        learners(random_losses(2, 3), [1, 1], Hedge(), rounds=5),
+        followers(loss, [1, 3]),
+    )
+    blend = 0.25 * loss.weights[0] + 0.75 * loss.weights[1]
+    expected = stackelberg(weights.T, blend.T)
+    player = game.adversary
+    assert isinstance(player, StackelbergCommitter)
+    assert player.commitment is not None
+    assert player.commitment.value == pytest.approx(expected.value)
+    assert player.commitment.mixture == pytest.approx(expected.mixture)
+
+
+def test_up_then_down_turns_at_its_share() -> None:
+    player, history = (
+        UpThenDown(3, stream(0, "x"), rounds=10, first=2, then=0, share=0.3),
+        History(3),
+    )
+    rows = []
+    for _ in range(10):
+        rows.append(player.commit(Context(), history, Announcement()).points[0])
+        history.add(rows[-1])
+    assert np.argmax(rows, axis=1).tolist() == [2] * 3 + [0] * 7
+
+
+@pytest.mark.parametrize(
+    ("rule", "surplus"),
+    [
+        (lambda: Hedge(rate="fixed"), 0.564),
+        (Hedge, 0.665),
+        (FollowTheLeader, 0.75),
+        (BlumMansour, None),
+        (None, None),
+    ],
+    ids=["fixed", "anytime", "leader", "blum-mansour", "followers"],
+)
+def test_dengs_leader_robs_whom_it_should(rule: Any, surplus: float | None) -> None:
+    """Deng, Schneider and Sivan's game has V = 0; swap learners and followers lose nothing."""
+    weights, loss = bundled("deng-2x3.csv")
+    player = UpThenDown(2, stream(0, "x"), rounds=1000, weights=weights)
+    cohort = followers(loss, [1]) if rule is None else learners(loss, [1], rule(), rounds=1000)
+    paid = earned(table(player, cohort), 1000)
+    if surplus is None:
+        assert paid < 0
+    else:
+        assert paid == pytest.approx(surplus, abs=0.005)
+
+
+def test_pump_and_dump_pays_what_its_economics_say() -> None:
+    parameters = {"good": 1, "low": 0.2, "high": 0.8, "level": 0.6, "cost": 0.3, "rest": 0.4}
+    player = PumpAndDump(2, stream(0, "x"), exposure=[0.0, 2.0], pump=2, dump=1, **parameters)
+    loss = random_losses(1, 2, actions=2)
+    assert player.support == pytest.approx(np.array([[0.4, 0.8], [0.4, 0.2]]))
+    up, down = player.payoff.values(loss, player.support)[:, 0]
+    assert up == pytest.approx([-0.3, 2 * (0.6 - 0.8) - 0.3])
+    assert down == pytest.approx([0.0, 2 * (0.6 - 0.2)])
+    rows = [play_round(game).outcome[1] for game in [table(player, followers(loss, [1]))] * 6]
+    assert rows == pytest.approx([0.8, 0.8, 0.2] * 2)
+
+
+def test_pump_and_dump_pays_against_those_who_let_go_slowly() -> None:
+    """Holding beats abstaining in the pump; the past stays good for long after it has ended."""
+    loss = stacked([[[0.0], [-1.0]]], [[0.5, 1.0]])  # abstain, or hold at 0.5
+
+    def paid(cohort: Any) -> float:
+        player = PumpAndDump(1, stream(0, "x"), exposure=[0.0, 1.0], pump=60, dump=120, cost=0.0)
+        return earned(table(player, cohort), 180)
+
+    slow = paid(learners(loss, [1], FollowTheLeader(), rounds=180))
+    assert slow == pytest.approx(0.0, abs=0.01)  # it gives back in 60 rounds what it won in 60
+    assert paid(followers(loss, [1])) < -0.1
+
+
+# Sellers.
+
+
+def sold(player: Any, rule: Any = None, *, rounds: int) -> tuple[float, Game]:
+    """Sell to two buyers of value 1/4, one of 1/2 and one of 1; revenue per buyer and round."""
+    weights, offset = buyer_losses(BUYERS, player.outcomes // 2)
+    loss = stacked(weights, offset)
+    made_by = followers(loss, HEADS) if rule is None else learners(loss, HEADS, rule, rounds=rounds)
+    game = table(player, made_by)
+    return earned(game, rounds), game
+
+
+def test_buyers_lose_what_they_pay_and_gain_what_they_get() -> None:
+    weights, offset = buyer_losses([0.3], 2)
+    loss = stacked(weights, offset)
+    assert loss.losses(np.array([0.0, 0.0, 1.0, 0.4]))[0] == pytest.approx(
+        [0.5, (1 + 0.4 - 0.3) / 2]
+    )
+
+
+def test_staggered_offers_follow_the_schedule() -> None:
+    """T = 1000: f = 177.8; five arms open 237.1 rounds apart, each free for f (1 - k/100)."""
+    player = StaggeredSeller(12, stream(0, "x"), rounds=1000)
+    span = 1000**0.75
+    for time in (0, 177, 178, 237, 238, 413, 414, 948, 949, 999):
+        offers = player.offers(time).reshape(6, 2)
+        assert (offers[0] == 0).all()
+        for k in range(5):
+            opens = k * 4 / 3 * span
+            free = opens <= time < opens + span * (1 - 0.01 * k)
+            assert offers[k + 1].tolist() == [time >= opens, time >= opens and not free]
+    assert len(player.support) == 9  # arms 1 to 5 open, the newest free or not; 5 stays free
+
+
+@pytest.mark.parametrize(
+    ("rule", "revenue"),
+    [(lambda: Hedge(rate="fixed"), 0.379), (Hedge, 0.398)],
+    ids=["fixed", "any"],
+)
+def test_learners_pay_the_staggered_seller_more_than_myerson(rule: Any, revenue: float) -> None:
+    player = StaggeredSeller(12, stream(0, "x"), rounds=1000)
+    assert sold(player, rule(), rounds=1000)[0] == pytest.approx(revenue, abs=0.002)
+
+
+def test_followers_pay_both_sellers_less_than_myerson() -> None:
+    assert sold(StaggeredSeller(12, stream(0, "x"), rounds=400), rounds=400)[0] < 0.15
+    revenue, game = sold(BaitSeller(8, stream(0, "x")), rounds=400)
+    assert 0.1 < revenue < 0.25
+    assert game.cohorts[0].ledger.regret("swap").max() < 0.08
+
+
+def test_the_bait_is_on_the_favoured_arm() -> None:
+    player = BaitSeller(6, stream(0, "x"))
+    loss = stacked(*buyer_losses([0.2, 1.0], 3))
+    player.meet([Follower("buyers", loss, np.array([0, 1, 1]))])
+    play = np.array([[0.0, 1.0, 0.0], [0.5, 0.2, 0.3]])  # of three agents: arm 1 1.4, arm 2 0.6
+    law = player.commit(Context(), History(6), Announcement(play=lambda: [play]))
+    assert law.points[0].tolist() == [0, 0, 1, 1, 1, 0]
+    play[0] = [0.0, 0.0, 1.0]  # now arm 1 0.4, arm 2 1.6
+    law = player.commit(Context(), History(6), Announcement(play=lambda: [play]))
+    assert law.points[0].tolist() == [0, 0, 1, 0, 1, 1]
+
+
+# Those who answer the announced play.
+
+
+def test_myopic_leaders_weigh_all_agents() -> None:
+    player = Myopic(2, stream(0, "x"), weights=[[1.0, 0.0], [0.0, 1.0]])
+    loss = random_losses(1, 2, actions=2)
+    one, many = Follower("one", loss, np.zeros(1, int)), Follower("many", loss, np.zeros(3, int))
+    player.meet([one, many])
+    first, second = np.array([[1.0, 0.0]]), np.array([[0.2, 0.8]])
+    assert player.worth([first, second]) == pytest.approx([(1 + 0.6) / 4, 2.4 / 4])
+    assert player.worth([first, None]) == pytest.approx([1.0, 0.0])
+    law = player.commit(Context(), History(2), Announcement(play=lambda: [first, second]))
+    assert (law.points == [[0.0, 1.0]]).all()
+    even = np.array([[0.5, 0.5]])
+    law = player.commit(Context(), History(2), Announcement(play=lambda: [even, even]))
+    assert (law.points == [[1.0, 0.0]]).all()  # the first of several
+
+
+def test_rock_paper_scissors_against_a_myopic_leader() -> None:
+    weights, loss = bundled("rock-paper-scissors.csv")
+
+    def paid(cohort: Any) -> float:
+        return earned(table(Myopic(3, stream(0, "x"), weights=weights), cohort), 400)
+
+    assert paid(learners(loss, [1], FollowTheLeader(), rounds=400)) == 1.0
+    assert abs(paid(learners(loss, [1], Hedge(), rounds=400))) < 0.07
+    assert abs(paid(followers(loss, [1]))) < 0.1
+
+
+def test_looking_one_round_ahead_is_myopic() -> None:
+    near, far = mixed(Myopic(3, stream(0, "x"))), mixed(LookAhead(3, stream(0, "x"), horizon=1))
+    for _ in range(ROUNDS):
+        assert (play_round(near).outcome == play_round(far).outcome).all()
+
+
+class Scripted(Adversary):
+    """Plays a list of outcomes, and writes down the announced play."""
+
+    sees = frozenset({"play"})
+
+    def __init__(self, rows: Sequence[Array]) -> None:
+        super().__init__(len(rows[0]), stream(0, "unused"))
+        self.rows, self.laws = rows, []
+
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        """Seal the next row."""
+        self.laws.append([law.copy() for law in announced.play if law is not None])
+        return OutcomeLaw.pure(self.rows[history.rounds])
+
+
+def test_a_plan_is_worth_what_playing_it_pays() -> None:
+    """Rehearsed play equals the play of true games that go on in that way, law by law.
+
+    Forecasters and learners with full information do not depend on draws.
+    """
+    loss = random_losses(3, 2)
+
+    def seats() -> tuple[Any, ...]:
+        return followers(loss, [1, 1, 2]), learners(loss, [2, 1, 1], Hedge(), rounds=9)
+
+    horizon, past = 4, [np.array([0.0, 1.0]), np.array([1.0, 0.0]), np.array([0.3, 0.9])]
+    player = LookAhead(2, stream(0, "x"), horizon=horizon)
+    plans: list[Array] = []
+
+    class Started(Scripted):
+        sees = frozenset({"play", "losses"})
+
+        def meet(self, followers: Sequence[Follower]) -> None:
+            player.meet(followers)
+
+        def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+            plans.append(player.plans(announced))
+            return super().commit(context, history, announced)
+
+    game = table(Started(past), *seats())
+    for _ in past:
+        play_round(game)
+    expected = np.empty(2)
+    for i, outcome in enumerate(player.support):
+        watcher = Scripted([*past[:2], *[outcome] * horizon])
+        true = table(watcher, *seats())
+        for _ in range(2 + horizon):
+            play_round(true)
+        expected[i] = np.mean([player.worth(laws)[i] for laws in watcher.laws[2:]])
+    assert plans[2] == pytest.approx(expected, abs=1e-12)
+    assert expected[0] != expected[1]
+
+
+def test_looking_ahead_finds_what_myopia_misses() -> None:
+    """Outcome 0 pays 0.6 now; outcome 1 pays 0.5 now, and 1 once the learner has followed it."""
+    loss = stacked([[[0.0, 1.0], [1.0, 0.0]]])  # action i is right at outcome i
+    weights = [[0.6, 0.5], [0.0, 1.0]]
+
+    def first(player: Any) -> list[int]:
+        game = table(player, learners(loss, [1], FollowTheLeader(), rounds=9))
+        return [int(play_round(game).outcome.argmax()) for _ in range(4)]
+
+    assert first(Myopic(2, stream(0, "x"), weights=weights)) == [0, 0, 0, 0]
+    assert first(LookAhead(2, stream(0, "x"), weights=weights, horizon=4)) == [1, 1, 1, 1]
+
+
+class Silent(LookAhead):
+    """Rehearses, or does not, and always returns the same outcome."""
+
+    quiet = False
+
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        """Rehearse and seal the constant outcome."""
+        if not self.quiet:
+            assert np.isfinite(self.plans(announced)).all()
+        return OutcomeLaw.pure(np.full(self.outcomes, 0.3))
+
+
+def bytes_of(played: Round) -> list[bytes]:
+    parts = [played.outcome]
+    for forecast in played.forecasts:
+        parts += [forecast.mixture.points, forecast.mixture.weights, np.array(forecast.index)]
+    for decision in played.decisions:
+        assert decision is not None
+        parts += [decision.probabilities, decision.actions]
+    return [np.ascontiguousarray(part).tobytes() for part in parts]
+
+
+@pytest.mark.parametrize("hull", ["box", "image"])
+def test_rehearsals_leave_the_true_game_alone(hull: str) -> None:
+    logs = []
+    for quiet in (True, False):
+        player = Silent(2, stream(0, "x"), horizon=3)
+        player.quiet = quiet
+        solver = ensemble_solver(LinearBasis(2)) if hull == "image" else None
+        game = mixed(player, solver=solver)
+        logs.append([bytes_of(play_round(game)) for _ in range(8)])
+        logs[-1].append(
+            [json.dumps(str(model_of(game).state()["players"]["cohort learners"])).encode()]
+        )
+    assert logs[0] == logs[1]
+
+
+FORECASTERS: dict[str, dict[str, Any]] = {
+    "exponential": {"weights": "exponential"},
+    "scalar": {"events": "losses"},
+    "image": {"hull": "image"},
+    "anchored": {"base": "last-value"},
+    "calibration": {"kind": "calibration"},
+} | {name: {"kind": name} for name in ("constant", "exponential-smoothing", "running-mean")}
+
+
+@pytest.mark.parametrize("name", FORECASTERS)
+def test_every_forecaster_can_be_rehearsed(name: str) -> None:
+    chosen = scenario("iid")
+    chosen.spec.forecaster = ForecasterSpec.model_validate(FORECASTERS[name])
+    logs = []
+    for quiet in (True, False):
+        model = chosen.build()
+        player = Silent(2, stream(0, "x"), horizon=2)
+        player.quiet = quiet
+        player.meet([Follower(c.name, c.loss, c.row_of) for c in model.game.cohorts])
+        model.game.adversary = player
+        logs.append([bytes_of(play_round(model.game)) for _ in range(5)])
+    assert logs[0] == logs[1]
+
+
+def test_those_who_join_later_play_in_the_rehearsal_from_then_on() -> None:
+    seen: list[list[bool]] = []
+
+    class Counting(LookAhead):
+        def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+            laws = announced.rehearsal(np.ones(3), 3, seed=0)
+            seen.append([law[2] is not None for law in laws])
+            with pytest.raises(ValueError, match="rounds is 0"):
+                announced.rehearsal(np.ones(3), 0, seed=0)
+            return OutcomeLaw.pure(np.ones(3))
+
+    game = mixed(Counting(3, stream(0, "x")), joins=[0, 0, 2])
+    for _ in range(3):
+        play_round(game)
+    assert seen == [[False, False, True], [False, True, True], [True, True, True]]
+
+
+def test_copies_have_streams_of_their_own() -> None:
+    """A copied generator would give away draws that are still to come."""
+    game = mixed(made("look-ahead"))
+    play_round(game)
+    seen: list[Any] = []
+
+    class Peeping(LookAhead):
+        def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+            seen.append(announced.rehearsal)
+            return super().commit(context, history, announced)
+
+    game.adversary = Peeping(2, stream(0, "x"), horizon=1)
+    introduced = tuple(Follower(c.name, c.loss, c.row_of) for c in game.cohorts)
+    game.adversary.meet(introduced)
+    play_round(game)
+    copies = cloned(seen[0]._table, 5)
+    true = [*(c.rng for c in game.cohorts), game.blocks[0].forecaster._rng]
+    fresh = [*(c.rng for c in copies.cohorts), copies.blocks[0].forecaster._rng]
+    states = [str(generator_state(rng)) for rng in (*true, *fresh)]
+    assert len(set(states)) == len(states)
+    again = cloned(seen[0]._table, 5)
+    assert generator_state(again.cohorts[0].rng) == generator_state(copies.cohorts[0].rng)
+    assert copies.cohorts[0].ledger is game.cohorts[0].ledger
+    assert copies.cohorts[2].learner is not game.cohorts[2].learner
+
+
+def test_what_cannot_be_copied_is_named() -> None:
+    class Locked(UnbiasedPrediction):
+        def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+            raise TypeError("it holds a lock")
+
+    game = mixed(LookAhead(2, stream(0, "x")))
+    block = game.blocks[0]
+    locked = Locked(block.forecaster.events)
+    game.blocks = (Block(block.name, block.basis, locked),)
+    with pytest.raises(UserError, match="block linear cannot be rehearsed: it holds a lock"):
+        play_round(game)
+
+
+# Who sees the draw.
+
+
+def test_seeing_the_draw_wins_every_penny() -> None:
+    """Payoff and swap regret 1; with sight of the mixture alone about the value of 1/2."""
+    game = table(DrawSeer(1, stream(0, "x")), followers(PENNIES, [1]))
+    assert earned(game, 300) == 1.0
+    regret = game.cohorts[0].ledger.regret("swap")
+    assert regret == pytest.approx([1.0])
+    fair = table(Myopic(1, stream(0, "x")), followers(PENNIES, [1]))
+    assert earned(fair, 300) - 0.5 < 0.06
+    assert fair.cohorts[0].ledger.regret("swap")[0] < 0.12
+
+
+def scenario(kind: str, **keys: Any) -> Scenario:
+    raw = {
+        "name": "motive",
+        "rounds": 8,
+        "seed": 1,
+        "adversary": {"kind": kind, "outcomes": 2} | keys,
+        "cohort": [
+            {"name": name, "utility": "linear", "count": 3, "actions": 3} for name in ("a", "b")
+        ],
+    }
+    return Scenario(validated(raw, origin=Path()))
+
+
+def test_nothing_is_guaranteed_where_the_draw_is_seen() -> None:
+    model = scenario("draw-seer").build()
+    model.run()
+    assert set(model.agents_frame()["guarantee"]) == {"none"}
+    assert model.agents_frame()["bound"].isna().all()
+    assert [guarantee.note for guarantee in model.guarantees] == [
+        f"{name}: no promise, since the adversary sees the drawn forecast before it commits"
+        for name in ("a", "b")
+    ]
+    honest = scenario("myopic").build()
+    honest.run()
+    assert set(honest.agents_frame()["guarantee"]) == {"decision-swap"}
+    assert honest.agents_frame()["bound"].notna().all()
+
+
+def test_an_early_draw_is_the_draw_that_a_late_one_would_have_been() -> None:
+    """The streams are the same: a draw-seer that ignores the draw changes no byte."""
+
+    class Blind(DrawSeer):
+        def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+            return OutcomeLaw.pure(np.full(self.outcomes, 0.3))
+
+    class Fair(Blind):
+        sees = frozenset({"losses"})
+
+    early, late = mixed(Blind(3, stream(0, "x"))), mixed(Fair(3, stream(0, "x")))
+    for _ in range(ROUNDS):
+        assert bytes_of(play_round(early)) == bytes_of(play_round(late))
+
+
+# Coalitions and spaces.
+
+
+def test_members_control_their_own_coordinates() -> None:
+    members = [
+        {"kind": "iid", "coordinates": [3], "concentration": 0.0, "mean": 0.9},
+        {"kind": "breaker", "coordinates": [0, 2]},
+        {"kind": "up-then-down", "coordinates": [1], "first": 1, "then": 0},
+    ]
+    player = Coalition(4, stream(0, "x"), members=members, rounds=6)
+    assert player.sees == {"history", "mixture"}
+    game = table(player, followers(random_losses(2, 4), [1, 1]))
+    for t in range(6):
+        label = game.blocks[0].mixture(Context())
+        mean = (label.weights @ label.points)[[0, 2]]
+        y = play_round(game).outcome
+        assert y[3] == 0.9
+        assert y[1] == (t < 3)
+        assert (y[[0, 2]] == np.eye(2)[int(mean.argmin())]).all()
+
+
+def test_a_coalition_plays_the_product_and_earns_the_sum() -> None:
+    one = {"kind": "stackelberg-committer", "coordinates": [0], "weights": [[1.0], [0.0]]}
+    two = {"kind": "myopic", "coordinates": [1, 2], "weights": [[0.0, 2.0], [1.0, 0.0]]}
+    loss = stacked([[[1.0, 0.0, 0.0], [-1.0, 0.2, 0.1]]], [[0.0, 0.5]])
+    player = Coalition(3, stream(0, "x"), members=[one, two])
+    assert player.sees == {"history", "mixture", "play", "losses"}
+    law = play_round(table(player, followers(loss, [1]))).law
+    leader = player.members[0].player
+    own = leader.commitment.mixture  # of the outcomes 0 and 1
+    assert 0 < own[0] < 1
+    assert law.weights == pytest.approx(own[own > 0])
+    assert (law.points[:, 1:] == law.points[0, 1:]).all()
+    assert player.support is not None
+    assert player.payoff is not None
+    assert player.support.tolist() == [[i, *pair] for i in (0, 1) for pair in ([1, 0], [0, 1])]
+    values = player.payoff.values(loss, player.support)[:, 0]
+    assert values == pytest.approx(np.array([[0, 1], [2, 0], [1, 1], [3, 0]]))
+    assert Coalition(3, stream(0, "x"), members=MEMBERS[::-1]).support is None
+
+
+def test_members_are_shown_no_more_than_they_declare() -> None:
+    seen: dict[str, set[str]] = {}
+    game = mixed(
+        Coalition(
+            3,
+            stream(0, "x"),
+            members=[
+                {"kind": "draw-seer", "coordinates": [0]},
+                {"kind": "look-ahead", "coordinates": [1], "horizon": 2},
+                {"kind": "iid", "coordinates": [2]},
+            ],
+        )
+    )
+    assert isinstance(game.adversary, Coalition)
+    for member in game.adversary.members:
+
+        def noted(
+            context: Context, history: History, announced: Announcement, own: Any = member.player
+        ) -> OutcomeLaw:
+            seen[type(own).__name__] = set(announced.told)
+            assert history.mean.shape == history.last(3).shape[1:] == (1,)
+            law: OutcomeLaw = type(own).commit(own, context, history, announced)
+            return law
+
+        member.player.commit = noted
+    assert game.breaks_the_rule
+    for _ in range(3):
+        play_round(game)
+    usual = {"blocks", "play", "rehearsal"}
+    assert seen == {"DrawSeer": usual | {"drawn", "induced"}, "LookAhead": usual, "IID": set()}
+
+
+def test_confined_leaders_choose_within_the_space() -> None:
+    space = Polytope([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    player = Confined(Myopic(2, stream(0, "x"), grid=2), space)
+    assert player.sees == Myopic.sees
+    assert player.support is not None
+    assert player.support[3] == pytest.approx([0.5, 0.5])
+    assert isinstance(player.payoff, ZeroSum)
+    played = play_round(mixed(player))
+    assert np.abs(played.outcome - player.support).max(1).min() == 0
+
+
+def test_scenarios_name_leaders_and_hand_them_the_length_of_the_run() -> None:
+    model = scenario("up-then-down", weights=[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]).build()
+    model.run()
+    frame = model.rounds_frame()
+    assert frame["y_0"].tolist() == [1.0] * 4 + [0.0] * 4
+    members = [{"kind": "myopic", "coordinates": [0]}, {"kind": "up-then-down", "coordinates": [1]}]
+    model = scenario("coalition", members=members).build()
+    model.run()
+    assert model.rounds_frame()["y_1"].tolist() == [0.0] * 4 + [1.0] * 4
+    with pytest.raises(UserError, match="myopic"):
+        scenario("myopic", horizon=3).build()
+
+
+def test_surplus_is_computable_from_payoff_and_support() -> None:
+    """Against follow the leader the surplus is 3/4, from what the log and the leader show."""
+    weights, loss = bundled("deng-2x3.csv")
+    player = UpThenDown(2, stream(0, "x"), rounds=800, weights=weights)
+    game = table(player, learners(loss, [1], FollowTheLeader(), rounds=800))
+    joint = np.zeros((3, 2))
+    for _ in range(800):
+        played = play_round(game)
+        decision = played.decisions[0]
+        assert decision is not None
+        joint[:, int(played.outcome.argmax())] += decision.probabilities[0] / 800
+    payoff = player.payoff.values(loss, player.support)[:, 0]
+    assert leader_surplus(joint, payoff, loss.losses(player.support)[:, 0]) == pytest.approx(
+        0.75, abs=0.01
+    )

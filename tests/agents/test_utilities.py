@@ -1,0 +1,700 @@
+"""Utilities against their textbooks, and the random populations that scenario files name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from regretless.agents.utilities.forms import (
+    CARA,
+    CES,
+    CobbDouglas,
+    Leontief,
+    LinearUtility,
+    LpTarget,
+    MeanVariance,
+    Newsvendor,
+)
+from regretless.agents.utilities.populations import Population, ces_population, linear_population
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.market.losses import (
+    Convex1D,
+    ExponentialOfSum,
+    Linear,
+    Loss,
+    MinimumOfRatios,
+    PowerOfSum,
+    SeparablePower,
+)
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.scenario import validated
+
+Array = NDArray[np.float64]
+
+CHECKED = settings(deadline=None, max_examples=60, derandomize=True)
+EIGHTHS = st.integers(-40, 40).map(lambda k: k / 8)
+NAN, INF = float("nan"), float("inf")
+
+
+def random_outcomes(outcomes: int, count: int = 50) -> Array:
+    """Outcomes (count, d), uniform in the cube."""
+    return np.random.default_rng(outcomes).random((count, outcomes))
+
+
+def utility(loss: Loss, outcomes: Any) -> Array:
+    """Return the utility in its own units (T, ..., A), of a loss that must lie in [0, 1]."""
+    values = loss.losses(outcomes)
+    assert values.min() >= -1e-9
+    assert values.max() <= 1 + 1e-9
+    back: Array = -(loss.unit_offset[..., None] + loss.unit_scale[..., None] * values)
+    return back
+
+
+# --- each utility is its textbook's formula ------------------------------------------------------
+
+RNG = np.random.default_rng(11)
+W = RNG.dirichlet(np.ones(3), 4)  # four actions, three goods
+RISKY = RNG.normal(size=(4, 3))  # short positions too
+NEEDS = np.array([[0.5, 1.0, 0.0], [2.0, 0.25, 0.5], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0]])
+ORDERS = np.array([0.0, 0.3, 0.6, 1.0])
+
+
+def every(rule: Callable[[Array, int], float]) -> Callable[[Array], Array]:
+    """Make a table of utilities (T, 4) from a rule for one outcome and one action."""
+    return lambda outcomes: np.array([[rule(y, a) for a in range(4)] for y in outcomes])
+
+
+def stocked(y: Array, a: int) -> float:
+    """Minus the newsvendor's cost: 3 for a unit short, 1 for a unit left over."""
+    demand, order = y[1], ORDERS[a]
+    return -3 * max(demand - order, 0) - max(order - demand, 0)
+
+
+def quadratic(y: Array, a: int) -> float:
+    """Mean-variance utility about the return 0.4 at risk aversion 2.5."""
+    made = float(RISKY[a] @ y)
+    return made - 1.25 * (made - 0.4) ** 2
+
+
+TEXTBOOK: dict[str, tuple[Loss, type[Loss], Callable[[Array, int], float]]] = {
+    "linear": (LinearUtility(RISKY), Linear, lambda y, a: RISKY[a] @ y),
+    "additive CES": (CES(RISKY, 0.5), SeparablePower, lambda y, a: RISKY[a] @ y**0.5),
+    "CES, substitutes": (
+        CES(W, 0.5, 1.0),
+        PowerOfSum,
+        lambda y, a: (W[a] @ y**0.5) ** 2,
+    ),
+    "CES, complements": (
+        CES(W, -2.0, 0.8, 0.05),
+        PowerOfSum,
+        lambda y, a: (W[a] @ np.maximum(y, 0.05) ** -2.0) ** -0.4,
+    ),
+    "CES, a floor": (
+        CES(W, 2.0, v=1.0, y_min=0.3),
+        PowerOfSum,
+        lambda y, a: (W[a] @ np.maximum(y, 0.3) ** 2) ** 0.5,
+    ),
+    "Cobb-Douglas": (
+        CobbDouglas(W, A=[1.0, 2.0, 3.0, 0.5]),
+        ExponentialOfSum,
+        lambda y, a: [1.0, 2.0, 3.0, 0.5][a] * math.prod(np.maximum(y, 0.01) ** W[a]),
+    ),
+    "Leontief": (
+        Leontief(NEEDS),
+        MinimumOfRatios,
+        lambda y, a: min(v / n for v, n in zip(y, NEEDS[a], strict=True) if n > 0),
+    ),
+    "CARA": (CARA(RISKY, 1.5), ExponentialOfSum, lambda y, a: -math.exp(-1.5 * RISKY[a] @ y)),
+    "mean-variance": (MeanVariance(RISKY, 2.5, 0.4), PowerOfSum, quadratic),
+    "quadratic": (
+        MeanVariance(W, 0.7),
+        PowerOfSum,
+        lambda y, a: W[a] @ y - 0.35 * (W[a] @ y) ** 2,
+    ),
+    "newsvendor": (Newsvendor(ORDERS, 3.0, 1.0, coordinate=1, outcomes=3), Convex1D, stocked),
+    "distance": (
+        LpTarget(W, 1.5, [0.2, 0.3, 0.5]),
+        SeparablePower,
+        lambda y, a: -np.array([0.2, 0.3, 0.5]) @ np.abs(y - W[a]) ** 1.5,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TEXTBOOK)
+def test_utility_in_its_own_units_is_the_textbook_formula(name: str) -> None:
+    """A loss is in [0, 1], fills it, and is minus the utility in other units."""
+    loss, form, rule = TEXTBOOK[name]
+    outcomes = np.concatenate([random_outcomes(3), np.zeros((1, 3)), np.ones((1, 3))])
+    assert utility(loss, outcomes) == pytest.approx(every(rule)(outcomes), abs=1e-9)
+    assert type(loss) is form
+    assert [float(end) for end in loss.range()] == pytest.approx([0, 1], abs=1e-9)
+
+
+@given(
+    weights=hnp.arrays(np.float64, (3, 2, 2), elements=EIGHTHS),
+    rho=hnp.arrays(np.float64, 3, elements=st.floats(0.125, 4)),
+)
+@CHECKED
+def test_additive_ces_of_any_weights(weights: Array, rho: Array) -> None:
+    """u(a, y) = sum_j w_aj y_j^rho, one exponent per agent, or one for all."""
+    outcomes = random_outcomes(2)
+    for exponent in (rho, float(rho[0])):
+        loss, each = CES(weights, exponent), np.broadcast_to(exponent, 3)
+        expected = np.einsum("kaj,tkj->tka", weights, outcomes[:, None] ** each[:, None])
+        assert utility(loss, outcomes) == pytest.approx(expected, abs=1e-11)
+
+
+@given(weights=hnp.arrays(np.float64, (3, 2, 2), elements=EIGHTHS))
+@CHECKED
+def test_linear_utility_is_ces_with_exponent_one(weights: Array) -> None:
+    """The linear constructor gives a linear form with the same losses and units."""
+    loss, ces, outcomes = LinearUtility(weights), CES(weights, 1.0), random_outcomes(2)
+    assert isinstance(loss, Linear)
+    assert loss.losses(outcomes) == pytest.approx(ces.losses(outcomes), abs=1e-13)
+    assert np.array_equal(loss.unit_scale, ces.unit_scale)
+    assert np.array_equal(loss.unit_offset, ces.unit_offset)
+
+
+def test_a_better_good_is_a_smaller_loss() -> None:
+    """A utility becomes a loss by a change of sign."""
+    loss = CES([[1.0, 0.0], [0.0, 1.0]], 0.5)
+    assert loss.losses([0.81, 0.25]) == pytest.approx([0.1, 0.5])
+    assert (float(loss.unit_scale), float(loss.unit_offset)) == (1.0, -1.0)
+
+
+STACKED: dict[str, tuple[Callable[..., Loss], tuple[Any, ...]]] = {
+    # each parameter's first axis is that of three agents, or of four actions common to all
+    "CES": (CES, (W, [0.3, -1.0, 2.0], [1.0, 0.5, 2.0])),
+    "Cobb-Douglas": (CobbDouglas, (W, [[1.0], [2.0], [3.0]])),
+    "CARA": (CARA, (W, [0.5, 1.0, 4.0])),
+    "mean-variance": (MeanVariance, (W, [0.5, 1.0, 4.0], [0.0, 0.1, 0.2])),
+    "newsvendor": (Newsvendor, (ORDERS, [1.0, 2.0, 3.0], [1.0, 0.5, 0.0])),
+    "distance": (LpTarget, (W, [1.0, 2.0, 3.5])),
+}
+
+
+@pytest.mark.parametrize("name", STACKED)
+def test_parameters_with_an_axis_stack_agents_who_share_the_table(name: str) -> None:
+    """Agent k of a stack is the utility of the k-th parameters."""
+    make, (common, *parameters) = STACKED[name]
+    more = {"y_min": 0.1} if name == "CES" else {}
+    stack = make(common, *parameters, **more)
+    assert (len(stack), stack.actions) == (3, 4)
+    outcomes = random_outcomes(stack.outcomes)
+    for k in range(3):
+        one = make(common, *(each[k] for each in parameters), **more)
+        assert utility(stack, outcomes)[:, k] == pytest.approx(utility(one, outcomes), abs=1e-9)
+    tables = np.stack([common, common, common])
+    assert np.array_equal(
+        make(tables, *parameters, **more).losses(outcomes), stack.losses(outcomes)
+    )
+
+
+# --- published properties ------------------------------------------------------------------------
+
+INNER = 0.2 + 0.8 * random_outcomes(3)  # well above every floor, so that scaling down stays there
+
+
+@pytest.mark.parametrize(
+    ("loss", "degree"),
+    [
+        (CES(W, 0.5, v=1.0), 1.0),
+        (CES(W, -1.5, v=0.6, y_min=0.01), 0.6),
+        (CES(W, 3.0, v=1.8), 1.8),
+        (CobbDouglas(0.7 * W), 0.7),
+        (CobbDouglas(1.3 * W, A=5.0), 1.3),
+        (Leontief(NEEDS), 1.0),
+    ],
+)
+def test_returns_to_scale(loss: Loss, degree: float) -> None:
+    """Half of every good gives 2^-degree of the utility."""
+    whole, half = utility(loss, INNER), utility(loss, INNER / 2)
+    assert half == pytest.approx(whole / 2**degree, rel=1e-9)
+
+
+def test_ces_has_its_limits() -> None:
+    """The limits of CES: linear at rho = 1, Cobb-Douglas at 0, Leontief far below."""
+    linear = utility(LinearUtility(W), INNER)
+    assert utility(CES(W, 1.0, v=1.0), INNER) == pytest.approx(linear, abs=1e-12)
+    assert utility(CES(W, 0.9999, v=1.0), INNER) == pytest.approx(linear, abs=1e-4)
+    product = utility(CobbDouglas(W), INNER)
+    for rho in (1e-4, -1e-4):
+        assert utility(CES(W, rho, v=1.0, y_min=0.01), INNER) == pytest.approx(product, abs=1e-4)
+    scarcest = utility(Leontief(np.ones((4, 3))), INNER)
+    assert utility(CES(W, -80.0, v=1.0, y_min=0.1), INNER) == pytest.approx(scarcest, rel=0.06)
+
+
+@pytest.mark.parametrize("rho", [-2.0, -0.5, 0.5, 0.9])
+def test_the_elasticity_of_substitution_is_constant_and_symmetric(rho: float) -> None:
+    """D ln (y_2 / y_1) / d ln MRS = 1 / (1 - rho), at every point, whichever good comes first."""
+    weights, step = np.array([[0.3, 0.7]]), 1e-5
+    for order in ([0, 1], [1, 0]):
+        loss = CES(weights[:, order], rho, v=1.0, y_min=0.01)
+
+        def rate(y: Array, loss: Loss = loss) -> float:
+            """Marginal rate of substitution of the second good for the first."""
+            up = [utility(loss, y + step * np.eye(2)[j])[0] for j in range(2)]
+            down = [utility(loss, y - step * np.eye(2)[j])[0] for j in range(2)]
+            return float((up[0] - down[0]) / (up[1] - down[1]))
+
+        for y in ([0.3, 0.8], [0.6, 0.5]):
+            first, second = np.array(y), np.array([y[0], 1.1 * y[1]])
+            elasticity = math.log(1.1) / math.log(rate(second) / rate(first))
+            assert elasticity == pytest.approx(1 / (1 - rho), rel=1e-4)
+
+
+def test_ces_treats_goods_alike() -> None:
+    """Renaming the goods changes nothing."""
+    order = [2, 0, 1]
+    renamed = CES(W[:, order], -1.0, v=1.0, y_min=0.1)
+    same = utility(CES(W, -1.0, v=1.0, y_min=0.1), INNER)
+    assert utility(renamed, INNER[:, order]) == pytest.approx(same, abs=1e-12)
+
+
+def test_cobb_douglas_exponents_are_elasticities() -> None:
+    """One per cent more of good j gives alpha_j per cent more output."""
+    base = utility(CobbDouglas(W), INNER * 0.9)
+    for j in range(3):
+        more = INNER * 0.9 * (1 + 0.01 * np.eye(3)[j])
+        gained = np.log(utility(CobbDouglas(W), more) / base) / math.log(1.01)
+        assert gained == pytest.approx(np.broadcast_to(W[:, j], gained.shape), abs=1e-9)
+
+
+def test_only_the_scarcest_good_counts_for_leontief() -> None:
+    """More of a good that is not scarce, or not needed, is worth nothing."""
+    loss = Leontief([[0.5, 1.0, 0.0]])
+    assert utility(loss, [[0.2, 0.9, 0.1], [0.2, 0.5, 0.9]]).ravel() == pytest.approx([0.4, 0.4])
+
+
+def certainty_equivalent(weights: Array, gamma: float, outcomes: Array) -> float:
+    """Wealth that is worth as much as a lottery with equal odds."""
+    value = float(utility(CARA(weights, gamma), outcomes)[:, 0].mean())
+    return -math.log(-value) / gamma
+
+
+def test_cara_certainty_equivalents() -> None:
+    """A sure wealth is its own; a lottery's is below its mean, by the same at any wealth."""
+    weights, gamma = np.array([[1.0, 0.5]]), 1.7
+    sure = np.broadcast_to([0.3, 0.4], (9, 2))
+    assert certainty_equivalent(weights, gamma, sure) == pytest.approx(0.5)
+    lottery = np.array([[0.0, 0.2], [0.6, 0.2]])
+    equivalent = certainty_equivalent(weights, gamma, lottery)
+    assert equivalent < 0.4
+    richer = certainty_equivalent(weights, gamma, lottery + np.array([0.2, 0.4]))
+    assert richer == pytest.approx(equivalent + 0.4)
+    averse = [certainty_equivalent(weights, each, lottery) for each in (0.1, 1.0, 10.0)]
+    assert averse == sorted(averse, reverse=True)
+    # Arrow and Pratt: for a small risk the premium is gamma / 2 times the variance
+    small = np.array([[0.49, 0.0], [0.51, 0.0]])
+    premium = 0.5 - certainty_equivalent(weights, gamma, small)
+    assert premium == pytest.approx(gamma / 2 * 0.01**2, rel=1e-3)
+
+
+def test_expected_mean_variance_utility_is_mean_minus_half_gamma_variance() -> None:
+    """With the expected return as reference; with reference 0 it is quadratic utility."""
+    outcomes, gamma = random_outcomes(3, 400), 2.5
+    returns = outcomes @ RISKY[0]
+    mean, variance = returns.mean(), returns.var()
+    about = utility(MeanVariance(RISKY[:1], gamma, mean), outcomes).mean()
+    assert about == pytest.approx(mean - gamma / 2 * variance)
+    quadratic_ = utility(MeanVariance(RISKY[:1], gamma), outcomes).mean()
+    assert quadratic_ == pytest.approx(mean - gamma / 2 * (variance + mean**2))
+
+
+def test_quadratic_utility_turns_at_its_bliss_point() -> None:
+    """Returns beyond 1 / gamma are worth less."""
+    worth = utility(MeanVariance([[1.0]], 2.0), np.linspace(0, 1, 101)[:, None])[:, 0]
+    assert worth.argmax() == 50
+    rising = utility(MeanVariance([[1.0]], 1.0), np.linspace(0, 1, 101)[:, None])[:, 0]
+    assert (np.diff(rising) > 0).all()
+
+
+@pytest.mark.parametrize(("underage", "overage"), [(3.0, 1.0), (1.0, 4.0), (2.0, 2.0), (1.0, 0.0)])
+def test_the_best_order_is_the_critical_quantile(underage: float, overage: float) -> None:
+    """The newsvendor orders the c_u / (c_u + c_o) quantile of demand."""
+    demand = np.random.default_rng(3).beta(2, 5, 201)  # an empirical law
+    orders = np.sort(demand)
+    cost = Newsvendor(orders, underage, overage).losses(demand[:, None]).mean(0)
+    quantile = np.quantile(demand, underage / (underage + overage), method="inverted_cdf")
+    assert orders[cost.argmin()] == pytest.approx(quantile)
+
+
+@pytest.mark.parametrize(("p", "centre"), [(2.0, np.mean), (1.0, np.median)])
+def test_the_best_target_is_the_mean_or_the_median(p: float, centre: Any) -> None:
+    """Squared distance elicits the mean, absolute distance the median."""
+    outcomes = random_outcomes(1, 51)
+    targets = np.linspace(0, 1, 1001)[:, None]
+    cost = LpTarget(targets, p).losses(outcomes).mean(0)
+    assert targets[cost.argmin(), 0] == pytest.approx(centre(outcomes), abs=2e-3)
+
+
+# --- bad parameters ------------------------------------------------------------------------------
+
+ONES = np.ones((2, 2))
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: CES(ONES, 0.0), "rho = 0: must be positive; at 0 use Cobb-Douglas"),
+    (lambda: CES(ONES, -1.0), "rho = -1: must be positive; .* below 0 give v and y_min"),
+    (lambda: CES(ONES, NAN), "rho = nan: give finite numbers"),
+    (lambda: CES(np.ones((2, 2, 2)), [0.5, -0.5]), "rho = -0.5: must be positive"),
+    (lambda: CES(ONES, "high"), "rho = 'high': give numbers"),
+    (lambda: CES(ONES, True), "rho = True: give numbers"),  # noqa: FBT003
+    (lambda: CES(ONES, 0.5, y_min=0.1), "y_min = 0.1: needs v"),
+    (lambda: CES(ONES, 0.0, 1.0), "rho = 0: too near 0; use Cobb-Douglas"),
+    (lambda: CES(ONES, 1e-9, 1.0), "rho = 1e-09: too near 0; use Cobb-Douglas"),
+    (lambda: CES(ONES, -1.0, 1.0), "rho = -1: below 0 it needs y_min above 0, such as y_min ="),
+    (lambda: CES(ONES, 0.5, 0.0), "v = 0: must be positive"),
+    (lambda: CES(ONES, 0.5, -1.0), "v = -1: must be positive"),
+    (lambda: CES(ONES, 0.5, 1.0, 1.0), r"y_min = 1: must lie in \[0, 1\)"),
+    (lambda: CES(ONES, 0.5, 1.0, -0.1), r"y_min = -0.1: must lie in \[0, 1\)"),
+    (lambda: CES(ONES, 0.5, 1.0, [0.1, 0.2]), "y_min must be one number for all agents"),
+    (lambda: CES(-ONES, 0.5, 1.0), "weights = -1: with v they must be at least 0"),
+    (lambda: CES([[1, 1], [0, 0]], -1.0, 1.0, 0.1), "weights = 0: must be positive for some good"),
+    (lambda: CES(9 * ONES, 0.001, 1.0), "overflows; make each action's weights sum to 1"),
+    (lambda: CES(ONES, -9.0, 1.0, 1e-300), "overflows; .* raise y_min"),
+    (lambda: CES([1.0, 1.0], 0.5), r"weights have shape \(2,\); give actions x goods"),
+    (
+        lambda: CES([[1.0, 1.0], [1.0]], 0.5),
+        r"weights = \[\[1.0, 1.0\], \[1.0\]\]: .* equally long",
+    ),
+    (lambda: CES(np.ones((3, 2, 2)), [0.5, 0.6]), r"weights .* stack agents \(3,\) and \(2,\)"),
+    (lambda: CobbDouglas(-ONES), "alpha = -1: must be at least 0"),
+    (lambda: CobbDouglas(ONES, 0.0), "A = 0: must be positive"),
+    (lambda: CobbDouglas(ONES, y_min=0.0), "y_min = 0: must be above 0, such as 0.01"),
+    (lambda: CobbDouglas(np.empty((0, 2))), r"alpha have shape \(0, 2\); give actions x goods"),
+    (lambda: Leontief([[1.0, -1.0]]), "a = -1: must be at least 0"),
+    (lambda: Leontief([[1.0, 0.0], [0.0, 0.0]]), "a = 0: each action must need some good"),
+    (lambda: Leontief([[1e-310, 1e-310]]), "overflows; raise the smallest positive a"),
+    (lambda: CARA(ONES, 0.0), "risk_aversion = 0: must be at least 1e-06; use linear utility"),
+    (lambda: CARA(ONES, -2.0), "risk_aversion = -2: must be"),
+    (lambda: CARA(-ONES, 1000.0), "overflows; lower risk_aversion"),
+    (lambda: MeanVariance(ONES, 0.0), "risk_aversion = 0: must be .* use linear utility"),
+    (lambda: MeanVariance(ONES, 1.0, INF), "reference = inf: give finite numbers"),
+    (lambda: Newsvendor([0.5], -1.0, 1.0), "underage = -1: must be at least 0"),
+    (lambda: Newsvendor([0.5], 1.0, -1.0), "overage = -1: must be at least 0"),
+    (lambda: Newsvendor([0.5], 0.0, [1.0, 0.0]), "underage = 0: must be positive where overage"),
+    (lambda: Newsvendor([0.5, 1.5], 1.0, 1.0), r"orders = 1.5: must lie in \[0, 1\]"),
+    (lambda: Newsvendor(0.5, 1.0, 1.0), r"orders have shape \(\); give actions"),
+    (
+        lambda: Newsvendor([0.5], 1.0, 1.0, coordinate=2, outcomes=2),
+        "coordinate = 2: give a whole number from 0 to 1",
+    ),
+    (lambda: Newsvendor([0.5], 1.0, 1.0, coordinate=0.0), "coordinate = 0.0: give a whole"),  # type: ignore[arg-type]
+    (lambda: LpTarget(ONES, 0.5), "p = 0.5: must be at least 1"),
+    (lambda: LpTarget(ONES, 2.0, [1.0, -1.0]), "weights = -1: must be at least 0"),
+    (lambda: LpTarget(ONES, 2.0, [1.0, 1.0, 1.0]), "give one weight for each good"),
+]
+
+
+@pytest.mark.parametrize(("make", "says"), REFUSED, ids=range(len(REFUSED)))
+def test_parameters_outside_their_domain_are_refused(make: Callable[[], Any], says: str) -> None:
+    """The error is one line with the parameter, the value and the cure."""
+    with pytest.raises(ValueError, match=says) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+
+
+# --- populations ---------------------------------------------------------------------------------
+
+COMMON = [[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]
+
+
+def population(seed: int = 7, count: int = 400) -> Population:
+    """Two actions, three goods."""
+    return Population(np.random.default_rng(seed), count, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("weights", "concentration"), [(None, None), (COMMON, None), (COMMON, 5.0), (COMMON, 5000.0)]
+)
+def test_shares_are_rows_of_the_simplex_from_the_cohorts_stream(
+    weights: Any, concentration: float | None
+) -> None:
+    """Shares (N, A, d) are at least 0, sum to 1, and repeat with the seed."""
+    shares = population().shares(weights, concentration)
+    assert shares.shape == (400, 2, 3)
+    assert (shares >= 0).all()
+    assert shares.sum(-1) == pytest.approx(np.ones((400, 2)))
+    assert np.array_equal(shares, population().shares(weights, concentration))
+    other = population(seed=8).shares(weights, concentration)
+    assert np.array_equal(shares, other) == (weights is not None and concentration is None)
+
+
+def test_concentration_draws_the_shares_around_the_common_ones() -> None:
+    """The mean is the common share; the spread falls with the concentration."""
+    assert np.array_equal(population().shares(COMMON, None), np.broadcast_to(COMMON, (400, 2, 3)))
+    loose, tight = (population().shares(COMMON, around) for around in (5.0, 5000.0))
+    assert loose.mean(0) == pytest.approx(np.array(COMMON), abs=0.05)
+    assert tight.mean(0) == pytest.approx(np.array(COMMON), abs=0.005)
+    assert (tight.std(0) < 0.1 * loose.std(0)).all()
+
+
+@pytest.mark.parametrize(
+    ("weights", "concentration", "says"),
+    [
+        ([[0.5, 0.5]], None, r"weights have shape \(1, 2\); give \(2, 3\)"),
+        ([[0.5, 0.3, 0.1], [0.1, 0.1, 0.8]], 5.0, "weights must sum to 1"),
+        ([[0.5, 0.7, -0.2], [0.1, 0.1, 0.8]], 5.0, "weights must sum to 1"),
+        (COMMON, 0.0, "concentration = 0: must be positive"),
+        (COMMON, [5.0, 6.0], "concentration must be one number"),
+        (COMMON, "wide", "concentration = 'wide': give numbers"),
+        (None, 5.0, "give weights too"),
+    ],
+)
+def test_bad_shares_are_refused(weights: Any, concentration: Any, says: str) -> None:
+    """Shapes must fit, and only shares can be drawn around."""
+    with pytest.raises(ValueError, match=says):
+        population().shares(weights, concentration)
+
+
+def test_a_drawn_population_is_the_stack_of_its_agents() -> None:
+    """Agent k's loss is the utility of agent k's shares and exponent."""
+    rho, outcomes = np.array([0.3, 0.7, 1.0, 2.0]), random_outcomes(3)
+    shares = population(count=4).shares(COMMON, 5.0)
+    powers = ces_population(population(count=4), rho=rho, weights=COMMON, concentration=5.0)
+    linear = linear_population(population(count=4), weights=COMMON, concentration=5.0)
+    for k in range(4):
+        one = CES(shares[k], rho[k])
+        assert powers[k].losses(outcomes) == pytest.approx(one.losses(outcomes), abs=1e-14)
+        straight = LinearUtility(shares[k])
+        assert linear[k].losses(outcomes) == pytest.approx(straight.losses(outcomes), abs=1e-14)
+
+
+EACH = np.array([1.0, 2.0, 4.0, 1.5])
+TABLE = [[0.5, 1.0, 0.0], [2.0, 0.25, 0.5]]
+PLAIN = {"weights": COMMON}
+# a maker's parameters, arrays being one number per agent, and the same utility for agent k alone
+AGENTS: list[tuple[str, dict[str, Any], Callable[[int], Loss]]] = [
+    ("ces", PLAIN | {"rho": EACH}, lambda k: CES(COMMON, EACH[k])),
+    ("ces", PLAIN | {"rho": EACH / 4, "v": EACH}, lambda k: CES(COMMON, EACH[k] / 4, EACH[k])),
+    (
+        "ces",
+        PLAIN | {"rho": -EACH, "v": 1, "y_min": 0.1},
+        lambda k: CES(COMMON, -EACH[k], 1.0, 0.1),
+    ),
+    (
+        "cobb-douglas",
+        PLAIN | {"returns": EACH, "productivity": EACH + 1, "y_min": 0.1},
+        lambda k: CobbDouglas(EACH[k] * np.array(COMMON), EACH[k] + 1, 0.1),
+    ),
+    ("cobb-douglas", PLAIN, lambda _: CobbDouglas(COMMON)),
+    ("leontief", {"requirements": TABLE}, lambda _: Leontief(TABLE)),
+    ("cara", PLAIN | {"risk_aversion": EACH}, lambda k: CARA(COMMON, EACH[k])),
+    ("cara", PLAIN, lambda _: CARA(COMMON, 2.0)),
+    (
+        "mean-variance",
+        PLAIN | {"risk_aversion": EACH, "reference": EACH / 8},
+        lambda k: MeanVariance(COMMON, EACH[k], EACH[k] / 8),
+    ),
+    ("mean-variance", PLAIN, lambda _: MeanVariance(COMMON, 1.0)),
+    (
+        "newsvendor",
+        {"underage": EACH, "overage": 2, "orders": [[0.2, 0.7]], "coordinate": 2},
+        lambda k: Newsvendor([0.2, 0.7], EACH[k], 2.0, coordinate=2, outcomes=3),
+    ),
+    ("newsvendor", {}, lambda _: Newsvendor([0.0, 1.0], 3.0, 1.0, outcomes=3)),
+    ("lp-target", {"targets": COMMON, "p": EACH}, lambda k: LpTarget(COMMON, EACH[k], 1 / 3)),
+    (
+        "lp-target",
+        {"targets": COMMON, "importance": [0.2, 0.3, 1]},
+        lambda _: LpTarget(COMMON, 2.0, [0.2, 0.3, 1.0]),
+    ),
+    (
+        "lp-target",
+        {"targets": COMMON, "importance": [[0.2, 0.3, 1.0]]},
+        lambda _: LpTarget(COMMON, 2.0, [0.2, 0.3, 1.0]),
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "alone"), AGENTS)
+def test_an_agents_parameters_land_at_that_agent(
+    name: str, parameters: dict[str, Any], alone: Callable[[int], Loss]
+) -> None:
+    """Agent k of a population is the utility with the k-th parameters, units and all."""
+    loss = register.utility[name](population(count=4), **parameters)
+    assert loss.offset.shape == (4, 2)
+    outcomes = random_outcomes(3)
+    for k in range(4):
+        assert utility(loss[k], outcomes) == pytest.approx(utility(alone(k), outcomes), abs=1e-12)
+
+
+def test_leontief_requirements_are_drawn_as_steep_as_they_may_be() -> None:
+    """Uniform in [1 / L, 1], by each agent's own L, 4 unless said."""
+    drawn = register.utility["leontief"](population(count=4000))
+    assert drawn.requirements.min() == pytest.approx(0.25, abs=0.001)
+    assert drawn.requirements.max() == pytest.approx(1.0, abs=0.001)
+    assert drawn.requirements.mean() == pytest.approx(0.625, abs=0.01)
+    steepness = np.array([1.0, 2.0, 8.0, 100.0])
+    own = register.utility["leontief"](population(count=4), steepness=steepness)
+    assert (own.requirements >= 1 / steepness[:, None, None]).all()
+    assert (own.requirements[0] == 1).all()
+    assert own.requirements[3].min() < 1 / 8
+
+
+def test_targets_are_drawn_in_the_cube() -> None:
+    """Every agent has its own, uniform."""
+    centre = register.utility["lp-target"](population()).centre
+    assert centre.shape == (400, 2, 3)
+    assert (centre.min(), centre.max()) == pytest.approx((0, 1), abs=0.01)
+    assert centre.mean((0, 1)) == pytest.approx(np.full(3, 0.5), abs=0.05)
+
+
+def test_orders_are_evenly_spaced_by_default() -> None:
+    """From nothing to everything."""
+    five = Population(np.random.default_rng(0), 3, 5, 2)
+    assert np.array_equal(
+        register.utility["newsvendor"](five).knots[..., 0],
+        np.broadcast_to([0, 0.25, 0.5, 0.75, 1], (3, 5)),
+    )
+    listed = register.utility["newsvendor"](five, orders=[0, 0.1, 0.2, 0.4, 0.8]).knots[1, :, 0]
+    assert np.array_equal(listed, [0, 0.1, 0.2, 0.4, 0.8])
+
+
+# --- as scenario files name them -----------------------------------------------------------------
+
+
+def draft(
+    name: str, parameters: dict[str, Any], *, seed: int = 3, count: int = 4, actions: int = 3
+) -> Loss:
+    """Draw a cohort the way a scenario does: three goods, the parameters of a file."""
+    cohort = {
+        "name": "people",
+        "utility": name,
+        "count": count,
+        "actions": actions,
+        "parameters": parameters,
+    }
+    raw = {
+        "name": "test",
+        "rounds": 2,
+        "adversary": {"kind": "iid", "outcomes": 3},
+        "cohort": [cohort],
+    }
+    spec = validated(raw, origin=Path())
+    return Scenario(spec)._draft(spec.cohort[0], seed, 3).loss
+
+
+DRAFTS: dict[str, dict[str, Any]] = {
+    "linear": {},
+    "ces": {"rho": [-2.0, -0.5], "v": [0.5, 1.5], "y_min": 0.05},
+    "cobb-douglas": {"returns": [0.5, 1.5], "productivity": {"choices": [1.0, 2.0]}},
+    "leontief": {"steepness": [2, 8]},
+    "cara": {"risk_aversion": {"choices": [1, 4]}},
+    "mean-variance": {"risk_aversion": [0.5, 2.0], "reference": [0.2, 0.4]},
+    "newsvendor": {"underage": [1.0, 5.0], "coordinate": 1},
+    "lp-target": {"p": {"choices": [1, 2]}, "importance": [1, 2, 3]},
+}
+ALL = [
+    "linear",
+    "ces",
+    "cobb-douglas",
+    "leontief",
+    "cara",
+    "mean-variance",
+    "newsvendor",
+    "lp-target",
+]
+
+
+def test_every_utility_is_registered() -> None:
+    assert set(ALL) <= set(register.utility.names())
+    assert set(DRAFTS) == set(ALL)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_scenario_draws_a_population_from_its_seed(name: str) -> None:
+    """One normalised loss per agent; the same with the same seed, another with another."""
+    first, again, other = (draft(name, DRAFTS[name], seed=seed) for seed in (3, 3, 4))
+    assert (*first.offset.shape, first.outcomes) == (4, 3, 3)
+    low, high = first.range()
+    assert low == pytest.approx(np.zeros(4), abs=1e-9)
+    assert high == pytest.approx(np.ones(4), abs=1e-9)
+    for field in first.AXES:
+        assert np.array_equal(getattr(first, field), getattr(again, field))
+    assert any(not np.array_equal(getattr(first, f), getattr(other, f)) for f in first.AXES)
+
+
+def test_ranges_and_choices_of_a_scenario_are_kept() -> None:
+    """Drawn parameters spread over their range and take only the choices."""
+    many: Any = draft("cara", {"risk_aversion": [1.0, 3.0]}, count=500)
+    gamma = -many.weights.sum(-1)  # shares sum to 1
+    assert gamma == pytest.approx(np.broadcast_to(gamma[:, :1], gamma.shape))
+    assert (gamma.min(), gamma.max()) == pytest.approx((1, 3), abs=0.05)
+    picky: Any = draft("lp-target", {"p": {"choices": [1, 2.5]}}, count=100)
+    assert set(picky.exponent) == {1.0, 2.5}
+    returns: Any = draft("cobb-douglas", {"returns": [0.5, 0.7]}, count=50)
+    assert ((returns.weights.sum(-1) > 0.5 - 1e-9) & (returns.weights.sum(-1) < 0.7 + 1e-9)).all()
+
+
+def test_a_list_of_two_is_a_range_and_a_table_of_one_row_is_not() -> None:
+    """With two actions or goods, orders and importance are written in double brackets."""
+    table: Any = draft("newsvendor", {"orders": [[0.2, 0.8]]}, actions=2, count=2)
+    assert np.array_equal(table.knots[..., 0], [[0.2, 0.8], [0.2, 0.8]])
+    with pytest.raises(UserError, match=r"orders: give 2 numbers as orders = \[\[0.2, 0.8\]\]"):
+        draft("newsvendor", {"orders": [0.2, 0.8]}, actions=2, count=2)
+    with pytest.raises(UserError, match="orders: give 3 numbers"):
+        draft("newsvendor", {"orders": [0.2, 0.8]}, actions=3, count=3)
+
+
+MISTAKES: list[tuple[str, dict[str, Any], str]] = [
+    ("ces", {}, "'rho'; it takes rho, v, y_min, weights, concentration"),
+    ("ces", {"rho": 0}, "rho = 0: must be positive; at 0 use Cobb-Douglas"),
+    ("ces", {"rho": [0.5, 0.6, 0.7]}, r"rho = \[0.5, 0.6, 0.7\]: write a number, a range"),
+    ("ces", {"rho": "high"}, "rho = 'high': give numbers"),
+    ("ces", {"rho": True}, "rho = True: give numbers"),
+    ("ces", {"rho": [-1, -0.5], "v": 1}, "below 0 it needs y_min above 0"),
+    ("ces", {"rho": 0.5, "v": 1, "y_min": [0.1, 0.2]}, "y_min must be one number for all agents"),
+    ("ces", {"rho": 0.5, "v": 1, "y_min": {"choices": [0.1]}}, "y_min must be one number"),
+    ("ces", {"rho": 0.5, "y_min": 0.1}, "y_min = 0.1: needs v"),
+    ("ces", {"rho": 0.5, "v": -1}, "v = -1: must be positive"),
+    ("ces", {"rho": 0.5, "weights": [[1, 2], [3]]}, "weights = .* rows equally long"),
+    ("ces", {"rho": 0.5, "weights": [["a"]]}, r"weights = \[\['a'\]\]: give numbers"),
+    ("ces", {"rho": 0.5, "concentration": 4}, "give weights too"),
+    ("cobb-douglas", {"returns": 0}, "returns = 0: must be positive"),
+    ("cobb-douglas", {"productivity": [-1, 1]}, "productivity = -0.*: must be positive"),
+    ("cobb-douglas", {"y_min": 0}, "y_min = 0: must be above 0"),
+    ("cobb-douglas", {"y_min": [0.1, 0.2]}, "y_min must be one number for all agents"),
+    ("cobb-douglas", {"weights": [[-1, 1, 1]] * 3}, "weights = -1: must be at least 0"),
+    ("cobb-douglas", {"alpha": 1}, "'alpha'; it takes returns, y_min, productivity, weights"),
+    ("leontief", {"steepness": 0.5}, "steepness = 0.5: must be at least 1"),
+    ("leontief", {"requirements": [[1, 1, 1]]}, r"requirements have shape \(1, 3\); give \(3, 3\)"),
+    ("leontief", {"requirements": [[0, 0, 0]] * 3}, "requirements = 0: .* one of each action pos"),
+    ("leontief", {"requirements": [[1, -1, 0]] * 3}, "requirements = -1: must be at least 0"),
+    ("leontief", {"requirements": [[1, 1, 0]] * 3, "steepness": 2}, "exclude each other; give one"),
+    ("cara", {"risk_aversion": -1}, "risk_aversion = -1: must be at least 1e-06; use linear"),
+    ("mean-variance", {"risk_aversion": 0}, "risk_aversion = 0: must be at least 1e-06"),
+    ("mean-variance", {"reference": "mean"}, "reference = 'mean': give numbers"),
+    ("newsvendor", {"underage": 0, "overage": 0}, "underage = 0: must be positive where overage"),
+    ("newsvendor", {"overage": -1}, "overage = -1: must be at least 0"),
+    ("newsvendor", {"coordinate": 3}, "coordinate = 3: give a whole number from 0 to 2"),
+    ("newsvendor", {"coordinate": [0, 1]}, "coordinate = array.*: give a whole number from 0 to 2"),
+    ("newsvendor", {"coordinate": True}, "coordinate = True: give a whole number"),
+    ("newsvendor", {"orders": [0.1, 0.2, 1.3]}, r"orders = 1.3: must lie in \[0, 1\]"),
+    ("newsvendor", {"orders": [0.1, 0.2, 0.3, 0.4]}, "orders: give 3 numbers"),
+    ("newsvendor", {"orders": 0.5}, "orders: give 3 numbers"),
+    ("lp-target", {"p": 0.5}, "p = 0.5: must be at least 1"),
+    ("lp-target", {"targets": [[0.5, 0.5]]}, r"targets have shape \(1, 2\); give \(3, 3\)"),
+    ("lp-target", {"importance": [1, 2]}, "importance: give 3 numbers"),
+    ("lp-target", {"importance": [1, 2, -1]}, "importance = -1: must be at least 0"),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "says"), MISTAKES, ids=range(len(MISTAKES)))
+def test_mistakes_in_a_file_are_one_line(name: str, parameters: dict[str, Any], says: str) -> None:
+    """The line names the cohort, the utility, the parameter and the cure."""
+    with pytest.raises(UserError, match=says) as caught:
+        draft(name, parameters)
+    line = str(caught.value)
+    assert line.startswith(f"cohort.people.parameters of utility '{name}'")
+    assert "\n" not in line
+    assert len(line) < 300

@@ -1,0 +1,287 @@
+"""Anchored forecasts: the base is kept where it is good, corrected where it is not, and bounded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from regretless.forecaster import Constant, ExponentialSmoothing, RunningMean
+from regretless.forecaster.anchored import AnchoredPrediction
+from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.scalar import LossEvents
+from regretless.forecaster.events.weights import AdaptiveWeights, Awake
+from regretless.forecaster.external_models import BatchModel, OnlineModel, adapted, features
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.market.records.records import Context, Forecast, Mixture
+from regretless.scenarios.reproduce.streams import STREAMS, market
+from regretless.scenarios.run import Options, run
+
+Array = NDArray[np.float64]
+
+SIZE = 3
+
+
+def group(seed: int = 0) -> LossGroup:
+    """Draw random linear losses in [0, 1]."""
+    rng = np.random.default_rng(seed)
+    return LossGroup(np.ones((4, 3)), -rng.dirichlet(np.ones(SIZE), (4, 3)))
+
+
+class Told:
+    """A base that is told what to say."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = np.asarray(value, dtype=np.float64)
+
+    def predict(self, x: Any = None) -> Forecast:
+        """Say it."""
+        return Forecast(Mixture(np.atleast_2d(self.value), np.ones(1)), 0)
+
+    def update(self, y: Any) -> None:
+        """Learn nothing."""
+
+
+def test_a_base_that_is_right_is_left_alone() -> None:
+    """Unbiased noise stays in its dead zone: the base's own forecast is broadcast."""
+    rng = np.random.default_rng(1)
+    player = AnchoredPrediction([group()], Told(np.full(SIZE, 0.5)), dead_zone=3.0)
+    for _ in range(300):
+        assert (player.mixture().points == 0.5).all()
+        player.update(rng.random(SIZE))
+    assert player.kept == player.time == 300
+    assert player.slack <= 0.1 * np.sqrt(300)
+
+
+@pytest.mark.parametrize("base", [0.0, 0.2, 1.0])
+def test_a_base_that_is_wrong_is_corrected(base: float) -> None:
+    """Whatever the base says, biases stay below the bound with the dead zone's constant."""
+    rng = np.random.default_rng(2)
+    player = AnchoredPrediction([group()], Told(np.full(SIZE, base)), dead_zone=0.5)
+    total = np.zeros(SIZE)
+    for _ in range(600):
+        mean, truth = player.mixture().mean, rng.beta(5, 3, SIZE)
+        player.update(truth)
+        total += mean - truth
+    limit = player.bias_bound()
+    assert limit.dead_zone == 0.5
+    for _, _, _, _, occupancy, bias in player.events.table():
+        assert np.abs(bias).max() <= float(limit.bias(occupancy))
+    assert np.abs(total / 600).max() < 0.1
+
+
+@given(st.integers(0, 10_000), st.floats(0, 2))
+def test_dead_zones_are_those_of_the_definition(seed: int, zone: float) -> None:
+    rng = np.random.default_rng(seed)
+    variation = rng.uniform(0, 30, (4, 3))
+    bias = variation * rng.uniform(-1, 1, (4, 3))
+
+    def weight(gain: Array) -> Array:
+        regret = gain - zone * np.sqrt(variation)
+        up, down = np.maximum(regret + 1, 0) ** 2, np.maximum(regret - 1, 0) ** 2
+        scale = 3 * (variation + 1)
+        return np.asarray((np.exp(up / scale) - np.exp(down / scale)) / 2)
+
+    plus, minus = weight(bias), weight(-bias)
+    total = (plus + minus).sum()
+    rule = AdaptiveWeights(zone)
+    table = rule.table([Awake(slice(0, 4), bias, variation, variation[:, 0])], bias.shape, 1)
+    expected = (plus - minus) / total if total > 0 else np.zeros_like(bias)
+    assert table == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    one_sided = rule.one_sided(bias.ravel(), variation.ravel(), 1)
+    total = plus.sum()
+    assert one_sided == pytest.approx((plus / total if total > 0 else plus).ravel(), abs=1e-12)
+
+
+def test_nothing_outside_its_dead_zone_gives_no_game() -> None:
+    variation = np.full((2, 2), 100.0)
+    table = AdaptiveWeights(2.0).table(
+        [Awake(slice(0, 2), np.full((2, 2), 15.0), variation, variation[:, 0])], (2, 2), 1
+    )
+    assert (table == 0).all()
+    with pytest.raises(ValueError, match="dead_zone is -1"):
+        AdaptiveWeights(-1.0)
+
+
+@pytest.mark.parametrize("events", ["coordinates", "losses"])
+@pytest.mark.parametrize("stream", STREAMS)
+def test_regret_is_below_the_bounds_on_every_stream(stream: str, events: str) -> None:
+    table = {"base": "exponential-smoothing", "events": events}
+    model = market(STREAMS[stream], table, rounds=500, seed=0).build(log_every=500)
+    model.run()
+    agents = model.agents_frame()
+    assert (agents["swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
+    assert (agents["bound_from_bias"] <= agents["bound"]).all()
+    player: Any = model.game.blocks[0].forecaster
+    assert 0 < player.kept <= 500
+
+
+def test_hostile_streams_are_no_place_for_the_base_alone() -> None:
+    """The breaker robs exponential smoothing of 0.3; anchored at it the forecast keeps its word."""
+    regrets = {}
+    for name, table in {
+        "alone": {"kind": "exponential-smoothing"},
+        "anchored": {"base": "exponential-smoothing"},
+    }.items():
+        model = market(STREAMS["adaptive"], table, rounds=800, seed=0).build(log_every=800)
+        model.run()
+        regrets[name] = model.agents_frame()["swap_regret"].max()
+    assert regrets["alone"] > 0.25
+    assert regrets["anchored"] < 0.05
+
+
+def test_predictions_of_a_base_are_moved_into_the_hull() -> None:
+    player = AnchoredPrediction([group()], Told([-1.0, 0.5, 3.0]))
+    assert player.mixture().points == pytest.approx(np.array([[0.0, 0.5, 1.0]]))
+    simplex = AnchoredPrediction([group()], Told([0.9, 0.9, 0.0]), hull="simplex")
+    assert simplex.mixture().points == pytest.approx(np.array([[0.5, 0.5, 0.0]]))
+    for value in ([0.1, np.nan, 0.1], [0.1, 0.2]):
+        with pytest.raises(UserError, match="must predict 3 finite numbers"):
+            AnchoredPrediction([group()], Told(value)).mixture()
+
+
+@pytest.mark.parametrize("make", [list, LossEvents])
+def test_state_continues_exactly(make: Any) -> None:
+    truths = np.random.default_rng(0).random((40, SIZE))
+
+    def fresh() -> AnchoredPrediction:
+        return AnchoredPrediction(make([group()]), ExponentialSmoothing(SIZE), dead_zone=0.1)
+
+    def points(player: AnchoredPrediction, rows: Array) -> list[Array]:
+        made = []
+        for row in rows:
+            made.append(player.mixture().points)
+            player.update(row)
+        return made
+
+    whole, first, second = fresh(), fresh(), fresh()
+    wanted = points(whole, truths)
+    points(first, truths[:15])
+    second.restore(first.state())
+    for one, other in zip(points(second, truths[15:]), wanted[15:], strict=True):
+        assert (one == other).all()
+    assert second.kept == whole.kept
+
+
+class MeanPerFeature:
+    """The habits of scikit-learn: the mean target of the rows with the same first feature."""
+
+    def __init__(self) -> None:
+        self.fits = 0
+
+    def fit(self, rows: Array, targets: Array) -> None:
+        """Remember the table."""
+        self.fits += 1
+        self.rows, self.targets = rows, targets.reshape(len(rows), -1)
+
+    def predict(self, rows: Array) -> Array:
+        """Average."""
+        alike = self.rows[:, 0] == rows[0, 0]
+        chosen = self.targets[alike] if alike.any() else self.targets
+        return np.asarray(chosen.mean(0)[None])
+
+
+class RunningPerFeature:
+    """The habits of River: one number, one example at a time."""
+
+    def __init__(self) -> None:
+        self.sums: dict[float, list[float]] = {}
+
+    def learn_one(self, x: dict[str, float], y: float) -> None:
+        """Add an example."""
+        total = self.sums.setdefault(x["day"], [0.0, 0.0])
+        total[0] += y
+        total[1] += 1
+
+    def predict_one(self, x: dict[str, float]) -> float:
+        """Average."""
+        total = self.sums.get(x["day"], [0.5, 1.0])
+        return total[0] / total[1]
+
+
+def at(day: float) -> Context:
+    """Return a context with one feature."""
+    return Context(("day",), np.array([day]))
+
+
+@pytest.mark.parametrize("model", [MeanPerFeature(), RunningPerFeature()])
+def test_models_of_other_libraries_learn_from_context(model: Any) -> None:
+    base = adapted(model, SIZE)
+    truths = {0.0: np.array([0.1, 0.2, 0.3]), 1.0: np.array([0.9, 0.8, 0.7])}
+    assert (base.predict(at(0)).point == 0.5).all()
+    for day in [0.0, 1.0] * 10:
+        base.predict(at(day))
+        base.update(truths[day])
+    for day, truth in truths.items():
+        assert base.predict(at(day)).point == pytest.approx(truth)
+    assert not hasattr(model, "rows"), "the user's own object is left as it was"
+    assert not getattr(model, "sums", {})
+
+
+def test_batch_models_are_refitted_ever_less_often() -> None:
+    base = BatchModel(MeanPerFeature(), 1)
+    for t in range(400):
+        base.predict({"day": t % 3})
+        base.update(np.array([0.5]))
+    assert 20 < base._model.fits < 60
+
+
+def test_what_a_model_must_offer() -> None:
+    assert isinstance(adapted(RunningPerFeature(), 2), OnlineModel)
+    own = RunningMean(2)
+    assert adapted(own, 2) is own
+    with pytest.raises(ValueError, match="object cannot be a base model"):
+        adapted(object(), 2)
+
+
+def test_contexts_become_named_features() -> None:
+    assert features(None) == {}
+    assert features(at(3)) == {"day": 3.0}
+    assert features({"a": 1}) == {"a": 1.0}
+    assert features([1, 2]) == {"x_0": 1.0, "x_1": 2.0}
+
+
+def test_a_model_of_the_user_serves_as_base(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Registered like a forecaster, named in the file; without state it cannot be resumed."""
+    monkeypatch.setattr(register.forecaster, "_known", dict(register.forecaster._known))
+    register.forecaster("by-day")(lambda _: MeanPerFeature())
+    scenario = market(STREAMS["iid"], {"base": "by-day"}, rounds=60, seed=0)
+    run(scenario, Options(tmp_path / "out"))
+    with pytest.raises(UserError, match="block powers offers no state"):
+        run(scenario, Options(tmp_path / "out", resume=True))
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"base": "runing-mean"}, "unknown forecaster.base 'runing-mean'; did you mean"),
+        ({"base": {"kind": "constant", "value": 3.0}}, "value is 3.0"),
+        ({"base": {"kind": "constant", "valu": 0.3}}, "valu"),
+        ({"base": "constant", "weights": "exponential"}, 'a base needs weights = "adaptive"'),
+        ({"dead_zone": 0.3}, "dead_zone goes with a base"),
+        ({"base": "constant", "dead_zone": -0.3}, "forecaster.dead_zone = -0.3"),
+        ({"kind": "running-mean", "base": "constant"}, "base, events and hull are for kind"),
+        ({"dead_zon": 0.3}, "unknown key 'forecaster.dead_zon'; did you mean 'dead_zone'"),
+    ],
+)
+def test_mistakes_get_one_line(table: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        market(STREAMS["iid"], table, rounds=5, seed=0).build()
+
+
+def test_constants_are_kept_where_they_do_no_harm() -> None:
+    """A constant base under one action that always wins is never corrected."""
+    sure = LossGroup(np.array([[0.0, 0.9]]), np.array([[[0.05, 0.05], [0.05, 0.05]]]))
+    player = AnchoredPrediction([sure], Constant(2, value=0.3), dead_zone=100.0)
+    for _ in range(50):
+        player.mixture()
+        player.update(np.array([0.9, 0.9]))
+    assert player.kept == 50

@@ -1,0 +1,85 @@
+"""The theorems as tests: measured biases and regrets below both bounds, and the rate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from regretless.forecaster.events.bounds import BiasBound, centred_norm, draw_term, spread
+from regretless.market.model import MarketModel
+from regretless.scenarios.reproduce.streams import STREAMS, scenario
+
+OURS = ["decision-swap, adaptive", "decision-swap, exponential"]
+
+
+def played(stream: str, forecast: str, rounds: int, seed: int) -> MarketModel:
+    """Play a run of the table of streams."""
+    model = scenario(stream, forecast, rounds=rounds, seed=seed).build(log_every=rounds)
+    model.run()
+    return model
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("rounds", [50, 600])
+@pytest.mark.parametrize("forecast", OURS)
+@pytest.mark.parametrize("stream", STREAMS)
+def test_biases_and_regrets_stay_below_their_bounds(
+    stream: str, forecast: str, rounds: int, seed: int
+) -> None:
+    model = played(stream, forecast, rounds, seed)
+    agents = model.agents_frame()
+    regret = agents["decision_swap_regret"].fillna(agents["swap_regret"])
+    assert (regret <= agents["bound_from_bias"] + 1e-9).all()
+    assert (regret <= agents["bound"]).all()
+    forecaster = model.game.blocks[0].forecaster
+    limits = forecaster.bias_bound()
+    for *_, occupancy, bias in forecaster.events.table():
+        assert np.abs(bias).max() <= limits.bias(occupancy) + 1e-9
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_certificates_add_up_to_little(stream: str) -> None:
+    """Their positive parts stay below 0.1 sqrt(T), with the mean at most 1e-3."""
+    rounds = 1500
+    forecaster = played(stream, OURS[0], rounds, 0).game.blocks[0].forecaster
+    assert forecaster.slack <= 0.1 * np.sqrt(rounds)
+    assert forecaster.slack / rounds <= 1e-3
+
+
+def test_regret_falls_like_the_theorem_on_the_adaptive_stream() -> None:
+    """The fitted slope of worst regret against T is at most -0.4."""
+    horizons = np.array([250, 1000, 4000])
+    regrets = []
+    for rounds in horizons:
+        seeds = range(6) if rounds < 4000 else range(3)
+        runs = [played("adaptive", OURS[0], int(rounds), seed) for seed in seeds]
+        regrets.append(np.mean([run.agents_frame()["swap_regret"].max() for run in runs]))
+    slope = np.polyfit(np.log(horizons), np.log(regrets), 1)[0]
+    assert slope <= -0.4, regrets
+
+
+def test_a_rare_event_is_unbiased_at_its_own_scale() -> None:
+    """The adaptive bound follows the square root of an event's occupancy."""
+    bound = BiasBound(1000, 10_000, 1.0)
+    assert bound.bias(100.0) == pytest.approx(bound.bias(10_000.0) / 10)
+    printed = BiasBound(1000, 10_000, 1.0, "exponential", 10_000)
+    assert printed.bias(100.0) == printed.bias(10_000.0)
+    assert printed.bias(1.0) == pytest.approx(np.sqrt(2 * 10_000 * np.log(1000)) + 1.0)
+
+
+def test_norms_of_coefficients() -> None:
+    weights = np.array([[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]])
+    assert spread(weights) == pytest.approx([2.0])
+    assert centred_norm(weights) == pytest.approx([1.0])
+
+
+def test_more_of_anything_hard_raises_the_bound() -> None:
+    weights = -np.random.default_rng(0).dirichlet(np.ones(3), (5, 4))
+    base = BiasBound(500, 1000, 0.5)
+    assert (base.regret(weights, policies=2) > base.regret(weights)).all()
+    assert (BiasBound(5000, 1000, 0.5).regret(weights) > base.regret(weights)).all()
+    assert (BiasBound(500, 1000, 5.0).regret(weights) > base.regret(weights)).all()
+    assert (BiasBound(500, 4000, 0.5).regret(weights) < base.regret(weights)).all()
+    assert draw_term(1000, 10, actions=4, comparators=4) < draw_term(
+        1000, 10, actions=4, comparators=9
+    )

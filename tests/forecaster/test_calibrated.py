@@ -1,0 +1,337 @@
+"""The older recipe: its events from the raw log, its bounds, what it costs and what it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from regretless.forecaster import CalibratedMultiaccurate
+from regretless.forecaster.calibrated import calibration, checked_cells, regular_grid
+from regretless.forecaster.events.protected import LossGroup, Rows
+from regretless.forecaster.minimax.solver import CubeSolver, Solution
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.records.records import Mixture
+from regretless.market.regret.reference import omniprediction_regret, swap_regret
+from regretless.market.response import best_response, expected_losses
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.run import Options, run
+from regretless.scenarios.spec.files import find, override, read
+from regretless.scenarios.spec.scenario import validated
+
+Array = NDArray[np.float64]
+
+STREAMS = ["iid", "cyclic", "breaker"]
+# losses of three actions over one and over two numbers
+LOSSES = {
+    1: (np.array([0.5, 0.0, 0.2]), np.array([[0.0], [1.0], [0.5]])),
+    2: (np.array([0.0, 0.0, 0.35]), np.array([[1.0, 0.0], [0.0, 1.0], [0.3, 0.1]])),
+}
+CELLS = {1: 11, 2: 5}
+POLICIES = (lambda x: int(x[0]), lambda x: 2 * int(x[1]))
+
+
+class Recorder(CubeSolver):
+    """Keeps what the game's solutions were before they were rounded."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.seen: list[Solution] = []
+
+    def solve(self, rows: Rows, table: Array, *, tolerance: float) -> Solution:
+        """Return a mixture, and keep it."""
+        solution = super().solve(rows, table, tolerance=tolerance)
+        self.seen.append(solution)
+        return solution
+
+
+@dataclass
+class Log:
+    """What was announced, what happened, which context was seen."""
+
+    mixtures: list[Mixture] = field(default_factory=list)
+    outcomes: list[Array] = field(default_factory=list)
+    contexts: list[tuple[int, int]] = field(default_factory=list)
+
+
+def group(size: int) -> LossGroup:
+    offset, weights = LOSSES[size]
+    return LossGroup(offset[None], weights[None], POLICIES)
+
+
+def made(size: int, **settings: Any) -> tuple[CalibratedMultiaccurate, Recorder]:
+    """Make the recipe with a solver that records."""
+    recipe = CalibratedMultiaccurate([group(size)], **{"cells": CELLS[size]} | settings)
+    recipe.solver = recorder = Recorder(size)
+    return recipe, recorder
+
+
+def play(recipe: CalibratedMultiaccurate, kind: str, rounds: int, *, seed: int = 0) -> Log:
+    """Play a stream of outcomes; one context is a clock, the other a coin."""
+    size, rng, log = recipe.grid.shape[1], stream(seed, "outcomes", kind), Log()
+    corners = np.eye(size) if size > 1 else np.array([[0.0], [1.0]])
+    for t in range(recipe.time, recipe.time + rounds):
+        x = t % 2, int(rng.integers(2))
+        mixture = recipe.mixture(x)
+        if kind == "iid":
+            y = rng.random(size)
+        elif kind == "cyclic":
+            y = 0.5 + 0.5 * np.sin(2 * np.pi * (t / 200 + np.arange(size) / size))
+        else:
+            y = corners[((corners - mixture.mean) ** 2).sum(1).argmax()]
+        recipe.update(y)
+        log.mixtures.append(mixture)
+        log.outcomes.append(y)
+        log.contexts.append(x)
+    return log
+
+
+def laws(mixtures: list[Any], size: int) -> Array:
+    """Compute the law (T, A) with which a best-responding agent plays."""
+    offset, weights = LOSSES[size]
+    rows = np.zeros((len(mixtures), len(offset)))
+    for row, mixture in zip(rows, mixtures, strict=True):
+        mass = mixture.weights if isinstance(mixture, Mixture) else mixture.mass
+        for point, share in zip(mixture.points, mass, strict=True):
+            row[best_response(expected_losses(offset[None], weights[None], point))[0]] += share
+    return rows
+
+
+def suffered(log: Log, size: int) -> Array:
+    """Compute the losses (T, A) of all actions."""
+    offset, weights = LOSSES[size]
+    return offset + np.array(log.outcomes) @ weights.T
+
+
+def nearest(points: Array, size: int) -> NDArray[np.intp]:
+    """Find the nearest grid points (m,) coordinate by coordinate; ties go to the lower one."""
+    steps = np.ceil(points * (CELLS[size] - 1) - 0.5).astype(np.intp)
+    return np.asarray(steps @ (CELLS[size] ** np.arange(size)[::-1]))
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+@pytest.mark.parametrize("size", [1, 2])
+def test_biases_are_those_of_the_raw_log(size: int, kind: str) -> None:
+    recipe, recorder = made(size)
+    log = play(recipe, kind, 400)
+    cells = np.zeros((len(recipe.grid), size))
+    said = np.zeros((len(POLICIES), 3, size))
+    for solution, y, x in zip(recorder.seen, log.outcomes, log.contexts, strict=True):
+        gaps = solution.mass[:, None] * (solution.points - y)
+        np.add.at(cells, nearest(solution.points, size), gaps)
+        for j, policy in enumerate(POLICIES):
+            said[j, policy(x)] += gaps.sum(0)
+    events = list(recipe.events.table())
+    kept = np.array([bias for loss, *_, bias in events if loss == 0])
+    assert kept == pytest.approx(cells, abs=1e-9)
+    for loss, action, policy, suggestion, _, bias in events:
+        if policy is not None:
+            assert loss == 1
+            expected = said[policy, suggestion] if action == 0 else np.zeros(size)
+            assert bias == pytest.approx(expected, abs=1e-9)
+    per_round = np.abs(cells).max(1).sum() / 400, np.abs(said).max(2).sum(1).max() / 400
+    assert recipe.calibration_error() == pytest.approx(per_round[0])
+    assert recipe.multiaccuracy_error() == pytest.approx(per_round[1])
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_the_nearest_grid_points_are_announced(size: int) -> None:
+    recipe, recorder = made(size)
+    log = play(recipe, "iid", 200)
+    for solution, mixture in zip(recorder.seen, log.mixtures, strict=True):
+        mass = np.zeros(len(recipe.grid))
+        np.add.at(mass, nearest(solution.points, size), solution.mass)
+        assert (mixture.points == recipe.grid[mass > 0]).all()
+        assert mixture.weights == pytest.approx(mass[mass > 0])
+        assert mixture.certificate == solution.certificate
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("weights", ["adaptive", "exponential"])
+def test_the_bounds_hold(weights: str, size: int, kind: str) -> None:
+    """Biases, swap regret and omniprediction regret in expectation over the draws, on every log."""
+    for rounds, seed in ((60, 0), (700, 1)):
+        recipe, _ = made(size, weights=weights)
+        log = play(recipe, kind, rounds, seed=seed)
+        limits = recipe.bias_bound()
+        for *_, occupancy, bias in recipe.events.table():
+            assert np.abs(bias).max() <= limits.bias(occupancy) + 1e-9
+        coefficients = LOSSES[size][1][None]
+        losses, played = suffered(log, size), laws(log.mixtures, size)
+        regret = swap_regret(losses, played)
+        assert recipe.calibration_error() <= recipe.calibration_bound()
+        assert regret <= recipe.swap_bound_from_bias(coefficients)[0] + 1e-9
+        assert regret <= recipe.swap_bound(coefficients)[0]
+        suggested = np.array([[policy(x) for x in log.contexts] for policy in POLICIES])
+        against = omniprediction_regret(losses, played, suggested)
+        assert against <= recipe.omniprediction_bound_from_bias(coefficients)[0] + 1e-9
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+@pytest.mark.parametrize("size", [1, 2])
+def test_followers_have_small_swap_regret(size: int, kind: str) -> None:
+    recipe, _ = made(size)
+    log = play(recipe, kind, 2000)
+    assert swap_regret(suffered(log, size), laws(log.mixtures, size)) <= 0.03
+
+
+def test_whoever_acts_inside_a_cell_is_not_protected() -> None:
+    """Why the grid point is announced: the unrounded predictions are calibrated and harmful."""
+    recipe, recorder = made(1)
+    log = play(recipe, "breaker", 2000)
+    losses = suffered(log, 1)[:, :2]  # act on [p > 1/2], in the middle of a cell
+    raw = np.array([[s.mass[s.points[:, 0] >= 0.5].sum()] for s in recorder.seen])
+    assert recipe.calibration_error() <= 0.02
+    assert swap_regret(losses, np.hstack([raw, 1 - raw])) >= 0.4
+    heard = np.array([[m.weights[m.points[:, 0] >= 0.5].sum()] for m in log.mixtures])
+    assert swap_regret(losses, np.hstack([heard, 1 - heard])) <= 0.03
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+@pytest.mark.parametrize("size", [1, 2])
+def test_the_calibration_error_falls(size: int, kind: str) -> None:
+    """Of the events, towards 0; of what is announced, to within half the distance of the grid."""
+    recipe, _ = made(size)
+    log, errors = Log(), []
+    for rounds in (250, 750, 3000):
+        more = play(recipe, kind, rounds, seed=rounds)
+        log.mixtures += more.mixtures
+        log.outcomes += more.outcomes
+        errors.append(recipe.calibration_error())
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[2] <= errors[0] / 2
+    announced = np.zeros((len(recipe.grid), size))
+    for mixture, y in zip(log.mixtures, log.outcomes, strict=True):
+        gaps = mixture.weights[:, None] * (mixture.points - y)
+        np.add.at(announced, nearest(mixture.points, size), gaps)
+    assert np.abs(announced).max(1).sum() / 4000 <= errors[2] + recipe.radius + 1e-9
+
+
+def test_more_cells_cost_more_rounds() -> None:
+    """The breaker spoils a fine grid once per cell: regret is about cells over rounds."""
+    regrets = []
+    for cells in (10, 100):
+        recipe, _ = made(1, cells=cells)
+        log = play(recipe, "breaker", 1000)
+        regrets.append(swap_regret(suffered(log, 1), laws(log.mixtures, 1)))
+    assert regrets[1] >= 5 * regrets[0]
+
+
+@pytest.mark.parametrize(
+    ("size", "cells"), [(1, 1000), (2, 31), (3, 10), (4, 5), (6, 3), (9, 2), (14, 2)]
+)
+def test_the_default_grid_is_the_finest_with_a_thousand_points(size: int, cells: int) -> None:
+    assert checked_cells(size, None) == cells
+    assert cells == 2 or cells**size <= 1000 < (cells + 1) ** size
+
+
+@pytest.mark.parametrize(
+    ("size", "cells", "line"),
+    [
+        (15, None, r"n = 15 numbers need 2\^15 grid points, above 20,000; .* small problems"),
+        (9, 4, r"n = 9 numbers need 4\^9 grid points"),
+        (2, 1, r"cells = 1: give a whole number of at least 2"),
+        (2, 2.5, r"cells = 2.5: give a whole number"),
+        (2, True, r"cells = True: give a whole number"),
+        (2, "ten", r"cells = 'ten': give a whole number"),
+    ],
+)
+def test_impossible_grids_are_refused_in_one_line(size: int, cells: Any, line: str) -> None:
+    losses = LossGroup(np.zeros((1, 2)), np.zeros((1, 2, size)))
+    with pytest.raises(UserError, match=line) as refusal:
+        CalibratedMultiaccurate([losses], cells=cells)
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_pseudo_loss_is_the_squared_distance() -> None:
+    grid = regular_grid(2, 4)
+    losses = calibration(grid)
+    point = np.array([0.3, 0.9])
+    values = losses.offset[0] + losses.weights[0] @ point
+    distance = ((grid - point) ** 2).sum(1)
+    assert 4 * values - 2 + point @ point == pytest.approx(distance)
+    corners = losses.offset[0] + regular_grid(2, 2) @ losses.weights[0].T
+    assert (corners.min(), corners.max()) == pytest.approx((0.0, 1.0))
+
+
+def test_predictions_of_a_simplex_stay_unbiased() -> None:
+    losses = LossGroup(np.zeros((1, 2)), np.zeros((1, 2, 3)))
+    recipe, rng = CalibratedMultiaccurate([losses], cells=4, hull="simplex"), stream(3, "y")
+    for _ in range(1500):
+        recipe.mixture()
+        recipe.update(np.eye(3)[rng.choice(3, p=[0.6, 0.3, 0.1])])
+    assert recipe.calibration_error() <= 0.05
+
+
+GROWERS: dict[str, Any] = {"utility": "linear", "count": 4, "actions": 6}
+
+
+def scenario(*assignments: str) -> Scenario:
+    """Return linear growers on the weather, with two policies, under the recipe."""
+    raw = read(find("crop-choice"))
+    grower = raw["cohort"][0] | GROWERS
+    grower["parameters"] = {"concentration": 20.0, "weights": grower["parameters"]["weights"]}
+    raw |= {"rounds": 120, "cohort": [grower], "forecaster": {"kind": "calibration"}}
+    return Scenario(validated(override(raw, list(assignments)), origin=Path()))
+
+
+def test_a_scenario_plays_the_recipe_and_promises_nothing() -> None:
+    model = scenario().build()
+    model.run()
+    recipe = model.game.blocks[0].forecaster
+    assert isinstance(recipe, CalibratedMultiaccurate)
+    assert len(recipe.grid) == 1000
+    agents = model.agents_frame()
+    assert set(agents["guarantee"]) == {"none"}
+    assert agents["bound"].isna().all()
+    assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
+    atoms = model.forecasts_frame()[["p_0", "p_1", "p_2"]].to_numpy()
+    assert np.round(atoms * 9) / 9 == pytest.approx(atoms, abs=1e-12)
+    biases = model.biases_frame()
+    cells = biases[biases["loss"] == 0]
+    policies = biases[biases["policy"].notna()]
+    assert cells["policy"].isna().all()
+    assert cells["action"].between(0, 999).all()
+    assert len(cells) > 1
+    assert set(policies["policy"]) == {0, 1}
+    assert set(policies["action"]) == {0}
+    assert policies.groupby("policy")["occupancy"].sum().max() <= 120 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("assignment", "line"),
+    [
+        ("forecaster.cells=28", r"3 numbers need 28\^3 grid points, above 20,000"),
+        ("forecaster.cells=0", "forecaster.cells = 0: give a whole number"),
+        ("forecaster.cell=9", "unknown key 'forecaster.cell'; did you mean 'cells'"),
+        ("forecaster.seed=9", "unknown key 'forecaster.seed'"),
+        ("forecaster.kind=calibratio", "did you mean 'calibration'"),
+    ],
+)
+def test_a_scenario_that_asks_for_too_much_is_refused(assignment: str, line: str) -> None:
+    with pytest.raises(UserError, match=line) as refusal:
+        scenario(assignment).build()
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
+    settings = "rounds=1100", "forecaster.cells=4"
+
+    def interrupt(played: int) -> None:
+        if played == 700:
+            raise KeyboardInterrupt
+
+    run(scenario(*settings), Options(tmp_path / "whole"))
+    with pytest.raises(KeyboardInterrupt):
+        run(scenario(*settings), Options(tmp_path / "halved"), progress=interrupt)
+    run(scenario(*settings), Options(tmp_path / "halved", resume=True))
+    whole = {path.name: path.read_bytes() for path in (tmp_path / "whole").glob("*.parquet")}
+    halved = {path.name: path.read_bytes() for path in (tmp_path / "halved").glob("*.parquet")}
+    assert len(whole) == 6
+    assert halved == whole

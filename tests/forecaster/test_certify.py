@@ -1,0 +1,292 @@
+"""Certificates of a basis's error: never below the truth, close to it, and honest about effort."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from regretless.forecaster.bases.approximation.certify import (
+    ROUNDING,
+    Certificate,
+    certified_error,
+    certify,
+)
+from regretless.forecaster.bases.approximation.slopes import STEEPEST, loss_slopes
+from regretless.market.losses import (
+    Convex1D,
+    ExponentialOfSum,
+    Linear,
+    LipschitzLoss,
+    Loss,
+    MinimumOfRatios,
+    PowerOfSum,
+    SeparablePower,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Array = NDArray[np.float64]
+
+STACK, ACTIONS = 5, 3
+GRID = np.array(list(itertools.product(np.linspace(0, 1, 83) ** 2, repeat=2)))
+
+
+def draw(*shape: int) -> Array:
+    """Numbers between 0.2 and 1, always the same."""
+    return np.random.default_rng(sum(shape)).uniform(0.2, 1.0, (STACK, ACTIONS, *shape))
+
+
+def waves() -> LipschitzLoss:
+    """Losses of no form, with the slopes that they declare."""
+    centres = draw(2)
+
+    def function(y: Array) -> Array:
+        return np.asarray(np.abs(y[:, None, None, :] - centres).sum(-1) / 2)
+
+    return LipschitzLoss(function, np.ones(STACK), (STACK, ACTIONS), 2)
+
+
+MAKERS: dict[str, Callable[[], Loss]] = {
+    "linear": lambda: Linear(draw(2) - 0.5),
+    "steep powers": lambda: SeparablePower(-draw(2), np.full(STACK, 0.3)),
+    "distances": lambda: SeparablePower(draw(2), np.full(STACK, 1.7), centre=draw(2)),
+    "ces": lambda: PowerOfSum(draw(2), np.full(STACK, 2.0), power=np.full(STACK, 0.5)),
+    "ces, negative": lambda: PowerOfSum(
+        draw(2), np.full(STACK, -0.7), power=np.full(STACK, -1.4), floor=np.full(STACK, 0.1)
+    ),
+    "square": lambda: PowerOfSum(draw(2) - 0.5, np.full(STACK, 2.0), intercept=np.array(-0.2)),
+    "cube": lambda: PowerOfSum(draw(2) - 0.5, np.full(STACK, 3.0), intercept=np.array(-0.1)),
+    "cobb-douglas": lambda: ExponentialOfSum(
+        draw(2) / 2, power=np.zeros(STACK), floor=np.full(STACK, 0.1)
+    ),
+    "cara": lambda: ExponentialOfSum(-draw(2)),
+    "leontief": lambda: MinimumOfRatios(draw(2)),
+    "leontief, one input": lambda: MinimumOfRatios(draw(2) * [1.0, 0.0]),
+    "convex": lambda: Convex1D(draw(4), draw(4), slope=np.array(-1.0), coordinate=1, dimension=2),
+    "any": waves,
+}
+
+
+def functions(y: Array) -> Array:
+    """Five functions with range [0, 1], all ascending in both coordinates."""
+    first, second = y[..., 0], y[..., 1]
+    columns = [first, second, first * second, np.sqrt(first), np.minimum(first, second)]
+    return np.stack(columns, axis=-1)
+
+
+def enclose(low: Array, high: Array) -> tuple[Array, Array]:
+    """Ranges of the functions: at the corners."""
+    return functions(low), functions(high)
+
+
+def derivatives(low: Array, high: Array) -> tuple[Array, Array]:
+    """Ranges of their partial derivatives."""
+    ends = []
+    for this, other in ((low, high), (high, low)):
+        one, zero = np.ones(len(low)), np.zeros(len(low))
+        root = 0.5 / np.sqrt(np.maximum(other[:, 0], 1e-12))
+        below = [low[:, 0] < high[:, 1], low[:, 1] < high[:, 0]]
+        surely = [high[:, 0] < low[:, 1], high[:, 1] < low[:, 0]]
+        least = below if this is high else surely
+        rows = [
+            [one, zero, this[:, 1], root, 1.0 * least[0]],
+            [zero, one, this[:, 0], zero, 1.0 * least[1]],
+        ]
+        ends.append(np.stack([np.stack(row, axis=-1) for row in rows], axis=1))
+    return ends[0], ends[1]
+
+
+@functools.cache
+def fitted(name: str) -> tuple[Loss, Array, Array, float]:
+    """Normalised losses, their least-squares forms, and the greatest error on a fine grid."""
+    loss = MAKERS[name]().normalised()
+    design = np.column_stack([np.ones(len(GRID)), functions(GRID)])
+    values = loss.losses(GRID).reshape(len(GRID), -1)
+    table = np.linalg.lstsq(design, values, rcond=None)[0]
+    error = float(np.abs(design @ table - values).max())
+    offset = table[0].reshape(loss.offset.shape)
+    return loss, offset, table[1:].T.reshape(*loss.offset.shape, 5), error
+
+
+@pytest.mark.parametrize("sloped", [False, True])
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_certificate_encloses_the_error(name: str, *, sloped: bool) -> None:
+    """It is above what a fine grid finds, close to it, and what was met is below."""
+    loss, offset, weights, error = fitted(name)
+    slopes = derivatives if sloped else None
+    wish = {"target": 0.02, "tolerance": 0.1}
+    found = certify(loss, offset, weights, enclose, slopes=slopes, budget=3_000_000, **wish)
+    assert found.lower <= found.upper
+    assert error <= found.upper
+    assert found.upper <= max(1.1 * found.lower, 0.02) + ROUNDING
+    # the grid misses less than its modulus of continuity allows
+    assert found.lower <= error + 0.02
+
+
+def test_slopes_save_work_where_all_is_smooth() -> None:
+    """A small error is certified with far fewer boxes than by ranges alone."""
+    loss = ExponentialOfSum(-draw(2) / 9).normalised()
+    corner = [loss.losses(y) for y in ([0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0])]
+    mixed = corner[3] - corner[2] - corner[1] + corner[0]
+    rises = [corner[1] - corner[0], corner[2] - corner[0], mixed, 0 * mixed, 0 * mixed]
+    weights = np.stack(rises, axis=-1)
+    plain = certify(loss, corner[0], weights, enclose, tolerance=0.1)
+    sloped = certify(loss, corner[0], weights, enclose, slopes=derivatives, tolerance=0.1)
+    assert sloped.evaluations < plain.evaluations / 10
+    assert sloped.upper == pytest.approx(plain.upper, rel=0.12)
+    assert sloped.upper < 0.1
+
+
+def test_an_exact_form_has_no_error() -> None:
+    """Where loss and form agree the slopes cancel and nothing is left but rounding."""
+    loss = Linear(draw(2) - 0.5)
+    weights = np.concatenate([loss.weights, np.zeros((STACK, ACTIONS, 3))], axis=-1)
+    found = certified_error(loss, loss.offset, weights, enclose, slopes=derivatives, target=1e-9)
+    assert found <= 1e-9 + ROUNDING
+
+
+@pytest.mark.parametrize("budget", [1, 20_000, 100_000])
+def test_a_certificate_holds_whatever_the_budget(budget: int) -> None:
+    """Less effort makes it larger, never wrong, and is kept to after the first grid."""
+    loss, offset, weights, error = fitted("leontief")
+    found = certify(loss, offset, weights, enclose, cells=4, budget=budget)
+    assert found.upper >= error
+    assert found.evaluations <= max(budget, 16 * STACK * ACTIONS)
+
+
+def test_more_budget_never_hurts() -> None:
+    """The bound falls towards the error."""
+    loss, offset, weights, error = fitted("ces")
+    budgets = [1, 10_000, 100_000, 1_000_000]
+    bounds = [certified_error(loss, offset, weights, enclose, budget=n) for n in budgets]
+    assert bounds == sorted(bounds, reverse=True)
+    assert error <= bounds[-1] <= 1.3 * error
+
+
+def test_a_target_is_good_enough() -> None:
+    """Nothing is refined once every bound is at the target."""
+    loss, offset, weights, error = fitted("leontief")
+    exact = certify(loss, offset, weights, enclose, tolerance=0.02)
+    loose = certify(loss, offset, weights, enclose, tolerance=0.02, target=2 * error)
+    assert error <= loose.upper <= 2 * error + ROUNDING
+    assert loose.evaluations < exact.evaluations / 5
+
+
+def test_a_limit_that_is_passed_ends_the_search() -> None:
+    """A greater error was met, so the answer is known."""
+    loss, offset, weights, error = fitted("leontief")
+    found = certify(loss, offset, weights, enclose, tolerance=0.0, limit=error / 2, budget=10**6)
+    assert error / 2 < found.lower <= error + 0.02 <= found.upper + 0.02
+    assert found.evaluations < 10**5
+
+
+@pytest.mark.parametrize("cells", [None, 3, np.array([0.0, 0.1, 0.7, 1.0])])
+def test_any_first_grid_will_do(cells: int | Array | None) -> None:
+    """Its edges change the effort, not the truth."""
+    loss, offset, weights, error = fitted("cobb-douglas")
+    found = certified_error(loss, offset, weights, enclose, cells=cells, slopes=derivatives)
+    assert error <= found <= 1.3 * error
+
+
+def test_a_stack_has_the_largest_of_its_certificates() -> None:
+    """One by one or all at once, with the same boxes for the worst of them."""
+    loss, offset, weights, _ = fitted("ces, negative")
+    singles = [
+        certify(loss[k], offset[k], weights[k], enclose, slopes=derivatives, tolerance=0.05)
+        for k in range(STACK)
+    ]
+    whole = certify(loss, offset, weights, enclose, slopes=derivatives, tolerance=0.05)
+    assert isinstance(whole, Certificate)
+    assert max(one.lower for one in singles) <= whole.upper
+    assert whole.lower <= max(one.upper for one in singles)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    """Shapes, stacks along several axes, edges that do not ascend."""
+    loss, offset, weights, _ = fitted("linear")
+    with pytest.raises(ValueError, match="coefficients of shape"):
+        certify(loss, offset[:2], weights, enclose)
+    with pytest.raises(ValueError, match="coefficients of shape"):
+        certify(loss, offset, weights[:, :1], enclose)
+    with pytest.raises(ValueError, match="along 2 axes"):
+        certify(Linear(np.ones((2, 2, 1, 2))), np.zeros((2, 2, 1)), np.ones((2, 2, 1, 5)), enclose)
+    for edges in ([0.0, 0.5, 0.5, 1.0], [0.1, 1.0], [0.0, 0.9]):
+        with pytest.raises(ValueError, match="edges must ascend"):
+            certify(loss, offset, weights, enclose, cells=np.array(edges))
+
+
+def boxes(seed: int) -> tuple[Array, Array]:
+    """Random boxes, small and large, some with a side on the edge of the cube."""
+    rng = np.random.default_rng(seed)
+    ends = np.sort(rng.random((2, 60, 2)), axis=0)
+    ends[1, ::3] = ends[0, ::3] + (ends[1, ::3] - ends[0, ::3]) / 50
+    ends[0, 1::4] = 0.0
+    return ends[0], ends[1]
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_slopes_of_a_loss_hold_all_its_difference_quotients(name: str) -> None:
+    """Between two points of a box that differ in one coordinate, by the mean value theorem."""
+    loss = MAKERS[name]()
+    low, high = boxes(1)
+    least, most = loss_slopes(loss, low, high)
+    assert least.shape == most.shape == (60, STACK, ACTIONS, 2)
+    assert (least <= most).all()
+    rng = np.random.default_rng(2)
+    for j in range(2):
+        first = low + (high - low) * rng.random((60, 2))
+        second = first.copy()
+        second[:, j] = low[:, j] + (high - low)[:, j] * rng.random(60)
+        step = (second - first)[:, j, None, None]
+        quotient = (loss.losses(second) - loss.losses(first)) / step
+        assert (quotient >= least[..., j] - 1e-6).all()
+        assert (quotient <= most[..., j] + 1e-6).all()
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if name != "any"])
+def test_slopes_of_a_small_box_are_the_derivative(name: str) -> None:
+    """They are no wider than the box: nearly a number wherever the loss is smooth."""
+    loss = MAKERS[name]()
+    low = np.random.default_rng(3).uniform(0.15, 0.95, (40, 2))
+    least, most = loss_slopes(loss, low, low + 1e-7)
+    assert np.quantile(most - least, 0.95) < 1e-4
+
+
+def test_nothing_is_claimed_without_a_bound() -> None:
+    """For a power below 1 about a centre in the box, and for a form that is not known."""
+    steep = SeparablePower(np.ones((1, 2)), np.array(0.3))
+    for loss in (steep, Unknown()):
+        least, most = loss_slopes(loss, np.zeros((4, 2)), np.ones((4, 2)))
+        assert least.shape == (4, 1, 2)
+        assert (least <= -STEEPEST).all()
+        assert (most >= STEEPEST).all()
+
+
+class Unknown(Loss):
+    """A constant in a form of its own."""
+
+    form = "unknown"
+    AXES: ClassVar = {"offset": "a"}
+    PROPORTIONAL = ()
+    offset = np.zeros(1)
+
+    @property
+    def outcomes(self) -> int:
+        """Two."""
+        return 2
+
+    def _at(self, y: Array) -> Array:
+        return np.zeros((len(y), 1))
+
+    def _between(self, low: Array, high: Array) -> tuple[Array, Array]:
+        return self._at(low), self._at(high)
+
+    def lipschitz(self) -> Array:
+        """Nothing moves."""
+        return np.zeros(())

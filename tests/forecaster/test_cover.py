@@ -1,0 +1,422 @@
+"""Many losses served through few: distances are exact, and so is what the cover costs."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from regretless.agents.cohorts.responding import Cohort
+from regretless.forecaster.events.cover import Cover, clustered, distance, paper_gamma, snapped
+from regretless.forecaster.events.protected import arrays_of, respond
+from regretless.market.game.round import play_round
+from regretless.market.model import MarketModel
+from regretless.market.regret.reference import decision_swap_regret
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.scenario import validated
+
+Array = NDArray[np.float64]
+Table = tuple[Array, Array]
+
+SMALLEST = 1e-12
+
+
+def table(seed: int, losses: int = 60, actions: int = 3, size: int = 4) -> Table:
+    """Draw coefficients of both signs; some losses are alike, two are equal, one is 0."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(6, actions, size + 1))
+    drawn = centres[rng.integers(6, size=losses)] + 0.05 * rng.normal(
+        size=(losses, actions, size + 1)
+    )
+    drawn[1], drawn[2] = drawn[0], 0.0
+    return np.ascontiguousarray(drawn[..., 0]), np.ascontiguousarray(drawn[..., 1:])
+
+
+def by_force(offset: Array, weights: Array) -> Array:
+    """Greatest |offset + weights @ s| over the corners s of the box, one loss at a time."""
+    corners = np.array(list(itertools.product([0.0, 1.0], repeat=weights.shape[-1])))
+    values = offset[..., None] + weights @ corners.T
+    return np.asarray(np.abs(values).max((-1, -2)))
+
+
+def gaps(own: Table, cover: Cover) -> Table:
+    """Coefficients less those of the representative."""
+    return own[0] - cover.offset[cover.served], own[1] - cover.weights[cover.served]
+
+
+COVERS: dict[str, Any] = {
+    "snap coarse": lambda own: snapped(*own, gamma=0.8),
+    "snap": lambda own: snapped(*own, gamma=0.1),
+    "snap fine": lambda own: snapped(*own, gamma=1e-6),
+    "cluster by radius": lambda own: clustered(*own, radius=0.5),
+    "cluster by count": lambda own: clustered(*own, count=5),
+    "one for all": lambda own: clustered(*own, count=1),
+    "everybody": lambda own: clustered(*own),
+}
+EVERY = pytest.mark.parametrize("name", COVERS)
+
+
+# Distances.
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_distance_is_the_greatest_over_the_box(seed: int) -> None:
+    """By all corners, and no prediction within the box is worse."""
+    offset, weights = table(seed)
+    rng = np.random.default_rng(seed)
+    assert distance(offset, weights) == pytest.approx(by_force(offset, weights), abs=SMALLEST)
+    inside = offset[..., None] + weights @ rng.random((4, 200))
+    assert (np.abs(inside).max((-1, -2)) <= distance(offset, weights) + SMALLEST).all()
+    single = distance(offset[3], weights[3])
+    assert single.shape == ()
+    assert single == pytest.approx(distance(offset, weights)[3])
+
+
+def test_the_distance_of_known_coefficients() -> None:
+    """The offset may cancel the weights on one side, and the worst action counts."""
+    weights = np.array([[[1.0, -2.0], [0.0, 0.0]]])
+    assert distance(np.array([[0.0, 0.0]]), weights) == pytest.approx([2.0])
+    assert distance(np.array([[1.0, 0.0]]), weights) == pytest.approx([2.0])
+    assert distance(np.array([[0.5, 0.0]]), weights) == pytest.approx([1.5])
+    assert distance(np.array([[0.5, -1.75]]), weights) == pytest.approx([1.75])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_distance_is_a_metric(seed: int) -> None:
+    """Symmetric, zero for equal losses alone, and the triangle inequality for all triples."""
+    offset, weights = table(seed, losses=15)
+    pairs = distance(offset[:, None] - offset, weights[:, None] - weights)
+    assert pairs == pytest.approx(pairs.T)
+    assert np.diag(pairs) == pytest.approx(np.zeros(15))
+    assert pairs[0, 1] == 0
+    assert (pairs[3:, 3:][~np.eye(12, dtype=bool)] > 0).all()
+    assert (pairs[:, None, :] <= pairs[:, :, None] + pairs[None, :, :] + SMALLEST).all()
+
+
+# Covers.
+
+
+@EVERY
+@pytest.mark.parametrize("seed", range(2))
+def test_every_loss_is_within_its_radius(name: str, seed: int) -> None:
+    """The radius is exactly the distance to the representative; all representatives serve."""
+    own = table(seed)
+    cover = COVERS[name](own)
+    assert cover.radius == pytest.approx(by_force(*gaps(own, cover)), abs=1e-9)
+    assert cover.served.shape == cover.radius.shape == (60,)
+    assert sorted(set(cover.served.tolist())) == list(range(len(cover.offset)))
+    assert cover.offset.shape == (len(cover.offset), 3)
+    assert cover.weights.shape == (len(cover.offset), 3, 4)
+    for array in (cover.offset, cover.weights):
+        assert array.flags.c_contiguous
+    assert cover.served[0] == cover.served[1]  # equal losses
+
+
+@EVERY
+def test_representatives_are_distinct(name: str) -> None:
+    cover = COVERS[name](table(0))
+    flat = np.concatenate([cover.offset[..., None], cover.weights], axis=-1)
+    assert len(np.unique(flat.reshape(len(flat), -1), axis=0)) == len(flat)
+
+
+@EVERY
+def test_two_losses_of_one_representative_are_within_both_radii(name: str) -> None:
+    offset, weights = own = table(3)
+    cover = COVERS[name](own)
+    pairs = distance(offset[:, None] - offset, weights[:, None] - weights)
+    together = cover.served[:, None] == cover.served
+    reach = cover.radius[:, None] + cover.radius
+    assert (pairs <= reach + 1e-9)[together].all()
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.3, 0.01, 1e-7])
+def test_snapping_rounds_every_coefficient_to_the_nearest_multiple(gamma: float) -> None:
+    """Each is off by at most gamma / 2, so the radius is at most (n + 1) gamma / 2."""
+    own = table(1)
+    cover = snapped(*own, gamma=gamma)
+    for kept in (cover.offset, cover.weights):
+        assert kept / gamma == pytest.approx(np.round(kept / gamma), abs=1e-6)
+    for gap in gaps(own, cover):
+        assert np.abs(gap).max() <= gamma / 2 * (1 + 1e-6)
+    assert cover.radius.max() <= 5 * gamma / 2 * (1 + 1e-6)
+    most = np.abs(own[1]).sum(-1).max() + 4 * gamma / 2
+    assert np.abs(cover.weights).sum(-1).max() <= most * (1 + 1e-9)
+
+
+def test_snapping_leaves_no_more_values_than_there_are_multiples() -> None:
+    """Rounded to the nearest there are 2 floor(lambda / gamma + 1/2) + 1 values in [-1, 1]."""
+    coefficients = np.linspace(-1, 1, 4001)[:, None, None]
+    for gamma in (0.6, 0.5, 0.21, 0.03):
+        cover = snapped(coefficients[..., 0], coefficients, gamma=gamma)
+        assert len(cover.offset) == 2 * int(1 / gamma + 0.5) + 1
+
+
+def test_a_vanishing_gamma_keeps_every_loss() -> None:
+    """All but the equal ones, and in the limit unchanged."""
+    own = table(2)
+    cover = snapped(*own, gamma=1e-13)
+    assert len(cover.offset) == 59
+    assert cover.radius.max() < 1e-11
+    assert len(snapped(*own, gamma=1e3).offset) == 1
+
+
+def test_the_sign_of_a_zero_is_no_difference() -> None:
+    """Half a step above and below 0 round to the same value."""
+    weights = np.array([[[0.01]], [[-0.01]], [[0.0]], [[-0.0]]])
+    cover = snapped(weights[..., 0], weights, gamma=0.1)
+    assert len(cover.offset) == 1
+
+
+def test_fewer_representatives_for_a_larger_radius() -> None:
+    own = table(4)
+    counts = [
+        len(clustered(*own, radius=radius).offset)
+        for radius in (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 99.0)
+    ]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] == 59
+    assert counts[-1] == 1
+    assert 1 < counts[3] < 59
+    coarser = [len(snapped(*own, gamma=gamma).offset) for gamma in (1e-9, 0.1, 1.0, 10.0)]
+    assert coarser == sorted(coarser, reverse=True)
+
+
+@pytest.mark.parametrize("radius", [0.0, 0.2, 0.6, 2.0])
+def test_clusters_are_as_tight_as_was_wished_and_apart(radius: float) -> None:
+    """No member is further than the wish; representatives are members further apart than it."""
+    offset, weights = own = table(5)
+    cover = clustered(*own, radius=radius)
+    assert cover.radius.max() <= radius
+    members = {row.tobytes() for row in offset}
+    assert {row.tobytes() for row in cover.offset} <= members
+    pairs = distance(cover.offset[:, None] - cover.offset, cover.weights[:, None] - cover.weights)
+    assert (pairs[~np.eye(len(pairs), dtype=bool)] > radius).all()
+    every = distance(offset[:, None] - cover.offset, weights[:, None] - cover.weights)
+    assert cover.radius == pytest.approx(every.min(1), abs=SMALLEST)  # the nearest one serves
+    assert np.array_equal(cover.served, every.argmin(1))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_farthest_next_is_within_twice_the_best(count: int) -> None:
+    """Against every choice of as many members."""
+    for seed in range(4):
+        offset, weights = table(seed, losses=12, actions=2, size=3)
+        pairs = distance(offset[:, None] - offset, weights[:, None] - weights)
+        best = min(
+            pairs[:, list(chosen)].min(1).max()
+            for chosen in itertools.combinations(range(12), count)
+        )
+        cover = clustered(offset, weights, count=count)
+        assert len(cover.offset) == count
+        assert cover.radius.max() <= 2 * best + SMALLEST
+
+
+def test_a_count_is_kept_unless_fewer_do() -> None:
+    own = table(6)
+    assert [len(clustered(*own, count=count).offset) for count in (1, 7, 59, 60, 500)] == [
+        1,
+        7,
+        59,
+        59,
+        59,
+    ]
+    assert len(clustered(*own, radius=0.5, count=3).offset) == 3
+
+
+def test_the_papers_gamma() -> None:
+    assert paper_gamma(3, 10_000) == pytest.approx(1 / 600)
+    assert paper_gamma(1, 1) == 0.5
+
+
+def test_senseless_covers_are_refused() -> None:
+    own = table(0)
+    for gamma in (0.0, -1.0):
+        with pytest.raises(ValueError, match="gamma must be positive"):
+            snapped(*own, gamma=gamma)
+    with pytest.raises(ValueError, match="radius must be at least 0"):
+        clustered(*own, radius=-0.1)
+    with pytest.raises(ValueError, match="count at least 1"):
+        clustered(*own, count=0)
+
+
+# Markets.
+
+ROUNDS = 300
+
+
+def market(cohorts: list[dict[str, Any]], **keys: Any) -> MarketModel:
+    """Build a market of two goods against the breaker."""
+    raw = {
+        "name": "covered",
+        "rounds": ROUNDS,
+        "seed": 4,
+        "adversary": {"kind": "breaker", "outcomes": 2, "strength": 0.7},
+        "cohort": cohorts,
+    }
+    return Scenario(validated(raw | keys, origin=Path())).build(log_every=ROUNDS)
+
+
+def cohort(utility: str, cover: dict[str, Any] | None, **keys: Any) -> dict[str, Any]:
+    """Describe a cohort of twelve agents."""
+    parameters = {
+        "linear": {},
+        "cobb-douglas": {},
+        "ces": {"rho": {"choices": [0.4, 0.8]}},
+        "cara": {"risk_aversion": [1.0, 3.0]},
+    }[utility]
+    told = {"name": utility, "utility": utility, "parameters": parameters, "count": 12}
+    covered = {} if cover is None else {"cover": cover}
+    return told | {"actions": 3} | covered | keys
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "paper": {"kind": "snap"},
+    "snap": {"kind": "snap", "gamma": 0.2},
+    "radius": {"kind": "cluster", "radius": 0.3},
+    "count": {"kind": "cluster", "count": 3},
+}
+UTILITIES = ["linear", "ces", "cobb-douglas", "cara"]
+
+
+def responses(model: MarketModel, block: int, point: Array) -> list[int]:
+    """Ask the forecaster of a block which action each of its protected losses plays."""
+    forecaster: Any = model.game.blocks[block].forecaster
+    rows = forecaster.events.rows
+    out = np.empty(len(rows.offset))
+    respond(*arrays_of(rows), np.ascontiguousarray(point), out)
+    ends = zip(rows.start[:-1], rows.start[1:], strict=True)
+    return [int(out[first:last].argmax()) for first, last in ends]
+
+
+def test_the_forecaster_knows_every_action_in_every_round() -> None:
+    """Covered or not, alone in a block or among others; reduced, exact and mixed bases."""
+    model = market(
+        [
+            cohort("linear", KINDS["snap"]),
+            cohort("linear", None, name="plain"),
+            cohort("linear", KINDS["count"], name="few"),
+            cohort("cobb-douglas", KINDS["radius"]),
+            cohort("cobb-douglas", None, name="exact", basis={"kind": "exact"}),
+            cohort("cara", KINDS["paper"], basis={"kind": "reduced"}),
+        ]
+    )
+    for _ in range(60):
+        played = play_round(model.game)
+        start = [0] * len(model.game.blocks)
+        for seated, decision in zip(model.game.cohorts, played.decisions, strict=True):
+            assert isinstance(seated, Cohort)
+            block = seated.block
+            expected = responses(model, block, played.forecasts[block].point)[start[block] :]
+            start[block] += len(seated.coefficients[0])
+            served = np.arange(len(seated.loss)) if seated.served is None else seated.served
+            assert decision.actions.tolist() == [expected[k] for k in served[seated.row_of]]
+            assert decision.probabilities.argmax(1).tolist() == [expected[k] for k in served]
+
+
+@pytest.mark.parametrize("utility", UTILITIES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_bound_of_a_covered_cohort_holds(kind: str, utility: str) -> None:
+    """The a-priori bound with twice the radius in it, and the one from the biases."""
+    model = market([cohort(utility, KINDS[kind])])
+    model.run()
+    agents = model.agents_frame()
+    assert set(agents["guarantee"]) == {"decision-swap"}
+    assert (agents["decision_swap_regret"] <= agents["bound"]).all()
+    assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
+
+
+@pytest.mark.parametrize("kind", ["snap", "radius", "count"])
+def test_an_agent_has_its_representatives_regret_and_twice_the_radius(kind: str) -> None:
+    """The theorem itself, from the log of a run: linear agents, whose basis is exact."""
+    model = market([cohort("linear", KINDS[kind], count=25)])
+    seated: Any = model.game.cohorts[0]
+    assert len(seated.coefficients[0]) < len(seated.loss)
+    outcomes, actions = [], []
+    for _ in range(ROUNDS):
+        played = play_round(model.game)
+        outcomes.append(played.outcome)
+        actions.append(played.decisions[0].probabilities.argmax(1))
+    constants = np.repeat(np.arange(3)[:, None], ROUNDS, axis=1)
+    offset, weights = seated.coefficients
+    own = seated.loss.offset, seated.loss.weights
+    radius = by_force(own[0] - offset[seated.served], own[1] - weights[seated.served])
+    assert radius.max() > 0.02
+    for k, representative in enumerate(seated.served):
+        choices = np.array(actions)[:, k]
+        losses = seated.loss[k].losses(np.array(outcomes))
+        theirs = offset[representative] + np.array(outcomes) @ weights[representative].T
+        mine = decision_swap_regret(losses, choices, constants)
+        assert mine <= decision_swap_regret(theirs, choices, constants) + 2 * radius[k] + 1e-9
+
+
+def test_the_bound_rises_by_twice_the_radius() -> None:
+    """A cover by the losses themselves costs nothing; a coarser one its radius, twice."""
+    bounds, radii = [], []
+    for radius in (1e-9, 0.4):
+        model = market([cohort("linear", {"kind": "cluster", "radius": radius})])
+        seated: Any = model.game.cohorts[0]
+        offset, weights = seated.coefficients
+        own = seated.loss.offset, seated.loss.weights
+        radii.append(by_force(own[0] - offset[seated.served], own[1] - weights[seated.served]))
+        model.run(20)
+        bounds.append(model.guarantees[0].bound())  # type: ignore[misc]
+    assert radii[0].max() <= 1e-9
+    assert 0.05 < radii[1].max() <= 0.4
+    for one, other in itertools.combinations(range(len(seated.served)), 2):
+        if seated.served[one] == seated.served[other]:
+            gap = 2 * (radii[1][one] - radii[1][other])
+            assert bounds[1][one] - bounds[1][other] == pytest.approx(gap, abs=1e-9)
+    plain = market([cohort("linear", None)])
+    plain.run(20)
+    assert bounds[0] == pytest.approx(plain.guarantees[0].bound(), abs=1e-6)  # type: ignore[misc]
+
+
+def test_agents_who_play_their_own_response_have_no_guarantee() -> None:
+    """The forecaster protects the representatives; the label and the bound say so."""
+    cover = {"kind": "cluster", "count": 2, "play": "own"}
+    model = market([cohort("cobb-douglas", cover), cohort("linear", None)])
+    model.run(80)
+    agents = model.agents_frame().groupby("cohort")
+    own, other = agents.get_group("cobb-douglas"), agents.get_group("linear")
+    assert set(own["guarantee"]) == {"none"}
+    assert own["bound"].isna().all()
+    assert set(other["guarantee"]) == {"decision-swap"}
+    assert (own["decision_swap_regret"] <= own["bound_from_bias"] + 1e-9).all()
+    seated: Any = model.game.cohorts[0]
+    assert seated.served is None
+    assert len(seated.coefficients[0]) == len(seated.loss) == 12
+    forecaster: Any = model.game.blocks[seated.block].forecaster
+    assert len(forecaster.events.rows.start) - 1 == 2
+
+
+def test_agents_play_their_representatives_response_and_not_their_own() -> None:
+    """With one representative all play alike; with their own response they do not."""
+    distinct = []
+    for play in ("representative", "own"):
+        cover = {"kind": "cluster", "count": 1, "play": play}
+        model = market([cohort("linear", cover)])
+        model.run(40)
+        played = [set(model.last_actions(0).tolist())]
+        for _ in range(20):
+            model.step()
+            played.append(set(model.last_actions(0).tolist()))
+        distinct.append(max(len(actions) for actions in played))
+    assert distinct[0] == 1
+    assert distinct[1] > 1
+
+
+def test_covers_resume() -> None:
+    """A restored market continues to the same actions."""
+    told = [cohort("linear", KINDS["count"]), cohort("cobb-douglas", KINDS["radius"])]
+    whole, first, second = market(told), market(told), market(told)
+    whole.run(50)
+    first.run(30)
+    second.restore(first.state())
+    second.run(50)
+    for k in (0, 1):
+        assert np.array_equal(whole.last_actions(k), second.last_actions(k))
+    assert whole.agents_frame().equals(second.agents_frame())

@@ -1,0 +1,491 @@
+"""Ensemble forecasts: oracles and certificates against brute force, naive agents against the basis.
+
+Where the image {s(y)} is curved a label forecast does not exist for most predictions; an ensemble
+does. Naive agents who minimise their expected loss over it must do what the basis would have done.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from regretless.agents.responses import ExpectedLoss
+from regretless.forecaster import bases
+from regretless.forecaster.ensemble_broadcast import CellsSolver, EnsembleBroadcast, ensemble_solver
+from regretless.forecaster.events.coordinate import Events
+from regretless.forecaster.events.protected import LossGroup, Rows, arrays_of, respond
+from regretless.forecaster.minimax.ensembles import Cloud, candidates, fewest, nearest
+from regretless.forecaster.minimax.image import ImageSolver
+from regretless.forecaster.minimax.solver import Solution
+from regretless.forecaster.minimax.support import Support
+from regretless.forecaster.minimax.supports_of_bases import support_of
+from regretless.market.core import checkpoint
+from regretless.market.core.errors import UserError
+from regretless.market.game.basis import Basis
+from regretless.market.game.round import play_round
+from regretless.market.losses import MinimumOfRatios, PowerOfSum, SeparablePower
+from regretless.market.model import MarketModel
+from regretless.market.records.records import Forecast, Mixture, Round
+from regretless.market.response import TIE, best_response, expected_losses, quantal_response
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.scenario import validated
+
+Array = NDArray[np.float64]
+SHARES = np.random.default_rng(0).dirichlet(np.ones(2), (4, 3))
+SQUARES = PowerOfSum(SHARES, np.array(2.0), power=np.array(0.5))
+FIXED = MinimumOfRatios(0.2 + SHARES).normalised()
+
+# A basis of every kind, with the greatest gap of its oracle's bound per unit of |h|_1.
+SERVED: dict[str, tuple[Any, float]] = {
+    "linear": (lambda: bases.LinearBasis(3), 1e-9),
+    "powers": (lambda: bases.PowerBasis([0.3, 0.6, 2.5], 3), 1e-5),
+    "steep powers": (lambda: bases.PowerBasis([0.05, 1.0], 2), 1e-4),
+    "bernstein": (lambda: bases.BernsteinBasis(2, 4), 1e-5),
+    "monomials": (lambda: bases.MonomialBasis(3, 2, power=0.5), 5e-4),
+    "monomials above a floor": (lambda: bases.MonomialBasis(2, 3, floor=0.2), 2e-4),
+    "chebyshev": (lambda: bases.ChebyshevExponentialBasis(2, reach=1.0, error=0.02), 5e-4),
+    "cara": (
+        lambda: bases.ChebyshevExponentialBasis(2, reach=2.0, error=0.02, power=1.0, floor=0.0),
+        5e-4,
+    ),
+    "taylor": (
+        lambda: bases.TaylorExponentialBasis(2, reach=1.0, error=0.1, floor=0.3),
+        5e-4,
+    ),
+    "relu": (lambda: bases.ReLUBasis(error=0.02, outcomes=2, coordinate=1), 1e-9),
+    "optimised": (lambda: bases.OptimisedConvexBasis(error=0.03), 1e-9),
+    "convex-rank": (lambda: bases.ConvexRankBasis(error=0.05), 1e-9),
+    "grid": (lambda: bases.LipschitzGridBasis(2, constant=1.0, error=0.1), 1e-9),
+    "leontief": (
+        lambda: bases.LeontiefBasis.covering(2, constant=1.0, error=0.2, nearest=True),
+        1e-9,
+    ),
+    "ramps": (lambda: bases.RampBasis([SQUARES.normalised()], knots=4), 1e-9),
+    "exact": (lambda: bases.ExactLossesBasis([SQUARES[:1].normalised(), FIXED[:1]]), 2e-3),
+    "reduced": (lambda: bases.ReducedBasis([FIXED], error=0.1), 2e-3),
+}
+
+
+@cache
+def served(name: str) -> tuple[Basis, Support]:
+    """Make a basis and its support oracle."""
+    basis = SERVED[name][0]()
+    return basis, support_of(basis)
+
+
+def scattered(outcomes: int, count: int = 20_000) -> Array:
+    """Outcomes all over the cube, near 0 and on its faces."""
+    rng = np.random.default_rng(1)
+    points = rng.random((count, outcomes))
+    points[::3] **= 6
+    points[1::4] = np.where(rng.random(points[1::4].shape) < 0.5, 1.0, points[1::4])
+    points[2::5] = np.round(points[2::5])
+    return points
+
+
+def directions(size: int, count: int = 12) -> Array:
+    """Directions with |h|_1 = 1, some of them sparse."""
+    rng = np.random.default_rng(2)
+    rows = rng.standard_normal((count, size))
+    rows[::2] *= rng.random((len(rows[::2]), size)) < 0.4
+    rows[np.abs(rows).sum(1) == 0] = 1.0
+    return rows / np.abs(rows).sum(1, keepdims=True)
+
+
+# Oracles.
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_an_oracle_bounds_every_outcome_and_closely(name: str) -> None:
+    basis, support = served(name)
+    images = basis.transform(scattered(basis.outcomes))
+    for direction in directions(basis.size):
+        vertex, bound = support.best(direction), support.bound(direction)
+        assert ((vertex.outcome >= 0) & (vertex.outcome <= 1)).all()
+        assert basis.transform(vertex.outcome) == pytest.approx(vertex.image, abs=1e-12)
+        brute = float((images @ direction).max())
+        assert brute <= bound
+        assert bound <= support.bound(direction, enough=bound + 0.01) <= bound + 0.01
+        assert bound <= max(brute, float(vertex.image @ direction)) + SERVED[name][1]
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=15)
+def test_an_oracle_bounds_what_was_not_sampled(seed: int) -> None:
+    """Around the best outcome, where a bound that is not one would be beaten."""
+    rng = np.random.default_rng(seed)
+    for name in ("powers", "monomials", "chebyshev", "cara", "exact"):
+        basis, support = served(name)
+        direction = rng.standard_normal(basis.size)
+        best = support.best(direction).outcome
+        near = np.clip(best + rng.choice([1e-3, 1e-2, 0.1]) * rng.normal(size=(500, 1)), 0, 1)
+        near = np.clip(best + (near - best) * rng.standard_normal((500, basis.outcomes)), 0, 1)
+        assert (basis.transform(near) @ direction).max() <= support.bound(direction)
+
+
+# Ensembles.
+
+
+@given(st.integers(1, 6), st.integers(1, 40), st.integers(0, 10_000))
+def test_few_outcomes_have_the_same_mean(size: int, count: int, seed: int) -> None:
+    """Caratheodory, with outcomes that repeat and lie in a plane too."""
+    rng = np.random.default_rng(seed)
+    images = rng.random((count, size))
+    if seed % 3 == 0:
+        images = images[rng.integers(count, size=count)]
+    if seed % 3 == 1:
+        images[:, 0] = images[:, -1]
+    weights = rng.dirichlet(np.ones(count))
+    fewer = fewest(images, weights)
+    assert (fewer >= 0).all()
+    assert (fewer > 0).sum() <= size + 1
+    assert fewer.sum() == pytest.approx(1.0, abs=1e-12)
+    assert fewer @ images == pytest.approx(weights @ images, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["powers", "monomials", "cara", "grid"])
+def test_the_nearest_ensemble_is_nearest(name: str) -> None:
+    basis, support = served(name)
+    images, rng = basis.transform(scattered(basis.outcomes, 4000)), np.random.default_rng(4)
+    start = Cloud.of(*candidates(support), np.full(len(candidates(support)[1]), 1.0))
+    inside = rng.dirichlet(np.ones(50)) @ images[rng.integers(len(images), size=50)]
+    for target in (inside, rng.random(basis.size), np.full(basis.size, 0.5)):
+        cloud = nearest(target, support, start)
+        assert len(cloud.weights) <= basis.size + 1
+        assert ((images - cloud.point) @ (target - cloud.point)).max() <= 2e-3
+        assert basis.transform(cloud.outcomes) == pytest.approx(cloud.images, abs=1e-12)
+    assert np.linalg.norm(nearest(inside, support, start).point - inside) <= 0.02
+
+
+def test_ties_go_to_the_lowest_index_within_the_tolerance() -> None:
+    table = np.array([[0.5 + 5e-10, 0.5, 0.7], [0.5 + 2e-9, 0.5, 0.5], [0.3, 0.2, 0.2]])
+    assert best_response(table).tolist() == [1, 1, 1]
+    assert best_response(table, tie=TIE).tolist() == [0, 1, 1]
+    point = np.zeros(1)
+    for tie in (0.0, TIE):
+        group = LossGroup(table, np.zeros((3, 3, 1)), tie=tie)
+        out = np.empty(9)
+        respond(*arrays_of(Events([group]).rows), point, out)
+        assert out.reshape(3, 3).argmax(1).tolist() == best_response(table, tie=tie).tolist()
+
+
+@given(st.integers(0, 10_000), st.floats(0.1, 100), st.floats(0, 0.2))
+def test_a_logit_law_moves_by_at_most_its_smoothness_times_the_error(
+    seed: int, eta: float, error: float
+) -> None:
+    """What a quantal agent pays for an inexact basis, also as the paper's factor would have it."""
+    rng = np.random.default_rng(seed)
+    losses = rng.random((20, 5))
+    other = losses + error * rng.choice([-1.0, 1.0], losses.shape)
+    moved = np.abs(quantal_response(losses, eta) - quantal_response(other, eta)).sum(1).max()
+    assert moved <= eta * error + 1e-9
+    assert moved <= np.expm1(2 * eta * error) + 1e-9
+
+
+# The game.
+
+
+def worst(rows: Rows, table: Array, solution: Solution, images: Array) -> float:
+    """Compute max_y E[h(p) . (p - s(y))] from its definition, over these images."""
+    mean, payment, out = np.zeros(table.shape[1]), 0.0, np.empty(len(table))
+    for point, mass in zip(solution.points, solution.mass, strict=True):
+        respond(*arrays_of(rows), point, out)
+        mean += mass * (out @ table)
+        payment += mass * float((out @ table) @ point)
+    return payment - float((images @ mean).min())
+
+
+@pytest.mark.parametrize("eta", [None, 20.0])
+@pytest.mark.parametrize("name", ["powers", "monomials", "cara", "grid", "relu", "exact"])
+def test_certificates_cover_every_outcome_and_are_small(name: str, eta: float | None) -> None:
+    basis, _ = served(name)
+    images = basis.transform(scattered(basis.outcomes))
+    solver = ensemble_solver(basis)
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        weights = rng.standard_normal((6, 4, basis.size)) / basis.size
+        tie = TIE if eta is None else 0.0
+        rows = Events([LossGroup(rng.random((6, 4)), weights, eta=eta, tie=tie)]).rows
+        table = rng.standard_normal((24, basis.size))
+        table /= np.abs(table).sum()
+        solution = solver.solve(rows, table, tolerance=1e-3)
+        assert solution.mass.sum() == pytest.approx(1.0)
+        assert worst(rows, table, solution, images) <= solution.certificate + 1e-12
+        assert solution.certificate <= 2e-3
+        check_ensembles(basis, solution.points, solution.ensembles)
+        solver.remember(solution)
+
+
+def check_ensembles(basis: Basis, points: Array, ensembles: Any) -> None:
+    """Every ensemble is a law of at most n + 1 outcomes whose mean of s is the point."""
+    assert ((points >= 0) & (points <= 1)).all()
+    assert len(points) == len(ensembles)
+    for point, ensemble in zip(points, ensembles, strict=True):
+        assert len(ensemble.weights) <= basis.size + 1
+        assert (ensemble.weights > 0).all()
+        assert ensemble.weights.sum() == pytest.approx(1.0, abs=1e-12)
+        assert ((ensemble.outcomes >= 0) & (ensemble.outcomes <= 1)).all()
+        mean = ensemble.weights @ basis.transform(ensemble.outcomes)
+        assert mean == pytest.approx(point, abs=1e-9)
+
+
+# Markets.
+
+UTILITIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "powers": ("ces", {"rho": {"choices": [0.3, 0.6, 1.0]}}),
+    "monomials": ("ces", {"rho": 0.5, "v": 1.0}),
+    "bernstein": ("lp-target", {}),
+    "cara": ("cara", {"risk_aversion": [1.0, 4.0]}),
+    "leontief": ("leontief", {}),
+    "newsvendor": ("newsvendor", {}),
+}
+
+
+def cohort(utility: str, response: str = "ensemble", **keys: Any) -> dict[str, Any]:
+    """Describe a cohort of six agents with four actions."""
+    name, parameters = UTILITIES[utility]
+    told = {"name": utility, "utility": name, "parameters": parameters, "count": 6, "actions": 4}
+    return told | {"response": response} | keys
+
+
+def market(
+    *cohorts: dict[str, Any], adversary: str = "breaker", outcomes: int = 2, **keys: Any
+) -> MarketModel:
+    """Build a market."""
+    raw: dict[str, Any] = {
+        "name": "ensembles",
+        "rounds": 60,
+        "seed": 1,
+        "adversary": {"kind": adversary, "outcomes": outcomes},
+        "cohort": list(cohorts),
+    }
+    return Scenario(validated(raw | keys, origin=Path())).build(log_every=1000)
+
+
+def refusal(*cohorts: dict[str, Any], **keys: Any) -> str:
+    """Expect one line of complaint."""
+    with pytest.raises(UserError) as caught:
+        market(*cohorts, **keys)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+EXACT = {
+    "powers": cohort("powers"),
+    "monomials": cohort("monomials"),
+    "bernstein": cohort("bernstein"),
+    "exact": cohort("leontief", basis="exact", count=2, actions=3),
+    "grid": cohort("newsvendor", basis={"kind": "lipschitz-grid", "error": 0.3}),
+}
+
+
+@pytest.mark.parametrize("stream", ["breaker", "iid", "switching", "cyclic"])
+@pytest.mark.parametrize("name", EXACT)
+def test_naive_agents_do_what_the_basis_would_have_done(name: str, stream: str) -> None:
+    """On an exact basis: every round the action of the sophisticated agent, and of the events."""
+    model = market(EXACT[name], adversary=stream)
+    block, listeners = model.game.blocks[0], model.game.cohorts[0]
+    forecaster: Any = block.forecaster
+    coefficients = listeners.coefficients  # type: ignore[attr-defined]
+    out = np.empty(len(forecaster.events.rows.offset))
+    for _ in range(40):
+        played: Round = play_round(model.game)
+        forecast = played.forecasts[0]
+        check_ensembles(block.basis, forecast.mixture.points, forecast.mixture.ensembles)
+        predicted = expected_losses(*coefficients, forecast.point)
+        assert played.decisions[0].predicted == pytest.approx(predicted, abs=1e-9)
+        choice = played.decisions[0].probabilities.argmax(1)
+        assert (choice == best_response(predicted, tie=TIE)).all()
+        respond(*arrays_of(forecaster.events.rows), np.ascontiguousarray(forecast.point), out)
+        assert (choice == out.reshape(len(choice), -1).argmax(1)).all()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("stream", ["breaker", "iid", "switching"])
+@pytest.mark.parametrize(
+    ("listeners", "label"),
+    [
+        (EXACT["powers"], "decision-swap"),
+        (EXACT["monomials"], "decision-swap"),
+        (EXACT["grid"], "decision-swap"),
+        (cohort("cara", eta=20.0), "smooth-decision-swap"),
+        (cohort("powers", eta=20.0), "smooth-decision-swap"),
+    ],
+    ids=["powers", "monomials", "grid", "quantal cara", "quantal powers"],
+)
+def test_regret_stays_below_the_bound_of_the_basis(
+    listeners: dict[str, Any], label: str, stream: str, seed: int
+) -> None:
+    model = market(listeners, adversary=stream, seed=seed, rounds=100)
+    model.run()
+    agents = model.agents_frame()
+    assert set(agents["guarantee"]) == {label}
+    regret = agents["decision_swap_regret"]
+    assert (regret <= agents["bound_from_bias"] + 1e-9).all()
+    assert (regret <= agents["bound"]).all()
+    assert regret.max() < 0.25 + (np.log(4) / 20 if "eta" in listeners else 0.0)
+
+
+def test_those_who_listen_to_points_and_to_ensembles_share_a_block() -> None:
+    """Everybody keeps to the bound over the hull of the image."""
+    crowd = [
+        cohort("monomials", "best-response") | {"name": "sophisticated"},
+        cohort("monomials") | {"name": "naive"},
+        cohort("monomials", eta=30.0) | {"name": "smooth"},
+    ]
+    model = market(*crowd, rounds=100, outcomes=3)
+    model.run()
+    agents = model.agents_frame()
+    assert len(model.game.blocks) == 1
+    labels = agents.groupby("cohort")["guarantee"].first()
+    assert labels["sophisticated"] == labels["naive"] == "decision-swap"
+    assert labels["smooth"] == "smooth-decision-swap"
+    assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
+    assert (agents["decision_swap_regret"] <= agents["bound"]).all()
+
+
+def test_hard_agents_on_an_inexact_basis_are_promised_nothing_and_need_it() -> None:
+    """Predictions lie on ties of the basis, and its error decides what a hard agent does there."""
+    hard, smooth = (market(cohort("cara", **keys), rounds=200) for keys in ({}, {"eta": 20.0}))
+    hard.run()
+    smooth.run()
+    table = hard.agents_frame()
+    assert set(table["guarantee"]) == {"none"}
+    assert table["bound"].isna().all()
+    assert (table["swap_regret"] <= table["bound_from_bias"] + 1e-9).all()
+    assert table["swap_regret"].max() > 0.2
+    assert smooth.agents_frame()["swap_regret"].max() < 0.1
+
+
+def test_a_label_costs_what_an_ensemble_does_not() -> None:
+    """On a curved image certainty-equivalent agents keep their regret, ensemble agents do not."""
+    kept = {}
+    for response in ("ensemble", "certainty-equivalent", "best-response"):
+        model = market(cohort("cara", response), rounds=150, outcomes=3)
+        model.run()
+        kept[response] = float(model.agents_frame()["swap_regret"].mean())
+    assert kept["ensemble"] < 0.2 * kept["certainty-equivalent"]
+    assert kept["ensemble"] < 2 * kept["best-response"] + 0.02
+
+
+def test_an_error_of_the_basis_enters_a_quantal_bound() -> None:
+    """The bound of ensemble agents is that of the basis and eta delta, once more."""
+    model = market(cohort("cara", eta=20.0), rounds=5)
+    model.run()
+    block, seated = model.game.blocks[0], model.game.cohorts[0]
+    forecaster: Any = block.forecaster
+    weights = block.basis.coefficients(seated.loss)[1]
+    expected = forecaster.bias_bound().regret(weights, policies=0)
+    error = block.basis.certified_error(seated.loss)
+    bound = model.guarantees[0].bound
+    assert bound is not None
+    assert error > 0
+    assert (bound() >= expected + (2 + 20.0) * error + np.log(4) / 20).all()
+
+
+# Memory.
+
+
+def continued(*cohorts: dict[str, Any], path: Path, **keys: Any) -> tuple[list[Any], list[Any]]:
+    """Play 24 rounds, or 12 with a checkpoint and 12 more in a new model."""
+
+    def played(model: MarketModel, rounds: int) -> list[Any]:
+        made = []
+        for _ in range(rounds):
+            forecast = play_round(model.game).forecasts[0]
+            ensemble = forecast.ensemble
+            assert ensemble is not None
+            mixture = forecast.mixture
+            arrays = mixture.points, mixture.weights, ensemble.outcomes, ensemble.weights
+            made.append([array.tobytes() for array in arrays])
+        return made
+
+    whole = played(market(*cohorts, **keys), 24)[12:]
+    first, second = market(*cohorts, **keys), market(*cohorts, **keys)
+    played(first, 12)
+    checkpoint.save(path, first.state())
+    second.restore(checkpoint.load(path))
+    return whole, played(second, 12)
+
+
+@pytest.mark.parametrize("kind", ["decision-swap", "running-mean"])
+@pytest.mark.parametrize("name", ["powers", "monomials", "grid"])
+def test_a_resumed_market_is_the_same_to_the_last_bit(name: str, kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "state.npz"
+    whole, later = continued(EXACT[name], path=path, forecaster={"kind": kind})
+    assert whole == later
+
+
+def test_asking_twice_changes_nothing() -> None:
+    model = market(EXACT["powers"])
+    model.run(5)
+    forecaster = model.game.blocks[0].forecaster
+    first, second = forecaster.mixture(None), forecaster.mixture(None)
+    assert (first.points == second.points).all()
+    assert (first.weights == second.weights).all()
+
+
+# Baselines, and what is refused.
+
+
+@pytest.mark.parametrize("kind", ["constant", "last-value", "running-mean", "calibration"])
+def test_baselines_broadcast_the_nearest_ensemble(kind: str) -> None:
+    rules: dict[str, Any] = {"kind": kind} | ({"cells": 2} if kind == "calibration" else {})
+    model = market(EXACT["monomials"], forecaster=rules)
+    block = model.game.blocks[0]
+    assert isinstance(block.forecaster, EnsembleBroadcast)
+    outcomes = []
+    for _ in range(15):
+        played = play_round(model.game)
+        mixture = played.forecasts[0].mixture
+        check_ensembles(block.basis, mixture.points, mixture.ensembles)
+        outcomes.append(played.outcome)
+    seen = block.basis.transform(outcomes)
+    aim = {"last-value": seen[-1], "running-mean": seen.mean(0)}
+    if kind in aim:
+        assert block.forecaster.predict(None).point == pytest.approx(aim[kind], abs=0.01)
+    assert set(model.agents_frame()["guarantee"]) == {"none"}
+
+
+def test_cells_are_their_own_ensembles() -> None:
+    model = market(EXACT["grid"])
+    forecaster: Any = model.game.blocks[0].forecaster
+    assert isinstance(forecaster.solver, CellsSolver)
+    assert forecaster.bias_bound().hull == "simplex"
+    powers: Any = market(EXACT["powers"]).game.blocks[0].forecaster
+    assert isinstance(powers.solver, ImageSolver)
+    assert powers.bias_bound().hull == "image"
+
+
+def test_who_does_not_listen_gets_no_ensemble() -> None:
+    mixture = market(cohort("powers", "best-response")).game.blocks[0].forecaster.mixture(None)
+    assert mixture.ensembles is None
+
+
+def test_what_cannot_be_is_refused_in_one_line() -> None:
+    anchored = {"kind": "decision-swap", "base": {"kind": "running-mean"}}
+    said = refusal(cohort("powers"), forecaster=anchored)
+    assert "an anchored forecast is made in the box" in said
+    assert "eta is the smoothness" in refusal(cohort("powers", "best-response", eta=2.0))
+    assert "eta is the smoothness" in refusal(cohort("powers", "quantal"))
+    assert "a cover serves" in refusal(cohort("powers", cover={"kind": "snap"}))
+    early = cohort("monomials", "best-response") | {"name": "early"}
+    assert "has no ensembles" in refusal(early, cohort("monomials", joins=5))
+    with pytest.raises(ValueError, match="no ensemble forecast for DirectSumBasis"):
+        support_of(bases.DirectSumBasis([bases.LinearBasis(2)]))
+    with pytest.raises(ValueError, match="too many; use a coarser basis"):
+        support_of(bases.LipschitzGridBasis(2, constant=1.0, error=0.008))
+    loss = SeparablePower(SHARES, np.array(0.5))
+    heard = Forecast(Mixture(np.zeros((1, 2)), np.ones(1)), 0)
+    with pytest.raises(ValueError, match="no ensemble"):
+        ExpectedLoss().predicted(heard, loss, (loss.offset, loss.weights))
+    solver = ensemble_solver(served("powers")[0])
+    with pytest.raises(ValueError, match="9 numbers in"):
+        solver.check(np.full(9, 1.5))

@@ -1,0 +1,209 @@
+"""The indicator grid: declared error and Lipschitz constant, and why that constant is not 1."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from regretless.forecaster.bases.grid import LipschitzGridBasis
+from regretless.market.losses import (
+    Convex1D,
+    ExponentialOfSum,
+    Linear,
+    LipschitzLoss,
+    Loss,
+    MinimumOfRatios,
+    SeparablePower,
+)
+from regretless.market.regret.reference import swap_regret
+
+Array = NDArray[np.float64]
+
+CHECKED = settings(deadline=None, max_examples=20, derandomize=True)
+STACK, ACTIONS = 6, 3
+
+
+def waves(outcomes: int, constant: float) -> LipschitzLoss:
+    """Triangle waves of full slope in the greatest coordinate, one shift per loss and action."""
+    shifts = np.random.default_rng(1).random((STACK, ACTIONS))
+
+    def function(y: Array) -> Array:
+        phase = (constant * y.max(-1)[:, None, None] + 2 * shifts) % 2
+        return np.abs(phase - 1)
+
+    return LipschitzLoss(function, np.array(constant), (STACK, ACTIONS), outcomes)
+
+
+def drawn(form: str, outcomes: int, seed: int) -> Loss:
+    """Draw a stack of normalised losses of a form."""
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(size=(STACK, ACTIONS, outcomes))
+    if form == "linear":
+        return Linear(weights).normalised()
+    if form == "separable":
+        return SeparablePower(weights, np.array(2.0), centre=rng.random(weights.shape)).normalised()
+    if form == "exponential":
+        return ExponentialOfSum(weights).normalised()
+    if form == "ratios":
+        return MinimumOfRatios(1.0 + np.abs(weights)).normalised()
+    knots = rng.random((STACK, ACTIONS, 3))
+    kinks = np.abs(rng.normal(size=knots.shape))
+    return Convex1D(kinks, knots, -rng.random(knots.shape[:2]), dimension=outcomes).normalised()
+
+
+FORMS = ["linear", "separable", "exponential", "ratios", "convex"]
+
+
+def lattice(outcomes: int) -> Array:
+    """Outcomes on a lattice that fits no cell boundary, and at random."""
+    ticks = np.linspace(0, 1, 1009 if outcomes == 1 else 38)
+    axes = np.meshgrid(*[ticks] * outcomes, indexing="ij")
+    even = np.stack([axis.ravel() for axis in axes], -1)
+    return np.concatenate([even, np.random.default_rng(5).random((500, outcomes))])
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "constant", "error", "centred", "cells"),
+    [
+        (1, 1.0, 0.1, True, 5),
+        (1, 1.0, 0.1, False, 10),
+        (2, 3.0, 0.25, True, 6),
+        (2, 3.0, 0.25, False, 12),
+        (3, 1.0, 0.2, True, 3),
+        (1, 1.0, 0.01, True, 50),
+        (1, 0.1, 3.0, True, 1),
+        (2, 1.0, 0.3, True, 2),
+    ],
+)
+def test_size_and_transform(
+    outcomes: int, constant: float, error: float, *, centred: bool, cells: int
+) -> None:
+    """The size is cells^d; every outcome is in one cell, and every cell has an outcome."""
+    basis = LipschitzGridBasis(outcomes, constant=constant, error=error, centred=centred)
+    assert (basis.cells, basis.size) == (cells, cells**outcomes)
+    assert basis.hull == "simplex"
+    assert 0 < basis.error <= error
+    assert basis.lipschitz == basis.size / 2
+    table = basis.transform(lattice(outcomes))
+    assert table.shape == (len(lattice(outcomes)), basis.size)
+    assert set(np.unique(table)) <= {0.0, 1.0}
+    assert np.array_equal(table.sum(-1), np.ones(len(table)))
+    assert table.any(0).all()
+    assert np.array_equal(basis.transform(lattice(outcomes)[7]), table[7])
+    assert np.array_equal(basis.transform(basis.points), np.eye(basis.size))
+
+
+def test_printed_rounding_is_to_the_nearest_of_the_printed_points() -> None:
+    """The points are 1/4, 2/4, 3/4, 1: what is near 0 goes up, not to 0."""
+    basis = LipschitzGridBasis(1, constant=1.0, error=0.25, centred=False)
+    assert basis.points[:, 0] == pytest.approx([0.25, 0.5, 0.75, 1.0])
+    outcomes = np.array([[0.0], [0.1], [0.37], [0.38], [0.62], [0.63], [0.87], [0.88], [1.0]])
+    assert basis.transform(outcomes).argmax(-1).tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("outcomes", [1, 2])
+def test_the_declared_error_is_true_and_reached(outcomes: int, *, centred: bool) -> None:
+    """A loss of full slope is as far from its values on the cells as declared, no farther."""
+    basis = LipschitzGridBasis(outcomes, constant=2.0, error=0.23, centred=centred)
+    measured = basis.audit(waves(outcomes, 2.0), lattice(outcomes))
+    assert 0.9 * basis.error <= measured <= basis.error + 1e-12
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(seed=st.integers(0, 2**32 - 1))
+@CHECKED
+def test_losses_of_every_form_are_served(form: str, seed: int) -> None:
+    """Any form with a finite constant, within error and Lipschitz constant."""
+    loss = drawn(form, 2, seed)
+    constant = float(loss.lipschitz().max())
+    for centred in (True, False):
+        basis = LipschitzGridBasis(2, constant=constant, error=constant / 9, centred=centred)
+        offset, weights = basis.coefficients(loss)
+        assert offset.shape == (STACK, ACTIONS)
+        assert weights.shape == (STACK, ACTIONS, basis.size)
+        for array in (offset, weights):
+            assert array.flags.c_contiguous
+            assert array.dtype == np.float64
+        assert basis.audit(loss, lattice(2)) <= basis.error + 1e-12
+        assert np.abs(weights).sum(-1).max() <= basis.lipschitz
+        for k in (0, STACK - 1):
+            single = basis.coefficients(loss[k])
+            assert single[0] == pytest.approx(offset[k], abs=1e-14)
+            assert single[1] == pytest.approx(weights[k], abs=1e-14)
+
+
+def test_the_median_makes_the_coefficients_least() -> None:
+    """No other constant in the offset gives a smaller sum; half ones and half zeros need n/2."""
+    basis = LipschitzGridBasis(1, constant=10.0, error=0.5)
+    loss = LipschitzLoss(
+        lambda y: np.abs((10 * y + 0.5) % 2 - 1), np.array(10.0), shape=(1,), dimension=1
+    )
+    offset, weights = basis.coefficients(loss)
+    assert np.abs(weights).sum() == pytest.approx(basis.lipschitz)
+    skewed, rest = basis.coefficients(SeparablePower([[1.0]], np.array(2.0)))
+    values = rest[0] + skewed[0]
+    for constant in np.linspace(-0.2, 1.2, 57):
+        assert np.abs(rest).sum() <= np.abs(values - constant).sum() + 1e-12
+    assert values == pytest.approx(basis.points[:, 0] ** 2)
+    assert offset == pytest.approx([0.5])
+
+
+@pytest.mark.parametrize(("constant", "least"), [(1.0, 0.5), (20.0, 0.95)])
+def test_a_constant_of_one_would_not_bound_swap_regret(constant: float, least: float) -> None:
+    """Biases of 2/n beside a swap regret of a half and more: the paper's 1 cannot be lambda.
+
+    Predictions are uniform on the cells below 1/2, outcomes cycle through those above. The
+    declared n/2 does bound the regret.
+    """
+    basis = LipschitzGridBasis(1, constant=constant, error=constant / 200)
+    half = basis.size // 2
+    assert basis.size == 100
+
+    def rising(y: Array) -> Array:
+        up = np.clip(0.5 + constant * (y - 0.5), 0, 1)
+        return np.concatenate([up, 1 - up], axis=-1)
+
+    loss = LipschitzLoss(rising, np.array(constant), shape=(2,), dimension=1)
+    prediction = np.where(np.arange(basis.size) < half, 1 / half, 0.0)
+    outcomes = basis.points[half + np.arange(600) % half]
+    offset, weights = basis.coefficients(loss)
+    played = np.full(600, int((offset + weights @ prediction).argmin()))
+    bias = np.abs((prediction - basis.transform(outcomes)).mean(0))
+    regret = swap_regret(loss.losses(outcomes), played)
+    assert bias == pytest.approx(np.full(basis.size, 2 / basis.size))
+    assert regret >= least - 1e-9
+    assert regret > 10 * 2 * 1 * bias.max()  # lambda = 1 on both sides of the comparison
+    assert regret <= 2 * basis.lipschitz * bias.max() + 2 * basis.error
+
+
+def test_labels_are_the_mean_point_of_a_prediction() -> None:
+    """Scale does not matter, negative weights count as 0, and no weight at all as uniform."""
+    basis = LipschitzGridBasis(2, constant=1.0, error=0.25)
+    assert basis.inverse(np.eye(4)) == pytest.approx(basis.points)
+    assert basis.inverse(np.array([0.0, 0.1, 0.3, -0.2])) == pytest.approx([0.625, 0.375])
+    assert basis.inverse(np.array([0.0, 0.3, 0.0, 0.1])) == pytest.approx([0.375, 0.75])
+    assert basis.inverse(np.zeros((3, 4))) == pytest.approx(np.full((3, 2), 0.5))
+
+
+def test_what_the_grid_does_not_serve_is_refused() -> None:
+    """Steeper losses, infinitely steep ones, other outcomes, senseless or immense grids."""
+    basis = LipschitzGridBasis(2, constant=1.0, error=0.25)
+    with pytest.raises(ValueError, match=r"constant 1\.5, above the basis's 1"):
+        basis.coefficients(Linear([[1.0, 0.5]]))
+    assert basis.coefficients(Linear([[0.5, 0.5]]))[1].shape == (1, 4)
+    with pytest.raises(ValueError, match="constant inf"):
+        basis.coefficients(SeparablePower([[0.1, 0.1]], np.array(0.5)))
+    stacked = Linear(np.array([[[0.5, 0.5]], [[0.6, 0.5]]]))
+    with pytest.raises(ValueError, match=r"constant 1\.1"):
+        basis.coefficients(stacked)
+    with pytest.raises(ValueError, match="3 outcomes"):
+        basis.coefficients(Linear([[0.1, 0.1, 0.1]]))
+    with pytest.raises(ValueError, match="100\\^3 cells exceed 200000; allow a greater error"):
+        LipschitzGridBasis(3, constant=2.0, error=0.01)
+    for constant, error in [(0.0, 0.1), (1.0, 0.0), (1.0, -1.0), (float("nan"), 0.1)]:
+        with pytest.raises(ValueError, match="must be above 0"):
+            LipschitzGridBasis(1, constant=constant, error=error)

@@ -1,0 +1,673 @@
+"""The paper's Leontief basis and the convex rank: every lemma by exhaustion, then the bases."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import sparse
+
+from regretless.forecaster.bases import leontief
+from regretless.forecaster.bases.approximation.dyadic import (
+    coherence,
+    dyadic_boxes,
+    dyadic_pieces,
+    enough_columns,
+    near_identity,
+    suffix_piece,
+)
+from regretless.forecaster.bases.approximation.lattice import (
+    lattice_points,
+    least_products,
+    merged,
+    mrelu,
+    mrelu_coefficients,
+    orthant_coefficients,
+    rounded,
+    step_lows,
+    threshold_index,
+    turned,
+)
+from regretless.forecaster.bases.approximation.mrelu import MReLUCover, MReLUSpan
+from regretless.forecaster.bases.convex_rank import ConvexRankBasis, affordable_mu, least_size
+from regretless.forecaster.bases.leontief import (
+    LeontiefBasis,
+    paper_stride,
+    printed_size,
+    worst_cases,
+)
+from regretless.market.game.basis import Basis
+from regretless.market.losses import Convex1D, Linear, Loss, MinimumOfRatios
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+SMALL = [(1, 7), (2, 6), (3, 4)]  # d, top
+STACK, ACTIONS = 30, 3
+
+
+def signs(dimension: int) -> Ints:
+    """All sigma in {0, 1}^d."""
+    return np.array(list(itertools.product([0, 1], repeat=dimension)))
+
+
+def parity(sigma: Ints) -> Ints:
+    """(-1)^|sigma|."""
+    return (-1) ** sigma.sum(-1)
+
+
+def printed_coefficient(i: Ints, g: Callable[[Ints], int], top: int) -> int:
+    """Compute the corollary's double sum, of the terms whose arguments are in {1..top}."""
+    total = 0
+    for sigma in signs(len(i)):
+        for point, power in ((i - sigma, len(i)), (i + sigma, 1)):
+            if point.min() >= 1 and point.max() <= top:
+                total += (-1) ** (power + sigma.sum()) * g(point)
+    return total
+
+
+# --- rounding
+
+
+@pytest.mark.parametrize(("nearest", "sharp"), [(False, 2.0), (True, 1.0)])
+@pytest.mark.parametrize("cells", [3, 10, 37])
+def test_rounding_is_within_its_bound_and_attains_it(
+    *, nearest: bool, sharp: float, cells: int
+) -> None:
+    """|x y - b z / m^2| <= (2 m - 1) / m^2, and half of that for {0..m}; minima inherit it."""
+    bottom, top = (0, cells) if nearest else (1, cells - 1)
+    bound = (sharp * cells - (0.25 if nearest else 1)) / cells**2
+    rng = np.random.default_rng(1)
+    x, y = rng.random((2, 20_000, 3))
+    x[:5], y[:5] = (1.0, 1.0) if not nearest else ((cells - 0.5) / cells, 1 - 0.5 / cells)
+    b, z = rounded(cells * x, bottom, top), rounded(cells * y, bottom, top)
+    assert b.min() >= bottom
+    assert b.max() <= top
+    errors = np.abs((x * y).min(-1) - (b * z).min(-1) / cells**2)
+    assert errors.max() <= bound + 1e-12
+    assert bound <= sharp / cells  # the lemma has 2 L delta
+    if not nearest:
+        assert errors.max() == pytest.approx(bound)
+    even = rounded([1.5 - 1e-9, 1.5 + 1e-9, -3.0, 99.0], bottom, top)
+    assert even.tolist() == [1, 2, bottom, top]
+
+
+def test_the_bound_of_the_nearest_rounding_is_attained() -> None:
+    """Halves that are rounded up in both factors miss by (m - 1/4) / m^2."""
+    x = (10 - 0.5 + 1e-12) / 10
+    b = rounded(10 * x, 0, 10)
+    assert b == 10
+    assert b * b / 100 - x * x == pytest.approx(0.0975)
+
+
+# --- MReLUs
+
+
+@pytest.mark.parametrize(("dimension", "top"), SMALL)
+def test_point_indicators_are_mrelus(dimension: int, top: int) -> None:
+    """The lemma, for all points and all thresholds of the lattice and one beyond."""
+    sigma = signs(dimension)
+    z = lattice_points(0, top + 1, dimension)
+    for i in lattice_points(0, top + 1, dimension):
+        ahead = (-1) ** dimension * parity(sigma) @ mrelu(z[None], (i + sigma)[:, None])
+        back = -parity(sigma) @ mrelu(z[None], (i - sigma)[:, None])
+        assert np.array_equal(ahead + back, (z == i).all(-1))
+
+
+@pytest.mark.parametrize(("dimension", "top"), SMALL)
+def test_coefficients_are_the_printed_double_sum(dimension: int, top: int) -> None:
+    """The difference of mixed differences is the corollary's formula, for an arbitrary g."""
+    values = np.random.default_rng(2).integers(-9, 9, (top,) * dimension)
+    table = mrelu_coefficients(values)
+    assert table.shape == (top + 2,) * dimension
+    for i in lattice_points(0, top + 1, dimension):
+        assert table[tuple(i)] == printed_coefficient(i, lambda p: values[tuple(p - 1)], top)
+
+
+@pytest.mark.parametrize(("dimension", "top"), SMALL)
+def test_every_minimum_is_its_sum_of_mrelus(dimension: int, top: int) -> None:
+    """For all b, on {1..top}^d, at points with a coordinate 0 too, with thresholds merged too."""
+    z = lattice_points(0, top, dimension)
+    every = mrelu(z[:, None], lattice_points(0, top + 1, dimension)[None])
+    fewer = mrelu(z[:, None], lattice_points(0, top, dimension)[None])
+    assert not fewer[:, -1].any()
+    for b in lattice_points(1, top, dimension):
+        table = mrelu_coefficients(least_products(b, top))
+        assert np.array_equal(every @ table.ravel(), (b * z).min(-1))
+        assert np.array_equal(fewer @ merged(table).ravel(), (b * z).min(-1))
+
+
+def test_a_threshold_of_m_does_not_vanish_in_two_dimensions() -> None:
+    """Its coordinate drops out, and the others remain."""
+    z = lattice_points(1, 9, 2)
+    assert np.array_equal(mrelu(z, np.array([10, 4])), mrelu(z[:, 1:], np.array([4])))
+    assert not mrelu(z, np.array([10, 10])).any()
+
+
+@pytest.mark.parametrize(("dimension", "top"), [(2, 6), (3, 4)])
+def test_distant_thresholds_have_no_coefficient(dimension: int, top: int) -> None:
+    """The statement of the zero-coefficient lemma, for all b, i and pairs of coordinates."""
+    i = lattice_points(0, top + 1, dimension)
+    inner = (i >= 2) & (i <= top - 1)
+    met = 0
+    for b in lattice_points(1, top, dimension):
+        table = mrelu_coefficients(least_products(b, top)).ravel()
+        for j, k in itertools.combinations(range(dimension), 2):
+            apart = np.abs(b[j] * i[:, j] - b[k] * i[:, k]) >= max(b[j], b[k])
+            zero = inner[:, j] & inner[:, k] & apart
+            met += zero.sum()
+            assert not table[zero].any()
+    assert met > 0
+
+
+def test_the_printed_proof_of_the_zero_coefficients_sums_over_the_wrong_coordinate() -> None:
+    """With b = (1, 1), i = (2, 4) the half over the smaller product is -1; over the other, 0."""
+    b, i = np.array([1, 1]), np.array([2, 4])
+
+    def half(fixed: int, summed: int) -> list[int]:
+        moves = np.zeros((2, 2, 2), dtype=int)  # value of the fixed one, of the summed one
+        moves[1, :, fixed] = moves[:, 1, summed] = 1
+        return [int(row) for row in (b * (i + moves)).min(-1) @ [1, -1]]
+
+    assert half(fixed=1, summed=0) == [-1, -1]
+    assert half(fixed=0, summed=1) == [0, 0]
+
+
+@pytest.mark.parametrize(("dimension", "top"), [*SMALL, (2, 12)])
+def test_coefficients_sum_to_at_most_a_square(dimension: int, top: int) -> None:
+    """At most 2^(d+1) top min b, before and after merging; the printed bound is far above."""
+    for b in lattice_points(1, top, dimension):
+        table = mrelu_coefficients(least_products(b, top))
+        bound = 2 ** (dimension + 1) * top * b.min()
+        assert np.abs(table).sum() <= bound <= 12 ** (dimension + 1) * (top + 1) ** 3
+        assert np.abs(merged(table)).sum() <= bound
+
+
+def test_the_sum_of_coefficients_grows_like_a_square() -> None:
+    """Doubling m multiplies it by 4, not by 8."""
+    sums = [np.abs(mrelu_coefficients(least_products([t, t], t))).sum() for t in (20, 40, 80)]
+    assert np.diff(np.log2(sums)) == pytest.approx([2, 2], abs=0.1)
+
+
+@pytest.mark.parametrize(("dimension", "top"), SMALL)
+def test_orthants_and_their_mixtures(dimension: int, top: int) -> None:
+    """The sparse table is that of the indicators, and every g a mixture of total top min b."""
+    points = lattice_points(1, top, dimension)
+    table = orthant_coefficients(top, dimension)
+    above = (points[None] >= points[:, None]).all(-1)
+    for row, values in zip(table.toarray(), above, strict=True):
+        wanted = merged(mrelu_coefficients(values.reshape((top,) * dimension)))
+        assert np.array_equal(row, wanted.ravel())
+    for b in lattice_points(1, top, dimension):
+        weights = np.pad(least_products(b, top), [(1, 0)] * dimension)
+        for axis in range(dimension):
+            weights = np.diff(weights, axis=axis)
+        assert weights.min() >= 0
+        assert weights.sum() == top * b.min()
+        wanted = merged(mrelu_coefficients(least_products(b, top)))
+        assert np.array_equal(weights.ravel() @ table.toarray(), wanted.ravel())
+
+
+@pytest.mark.parametrize("bottom", [0, 1])
+@pytest.mark.parametrize(("dimension", "top"), SMALL)
+def test_adjacent_mrelus_differ_by_a_box(dimension: int, top: int, bottom: int) -> None:
+    """The printed box, and the same box in shifted coordinates without upper ends."""
+    z = lattice_points(bottom, top, dimension)
+    for axis, i in itertools.product(range(dimension), lattice_points(0, top, dimension)):
+        step = np.eye(dimension, dtype=int)[axis]
+        difference = mrelu(z, i) - mrelu(z, i + step)
+        own, rest = z[:, axis], np.delete(z, axis, 1)
+        gap = i[axis] - np.delete(i, axis)
+        printed = (own >= i[axis] + 1) & ((own[:, None] - rest) >= gap + 1).all(-1)
+        w = turned(z, axis, bottom, top)
+        shifted = (w >= step_lows(i, axis, bottom, top)).all(-1)
+        assert w.min() == 0
+        assert np.array_equal(difference, printed)
+        assert np.array_equal(difference, shifted)
+
+
+# --- dyadic intervals and boxes
+
+
+@pytest.mark.parametrize("cells", range(1, 17))
+def test_every_interval_is_few_disjoint_dyadic_pieces(cells: int) -> None:
+    """Exact, disjoint, within 2 log2(2m) pieces."""
+    for low in range(1, 2 * cells + 1):
+        for high in range(low, 2 * cells + 1):
+            pieces = dyadic_pieces(low, high)
+            covered = [w for h, a in pieces for w in range(a << h, (a + 1) << h)]
+            assert covered == list(range(low, high + 1))
+            assert len(pieces) <= 2 * math.log2(2 * cells)
+
+
+def test_the_printed_bounds_on_pieces_and_lengths_are_too_small() -> None:
+    """2 log2(m) pieces do not do at m = 2, lengths up to 2^ln(2m) not at m = 16."""
+    assert dyadic_pieces(1, 4) == [(0, 1), (1, 1), (0, 4)]
+    assert 2 * math.log2(2) < 3
+    assert dyadic_pieces(16, 31) == [(4, 1)]
+    assert math.log(2 * 16) < 4
+
+
+def test_every_box_is_a_disjoint_union_of_dyadic_boxes() -> None:
+    """In two dimensions, all boxes of {1..6}^2, within (2 log2 6)^2 pieces."""
+    ticks = range(1, 7)
+    w = lattice_points(1, 6, 2)
+    sides = [(low, high) for low in ticks for high in range(low, 7)]
+    for (a, b), (c, d) in itertools.product(sides, repeat=2):
+        boxes = dyadic_boxes((a, c), (b, d))
+        count = sum(
+            np.logical_and.reduce([w[:, k] >> h == at for k, (h, at) in enumerate(box)]).astype(int)
+            for box in boxes
+        )
+        inside = (w[:, 0] >= a) & (w[:, 0] <= b) & (w[:, 1] >= c) & (w[:, 1] <= d)
+        assert np.array_equal(count, inside)
+        assert len(boxes) <= (2 * math.log2(6)) ** 2
+
+
+@pytest.mark.parametrize("height", range(6))
+def test_suffixes_take_one_piece_of_each_length(height: int) -> None:
+    """The closed form gives the same pieces as the greedy split: right halves, or the whole."""
+    lows = np.arange((1 << height) + 1)
+    table = [suffix_piece(lows, height, h) for h in range(height + 1)]
+    for low in lows:
+        found = {(h, int(row[low])) for h, row in enumerate(table) if row[low] >= 0}
+        assert found == set(dyadic_pieces(int(low), (1 << height) - 1))
+        assert all(a % 2 == 1 or h == height for h, a in found)
+
+
+# --- near-identity
+
+
+@pytest.mark.parametrize(("rows", "mu"), [(512, 0.3), (200, 0.5), (1000, 0.25)])
+def test_random_signs_are_a_near_identity_with_fewer_columns(rows: int, mu: float) -> None:
+    """V V^T is 1 on the diagonal and within mu elsewhere, which is what the record says."""
+    factor = near_identity(rows, mu)
+    assert factor.columns < min(rows, 4 * math.log(rows) / mu**2)
+    gram = factor.matrix() @ factor.matrix().T
+    assert np.diag(gram) == pytest.approx(np.ones(rows))
+    rest = np.abs(gram - np.diag(np.diag(gram)))
+    assert rest.max() == pytest.approx(factor.mu)
+    assert factor.mu <= mu
+
+
+def test_a_near_identity_is_seeded() -> None:
+    """Equal arguments give equal signs, other seeds others."""
+    first, again, other = (near_identity.__wrapped__(100, 0.5, seed) for seed in (0, 0, 1))
+    assert np.array_equal(first.matrix(), again.matrix())
+    assert first.matrix().shape != other.matrix().shape or (first.matrix() != other.matrix()).any()
+
+
+@pytest.mark.parametrize(("rows", "mu"), [(50, 0.01), (50, 0.0), (1, 0.5), (2, 0.9), (3000, 0.02)])
+def test_where_signs_do_not_pay_the_near_identity_is_the_identity(rows: int, mu: float) -> None:
+    """Then nothing is lost: mu is 0."""
+    factor = near_identity(rows, mu)
+    assert (factor.rows, factor.columns, factor.mu) == (rows, rows, 0.0)
+    assert factor.signs is None
+    assert np.array_equal(near_identity(3, 0.0).matrix(), np.eye(3))
+    assert enough_columns(rows, mu) <= rows
+
+
+def test_coherence_is_exact_across_blocks() -> None:
+    """A pair of equal rows far apart is found, and stops the search."""
+    rows = np.random.default_rng(3).choice(np.array([-1, 1], dtype=np.float32), (700, 60))
+    rows[690] = -rows[3]
+    assert coherence(rows) == 1.0
+    assert coherence(rows, 0.1) > 0.1
+    assert coherence(rows[:1]) == 0.0
+
+
+# --- the cover of all MReLUs
+
+COVERS = [(1, 0, 9, 3), (1, 1, 9, 1), (2, 1, 9, 4), (2, 0, 6, 3), (2, 1, 5, 9), (3, 1, 4, 2)]
+
+
+@pytest.mark.parametrize(("dimension", "bottom", "top", "stride"), COVERS)
+def test_the_cover_represents_every_mrelu_exactly(
+    dimension: int, bottom: int, top: int, stride: int
+) -> None:
+    """With all boxes kept, the linear forms of all thresholds are the MReLUs themselves."""
+    span = MReLUSpan(MReLUCover(dimension, bottom, top, stride), 0.0)
+    z = lattice_points(bottom, top, dimension)
+    thresholds = lattice_points(0, top, dimension)
+    values = span.transform(z)
+    assert values.shape == (len(z), span.size)
+    linear = values @ span.table.toarray().T + span.constant
+    assert linear == pytest.approx(mrelu(z[:, None], thresholds[None]), abs=1e-9)
+    assert span.slack(sparse.eye_array(len(thresholds))) == 0
+
+
+@pytest.mark.parametrize(("dimension", "bottom", "top", "stride"), COVERS)
+def test_no_function_is_constant_or_idle(
+    dimension: int, bottom: int, top: int, stride: int
+) -> None:
+    """Each fills [0, 1] on the lattice and is used by some MReLU."""
+    span = MReLUSpan(MReLUCover(dimension, bottom, top, stride), 0.0)
+    values = span.transform(lattice_points(bottom, top, dimension))
+    assert np.array_equal(values.min(0), np.zeros(span.size))
+    assert np.array_equal(values.max(0), np.ones(span.size))
+    assert (np.abs(span.table.toarray()).sum(0) > 0).all()
+
+
+@pytest.mark.parametrize("mu", [0.35, 0.6])
+@pytest.mark.parametrize(
+    ("dimension", "bottom", "top", "stride"), [(1, 0, 400, 8), (2, 0, 20, 5), (2, 1, 24, 6)]
+)
+def test_shared_columns_keep_every_mrelu_within_its_slack(
+    dimension: int, bottom: int, top: int, stride: int, mu: float
+) -> None:
+    """The low-rank path: fewer functions, errors that exist and are within mu times the boxes."""
+    cover = MReLUCover(dimension, bottom, top, stride)
+    span, exact = MReLUSpan(cover, mu, seed=1), MReLUSpan(cover, 0.0)
+    if mu > 0.5:
+        assert span.size < exact.size
+    z = lattice_points(bottom, top, dimension)
+    values = span.transform(z)
+    assert values.min() >= 0
+    assert values.max() <= 1
+    errors = values @ span.table.toarray().T + span.constant
+    errors -= mrelu(z[:, None], cover.thresholds[None])
+    slack = [span.slack(row) for row in sparse.eye_array(len(cover.thresholds)).tocsr()[[7, -2]]]
+    assert np.abs(errors).max(0)[[7, -2]] == pytest.approx(0, abs=max(slack) + 1e-9)
+    worst = span.slack(sparse.eye_array(len(cover.thresholds)))
+    assert np.abs(errors).max() <= worst + 1e-9
+    if span.size < exact.size:
+        assert np.abs(errors).max() > 0.01
+
+
+@pytest.mark.parametrize("cells", [7, 8, 10, 16, 27, 64, 125, 1000])
+def test_the_stride_is_the_printed_power_rounded_up(cells: int) -> None:
+    """Exact powers are not pushed up by rounding of floats."""
+    for d in (1, 2, 3):
+        s = paper_stride(cells, d)
+        assert (s - 1) ** (d + 2) < cells**d <= s ** (d + 2)
+
+
+def test_thresholds_are_counted_in_lexicographic_order() -> None:
+    """The index inverts the listing."""
+    points = lattice_points(0, 3, 3)
+    assert np.array_equal(threshold_index(points, 3), np.arange(64))
+
+
+# --- the bases
+
+
+def ratios(outcomes: int, constant: float = 1.0, seed: int = 0) -> MinimumOfRatios:
+    """Draw Leontief losses, some of them at the edge of the family."""
+    rng = np.random.default_rng(seed)
+    spread = rng.exponential(size=(STACK, ACTIONS, outcomes))
+    spread *= rng.choice([0, 0.1, 1, 10], size=spread.shape)
+    return MinimumOfRatios((1 + spread) / constant)
+
+
+def broken(constant: float = 1.0, dimension: int = 1, coordinate: int = 0) -> Convex1D:
+    """Draw convex broken lines, some with slopes from -L to L, knots on and off any lattice."""
+    rng = np.random.default_rng(1)
+    knots = rng.random((STACK, ACTIONS, 4))
+    knots[:5, :, 0] = 0.5
+    kinks = rng.dirichlet(np.ones(4), (STACK, ACTIONS)) * 2 * constant
+    kinks[:5] = np.array([2.0 * constant, 0, 0, 0])
+    kinks[5:10] *= rng.random((5, 1, 1))
+    slope = -constant * np.ones((STACK, ACTIONS))
+    return Convex1D(kinks, knots, slope, coordinate=coordinate, dimension=dimension)
+
+
+def even(outcomes: int) -> Array:
+    """Outcomes on a grid that shares few points with any lattice, beside cell ends and corners."""
+    ticks = np.linspace(0, 1, {1: 4001, 2: 53, 3: 17}[outcomes])
+    ends = np.array([0.05, 0.15, 0.1, 0.95, 0.25, 0.125])
+    axis = np.concatenate([ticks, ends - 1e-9, ends + 1e-9][: 3 if outcomes < 3 else 1])
+    return np.array(list(itertools.product(axis, repeat=outcomes)))
+
+
+Case = tuple[Callable[[], Basis], Callable[[], Loss]]
+
+MAKERS: dict[str, Case] = {
+    "leontief 1": (lambda: LeontiefBasis(1, 10), lambda: ratios(1)),
+    "leontief 2, coarse": (lambda: LeontiefBasis(2, 5), lambda: ratios(2)),
+    "leontief 2": (lambda: LeontiefBasis(2, 10), lambda: ratios(2)),
+    "leontief 2, steep": (lambda: LeontiefBasis(2, 9, constant=3.0), lambda: ratios(2, 3.0)),
+    "leontief 2, nearest": (lambda: LeontiefBasis(2, 10, nearest=True), lambda: ratios(2)),
+    "leontief 2, shared": (
+        lambda: LeontiefBasis(2, 20, nearest=True, mu=0.6),
+        lambda: ratios(2),
+    ),
+    "leontief 2, smallest": (lambda: LeontiefBasis(2, 3), lambda: ratios(2)),
+    "leontief 3": (lambda: LeontiefBasis(3, 4), lambda: ratios(3)),
+    "convex 0.1": (lambda: ConvexRankBasis(error=0.1), broken),
+    "convex 0.01": (lambda: ConvexRankBasis(error=0.01), broken),
+    "convex, one cell": (lambda: ConvexRankBasis(error=0.6), broken),
+    "convex, steep": (lambda: ConvexRankBasis(error=0.1, constant=4.0), lambda: broken(4.0)),
+    "convex, ReLUs": (lambda: ConvexRankBasis(error=0.03, stride=1), broken),
+    "convex, shared": (lambda: ConvexRankBasis(error=0.02, mu=0.6, stride=4), broken),
+    "convex of 2": (
+        lambda: ConvexRankBasis(error=0.05, outcomes=2, coordinate=1),
+        lambda: broken(dimension=2, coordinate=1),
+    ),
+}
+
+
+@pytest.fixture(params=MAKERS)
+def case(request: pytest.FixtureRequest) -> tuple[Basis, Loss]:
+    """Every basis in turn, with losses of its family."""
+    make, losses = MAKERS[request.param]
+    return make(), losses()
+
+
+def test_the_transform_has_the_declared_size_and_range(case: tuple[Basis, Loss]) -> None:
+    """One outcome gives (n,), many (T, n) row by row, all within [0, 1]."""
+    basis, _ = case
+    outcomes = even(basis.outcomes)
+    table = basis.transform(outcomes)
+    assert table.shape == (len(outcomes), basis.size)
+    assert table.min() >= 0
+    assert table.max() <= 1
+    assert basis.transform(outcomes[3]).shape == (basis.size,)
+    assert np.array_equal(basis.transform(outcomes[3]), table[3])
+    assert (np.ptp(table, axis=0) > 0).all()
+
+
+def test_the_measured_error_is_within_the_declared_error(case: tuple[Basis, Loss]) -> None:
+    """On outcomes and losses that the construction has not seen."""
+    basis, losses = case
+    measured = basis.audit(losses, even(basis.outcomes))
+    assert measured <= basis.error + 1e-9
+    assert measured >= basis.error / 20
+
+
+def test_coefficients_are_within_the_declared_lipschitz_constant(case: tuple[Basis, Loss]) -> None:
+    """Sums of absolute coefficients, with the shapes of the interface."""
+    basis, losses = case
+    offset, weights = basis.coefficients(losses)
+    assert offset.shape == (STACK, ACTIONS)
+    assert weights.shape == (STACK, ACTIONS, basis.size)
+    most = np.abs(weights).sum(-1).max()
+    assert basis.lipschitz / 4 <= most <= basis.lipschitz + 1e-9
+
+
+def test_a_single_loss_has_the_coefficients_of_its_row_in_a_stack(
+    case: tuple[Basis, Loss],
+) -> None:
+    """Offset (A,) and weights (A, n) without the leading axis."""
+    basis, losses = case
+    offset, weights = basis.coefficients(losses)
+    for k in (0, 7, STACK - 1):
+        single = basis.coefficients(losses[k])
+        assert single[0] == pytest.approx(offset[k], abs=1e-12)
+        assert single[1] == pytest.approx(weights[k], abs=1e-12)
+
+
+def shared(basis: LeontiefBasis | ConvexRankBasis) -> int:
+    """Count the shapes with fewer functions than boxes."""
+    return sum(factor.columns < factor.rows for factor in basis.span.factors)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "cells", "size"), [(1, 10, 10), (2, 5, 30), (2, 10, 133), (3, 4, 88)]
+)
+def test_the_leontief_basis_is_larger_than_the_lattice_it_replaces(
+    outcomes: int, cells: int, size: int
+) -> None:
+    """No near-identity pays within the error budget, and the printed count is far higher."""
+    basis = LeontiefBasis(outcomes, cells)
+    assert shared(basis) == 0
+    assert basis.size == size > (cells - 1) ** outcomes
+    assert basis.error == pytest.approx((2 * cells - 1) / cells**2)
+    assert basis.error <= 3 / cells
+    assert printed_size(cells, outcomes) > 3 * size
+
+
+def test_the_printed_size_at_two_inputs() -> None:
+    """Twice the square of 43 dyadic intervals of {0..20}, and 4 coarse MReLUs."""
+    assert printed_size(10, 2) == 2 * 43**2 + 4
+
+
+def test_a_given_mu_enters_the_declared_error() -> None:
+    """Fewer functions, and a larger error that is declared."""
+    kept = LeontiefBasis(2, 20, nearest=True, mu=0.0)
+    fewer = LeontiefBasis(2, 20, nearest=True, mu=0.6)
+    assert shared(fewer) > 0
+    assert fewer.size < kept.size
+    assert fewer.error > kept.error
+    assert fewer.audit(ratios(2), even(2)) > kept.audit(ratios(2), even(2))
+
+
+def test_the_declared_constants_hold_for_all_of_the_family() -> None:
+    """All b at once: lambda is attained, and orthants bound it from above."""
+    basis = LeontiefBasis(2, 8)
+    b = np.array(list(itertools.product(range(1, 8), repeat=2)))
+    every = MinimumOfRatios(8 / b[:, None, :])
+    _, weights = basis.coefficients(every)
+    assert np.abs(weights).sum(-1).max() == pytest.approx(basis.lipschitz)
+    assert basis.audit(every, even(2)) <= basis.error + 1e-12
+
+
+def test_many_losses_are_bounded_by_orthants(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the family is too long to list, the constants are larger and still hold."""
+    exact = LeontiefBasis(2, 12, nearest=True, mu=0.6)
+    monkeypatch.setattr(leontief, "LISTED", 10)
+    assert worst_cases(12, 2).shape == (144, 169)
+    loose = LeontiefBasis(2, 12, nearest=True, mu=0.6)
+    assert loose.size == exact.size
+    assert loose.lipschitz > exact.lipschitz
+    assert loose.error > exact.error
+
+
+def test_the_amplitude_and_the_offset_of_a_loss_are_kept() -> None:
+    """A normalised loss, a gain, and a loss that does not depend on the outcome."""
+    losses = ratios(2)
+    basis = LeontiefBasis(2, 10, constant=30.0, nearest=True)
+    assert basis.audit(losses.normalised(), even(2)) <= basis.error
+    row = losses.requirements[0, 0]
+    mixed = MinimumOfRatios(np.stack([row, row, row]), np.array([-1, 2, 0]), np.array([5, -3, 7]))
+    assert basis.audit(mixed, even(2)) <= basis.error
+    offset, weights = basis.coefficients(mixed)
+    assert offset[2] == 7
+    assert not weights[2].any()
+
+
+@pytest.mark.parametrize("nearest", [False, True])
+@pytest.mark.parametrize(("constant", "error"), [(1.0, 0.2), (2.0, 0.3), (0.1, 5.0)])
+def test_covering_keeps_the_error_that_was_asked_for(
+    *, constant: float, error: float, nearest: bool
+) -> None:
+    """Rounding to {0..m} needs half as many cells."""
+    basis = LeontiefBasis.covering(2, constant=constant, error=error, nearest=nearest)
+    assert basis.error <= error
+    assert basis.cells == max(3, math.ceil(round((2 - nearest) * constant / error, 9)))
+    assert basis.audit(ratios(2, constant), even(2)) <= error
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "steep": (
+        lambda: LeontiefBasis(2, 5).coefficients(MinimumOfRatios([[1.0, 0.9]])),
+        r"a requirement is below \|amplitude\| / 1 \(1/L\)",
+    ),
+    "one of a stack": (
+        lambda: LeontiefBasis(2, 5, constant=2.0).coefficients(
+            MinimumOfRatios([[[1.0, 0.5]], [[1.0, 0.49]]])
+        ),
+        "a requirement is below",
+    ),
+    "amplitude": (
+        lambda: LeontiefBasis(1, 5).coefficients(MinimumOfRatios([[1.5]], np.array([-2.0]))),
+        "a requirement is below",
+    ),
+    "not needed": (
+        lambda: LeontiefBasis(2, 5).coefficients(MinimumOfRatios([[1.0, 0.0]])),
+        "a requirement is below",
+    ),
+    "form": (lambda: LeontiefBasis(2, 5).coefficients(Linear(np.eye(2))), "not in the span"),
+    "length": (lambda: LeontiefBasis(2, 5).coefficients(ratios(3)), "3 outcomes; the basis has 2"),
+    "cells": (lambda: LeontiefBasis(2, 2), "at least 3"),
+    "constant": (lambda: LeontiefBasis(2, 5, constant=0.0), "above 0"),
+    "too many": (lambda: LeontiefBasis(4, 20), "too many"),
+    "convex form": (lambda: ConvexRankBasis(error=0.1).coefficients(ratios(1)), "not in the span"),
+    "convex length": (
+        lambda: ConvexRankBasis(error=0.1, outcomes=2).coefficients(broken()),
+        "1 outcomes; the basis has 2",
+    ),
+    "other coordinate": (
+        lambda: ConvexRankBasis(error=0.1, outcomes=2).coefficients(
+            broken(dimension=2, coordinate=1)
+        ),
+        "a loss of y_1; the basis has y_0",
+    ),
+    "slope": (
+        lambda: ConvexRankBasis(error=0.1).coefficients(broken(1.01)),
+        "a slope of 1.01 is above 1",
+    ),
+    "no coordinate": (lambda: ConvexRankBasis(error=0.1, coordinate=1), "coordinate 1 is not"),
+    "error": (lambda: ConvexRankBasis(error=0.0), "above 0"),
+    "tiny error": (lambda: ConvexRankBasis(error=1e-7), "more than 100000 cells"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_basis_does_not_serve_is_refused(name: str) -> None:
+    """With one line that says why."""
+    make, says = REFUSED[name]
+    with pytest.raises(ValueError, match=says) as refusal:
+        make()
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(("error", "size"), [(0.1, 7), (0.01, 63), (0.001, 563)])
+def test_the_convex_rank_basis_is_larger_than_a_relu_grid(error: float, size: int) -> None:
+    """Two to three times 1/(4 error), with the whole error spent on rounding."""
+    basis = ConvexRankBasis(error=error)
+    assert shared(basis) == 0
+    assert basis.size == size
+    assert 2 < size * 4 * error < 3
+    assert basis.error == pytest.approx(error)
+
+
+def test_small_errors_are_still_built() -> None:
+    """Ten thousand cells, within a second."""
+    basis = ConvexRankBasis(error=5e-5)
+    assert basis.cells == 10_000
+    few = broken()[:6]
+    assert basis.audit(few, np.random.default_rng(4).random((300, 1))) <= basis.error
+
+
+def test_shared_intervals_need_fewer_functions_than_intervals() -> None:
+    """The low-rank path of the convex basis, within the error that was asked for."""
+    basis = ConvexRankBasis(error=0.02, mu=0.6, stride=4)
+    assert shared(basis) > 0
+    assert basis.size < basis.cells
+    assert 0.5 / basis.cells < basis.error <= 0.02
+
+
+def test_the_convex_rank_pays_only_at_errors_that_nobody_needs() -> None:
+    """At the best parameters it passes below the ReLU grid between 1e-9 and 1e-10."""
+    shares = {k: least_size(10.0**-k) * 4 * 10.0**-k for k in range(1, 14)}
+    assert all(shares[k] == pytest.approx(2) for k in range(1, 9))
+    assert shares[9] > 1 > shares[10]
+    assert shares[10] > shares[11] > shares[12] > shares[13]
+    assert affordable_mu(1e-3, None) == 0
+    assert affordable_mu(1e-4, 1) == 0
+    assert affordable_mu(1e-15, 1000) > 0

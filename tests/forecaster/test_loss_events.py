@@ -1,0 +1,194 @@
+"""Scalar events: gains by their definition, regret below them, and the bound without lambda."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from regretless.forecaster.events.bounds import BiasBound, GainBound, gain_range
+from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.scalar import LossEvents
+from regretless.forecaster.events.weights import AdaptiveWeights, ExponentialWeights, WeightRule
+from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.errors import UserError
+from regretless.market.model import MarketModel
+from regretless.market.response import best_response, expected_losses
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.reproduce.streams import STREAMS, market
+from regretless.scenarios.spec.scenario import validated
+
+Array = NDArray[np.float64]
+
+POLICIES = (lambda x: int(x) % 3, lambda x: (int(x) // 3) % 3)
+
+
+def groups(seed: int = 0) -> list[LossGroup]:
+    """Draw two groups of linear losses, the first with policies."""
+    rng = np.random.default_rng(seed)
+    first, second = -rng.dirichlet(np.ones(4), (3, 3)), rng.dirichlet(np.ones(4), (2, 2))
+    return [
+        LossGroup(np.ones((3, 3)), first, POLICIES),
+        LossGroup(np.zeros((2, 2)), second),
+    ]
+
+
+def gains(group: LossGroup, rounds: list[tuple[int, Array, Array, Array]]) -> Array:
+    """Add up a group's gains (K, A, A + C) from their definition, in units of the loss."""
+    losses, actions, _ = group.weights.shape
+    total = np.zeros((losses, actions, actions + len(group.policies)))
+    for x, points, mass, truth in rounds:
+        comparators = [*range(actions), *(policy(x) for policy in group.policies)]
+        for k in range(losses):
+            for point, weight in zip(points, mass, strict=True):
+                rows = group.weights[k]
+                a = int(best_response(expected_losses(group.offset, group.weights, point))[k])
+                for c, other in enumerate(comparators):
+                    total[k, a, c] += weight * (rows[other] - rows[a]) @ (point - truth)
+    return total
+
+
+def some_rounds(count: int) -> list[tuple[int, Array, Array, Array]]:
+    """Draw contexts, mixtures of three points and truths."""
+    rng = np.random.default_rng(7)
+    return [(x, rng.random((3, 4)), rng.dirichlet(np.ones(3)), rng.random(4)) for x in range(count)]
+
+
+def test_gains_are_those_of_the_definition() -> None:
+    events = LossEvents(groups())
+    rounds = some_rounds(12)
+    for x, points, mass, truth in rounds:
+        events.charge(events.awake(x), points, mass, truth)
+    logged = [row[5] for row in events.table()]
+    expected = [gains(group, rounds) for group in events.groups]
+    flat = [row for table in expected for row in table.reshape(-1, table.shape[2])]
+    assert len(logged) == len(flat) == 3 * 3 + 2 * 2
+    for row, own in zip(logged, flat, strict=True):
+        assert row == pytest.approx(own, abs=1e-12)
+    assert sum(row[4] for row in events.table()) == pytest.approx(12 * 5)
+
+
+@pytest.mark.parametrize("rule", [AdaptiveWeights(), AdaptiveWeights(0.5), ExponentialWeights(29)])
+def test_the_table_pulls_towards_what_comparators_gain(rule: WeightRule) -> None:
+    """H_(k, a) = sum_c w_c (r(c) - r(a)) / scale, no weight for the action itself, total 1."""
+    events = LossEvents(groups())
+    for x, points, mass, truth in some_rounds(9):
+        events.charge(events.awake(x), points, mass, truth)
+    x = 4
+    table = events.weighted(events.awake(x), rule, 10)
+    state = events.state()
+    weights = rule.one_sided(state["gain"], state["variation"], 10)
+    assert weights.sum() == pytest.approx(1.0)
+    expected, first = [], 0
+    for group in events.groups:
+        losses, actions, _ = group.weights.shape
+        comparators = [*range(actions), *(policy(x) for policy in group.policies)]
+        scale = gain_range(group.weights, None)
+        for k in range(losses):
+            for a in range(actions):
+                own = weights[first : first + len(comparators)]
+                first += len(comparators)
+                assert own[a] == 0
+                pulls = group.weights[k][comparators] - group.weights[k, a]
+                expected.append(own @ pulls / scale[k])
+    assert first == len(weights)
+    assert table == pytest.approx(np.array(expected), abs=1e-12)
+    assert events.experts == 3 * 3 * (3 - 1 + 2) + 2 * 2 * 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_regret_is_at_most_the_positive_gains(seed: int) -> None:
+    """The inequality of the docstring, in expectation over the mixtures, policies included."""
+    group = groups(seed)[0]
+    events = LossEvents([group])
+    player = UnbiasedPrediction(events)
+    rng = np.random.default_rng(seed)
+    rounds = []
+    for x in range(60):
+        mixture = player.mixture(x)
+        truth = rng.random(4) ** 2
+        player.update(truth)
+        rounds.append((x, mixture.points, mixture.weights, truth))
+    regret = np.zeros((3, 3, 5))  # loss, played action, comparator
+    for x, points, mass, truth in rounds:
+        comparators = [0, 1, 2, *(policy(x) for policy in POLICIES)]
+        for k in range(3):
+            true = group.offset[k] + group.weights[k] @ truth
+            for point, weight in zip(points, mass, strict=True):
+                a = int(best_response(expected_losses(group.offset, group.weights, point))[k])
+                regret[k, a] += weight * (true[a] - true[comparators])
+    kept = np.array([row[5] for row in events.table()]).reshape(3, 3, 5)
+    assert (regret <= kept + 1e-9).all()
+    bound = player.bias_bound()
+    assert isinstance(bound, GainBound)
+    assert (kept.max(2).sum(1) / 60 <= bound.regret(group.weights, policies=2)).all()
+
+
+def played(stream: str, seed: int, **forecaster: Any) -> MarketModel:
+    """Play the market of `reproduce streams` with scalar events."""
+    table = {"kind": "decision-swap", "events": "losses"} | forecaster
+    model = market(STREAMS[stream], table, rounds=400, seed=seed).build(log_every=400)
+    model.run()
+    return model
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_regret_is_below_the_bounds(stream: str) -> None:
+    for seed in range(2):
+        agents = played(stream, seed).agents_frame()
+        assert (agents["guarantee"] == "decision-swap").all()
+        assert (agents["swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
+        assert (agents["bound_from_bias"] <= agents["bound"]).all()
+
+
+def test_the_bound_of_a_simplex_knows_no_number_of_cells() -> None:
+    """Where predictions stay in conv s(Y) the range of a gain is 2, whatever lambda and n."""
+    weights = np.random.default_rng(0).random((2, 3, 40))
+    inside, box = (GainBound(500, 1000, 0.0, within=within) for within in (2.0, None))
+    assert gain_range(weights, 2.0) == pytest.approx(2.0)
+    assert (inside.regret(weights) < box.regret(weights) / 4).all()
+    assert (inside.regret(weights, policies=5) == inside.regret(weights)).all()
+    assert (inside.regret(weights) < BiasBound(500, 1000, 0.0).regret(weights)).all()
+
+
+def test_a_grid_is_served_by_scalar_events() -> None:
+    raw = {
+        "name": "grid",
+        "rounds": 300,
+        "adversary": {"kind": "breaker", "outcomes": 1, "strength": 0.5},
+        "forecaster": {"kind": "decision-swap", "events": "losses"},
+        "cohort": [
+            {
+                "name": "shops",
+                "utility": "newsvendor",
+                "count": 5,
+                "actions": 4,
+                "basis": {"kind": "lipschitz-grid", "error": 0.05},
+            }
+        ],
+    }
+    model = Scenario(validated(raw, origin=Path())).build()
+    model.run()
+    agents = model.agents_frame()
+    player: Any = model.game.blocks[0].forecaster
+    assert player.events.within == pytest.approx(2.2)
+    assert (agents["swap_regret"] <= agents["bound_from_bias"]).all()
+    assert (agents["bound_from_bias"] <= agents["bound"]).all()
+
+
+def test_the_log_holds_gains_by_comparator() -> None:
+    biases = played("iid", 0).biases_frame()
+    assert {f"bias_{i}" for i in range(5)} <= set(biases.columns)
+    assert biases["policy"].isna().all()
+    diagonal = [row[f"bias_{int(row['action'])}"] for _, row in biases.iterrows()]
+    assert (np.array(diagonal) == 0).all()
+
+
+def test_events_are_for_the_forecaster_alone() -> None:
+    with pytest.raises(UserError, match="base, events and hull are for kind"):
+        market(STREAMS["iid"], {"kind": "running-mean", "events": "losses"}, rounds=5, seed=0)
+    with pytest.raises(UserError, match=r"forecaster.events = 'loss'"):
+        market(STREAMS["iid"], {"events": "loss"}, rounds=5, seed=0)

@@ -1,0 +1,550 @@
+"""Bases of polynomials and monomials: what each declares is measured."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.special import iv
+
+from regretless.forecaster.bases.approximation.multisets import monomials, multinomials, multisets
+from regretless.forecaster.bases.bernstein import BernsteinBasis
+from regretless.forecaster.bases.exponential import (
+    ChebyshevExponentialBasis,
+    TaylorExponentialBasis,
+)
+from regretless.forecaster.bases.monomial import MonomialBasis
+from regretless.forecaster.bases.power import PowerBasis
+from regretless.market.game.basis import Basis
+from regretless.market.losses import ExponentialOfSum, Linear, Loss, PowerOfSum, SeparablePower
+
+Array = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, int, int, int], Loss]
+
+CHECKED = settings(deadline=None, max_examples=12, derandomize=True)
+STACK, ACTIONS = 8, 3
+
+
+def rows(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Draw rows of either sign whose absolute values add up to 1, some with a single entry."""
+    shares = rng.dirichlet(np.full(shape[-1], 0.5), shape[:-1])
+    lone = np.eye(shape[-1])[rng.integers(shape[-1], size=shape[:-1])]
+    shares = np.where(rng.random(shape[:-1])[..., None] < 0.2, lone, shares)
+    signs = rng.choice([-1.0, 1.0], shape)
+    return shares * np.where(rng.random(shape[:-1])[..., None] < 0.5, signs, signs[..., :1])
+
+
+def targets(degree: int, *, lower: bool = True) -> Draw:
+    """L_p losses that are polynomials: even powers about any point, odd ones about outer ones."""
+
+    def draw(rng: np.random.Generator, stack: int, actions: int, outcomes: int) -> Loss:
+        shape = stack, actions, outcomes
+        powers = rng.integers(1 if lower else degree, degree + 1, stack).astype(float)
+        outer = rng.choice([-1.3, -0.2, 0.0, 1.0, 1.4], shape)
+        inner = np.where(rng.random(shape) < 0.3, rng.integers(2, size=shape), rng.random(shape))
+        centre = np.where(powers[:, None, None] % 2 == 0, inner, outer)
+        return SeparablePower(rng.normal(size=shape), powers, centre=centre).normalised()
+
+    return draw
+
+
+def sums(degree: int, power: float = 1.0, floor: float = 0.0, *, same: bool = False) -> Draw:
+    """Integer powers of a sum; of one degree and without intercepts if ``same``."""
+
+    def draw(rng: np.random.Generator, stack: int, actions: int, outcomes: int) -> Loss:
+        exponent = np.full(stack, degree) if same else rng.integers(1, degree + 1, stack)
+        weights = rng.normal(size=(stack, actions, outcomes))
+        intercept = rng.normal(size=(stack, actions)) * (not same)
+        return PowerOfSum(
+            weights, exponent, np.array(power), np.array(floor), intercept=intercept
+        ).normalised()
+
+    return draw
+
+
+def exponentials(reach: float, power: float = 0.0, floor: float = 0.01) -> Draw:
+    """Cobb-Douglas and CARA losses of both signs, some at the end of the reach."""
+
+    def draw(rng: np.random.Generator, stack: int, actions: int, outcomes: int) -> Loss:
+        size = np.where(rng.random((stack, actions)) < 0.5, reach, reach * rng.random())
+        weights = rows(rng, (stack, actions, outcomes)) * size[..., None]
+        amplitude = rng.choice([-1.0, 1.0], (stack, actions)) * (0.1 + rng.random((stack, actions)))
+        return ExponentialOfSum(
+            weights, np.array(power), np.array(floor), amplitude=amplitude
+        ).normalised()
+
+    return draw
+
+
+@dataclass(frozen=True)
+class Case:
+    """A basis, its declared size, and normalised losses that it serves."""
+
+    make: Callable[[], Basis]
+    size: int
+    draw: Draw
+    floor: float = 0.0  # outcomes below it are one outcome
+
+    @functools.cached_property
+    def basis(self) -> Basis:
+        """The basis, made once."""
+        return self.make()
+
+    def losses(self, seed: int, stack: int = STACK, actions: int = ACTIONS) -> Any:
+        """Draw a stack of losses."""
+        rng = np.random.default_rng(seed)
+        return self.draw(rng, stack, actions, self.basis.outcomes)
+
+
+def taylor(outcomes: int, reach: float, error: float, *more: float) -> Callable[[], Basis]:
+    """Return the maker of a Taylor basis."""
+    keys = dict(zip(("power", "floor"), more, strict=False))
+    return lambda: TaylorExponentialBasis(outcomes, reach=reach, error=error, **keys)
+
+
+def chebyshev(outcomes: int, reach: float, error: float, *more: float) -> Callable[[], Basis]:
+    """Return the maker of a Chebyshev basis."""
+    keys = dict(zip(("power", "floor"), more, strict=False))
+    return lambda: ChebyshevExponentialBasis(outcomes, reach=reach, error=error, **keys)
+
+
+CASES: dict[str, Case] = {
+    "bernstein 1": Case(lambda: BernsteinBasis(1, 1), 2, targets(1)),
+    "bernstein 2": Case(lambda: BernsteinBasis(2, 2), 6, targets(2)),
+    "bernstein 4": Case(lambda: BernsteinBasis(3, 4), 15, targets(4)),
+    "bernstein 7": Case(lambda: BernsteinBasis(2, 7), 16, targets(7)),
+    "bernstein 16": Case(lambda: BernsteinBasis(2, 16), 34, targets(16)),
+    "binomial 1": Case(lambda: PowerBasis.binomial(1, 2), 2, targets(1)),
+    "binomial 4": Case(lambda: PowerBasis.binomial(4, 3), 12, targets(4)),
+    "binomial among others": Case(lambda: PowerBasis([0.5, 1, 1.5, 2, 3], 2), 10, targets(3)),
+    "homogeneous 1": Case(lambda: MonomialBasis(2, 1, homogeneous=True), 2, sums(1, same=True)),
+    "homogeneous 3": Case(
+        lambda: MonomialBasis(3, 3, power=0.5, homogeneous=True), 10, sums(3, 0.5, same=True)
+    ),
+    "homogeneous of one": Case(
+        lambda: MonomialBasis(1, 4, homogeneous=True), 1, sums(4, same=True)
+    ),
+    "monomial 1": Case(lambda: MonomialBasis(2, 1), 2, sums(1)),
+    "monomial 3": Case(
+        lambda: MonomialBasis(3, 3, power=0.7, floor=0.1), 19, sums(3, 0.7, 0.1), 0.1
+    ),
+    "monomial above a floor": Case(lambda: MonomialBasis(2, 1, floor=0.3), 2, sums(1, 1, 0.3), 0.3),
+    "monomial 5": Case(lambda: MonomialBasis(2, 5, power=2.0), 20, sums(5, 2.0)),
+    "taylor": Case(taylor(3, 1.0, 0.1), 454, exponentials(1.0), 0.01),
+    "taylor short": Case(taylor(2, 0.2, 1e-4), 35, exponentials(0.2), 0.01),
+    "taylor cara": Case(taylor(2, 2.0, 1e-3, 1.0, 0.0), 54, exponentials(2.0, 1.0, 0.0)),
+    "taylor inverse": Case(taylor(2, 0.5, 0.01, -1.0, 0.2), 54, exponentials(0.5, -1.0, 0.2), 0.2),
+    "taylor root": Case(taylor(2, 1.0, 0.01, 0.5, 0.1), 20, exponentials(1.0, 0.5, 0.1), 0.1),
+    "taylor rough": Case(taylor(2, 0.2, 1.0), 2, exponentials(0.2), 0.01),
+    "taylor above a floor": Case(
+        taylor(2, 0.1, 1.0, 1.0, 0.3), 2, exponentials(0.1, 1.0, 0.3), 0.3
+    ),
+    "chebyshev": Case(chebyshev(3, 1.0, 0.1), 9, exponentials(1.0), 0.01),
+    "chebyshev fine": Case(chebyshev(3, 1.0, 0.01), 34, exponentials(1.0), 0.01),
+    "chebyshev finer": Case(chebyshev(2, 3.0, 1e-6), 119, exponentials(3.0), 0.01),
+    "chebyshev one": Case(chebyshev(1, 2.0, 0.1), 3, exponentials(2.0), 0.01),
+    "chebyshev cara": Case(chebyshev(2, 4.0, 0.01, 1.0, 0.0), 14, exponentials(4.0, 1.0, 0.0)),
+    "chebyshev inverse": Case(
+        chebyshev(2, 1.0, 0.01, -1.0, 0.1), 27, exponentials(1.0, -1.0, 0.1), 0.1
+    ),
+    "chebyshev rough": Case(chebyshev(2, 0.1, 0.1), 2, exponentials(0.1), 0.01),
+}
+CONVEX = [
+    "bernstein 1",
+    "binomial 1",
+    "homogeneous 1",
+    "homogeneous of one",
+    "monomial 1",
+    "taylor rough",
+    "chebyshev rough",
+]
+EVERY = pytest.mark.parametrize("name", CASES)
+SEEDS = given(seed=st.integers(0, 2**32 - 1))
+
+
+def lattice(outcomes: int) -> Array:
+    """Outcomes on a lattice with the corners, fine near 0, and at random."""
+    ticks = {1: 301, 2: 25}.get(outcomes, 7)
+    even = np.linspace(0, 1, ticks)
+    axes = [*even, *np.exp(-8 * even[: ticks // 2])]
+    random = np.random.default_rng(5).random((300, outcomes))
+    return np.concatenate([list(itertools.product(axes, repeat=outcomes)), random])
+
+
+@EVERY
+def test_size_range_and_rows(name: str) -> None:
+    """The declared size, values in [0, 1], and the same row by row."""
+    basis = CASES[name].basis
+    outcomes = lattice(basis.outcomes)
+    table = basis.transform(outcomes)
+    assert basis.size == CASES[name].size
+    assert table.shape == (len(outcomes), basis.size)
+    assert table.min() >= 0
+    assert table.max() <= 1
+    assert (np.ptp(table, axis=0) > 0.1).all()  # no function is idle
+    for k in (0, 9):
+        assert basis.transform(outcomes[k]) == pytest.approx(table[k], abs=1e-15)
+
+
+@EVERY
+@SEEDS
+@CHECKED
+def test_the_measured_error_is_within_the_declared_error(name: str, seed: int) -> None:
+    """Normalised losses, alone and with other actions; exact where the error is 0."""
+    basis = CASES[name].basis
+    for actions in (1, ACTIONS):
+        losses = CASES[name].losses(seed, actions=actions)
+        allowed = basis.error + 1e-12 if basis.error else 1e-10
+        assert basis.audit(losses, lattice(basis.outcomes)) <= allowed
+
+
+@EVERY
+@SEEDS
+@CHECKED
+def test_a_stack_has_the_coefficients_of_its_members(name: str, seed: int) -> None:
+    """Shapes, layout, and the same numbers for one loss as within a stack."""
+    basis, losses = CASES[name].basis, CASES[name].losses(seed)
+    offset, weights = basis.coefficients(losses)
+    assert offset.shape == (STACK, ACTIONS)
+    assert weights.shape == (STACK, ACTIONS, basis.size)
+    for array in (offset, weights):
+        assert array.flags.c_contiguous
+        assert array.dtype == np.float64
+    for k in (0, STACK - 1):
+        single = basis.coefficients(losses[k])
+        assert single[0].shape == (ACTIONS,)
+        assert single[0] == pytest.approx(offset[k], rel=1e-12, abs=1e-12)
+        assert single[1] == pytest.approx(weights[k], rel=1e-12, abs=1e-12)
+
+
+@EVERY
+def test_the_label_of_a_true_transform_is_the_outcome(name: str) -> None:
+    """On the image labels are exact, up to the floor."""
+    case = CASES[name]
+    basis, outcomes = case.basis, lattice(case.basis.outcomes)
+    labels = basis.inverse(basis.transform(outcomes))
+    assert labels == pytest.approx(np.maximum(outcomes, case.floor), abs=1e-6)
+    assert basis.inverse(basis.transform(outcomes[5])) == pytest.approx(labels[5])
+
+
+@EVERY
+@SEEDS
+@CHECKED
+def test_labels_serve_where_the_image_is_convex(name: str, seed: int) -> None:
+    """There the label of any prediction of the box has the losses that the prediction promises."""
+    basis, losses = CASES[name].basis, CASES[name].losses(seed)
+    box = np.random.default_rng(seed).random((40, basis.size))
+    labels = basis.inverse(box)
+    assert ((labels >= 0) & (labels <= 1)).all()
+    if basis.convex_image:
+        offset, weights = basis.coefficients(losses)
+        promised = offset + np.einsum("kan,tn->tka", weights, box)
+        gap = np.abs(promised - losses.losses(labels)).max()
+        assert gap <= basis.error + 1e-9
+
+
+def test_convex_images_are_those_of_one_function_per_coordinate() -> None:
+    assert [name for name, case in CASES.items() if case.basis.convex_image] == CONVEX
+
+
+def raw_targets(degree: int, outcomes: int) -> SeparablePower:
+    """Return the paper's sum_j (a_j - y_j)^p as it stands, at many a and at the corners."""
+    inner = np.random.default_rng(7).random((200, outcomes))
+    corners = np.array(list(itertools.product([0.0, 1.0], repeat=outcomes)))
+    centre = corners if degree % 2 else np.concatenate([inner, corners])
+    sign = np.where(centre == 0, (-1.0) ** degree, 1.0)
+    return SeparablePower(sign, np.array(float(degree)), centre=centre)
+
+
+@pytest.mark.parametrize(("outcomes", "degree"), [(1, 1), (3, 2), (3, 4), (2, 5), (5, 16)])
+def test_lambda_of_the_papers_targets(outcomes: int, degree: int) -> None:
+    """Bernstein polynomials: d; powers: d (2^p - 1). Bounds, and reached at a = 1."""
+    losses = raw_targets(degree, outcomes)
+    for basis in (BernsteinBasis(outcomes, degree), PowerBasis.binomial(degree, outcomes)):
+        sums_of_each = np.abs(basis.coefficients(losses)[1]).sum(-1)
+        assert sums_of_each.max() == pytest.approx(basis.lipschitz, rel=1e-12)
+        assert basis.error == 0
+    assert BernsteinBasis(outcomes, degree).lipschitz == outcomes
+
+
+def test_published_lambda_of_the_powers() -> None:
+    """45 at d = 3 and p = 4; 327,675 at d = 5 and p = 16."""
+    assert PowerBasis.binomial(4, 3).lipschitz == 45
+    assert PowerBasis.binomial(16, 5).lipschitz == 327675
+
+
+@pytest.mark.parametrize("degree", [1, 2, 4, 7, 16])
+@SEEDS
+@CHECKED
+def test_normalised_targets_need_at_most_the_degree(degree: int, seed: int) -> None:
+    """In Bernstein polynomials; an even power about 1/2 needs all of it."""
+    basis = BernsteinBasis(2, degree)
+    losses = targets(degree)(np.random.default_rng(seed), 30, 1, 2)
+    assert np.abs(basis.coefficients(losses)[1]).sum(-1).max() <= degree + 1e-9
+    if degree % 2 == 0:
+        weights = np.array([[1.0, 0.0]])
+        centred = SeparablePower(weights, np.array(float(degree)), centre=np.array(0.5))
+        most = np.abs(basis.coefficients(centred.normalised())[1]).sum()
+        assert most == pytest.approx(degree)
+
+
+def test_the_median_makes_bernstein_coefficients_least() -> None:
+    """No other constant per coordinate gives a smaller sum."""
+    basis = BernsteinBasis(1, 4)
+    loss = SeparablePower([[1.0]], np.array(4.0), centre=np.array([[0.3]]))
+    _, weights = basis.coefficients(loss)
+    least = np.abs(weights).sum()
+    for constant in np.linspace(-1, 1, 401):
+        assert least <= np.abs(weights - constant).sum() + 1e-12
+
+
+def test_powers_about_zero_are_unchanged_beside_centred_ones() -> None:
+    """A stack may mix them; each row has the coefficients that it has alone."""
+    basis = PowerBasis([0.5, 1.0, 2.0], 2)
+    weights = np.ones((3, 1, 2)) * [1.0, -2.0]
+    centre = np.array([[[0.0, 0.0]], [[0.3, 0.0]], [[0.0, 0.0]]])
+    mixed = SeparablePower(weights, np.array([0.5, 2.0, 1.0]), centre=centre)
+    _, table = basis.coefficients(mixed)
+    assert table[0, 0] == pytest.approx([1, 0, 0, -2, 0, 0])
+    assert table[1, 0] == pytest.approx([0, -0.6, 1, 0, 0, -2])
+    assert table[2, 0] == pytest.approx([0, 1, 0, 0, -2, 0])
+    assert basis.audit(mixed, lattice(2)) <= 1e-12
+
+
+def test_a_centre_without_weight_does_not_matter() -> None:
+    """An odd power about a point inside is no polynomial, unless nobody weighs it."""
+    loss = SeparablePower([[1.0, 0.0]], np.array(3.0), centre=np.array([[1.0, 0.4]]))
+    for basis in (BernsteinBasis(2, 3), PowerBasis.binomial(3, 2)):
+        assert basis.audit(loss, lattice(2)) <= 1e-12
+
+
+@pytest.mark.parametrize(("outcomes", "degree", "homogeneous"), [(3, 2, True), (2, 5, False)])
+def test_lambda_of_the_papers_sums(outcomes: int, degree: int, *, homogeneous: bool) -> None:
+    """1 for A = 1 and absolute weights that add up to 1: bound and reached."""
+    basis = MonomialBasis(outcomes, degree, power=0.5, homogeneous=homogeneous)
+    weights = rows(np.random.default_rng(3), (50, 4, outcomes))
+    losses = PowerOfSum(weights, np.array(degree), np.array(0.5))
+    assert np.abs(basis.coefficients(losses)[1]).sum(-1) == pytest.approx(np.ones((50, 4)))
+    assert basis.lipschitz == 1
+
+
+@SEEDS
+@CHECKED
+def test_lambda_of_normalised_sums_of_one_sign(seed: int) -> None:
+    """With an intercept too it is the range of the loss, so 1 for one action."""
+    rng = np.random.default_rng(seed)
+    weights, intercept = rng.random((STACK, 1, 2)), rng.random((STACK, 1))
+    losses = PowerOfSum(weights, rng.integers(1, 5, STACK), intercept=intercept).normalised()
+    table = MonomialBasis(2, 4).coefficients(losses)[1]
+    assert np.abs(table).sum(-1) == pytest.approx(np.ones((STACK, 1)))
+
+
+def test_published_figures_of_the_exponential() -> None:
+    """Sizes and constants at reach 1 and floor 0.01, for three and five outcomes."""
+    three, five = TaylorExponentialBasis(3, reach=1, error=0.1), taylor(5, 1.0, 0.1)()
+    assert (three.size, five.size, three.degree) == (454, 6187, 12)
+    assert three.lipschitz == pytest.approx(98.9, abs=0.05)
+    rough = [ChebyshevExponentialBasis(d, reach=1, error=0.1) for d in (3, 5)]
+    fine = [ChebyshevExponentialBasis(d, reach=1, error=0.01) for d in (3, 5)]
+    assert [basis.size for basis in (*rough, *fine)] == [9, 20, 34, 125]
+    assert [basis.lipschitz for basis in rough] == pytest.approx([1.529, 1.583], abs=1e-3)
+
+
+TAYLOR = [name for name in CASES if name.startswith("taylor")]
+CHEBYSHEV = [name for name in CASES if name.startswith("chebyshev")]
+
+
+@pytest.mark.parametrize("name", TAYLOR)
+@SEEDS
+@CHECKED
+def test_lambda_of_taylors_series(name: str, seed: int) -> None:
+    """The declared one for A = 1, and times the amplitude for normalised losses."""
+    basis, losses = CASES[name].basis, CASES[name].losses(seed, actions=1)
+    assert isinstance(basis, TaylorExponentialBasis)
+    raw = ExponentialOfSum(losses.weights, losses.power, losses.floor)
+    unscaled = np.abs(basis.coefficients(raw)[1]).sum(-1)
+    assert unscaled.max() <= basis.lipschitz * (1 + 1e-12)
+    normalised = np.abs(basis.coefficients(losses)[1]).sum(-1)
+    assert normalised.max() <= basis.lipschitz * basis.amplitude * (1 + 1e-12)
+    largest = np.zeros((1, basis.outcomes)) + basis.reach / basis.outcomes
+    end = ExponentialOfSum(largest, losses.power[0], losses.floor[0])
+    assert np.abs(basis.coefficients(end)[1]).sum() == pytest.approx(basis.lipschitz)
+
+
+def test_taylors_amplitude_is_reached() -> None:
+    """By Cobb-Douglas at the end of the reach."""
+    basis = TaylorExponentialBasis(2, reach=0.5, error=0.1)
+    loss = ExponentialOfSum(np.array([[0.2, 0.3]]), np.zeros(()), np.array(0.01)).normalised()
+    most = np.abs(basis.coefficients(loss)[1]).sum()
+    assert most == pytest.approx(basis.lipschitz * basis.amplitude)
+
+
+@pytest.mark.parametrize("name", CHEBYSHEV)
+@SEEDS
+@CHECKED
+def test_lambda_of_chebyshevs_series(name: str, seed: int) -> None:
+    """A bound for normalised losses of every size, with other actions or alone."""
+    basis, case = CASES[name].basis, CASES[name]
+    for actions in (1, ACTIONS):
+        weights = basis.coefficients(case.losses(seed, actions=actions))[1]
+        assert np.abs(weights).sum(-1).max() <= basis.lipschitz * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", CHEBYSHEV)
+def test_chebyshevs_declarations_are_the_worst_over_the_reach(name: str) -> None:
+    """Equal weights of every size: error and lambda are bounds on another grid, and reached."""
+    case = CASES[name]
+    basis: Any = case.basis
+    shares = np.linspace(1e-3, 1, 1777)[:, None, None]
+    losses = case.losses(1, stack=1777, actions=1)
+    weights = np.ones((1777, 1, basis.outcomes)) * shares * basis.reach / basis.outcomes
+    equal = ExponentialOfSum(weights, losses.power, losses.floor).normalised()
+    totals = np.abs(basis.coefficients(equal)[1]).sum(-1)
+    assert totals.max() <= basis.lipschitz * (1 + 1e-9)
+    assert totals.max() >= basis.lipschitz - 1e-5
+    ends = np.stack([np.zeros(basis.outcomes), np.ones(basis.outcomes)])
+    assert basis.audit(equal, ends) == pytest.approx(basis.error, rel=1e-6)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 4, 9])
+def test_chebyshevs_error_rises_with_the_half_width(degree: int) -> None:
+    """So the greatest is at the end of the reach; from the remainder at u = 1, not the tail."""
+    widths = np.linspace(0.3, 12, 4000)
+    kept = iv(0, widths) + 2 * sum(iv(j, widths) for j in range(1, degree + 1))
+    errors = (np.exp(widths) - kept) / (2 * np.sinh(widths))
+    assert (np.diff(errors) > -1e-14).all()
+    reach = 2 * widths[-1] / math.log(100)
+    for share in (1.0, 0.5, 0.2):
+        at = np.interp(share * widths[-1], widths, errors)
+        basis = ChebyshevExponentialBasis(1, reach=share * reach, error=at + 1e-6)
+        assert basis.degree <= degree
+        if basis.degree == degree:
+            assert basis.error == pytest.approx(at, abs=1e-6)
+    assert ChebyshevExponentialBasis(1, reach=reach, error=errors[-1] + 1e-6).degree == degree
+
+
+def exponential_loss(total: float, power: float = 0.0, floor: float = 0.01) -> ExponentialOfSum:
+    """Two stacked losses, the second with absolute weights that add up to ``total``."""
+    weights = np.array([[[0.1, 0.1]], [[total / 2, -total / 2]]])
+    return ExponentialOfSum(weights, np.array(power), np.array(floor))
+
+
+def of_sum(beta: float, power: float = 1.0, floor: float = 0.0, inside: float = 0.0) -> PowerOfSum:
+    """Two stacked losses, the second with another exponent or intercept than 2 and 0."""
+    weights, exponent = np.ones((2, 1, 2)), np.array([2.0, beta])
+    intercept = np.array([[0.0], [inside]])
+    return PowerOfSum(weights, exponent, np.array(power), np.array(floor), intercept)
+
+
+def about(centre: float, exponent: float) -> SeparablePower:
+    """Two stacked losses, the second about this centre."""
+    weights = np.ones((2, 1, 2))
+    return SeparablePower(weights, np.array([2.0, exponent]), centre=weights * [[[0]], [[centre]]])
+
+
+UNSERVED: dict[str, tuple[Callable[[], Basis], Callable[[], Loss], str]] = {
+    "bernstein form": (lambda: BernsteinBasis(2, 3), lambda: of_sum(2), "power-of-sum"),
+    "bernstein length": (lambda: BernsteinBasis(3, 3), lambda: Linear(np.ones((1, 2))), "2 outc"),
+    "bernstein fraction": (lambda: BernsteinBasis(2, 3), lambda: about(0, 1.5), "not an integer"),
+    "bernstein degree": (lambda: BernsteinBasis(2, 3), lambda: about(0.5, 4), "not an integer"),
+    "bernstein kink": (lambda: BernsteinBasis(2, 3), lambda: about(0.5, 3), "only for an even p"),
+    "bernstein tip": (lambda: BernsteinBasis(2, 3), lambda: about(0.999, 1), "only for an even p"),
+    "powers kink": (lambda: PowerBasis.binomial(3, 2), lambda: about(0.5, 3), "only for an even"),
+    "powers root": (lambda: PowerBasis([0.5, 2, 1], 2), lambda: about(-1, 0.5), "only for an even"),
+    "powers degree": (lambda: PowerBasis.binomial(3, 2), lambda: about(0.5, 4), "not among"),
+    "powers missing": (lambda: PowerBasis([2.0], 2), lambda: about(0.5, 2), "exact PowerBasis of"),
+    "powers inexact": (
+        lambda: PowerBasis([1.0, 2.0], 2, exact=False),
+        lambda: about(0.5, 2),
+        "BernsteinBasis",
+    ),
+    "monomial form": (lambda: MonomialBasis(2, 3), lambda: about(0, 2), "separable-power"),
+    "monomial length": (lambda: MonomialBasis(3, 3), lambda: of_sum(2), "2 outcomes"),
+    "monomial power": (lambda: MonomialBasis(2, 3), lambda: of_sum(2, 0.5), "other functions"),
+    "monomial floor": (lambda: MonomialBasis(2, 3), lambda: of_sum(2, 1, 0.1), "other functions"),
+    "monomial fraction": (lambda: MonomialBasis(2, 3), lambda: of_sum(1.5), "not an integer"),
+    "monomial negative": (
+        lambda: MonomialBasis(2, 3, floor=0.1),
+        lambda: PowerOfSum(np.ones((1, 2)), np.array(-1.0), np.ones(()), np.array(0.1)),
+        "not an integer",
+    ),
+    "monomial degree": (lambda: MonomialBasis(2, 3), lambda: of_sum(4), "not an integer"),
+    "homogeneous degree": (
+        lambda: MonomialBasis(2, 2, homogeneous=True),
+        lambda: of_sum(1),
+        "not homogeneous of degree 2",
+    ),
+    "homogeneous intercept": (
+        lambda: MonomialBasis(2, 2, homogeneous=True),
+        lambda: of_sum(2, inside=0.1),
+        "not homogeneous of degree 2",
+    ),
+    **{
+        f"{kind} {what}": (make(2, 1.0, 0.1), loss, says)
+        for kind, make in (("taylor", taylor), ("chebyshev", chebyshev))
+        for what, loss, says in (
+            ("form", lambda: of_sum(2), "power-of-sum"),
+            ("length", lambda: ExponentialOfSum(np.ones((1, 3))), "3 outcomes"),
+            ("reach", lambda: exponential_loss(1.001), r"add up to 1\.001, beyond reach 1"),
+            ("power", lambda: exponential_loss(0.5, 1.0), "other functions than ln y"),
+            ("floor", lambda: exponential_loss(0.5, 0.0, 0.02), "above 0.01"),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("name", UNSERVED)
+def test_losses_outside_the_family_are_refused(name: str) -> None:
+    """With the reason; one of a stack is enough."""
+    make, loss, says = UNSERVED[name]
+    with pytest.raises(ValueError, match=says):
+        make().coefficients(loss())
+
+
+IMPOSSIBLE: dict[str, tuple[Callable[[], Basis], str]] = {
+    "bernstein 0": (lambda: BernsteinBasis(2, 0), "degree of 0"),
+    "binomial 0": (lambda: PowerBasis.binomial(0, 2), "degree of 0"),
+    "monomial 0": (lambda: MonomialBasis(2, 0), "degree of 0"),
+    "monomial of a logarithm": (lambda: MonomialBasis(2, 2, power=0.0), "leaves"),
+    "monomial of a pole": (lambda: MonomialBasis(2, 2, power=-1.0, floor=0.1), "leaves"),
+    "monomial floor": (lambda: MonomialBasis(2, 2, floor=1.0), "floor must lie"),
+    "monomials": (lambda: MonomialBasis(10, 10), "184755 monomials.*smaller degree"),
+    "taylor count": (taylor(8, 1.0, 0.1), "exceed 50000; allow a greater error"),
+    "chebyshev count": (chebyshev(9, 4.0, 1e-4), "exceed 50000; allow a greater error"),
+    "taylor rounding": (taylor(1, 10.0, 0.1), "rounding; allow a greater error"),
+    "chebyshev rounding": (chebyshev(1, 30.0, 1e-8), "rounding; allow a greater error"),
+    "chebyshev width": (chebyshev(1, 1e6, 0.1), "too wide for a series; allow a smaller reach"),
+    "taylor reach": (taylor(1, 0.0, 0.1), "reach"),
+    "chebyshev error": (chebyshev(1, 1.0, 0.0), "error"),
+    "chebyshev floor": (chebyshev(1, 1.0, 0.1, 0.0, 0.0), "needs a floor above 0"),
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_impossible_bases_are_refused(name: str) -> None:
+    """Senseless parameters and immense sizes, with the cure."""
+    make, says = IMPOSSIBLE[name]
+    with pytest.raises(ValueError, match=says):
+        make()
+
+
+def test_multisets_count_each_monomial_once() -> None:
+    """Sorted tuples by size; multinomials count their orders, d^m in all."""
+    counts = multisets(3, range(1, 4))
+    assert len(np.unique(counts, axis=0)) == len(counts) == 3 + 6 + 10
+    assert counts[:5].tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [2, 0, 0], [1, 1, 0]]
+    orders = multinomials(counts)
+    assert orders[4] == 2
+    assert [orders[counts.sum(1) == m].sum() for m in (1, 2, 3)] == [3, 9, 27]
+    values = np.array([[-2.0, 3.0, 0.5], [0.0, 1.0, -1.0]])
+    expected = (values[:, None, :] ** counts).prod(-1)
+    assert monomials(values, counts) == pytest.approx(expected)

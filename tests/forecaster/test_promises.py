@@ -1,0 +1,126 @@
+"""Every promise on streams that nobody tuned for: biases, regrets and certificates, round by round.
+
+Each kind of forecaster plays odd streams; in every round the certificate is recomputed from the
+mixture that was broadcast, and at the end every event's bias and every agent's regret must lie
+below what `forecaster.events.bounds` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from regretless.agents.adversaries import Adversary
+from regretless.forecaster.events.protected import responses_at
+from regretless.forecaster.minimax.box import worst_case
+from regretless.forecaster.minimax.solver import CubeSolver
+from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market import register
+from regretless.market.model import MarketModel
+from regretless.market.records.history import History
+from regretless.market.records.records import Announcement, Context, OutcomeLaw
+from regretless.scenarios.reproduce.streams import market
+
+Array = NDArray[np.float64]
+
+ROUNDS = 120
+
+
+Stream = Callable[[int, Array, np.random.Generator], Array]
+
+STREAMS: dict[str, Stream] = {
+    # calm, with rare disasters
+    "spikes": lambda _, mean, rng: np.full_like(mean, 1.0 if rng.random() < 0.03 else 0.02),
+    # a random corner of the cube
+    "corners": lambda _, mean, rng: (rng.random(len(mean)) < 0.5).astype(float),
+    # opposite corners in turn, where all actions of these agents tie
+    "flip": lambda t, mean, _: np.full_like(mean, float(t % 2)),
+    # as far from the forecast as possible, in every coordinate
+    "mirror": lambda _, mean, __: (mean < 0.5).astype(float),
+    # slowly from one end to the other
+    "ramp": lambda t, mean, _: np.full_like(mean, t / ROUNDS),
+    # follows the forecast, and strikes
+    "bait": lambda t, mean, _: mean if t % 5 else 1 - mean,
+}
+
+
+class Odd(Adversary):
+    """A stream by its name."""
+
+    def __init__(self, outcomes: int, rng: np.random.Generator, *, stream: str) -> None:
+        super().__init__(outcomes, rng)
+        self.stream = STREAMS[stream]
+
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        """Seal what the stream says, or with probability 0.1 the centre."""
+        outcome = self.stream(history.rounds, np.clip(announced.mean_label, 0, 1), self.rng)
+        centre = np.full(self.outcomes, 0.5)
+        return OutcomeLaw(np.array([outcome, centre]), np.array([0.9, 0.1]))
+
+
+FORECASTERS: dict[str, dict[str, Any]] = {
+    "adaptive": {},
+    "exponential": {"weights": "exponential"},
+    "scalar": {"events": "losses"},
+    "image": {"hull": "image"},
+    "scalar in the image": {"hull": "image", "events": "losses"},
+    "anchored": {"base": "last-value"},
+    "anchored, wide": {"base": "running-mean", "dead_zone": 2.0},
+}
+COHORTS: dict[str, dict[str, Any]] = {
+    "sophisticated": {},
+    "quantal": {"utility": "linear", "parameters": {}, "response": "quantal", "eta": 30.0},
+    "listening": {"response": "ensemble"},
+}
+
+
+@pytest.fixture(autouse=True)
+def odd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Register the streams for one test."""
+    monkeypatch.setattr(register.adversary, "_known", dict(register.adversary._known))
+    register.adversary("odd")(Odd)
+
+
+def recomputed(player: UnbiasedPrediction, table: Array, points: Array, mass: Array) -> float:
+    """Compute the worst case of a mixture over the box or simplex from its definition."""
+    fields = np.stack([responses_at(player.events.rows, point) @ table for point in points])
+    return worst_case(mass, points, fields, hull=player.solver.hull)
+
+
+def played(model: MarketModel) -> None:
+    """Play all rounds; check every certificate of a game over the cube."""
+    player = model.game.blocks[0].forecaster
+    assert isinstance(player, UnbiasedPrediction)
+    for t in range(ROUNDS):
+        if isinstance(player.solver, CubeSolver):
+            awake: Any = player.events.awake(None)
+            table = player.events.weighted(awake, player.rule, t + 1)
+            mixture = player.mixture(None)
+            own = recomputed(player, table, mixture.points, mixture.weights)
+            assert mixture.certificate == pytest.approx(own, abs=1e-9)
+        model.step()
+    assert player.slack <= 0.1 * np.sqrt(ROUNDS) + 0.1
+    bound = player.bias_bound()
+    for _, _, _, _, occupancy, bias in player.events.table():
+        if not hasattr(bound, "within"):
+            assert np.abs(bias).max() <= float(bound.bias(occupancy)) + 1e-9
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("forecaster", FORECASTERS)
+def test_promises_are_kept_on_odd_streams(stream: str, forecaster: str) -> None:
+    adversary = {"kind": "odd", "stream": stream}
+    for name, cohort in COHORTS.items():
+        if name == "listening" and forecaster.startswith("anchored"):
+            continue
+        table = FORECASTERS[forecaster]
+        model = market(adversary, table, rounds=ROUNDS, seed=3, count=6, **cohort).build()
+        played(model)
+        agents = model.agents_frame()
+        assert (agents["guarantee"] != "none").all()
+        assert (agents["swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
+        assert (agents["bound_from_bias"] <= agents["bound"]).all()

@@ -1,0 +1,301 @@
+"""Ramps: multilinear interpolation in cumulative form, its weights, constants and certificate."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from regretless.forecaster.bases.ramp import RampBasis
+from regretless.market.losses import (
+    Convex1D,
+    ExponentialOfSum,
+    Linear,
+    LipschitzLoss,
+    Loss,
+    MinimumOfRatios,
+    PowerOfSum,
+    SeparablePower,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Array = NDArray[np.float64]
+
+ROUNDING = 1e-11
+STACK, ACTIONS = 8, 3
+LEAST = 0.1
+
+
+def shares(outcomes: int, stack: int = STACK) -> Array:
+    """Share parameters that sum to 1, always the same."""
+    return np.random.default_rng(outcomes).dirichlet(np.ones(outcomes), (stack, ACTIONS))
+
+
+def ces(outcomes: int, low: float, high: float) -> PowerOfSum:
+    """CES utility above ``LEAST`` as a loss."""
+    rho = np.linspace(low, high, STACK)
+    return PowerOfSum(
+        shares(outcomes),
+        1 / rho,
+        power=rho,
+        floor=np.full(STACK, LEAST),
+        amplitude=-np.ones((STACK, ACTIONS)),
+    ).normalised()
+
+
+def cobb_douglas(outcomes: int) -> ExponentialOfSum:
+    """Cobb-Douglas utility above ``LEAST`` as a loss."""
+    floor = np.full(STACK, LEAST)
+    return ExponentialOfSum(shares(outcomes), power=np.zeros(STACK), floor=floor).normalised()
+
+
+def leontief(outcomes: int) -> MinimumOfRatios:
+    """Leontief utility with requirements from 1/2 to 3/2."""
+    needs = np.random.default_rng(5).uniform(0.5, 1.5, (STACK, ACTIONS, outcomes))
+    return MinimumOfRatios(needs).normalised()
+
+
+# losses, knots, floor; the first are minus distribution functions of positive measures
+MEASURES: dict[str, Callable[[], tuple[Loss, int, float]]] = {
+    "ces, complements": lambda: (ces(3, -2.0, -0.2), 4, LEAST),
+    "ces, substitutes": lambda: (ces(3, 0.1, 0.5), 4, LEAST),
+    "ces of two goods": lambda: (ces(2, 0.3, 0.9), 6, LEAST),
+    "cobb-douglas": lambda: (cobb_douglas(3), 4, LEAST),
+    "leontief": lambda: (leontief(3), 4, 0.0),
+    "leontief of two goods": lambda: (leontief(2), 7, 0.0),
+}
+OTHERS: dict[str, Callable[[], tuple[Loss, int, float]]] = {
+    "linear": lambda: (Linear(shares(3) - 0.4).normalised(), 2, 0.0),
+    "one coordinate": lambda: (SeparablePower(-shares(1), np.array(0.5)).normalised(), 9, 0.0),
+    "distances": lambda: (
+        SeparablePower(shares(2), np.array(1.5), centre=shares(2)).normalised(),
+        5,
+        0.0,
+    ),
+    "square": lambda: (PowerOfSum(shares(2) - 0.5, np.array(2.0)).normalised(), 5, 0.0),
+    "cara": lambda: (ExponentialOfSum(-shares(2)).normalised(), 3, 0.0),
+    "convex": lambda: (
+        Convex1D(shares(2), shares(2), slope=np.array(-0.5), dimension=2).normalised(),
+        5,
+        0.0,
+    ),
+    "a single loss": lambda: (cobb_douglas(2)[0], 5, LEAST),
+    "any": lambda: (
+        LipschitzLoss(lambda y: np.abs(y - 0.4).max(-1)[:, None], np.ones(()), (1,), 2),
+        4,
+        0.0,
+    ),
+}
+MAKERS = MEASURES | OTHERS
+
+
+@functools.cache
+def built(name: str) -> tuple[RampBasis, Loss]:
+    """Each basis is built and certified once."""
+    loss, knots, floor = MAKERS[name]()
+    return RampBasis([loss], knots=knots, floor=floor, budget=1_000_000), loss
+
+
+@pytest.fixture(params=MAKERS)
+def case(request: pytest.FixtureRequest) -> tuple[RampBasis, Loss]:
+    """Every basis in turn, with the losses that it serves."""
+    return built(request.param)
+
+
+def grid(outcomes: int) -> Array:
+    """Outcomes (T, d), denser towards 0, off the knots."""
+    ticks = {1: 4001, 2: 73, 3: 23}[outcomes]
+    return np.array(list(itertools.product(np.linspace(0, 1, ticks) ** 1.7, repeat=outcomes)))
+
+
+def test_size_and_range(case: tuple[RampBasis, Loss]) -> None:
+    """One function per knot other than the first; each is 0 at the bottom and 1 at the top."""
+    basis, _ = case
+    assert basis.size == len(basis.knots) ** basis.outcomes - 1
+    points = grid(basis.outcomes)
+    table = basis.transform(points)
+    assert table.shape == (len(points), basis.size)
+    assert table.min() == 0
+    assert table.max() == 1
+    assert np.array_equal(basis.transform(np.zeros(basis.outcomes)), np.zeros(basis.size))
+    assert np.array_equal(basis.transform(np.ones(basis.outcomes)), np.ones(basis.size))
+    assert np.array_equal(basis.transform(points[11]), table[11])
+
+
+def test_the_declared_error_is_certified(case: tuple[RampBasis, Loss]) -> None:
+    """No outcome of a fine grid is further off, and the certificate is close to the truth."""
+    basis, loss = case
+    measured = basis.audit(loss, grid(basis.outcomes))
+    assert measured <= basis.error + ROUNDING
+    assert basis.error == basis.certificate.upper
+    assert basis.error <= 1.6 * max(measured, basis.certificate.lower) + 1e-3
+
+
+def test_the_declared_lipschitz_constant_is_the_largest_sum(case: tuple[RampBasis, Loss]) -> None:
+    """Lambda is measured on the losses that the basis is for."""
+    basis, loss = case
+    offset, weights = basis.coefficients(loss)
+    assert offset.shape == loss.offset.shape
+    assert weights.shape == (*loss.offset.shape, basis.size)
+    assert weights.flags.c_contiguous
+    assert np.abs(weights).sum(-1).max() == basis.lipschitz
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_weights_are_a_measure_where_the_loss_is_one(name: str) -> None:
+    """Of one sign, so that their sum is at most the range of the loss: lambda is at most 1."""
+    basis, loss = built(name)
+    weights = basis.coefficients(loss)[1]
+    assert weights.max() <= ROUNDING
+    assert basis.lipschitz <= 1 + ROUNDING
+
+
+@pytest.mark.parametrize("outcomes", [3, 4])
+def test_beyond_the_range_of_exponents_ces_is_no_measure(outcomes: int) -> None:
+    """With rho above 1 / (d - 1) some weights are positive."""
+    loss = ces(outcomes, 0.95, 0.95)
+    weights = RampBasis([loss], knots=3, floor=LEAST, budget=1).coefficients(loss)[1]
+    assert weights.max() > 1e-4
+
+
+def test_the_form_interpolates_up_to_a_constant(case: tuple[RampBasis, Loss]) -> None:
+    """At all knots it is off by the same amount, which centres its error between them."""
+    basis, loss = case
+    offset, weights = basis.coefficients(loss)
+    knots = np.array(list(itertools.product(basis.knots, repeat=basis.outcomes)))
+    form = offset + np.einsum("...an,tn->t...a", weights, basis.transform(knots))
+    shift = form - loss.losses(knots)
+    assert shift == pytest.approx(np.broadcast_to(shift[0], shift.shape), abs=1e-12)
+    assert np.abs(shift).max() <= basis.error
+
+
+def test_a_stack_has_the_coefficients_of_its_rows() -> None:
+    """One loss at a time or all at once, with one leading axis or two."""
+    basis, loss = built("ces, complements")
+    offset, weights = basis.coefficients(loss)
+    for k in range(STACK):
+        single = basis.coefficients(loss[k])
+        assert single[0] == pytest.approx(offset[k], abs=1e-13)
+        assert single[1] == pytest.approx(weights[k], abs=1e-13)
+    deep = Linear(np.random.default_rng(0).normal(size=(2, 3, 4, 3)))
+    assert basis.coefficients(deep)[1].shape == (2, 3, 4, basis.size)
+
+
+def test_a_loss_of_another_form_has_coefficients_too() -> None:
+    """The basis serves whoever comes, without a claim on the error."""
+    basis, _ = built("leontief")
+    for loss in (ces(3, -1.0, -0.5), Linear(shares(3)), cobb_douglas(3)):
+        assert np.isfinite(basis.coefficients(loss)[1]).all()
+    linear = Linear(shares(3))
+    assert basis.audit(linear, grid(3)) <= ROUNDING  # linear losses are interpolated exactly
+
+
+def test_labels_are_the_outcomes(case: tuple[RampBasis, Loss]) -> None:
+    """Each coordinate is its own broken line in the ramps; below the floor it is the floor."""
+    basis, _ = case
+    points = grid(basis.outcomes)[::7]
+    labels = basis.inverse(basis.transform(points))
+    assert labels == pytest.approx(np.maximum(points, basis.floor), abs=1e-12)
+    assert basis.inverse(basis.transform(points[5])) == pytest.approx(labels[5], abs=1e-15)
+    assert basis.convex_image == (basis.size == 1)
+
+
+def test_two_knots_of_one_coordinate_are_the_outcome_itself() -> None:
+    """The only ramps whose image is convex."""
+    basis = RampBasis([Linear(np.ones((1, 1)))], knots=2)
+    assert basis.convex_image
+    assert basis.transform([0.3]) == pytest.approx([0.3])
+    assert basis.error <= 1e-9
+
+
+def test_slopes_hold_the_difference_quotients(case: tuple[RampBasis, Loss]) -> None:
+    """The ranges that the certificate uses enclose values and slopes over random boxes."""
+    basis, _ = case
+    rng = np.random.default_rng(3)
+    low, high = np.sort(rng.random((2, 40, basis.outcomes)), axis=0)
+    least, most = basis.enclose(low, high)
+    inside = low + (high - low) * rng.random(low.shape)
+    values = basis.transform(inside)
+    assert (least <= values).all()
+    assert (values <= most).all()
+    under, over = basis.slopes(low, high)
+    assert under.shape == over.shape == (40, basis.outcomes, basis.size)
+    for j in range(basis.outcomes):
+        moved = inside.copy()
+        moved[:, j] = low[:, j] + (high - low)[:, j] * rng.random(40)
+        quotient = (basis.transform(moved) - values) / (moved - inside)[:, j, None]
+        assert (quotient >= under[:, j] - 1e-9).all()
+        assert (quotient <= over[:, j] + 1e-9).all()
+
+
+# error of plain interpolation as published for some population, d = 3, y_min = 0.1
+PUBLISHED = {
+    4: {"ces": 0.065, "cobb-douglas": 0.021, "leontief": 0.236},
+    8: {"ces": 0.017, "cobb-douglas": 0.005, "leontief": 0.101},
+}
+
+
+@pytest.mark.parametrize("form", ["ces", "cobb-douglas", "leontief"])
+@pytest.mark.parametrize("knots", [4, 8])
+def test_errors_are_those_of_interpolation_halved(knots: int, form: str) -> None:
+    """Of the published size, with 63 and 511 functions; taking off half the excess halves it."""
+    losses = {
+        "ces": lambda: ces(3, -1.2, -0.2),
+        "cobb-douglas": lambda: cobb_douglas(3),
+        "leontief": lambda: leontief(3),
+    }
+    loss = losses[form]()
+    floor = 0.0 if form == "leontief" else LEAST
+    basis = RampBasis([loss], knots=knots, floor=floor, budget=1)
+    assert basis.size == knots**3 - 1
+    halved = basis.audit(loss, grid(3))
+    assert halved == pytest.approx(PUBLISHED[knots][form] / 2, rel=0.7)
+
+
+@pytest.mark.parametrize("wish", [0.1, 0.05])
+def test_the_fewest_knots_for_a_wish(wish: float) -> None:
+    """The certified error is within the wish; with one knot fewer it would not be."""
+    losses = [ces(2, -2.0, -0.2), cobb_douglas(2), leontief(2)]
+    basis = RampBasis(losses, error=wish, budget=1_000_000)
+    assert basis.error <= wish
+    assert max(basis.audit(loss, grid(2)) for loss in losses) <= wish
+    fewer = RampBasis(losses, knots=len(basis.knots) - 1, budget=1_000_000)
+    assert fewer.error > 0.95 * wish
+
+
+def test_a_wish_that_no_knots_fulfil_is_refused() -> None:
+    """The message names the best that was reached."""
+    with pytest.raises(ValueError, match=r"no 12 knots or fewer have an error of 0\.001"):
+        RampBasis([leontief(3)], error=0.001)
+    with pytest.raises(ValueError, match="knots have"):
+        RampBasis([leontief(3)], error=0.1, budget=1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"knots": 1}, "at least 2"),
+        ({"floor": 1.0}, "not in"),
+        ({"floor": -0.1}, "not in"),
+        ({"error": 0.0}, "not positive"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(wrong: dict[str, float], says: str) -> None:
+    """Knots, floor and error."""
+    with pytest.raises(ValueError, match=says):
+        RampBasis([leontief(2)], **wrong)  # type: ignore[arg-type]
+
+
+def test_losses_over_different_outcomes_are_refused() -> None:
+    """When the basis is built and when it is used."""
+    for losses in ([], [leontief(2), leontief(3)]):
+        with pytest.raises(ValueError, match="same number of outcomes"):
+            RampBasis(losses)
+    with pytest.raises(ValueError, match="outcomes"):
+        built("leontief")[0].coefficients(leontief(2))

@@ -1,0 +1,323 @@
+"""Games from files, distances to equilibria, and mimic regret."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from regretless.market.core.errors import UserError
+from regretless.market.exploitability.bimatrix import make_game, read_game
+from regretless.market.exploitability.equilibria import (
+    coarse_correlated_distance,
+    correlated_distance,
+)
+from regretless.market.exploitability.mimic_regret import mimic_regret, revenue_cap
+from regretless.market.exploitability.worst_leader import (
+    exploitability,
+    leader_surplus,
+    stackelberg,
+    surplus_cap,
+)
+from regretless.market.regret.reference import external_regret, swap_regret
+
+Array = NDArray[np.float64]
+
+GAMES = Path(__file__).parent.parent.parent / "scenarios" / "data" / "games"
+CHECKED = settings(deadline=None, max_examples=50, derandomize=True)
+CLOSE = 1e-8
+
+HEADER = "leader,follower,leader_payoff,follower_loss\n"
+PENNIES = HEADER + "H,H,1,2\nH,T,-1,0\nT,H,-1,0\nT,T,1,2\n"
+
+# Chicken (Aumann 1974): losses of two players; action 0 is to dare.
+CHICKEN = -np.array([[[0.0, 7.0], [2.0, 6.0]], [[0.0, 2.0], [7.0, 6.0]]])
+
+
+# Files ------------------------------------------------------------------------------------------
+
+
+def test_dengs_game_is_bundled() -> None:
+    game = read_game(GAMES / "deng-2x3.csv")
+    assert game.leader_actions == ("Up", "Down")
+    assert game.follower_actions == ("Left", "Mid", "Right")
+    units = game.unit_offset + game.unit_scale * game.follower_loss
+    assert units == pytest.approx(-np.array([[0.25, -1.0, 0.0], [-1.0, 1.0, 0.0]]))
+    assert stackelberg(game.leader_payoff, game.follower_loss).value == pytest.approx(0.0)
+    assert surplus_cap(game.leader_payoff, game.follower_loss) == pytest.approx(4.0)
+
+
+def test_a_leader_follower_loses_three_quarters_in_dengs_game() -> None:
+    """Up for half the rounds, then Down, against follow the leader."""
+    game, rounds = read_game(GAMES / "deng-2x3.csv"), 4000
+    law, sums = np.zeros((3, 2)), np.zeros(3)
+    for t in range(rounds):
+        y = 0 if t < rounds / 2 else 1
+        law[sums.argmin(), y] += 1 / rounds
+        sums += game.follower_loss[y]
+    surplus = leader_surplus(law, game.leader_payoff, game.follower_loss)
+    assert surplus == pytest.approx(0.75, abs=2e-3)
+
+
+def test_rock_paper_scissors_is_bundled() -> None:
+    game = read_game(GAMES / "rock-paper-scissors.csv")
+    assert game.leader_actions == game.follower_actions == ("rock", "paper", "scissors")
+    assert game.leader_payoff == pytest.approx(-game.leader_payoff.T)  # symmetric, zero-sum
+    units = game.unit_offset + game.unit_scale * game.follower_loss
+    assert units == pytest.approx(game.leader_payoff)
+    found = stackelberg(game.leader_payoff, game.follower_loss)
+    assert found.value == pytest.approx(0.0, abs=CLOSE)
+    assert found.mixture == pytest.approx(np.full(3, 1 / 3))
+
+
+def test_csv_and_npz_agree(tmp_path: Path) -> None:
+    text, arrays = tmp_path / "pennies.csv", tmp_path / "pennies.npz"
+    text.write_text("# a comment\n" + PENNIES, encoding="utf-8")
+    game = read_game(text)
+    units = game.unit_offset + game.unit_scale * game.follower_loss
+    np.savez(
+        arrays,
+        leader_payoff=game.leader_payoff,
+        follower_loss=units,
+        leader_actions=np.array(game.leader_actions),
+        follower_actions=np.array(game.follower_actions),
+    )
+    other = read_game(str(arrays))
+    for name in ("leader_actions", "follower_actions", "unit_scale", "unit_offset"):
+        assert getattr(other, name) == getattr(game, name)
+    assert (other.follower_loss == game.follower_loss).all()
+    assert (other.leader_payoff == game.leader_payoff).all()
+    assert (game.unit_scale, game.unit_offset) == (2.0, 0.0)
+
+
+def test_a_constant_loss_and_missing_names() -> None:
+    game = make_game([[1.0, 2.0]], [[3.0, 3.0]])
+    assert (game.follower_loss == 0).all()
+    assert (game.unit_scale, game.unit_offset) == (1.0, 3.0)
+    assert game.follower_actions == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n", "must begin with the header leader,follower"),
+        ("", "must begin with the header"),
+        (HEADER, "has no actions"),
+        (HEADER + "H,H,1\n", "line 2: 3 values; give 4"),
+        (HEADER + "# here\nH,H,one,0\n", "line 3: 'one' is no finite number"),
+        (HEADER + "H,H,1,nan\n", "line 2: 'nan' is no finite number"),
+        (HEADER + "H,H,1,0\nH,H,1,0\n", "line 3: H, H again"),
+        (PENNIES.removesuffix("T,T,1,2\n"), "T, T is missing"),
+    ],
+)
+def test_a_malformed_file_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "game.csv"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=re.escape(message)) as caught:
+        read_game(file)
+    assert "\n" not in str(caught.value)
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="does not exist"):
+        read_game(tmp_path / "none.csv")
+    with pytest.raises(UserError, match=r"use \.csv or \.npz"):
+        read_game(tmp_path / "game.txt")
+    file = tmp_path / "game.npz"
+    file.write_bytes(b"no archive")
+    with pytest.raises(UserError, match="cannot be read"):
+        read_game(file)
+    np.savez(file, leader_payoff=np.array([[{}]], dtype=object), follower_loss=np.zeros((1, 1)))
+    with pytest.raises(UserError, match="cannot be read"):
+        read_game(file)
+    np.savez(file, leader_payoff=np.zeros((2, 2)))
+    with pytest.raises(UserError, match="no array 'follower_loss'"):
+        read_game(file)
+    np.savez(file, leader_payoff=np.zeros((2, 2)), follower_loss=np.zeros((2, 3)))
+    with pytest.raises(UserError, match="make them equal"):
+        read_game(file)
+    table = np.zeros((2, 2))
+    np.savez(file, leader_payoff=table, follower_loss=table, leader_actions=np.array(["a", "a"]))
+    with pytest.raises(UserError, match="give 2 different ones"):
+        read_game(file)
+    (tmp_path / "latin.csv").write_bytes(HEADER.encode() + b"\xe9,H,1,0\n")
+    with pytest.raises(UserError, match="UTF-8"):
+        read_game(tmp_path / "latin.csv")
+
+
+# Equilibria -------------------------------------------------------------------------------------
+
+
+@st.composite
+def plays(draw: st.DrawFn) -> tuple[Array, Array]:
+    """Draw joint play of two or three players and their losses."""
+    shape = draw(st.sampled_from([(2, 2), (2, 3), (3, 3), (2, 2, 2)]))
+    counts = draw(hnp.arrays(np.intp, shape, elements=st.integers(0, 3)))
+    counts[(0,) * len(shape)] += counts.sum() == 0
+    eighths = draw(hnp.arrays(np.intp, (len(shape), *shape), elements=st.integers(0, 8)))
+    return counts / counts.sum(), eighths / 8.0
+
+
+def log_of(law: Array, losses: Array, player: int) -> tuple[Array, NDArray[np.intp]]:
+    """Losses of a player's actions against every profile, repeated by its weight, and play."""
+    weights = np.rint(law * 2520).astype(int)  # every denominator of the tests up to 10 divides
+    profiles = np.argwhere(weights > 0)
+    rows, played = [], []
+    for profile in profiles:
+        where = [slice(None) if i == player else int(profile[i]) for i in range(law.ndim)]
+        rows += [losses[player][tuple(where)]] * int(weights[tuple(profile)])
+        played += [int(profile[player])] * int(weights[tuple(profile)])
+    return np.array(rows), np.array(played)
+
+
+def test_equilibria_of_chicken_have_distance_zero() -> None:
+    third = np.array([[0.0, 1 / 3], [1 / 3, 1 / 3]])  # Aumann's device
+    assert correlated_distance(third, CHICKEN) == pytest.approx(0.0, abs=CLOSE)
+    mixed = np.outer([1 / 3, 2 / 3], [1 / 3, 2 / 3])
+    assert correlated_distance(mixed, CHICKEN) == pytest.approx(0.0, abs=CLOSE)
+    assert correlated_distance([[1.0, 0.0], [0.0, 0.0]], CHICKEN) > 0.5
+
+
+def test_coarse_equilibrium_that_is_not_correlated() -> None:
+    """Rock, paper, scissors: always a tie leaves no fixed action, but each swap, to be missed."""
+    loss = np.array([[0.0, 1.0, -1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 0.0]])
+    ties = np.eye(3) / 3
+    losses = np.array([loss, loss.T])
+    assert coarse_correlated_distance(ties, losses) == pytest.approx(0.0, abs=CLOSE)
+    # The one correlated equilibrium is uniform play.
+    assert correlated_distance(ties, losses) == pytest.approx(2 / 3)
+
+
+@given(play=plays())
+@CHECKED
+def test_coarse_is_nearer_and_both_are_zero_exactly_at_equilibria(
+    play: tuple[Array, Array],
+) -> None:
+    law, losses = play
+    fine, coarse = correlated_distance(law, losses), coarse_correlated_distance(law, losses)
+    assert coarse <= fine + CLOSE
+    gains, swaps = [], []
+    for i in range(law.ndim):
+        sums = np.moveaxis(law, i, 0).reshape(law.shape[i], -1)
+        table = np.moveaxis(losses[i], i, 0).reshape(law.shape[i], -1)
+        crossed = sums @ table.T
+        gains.append(np.trace(crossed) - crossed.sum(0).min())
+        swaps.append((np.diag(crossed) - crossed.min(1)).sum())
+    assert (fine > CLOSE) == (max(swaps) > CLOSE)
+    assert (coarse > CLOSE) == (max(gains) > CLOSE)
+    assert correlated_distance(law, losses, sum(swaps) + 1e-12) == 0.0
+
+
+@given(play=plays())
+@CHECKED
+def test_correlated_distance_against_the_full_program(play: tuple[Array, Array]) -> None:
+    law, losses = play
+    rows = []
+    for i, size in enumerate(law.shape):
+        for a in range(size):
+            for b in range(size):
+                row = np.zeros(law.shape)
+                for profile in np.ndindex(law.shape):
+                    if profile[i] == a:
+                        other = (*profile[:i], b, *profile[i + 1 :])
+                        row[profile] = losses[i][profile] - losses[i][other]
+                rows.append(np.concatenate([row.ravel(), np.zeros(law.size)]))
+    eye = np.eye(law.size)
+    found = linprog(
+        np.repeat([0.0, 1.0], law.size),
+        A_ub=np.vstack([np.array(rows), np.hstack([-eye, -eye])]),
+        b_ub=np.concatenate([np.zeros(len(rows)), -law.ravel()]),
+        A_eq=np.repeat([[1.0, 0.0]], law.size, axis=1).reshape(1, -1),
+        b_eq=[1.0],
+    )
+    assert correlated_distance(law, losses) == pytest.approx(found.fun, abs=1e-6)
+
+
+def test_one_player_against_a_trivial_one_is_exploitability() -> None:
+    """A player without preferences only fixes the outcomes."""
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        law, loss = rng.dirichlet(np.full(12, 0.4)).reshape(3, 4), rng.random((4, 3))
+        losses = np.array([loss.T, np.zeros((3, 4))])
+        assert correlated_distance(law, losses) == pytest.approx(
+            exploitability(law, loss), abs=CLOSE
+        )
+
+
+def test_regrets_of_a_log_decide() -> None:
+    """The same verdict as the regrets of ``market.regret.reference`` on the log itself."""
+    law = np.array([[0.5, 0.0], [0.2, 0.3]])
+    logs = [log_of(law, CHICKEN, player) for player in range(2)]
+    assert max(swap_regret(*log) for log in logs) > CLOSE
+    assert correlated_distance(law, CHICKEN) > CLOSE
+    external = max(external_regret(*log) for log in logs)
+    assert (coarse_correlated_distance(law, CHICKEN) > CLOSE) == (external > CLOSE)
+
+
+def test_bad_play_is_refused() -> None:
+    with pytest.raises(ValueError, match="sum to 1"):
+        correlated_distance(np.ones((2, 2)), CHICKEN)
+    with pytest.raises(ValueError, match="A_1"):
+        correlated_distance(np.ones((2, 2)) / 4, CHICKEN[0])
+    with pytest.raises(ValueError, match="tolerance"):
+        coarse_correlated_distance(np.ones((2, 2)) / 4, CHICKEN, -1.0)
+
+
+# Mimic regret -----------------------------------------------------------------------------------
+
+VALUES, FREQUENCIES = np.array([0.25, 0.5, 1.0]), np.array([0.5, 0.25, 0.25])
+
+
+def test_mimic_regret_by_hand() -> None:
+    losses = np.array([[[0.0, 1.0], [0.5, 0.2]], [[1.0, 0.0], [0.0, 0.4]]])
+    actions = np.array([[0, 0], [1, 1]])
+    # Type 0 pays 0 + 0.5, as type 1 it would pay 1 + 0.2; type 1 pays 0 + 0.4 against 1 + 0.
+    expected = np.array([[0.0, (0.5 - 1.2) / 2], [(0.4 - 1.0) / 2, 0.0]])
+    assert mimic_regret(losses, actions) == pytest.approx(expected)
+    with_outside = mimic_regret(losses, np.eye(2)[actions], outside=1)
+    assert with_outside[:, :2] == pytest.approx(expected)
+    assert with_outside[:, 2] == pytest.approx([(0.5 - 1.2) / 2, 0.0])
+
+
+def test_revenue_cap_of_the_published_buyers() -> None:
+    """Myerson's revenue 0.25, and 1.75 per unit of mimic regret."""
+    prices = [price * FREQUENCIES[price <= VALUES].sum() for price in VALUES]
+    assert revenue_cap(VALUES, FREQUENCIES) == pytest.approx(max(prices))
+    assert max(prices) == 0.25
+    slope = (revenue_cap(VALUES, FREQUENCIES, 0.01) - 0.25) / 0.01
+    assert slope == pytest.approx(1.75)
+    assert revenue_cap(VALUES, FREQUENCIES, 0.656) <= 0.25 + 1.75 * 0.656
+
+
+def test_revenue_cap_holds_on_random_mechanisms() -> None:
+    """Arms with an allocation and a price; types play anything; utilities give the regret."""
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        rounds, arms = 30, 3
+        allocation, price = rng.random((rounds, arms)), rng.random((rounds, arms)) * 0.6
+        allocation[:, 0] = price[:, 0] = 0.0
+        losses = price - VALUES[:, None, None] * allocation
+        noisy = losses + rng.random() * rng.random(losses.shape)
+        actions = noisy.argmin(2)
+        paid = np.take_along_axis(np.broadcast_to(price, losses.shape), actions[..., None], 2)
+        revenue = FREQUENCIES @ paid[..., 0].mean(1)
+        regret = max(0.0, mimic_regret(losses, actions, outside=0).max())
+        assert revenue <= revenue_cap(VALUES, FREQUENCIES, regret) + CLOSE
+
+
+def test_bad_types_are_refused() -> None:
+    with pytest.raises(ValueError, match="types, rounds, actions"):
+        mimic_regret(np.zeros((2, 2)), np.zeros(2))
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        mimic_regret(np.zeros((2, 3, 2)), np.full((2, 3), 2))
+    with pytest.raises(ValueError, match="actions have shape"):
+        mimic_regret(np.zeros((2, 3, 2)), np.zeros((3, 2), dtype=int))
+    with pytest.raises(ValueError, match="sum to 1"):
+        revenue_cap(VALUES, FREQUENCIES / 2)

@@ -1,0 +1,471 @@
+"""The fast path: cohorts as arrays against one agent at a time in plain Python, and its threads.
+
+The reference takes from the model who an agent is (its own loss, its own coefficients, its stay)
+and what was broadcast, and does the rest with Python's floats, loops and dictionaries, by the
+formulas at the head of ``market.regret.ledger``.
+"""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import threading
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from regretless.agents.cohorts.responding import Cohort
+from regretless.agents.responses import BestResponse
+from regretless.market.game.presence import attending, present
+from regretless.market.game.round import play_round
+from regretless.market.kernels import memory, threads
+from regretless.market.kernels.fused import expected_and_true
+from regretless.market.losses import Linear, Loss, SeparablePower, distinct, unique_losses
+from regretless.market.model import MarketModel
+from regretless.market.records.decision import one_hot
+from regretless.market.records.records import Round
+from regretless.market.regret.ledger import MEASURES
+from regretless.market.response import best_response, expected_losses
+from regretless.scenarios.bench.crowds import Crowd
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.scenario import validated
+
+Array = NDArray[np.float64]
+Key = tuple[int, ...]
+
+UTILITIES: dict[str, dict[str, Any]] = {
+    "linear": {},
+    "ces": {"rho": {"choices": [0.3, 0.9]}},
+    "cara": {"risk_aversion": [0.5, 3.0]},
+    "mean-variance": {"risk_aversion": [0.5, 2.0]},
+    "lp-target": {},
+    "newsvendor": {"underage": [1.0, 3.0]},
+}
+NAIVE = ["certainty-equivalent", "quantal"]  # they hear labels
+POLICY = {"kind": "steps", "feature": "season", "edges": [0.5], "actions": [0, 1]}
+CLOSE = 1e-9  # between sums in another order; the actions must agree exactly
+
+
+@st.composite
+def markets(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a scenario: one to three cohorts, alike or not, coming and going, with policies."""
+    actions = draw(st.sampled_from([2, 3, 4, 9]))
+    cohorts = [_cohort(draw, i, actions) for i in range(draw(st.integers(1, 3)))]
+    cohorts.append({"name": "hosts", "utility": "linear", "count": 2, "actions": actions})
+    cohorts[-1]["response"] = "best-response"  # somebody is there from the start
+    return {
+        "name": "fast",
+        "rounds": draw(st.integers(3, 15)),
+        "seed": draw(st.integers(0, 2**31)),
+        "cohort": cohorts,
+        "policy": {"season": POLICY},
+        "forecaster": {"kind": draw(st.sampled_from(["running-mean", "last-value"]))},
+    }
+
+
+def _cohort(draw: st.DrawFn, place: int, actions: int) -> dict[str, Any]:
+    count = draw(st.integers(1, 6))
+    table: dict[str, Any] = {"name": f"c{place}", "count": count, "actions": actions}
+    table["utility"] = draw(st.sampled_from(sorted(UTILITIES)))
+    rules = ["best-response", *(NAIVE if table["utility"] == "linear" else [])]
+    table["response"] = draw(st.sampled_from(rules))
+    table["parameters"] = UTILITIES[table["utility"]]
+    if draw(st.booleans()):
+        table["archetypes"] = draw(st.integers(1, count))
+    if draw(st.booleans()):
+        table |= {"entry_rate": 0.4, "exit_rate": 0.2}
+    if draw(st.booleans()):
+        table |= {"policies": ["season"], "measures": list(MEASURES)}
+    return table
+
+
+def built(raw: dict[str, Any], folder: Path) -> MarketModel:
+    """Build a market whose outcomes and seasons are read from a small table."""
+    rng = np.random.default_rng(raw["seed"])
+    data = folder / "days.csv"
+    rows = [
+        f"{a:.3f},{b:.3f},{s}"
+        for a, b, s in zip(*rng.random((2, 15)), rng.integers(2, size=15), strict=True)
+    ]
+    data.write_text("\n".join(["rain,sun,season", *rows]) + "\n", encoding="utf-8")
+    told = {"file": "days.csv", "outcomes": ["rain", "sun"], "context": ["season"]}
+    return Scenario(validated(raw | {"data": told}, origin=folder)).build()
+
+
+class Naive:
+    """One agent on its own.
+
+    Parameters
+    ----------
+    loss : a single loss
+    offset, weights : lists
+        Of its form in the basis.
+    """
+
+    def __init__(self, loss: Loss, offset: list[float], weights: list[list[float]]) -> None:
+        self.loss, self.offset, self.weights = loss, offset, weights
+        self.sums: dict[Key, float] = {}
+        self.surprise: dict[Key, float] = {}
+        self.rounds = 0
+
+    def expected(self, point: list[float]) -> list[float]:
+        """Losses in the basis, term by term in the order of ``market.response.row_loss``."""
+        table = []
+        for offset, row in zip(self.offset, self.weights, strict=True):
+            total = offset
+            for weight, coordinate in zip(row, point, strict=True):
+                total += weight * coordinate
+            table.append(total)
+        return table
+
+    def suffered(self, outcome: Array) -> list[float]:
+        """Losses of all actions at an outcome."""
+        values: list[float] = self.loss.losses(outcome).tolist()
+        return values
+
+    def add(self, law: list[float], losses: list[float], suggested: list[int]) -> None:
+        """Add a round to ``fixed``, ``followed`` and ``contextual``, by their keys' lengths."""
+        self.rounds += 1
+        actions = range(len(law))
+        for a, b in product(actions, actions):
+            self._more((a, b), law[a] * losses[b])
+        for j, c in enumerate(suggested):
+            for a in actions:
+                self._more((a, j, -1), law[a] * losses[c])
+            for a, b in product(actions, actions):
+                self._more((j, c, a, b), law[a] * losses[b])
+
+    def err(self, law: list[float], predicted: list[float], losses: list[float]) -> None:
+        """Add by how much each action's loss was overestimated, under the action played."""
+        for a, b in product(range(len(law)), range(len(law))):
+            error = law[a] * (predicted[b] - losses[b])
+            self.surprise[a, b] = self.surprise.get((a, b), 0.0) + error
+
+    def _more(self, key: Key, amount: float) -> None:
+        self.sums[key] = self.sums.get(key, 0.0) + amount
+
+
+def logit(table: list[float], eta: float) -> list[float]:
+    """Return the logit law."""
+    powers = [math.exp(-eta * (loss - min(table))) for loss in table]
+    return [power / sum(powers) for power in powers]
+
+
+def naives(cohort: Any) -> list[Naive]:
+    offset, weights = cohort.coefficients
+    return [
+        Naive(cohort.loss[int(k)], offset[k].tolist(), weights[k].tolist()) for k in cohort.row_of
+    ]
+
+
+def followed(cohort: Any, agents: list[Naive], played: Round, place: int) -> None:
+    """Play a round for every agent who was there and compare what it did."""
+    decision: Any = played.decisions[place]
+    forecast = played.forecasts[cohort.block]
+    suggested = [int(policy(played.context)) for policy in cohort.policies]
+    there = attending(decision, cohort)
+    for number, agent in enumerate(agents):
+        if not there[number]:
+            assert decision.actions[number] == -1
+            continue
+        if cohort.rule == "best-response":
+            table = agent.expected(forecast.point.tolist())
+        else:
+            assert forecast.label is not None
+            table = agent.suffered(forecast.label)
+        row = int(cohort.row_of[number])
+        assert decision.predicted[row].tolist() == pytest.approx(table, abs=CLOSE)
+        if cohort.rule == "quantal":
+            law = logit(table, cohort.response.eta)
+            assert decision.probabilities[row].tolist() == pytest.approx(law, abs=CLOSE)
+        else:
+            mine = decision.predicted[row].tolist() if cohort.rule != "best-response" else table
+            law = [float(a == mine.index(min(mine))) for a in range(len(table))]
+            assert decision.actions[number] == law.index(1.0)
+            assert decision.probabilities[row].tolist() == law
+        agent.add(law, agent.suffered(played.outcome), suggested)
+        agent.err(law, table, agent.suffered(played.outcome))
+
+
+@settings(max_examples=40, deadline=None)
+@given(raw=markets())
+def test_cohorts_do_what_every_agent_would_alone(
+    raw: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Same actions, same laws, same sums, same regret."""
+    model = built(raw, tmp_path_factory.mktemp("market"))
+    cohorts = model.game.cohorts
+    agents = [naives(cohort) for cohort in cohorts]
+    for _ in range(raw["rounds"]):
+        played = play_round(model.game)
+        for place, cohort, _, _ in present(cohorts, played):
+            followed(cohort, agents[place], played, place)
+    for cohort, own in zip(cohorts, agents, strict=True):
+        for agent, row in zip(own, cohort.row_of, strict=True):
+            check(cohort.ledger, int(row), agent)
+
+
+def check(ledger: Any, row: int, agent: Naive) -> None:
+    """Compare sums and swap regret of an agent with its row's."""
+    for key, total in agent.sums.items():
+        if len(key) == 2:
+            kept = ledger.fixed[row][key]
+        elif len(key) == 3:
+            kept = ledger.followed[row][key[:2]]
+        elif len(ledger.contextual):
+            kept = ledger.contextual[row][key]
+        else:
+            continue
+        assert kept == pytest.approx(total, abs=CLOSE)
+    for key, total in agent.surprise.items():
+        assert ledger.surprise_fixed[row][key] == pytest.approx(total, abs=CLOSE)
+    rounds = np.broadcast_to(ledger.rounds, len(ledger.count))[row]
+    assert rounds == agent.rounds
+    if agent.rounds:
+        actions = range(ledger.fixed.shape[1])
+        swap = sum(agent.sums[a, a] - min(agent.sums[a, b] for b in actions) for a in actions)
+        assert ledger.regret("swap")[row] == pytest.approx(swap / agent.rounds, abs=CLOSE)
+
+
+def after(rounds: int, *, policies: int = 2) -> dict[str, Array]:
+    """Return the ledger's sums of a crowd of 300, and its last actions."""
+    model = Crowd(300, actions=5, policies=policies).model()
+    model.run(rounds)
+    ledger = model.game.cohorts[0].ledger
+    sums = {name: getattr(ledger, name) for name in ("count", "fixed", "surprise_fixed")}
+    more = {"followed": ledger.followed, "swap": ledger.regret("decision_swap")}
+    return sums | more | {"actions": model.last_actions(0)}
+
+
+def test_threads_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Same bytes by one core and by any number of them."""
+    alone = after(12)
+    monkeypatch.setattr(threads, "FEWEST", 1)
+    for cores in (2, 3, 7):
+        monkeypatch.setattr(threads, "LANES", cores)
+        monkeypatch.setattr(threads, "_pool", [])
+        for name, table in after(12).items():
+            assert table.tobytes() == alone[name].tobytes(), name
+
+
+def test_many_rows_are_worked_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From 20,000 rows on: each row once, and two threads inside a kernel at one time."""
+    monkeypatch.setattr(threads, "LANES", 2)
+    monkeypatch.setattr(threads, "_pool", [])
+    met, seen = threading.Barrier(2), threading.local()
+    done = np.zeros(20_000, dtype=np.intp)
+
+    def kernel(table: NDArray[np.intp], first: int, last: int) -> None:
+        if not hasattr(seen, "met"):
+            seen.met = met.wait(timeout=30)
+        table[first:last] += 1
+
+    threads.over_rows(kernel, len(done), done)
+    assert (done == 1).all()
+
+
+def test_few_rows_stay_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "LANES", 2)
+    spans = []
+    threads.over_rows(lambda *span: spans.append((*span, threading.get_ident())), 19_999)
+    assert spans == [(0, 19_999, threading.get_ident())]
+
+
+def test_an_error_in_a_kernel_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "LANES", 2)
+    monkeypatch.setattr(threads, "_pool", [])
+
+    def kernel(first: int, _: int) -> None:
+        if first == 0:
+            raise ArithmeticError("first span")
+
+    with pytest.raises(ArithmeticError):
+        threads.over_rows(kernel, 40_000)
+
+
+def test_a_fork_starts_threads_of_its_own() -> None:
+    program = """
+import os
+import numpy as np
+from regretless.market.kernels import threads
+from regretless.market.response import best_response
+threads.LANES = 2
+table = np.random.default_rng(0).random((30_000, 3))
+here = best_response(table)
+child = os.fork()
+if child == 0:
+    os._exit(int((best_response(table) != here).any()))
+raise SystemExit(os.waitpid(child, 0)[1])
+"""
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 0
+
+
+def test_large_tables_are_reused_only_when_nobody_holds_them() -> None:
+    """A view counts as holding; the losses of earlier rounds stay as they were."""
+    size = 2 * memory.LARGE // 4, 2
+    first = memory.empty(*size)
+    where, view = first.ctypes.data, first[5:, 1]
+    del first
+    assert memory.empty(*size).ctypes.data != where
+    del view
+    assert memory.empty(*size).ctypes.data == where
+    rng = np.random.default_rng(0)
+    offset, weights = np.zeros((size[0] // 2, 4)), rng.random((size[0] // 2, 4, 1))
+    tables = [expected_losses(offset, weights, np.array([p])) for p in (0.1, 0.2, 0.3)]
+    for p, table in zip((0.1, 0.2, 0.3), tables, strict=True):
+        assert (table == weights[..., 0] * p).all()
+
+
+def test_tables_begin_on_cache_lines_apart_from_each_other() -> None:
+    first, second = memory.zeros(9, 8, 8), memory.zeros(9, 8, 8, place=1)
+    assert first.shape == second.shape == (9, 8, 8)
+    assert first.ctypes.data % 64 == second.ctypes.data % 64 == 0
+    assert not first.any()
+    assert not second.any()
+
+
+@given(seed=st.integers(0, 2**32 - 1), rows=st.integers(1, 40), tied=st.booleans())
+@settings(max_examples=50, deadline=None)
+def test_the_least_loss_is_the_first_of_equals(seed: int, rows: int, *, tied: bool) -> None:
+    rng = np.random.default_rng(seed)
+    table = rng.integers(3, size=(rows, 4)).astype(float) if tied else rng.random((rows, 4))
+    expected = [row.index(min(row)) for row in table.tolist()]
+    assert best_response(table).tolist() == expected
+
+
+@given(seed=st.integers(0, 2**32 - 1), actions=st.integers(1, 18), size=st.integers(1, 40))
+@settings(max_examples=50, deadline=None)
+def test_expected_losses_are_summed_in_order(seed: int, actions: int, size: int) -> None:
+    """To the last bit what an agent alone expects: the forecaster's ties are the agent's."""
+    rng = np.random.default_rng(seed)
+    offset, weights, point = (
+        rng.normal(size=(3, actions)),
+        rng.normal(size=(3, actions, 5)),
+        rng.random(5),
+    )
+    alone = [
+        Naive(Linear(weights[k], offset[k]), offset[k].tolist(), weights[k].tolist()).expected(
+            point.tolist()
+        )
+        for k in range(3)
+    ]
+    assert expected_losses(offset, weights, point).tolist() == alone
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rows=st.integers(1, 40),
+    actions=st.integers(1, 18),
+    shared=st.booleans(),
+)
+@settings(max_examples=50, deadline=None)
+def test_many_outcomes_and_one_at_a_time(
+    seed: int, rows: int, actions: int, *, shared: bool
+) -> None:
+    """The compiled sum and the broadcast one agree to the last bit."""
+    rng = np.random.default_rng(seed)
+    shape = rows, actions
+    exponent = np.full(rows, 0.7) if shared else rng.uniform(0.3, 2, rows)
+    for loss in (
+        Linear(rng.normal(size=(*shape, 4)), rng.normal(size=shape)),
+        SeparablePower(rng.normal(size=(*shape, 4)), exponent, rng.normal(size=shape)),
+    ):
+        outcomes = rng.random((3, 4))
+        one_by_one = np.array([loss.losses(outcome) for outcome in outcomes])
+        assert (one_by_one == loss.losses(outcomes)).all()
+
+
+@given(seed=st.integers(0, 2**32 - 1), rows=st.integers(1, 60))
+@settings(max_examples=50, deadline=None)
+def test_equal_losses_are_found_by_hash_as_by_order(seed: int, rows: int) -> None:
+    """In order of first appearance; minus zero is zero; hashes that collide fall back."""
+    rng = np.random.default_rng(seed)
+    weights = rng.choice([-1.0, -0.0, 0.0], (rows, 2, 2))
+    loss = SeparablePower(weights, rng.choice([1.0, 2.0], rows))
+    kinds = [
+        (*row.ravel().tolist(), power) for row, power in zip(weights, loss.exponent, strict=True)
+    ]
+    first = list(dict.fromkeys(kinds))
+    types, type_of = unique_losses(loss)
+    assert len(types) == len(first)
+    assert type_of.tolist() == [first.index(kind) for kind in kinds]
+    assert (types.weights == np.array([kind[:4] for kind in first]).reshape(-1, 2, 2)).all()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distinct, "_by_hash", lambda _: None)
+        assert (unique_losses(loss)[1] == type_of).all()
+
+
+def test_rows_that_collide_are_sorted_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Zeros:
+        def integers(self, *_: Any, size: int, dtype: Any) -> Any:
+            return np.full(size, np.iinfo(np.uint64).max // 2 + 1, dtype=dtype)  # times 2: 0
+
+    monkeypatch.setattr(distinct, "stream", lambda *_: Zeros())
+    loss = Linear(np.array([[[1.0, 2.0]], [[2.0, 1.0]], [[1.0, 2.0]]]))
+    types, type_of = unique_losses(loss)
+    assert type_of.tolist() == [0, 1, 0]
+    assert types.weights.tolist() == [[[1.0, 2.0]], [[2.0, 1.0]]]
+
+
+def test_what_repeats_is_stored_once() -> None:
+    """A million agents with common weights hold them once, also after picking some."""
+    loss = Linear(np.broadcast_to(np.eye(3), (10**6, 3, 3)), np.zeros((10**6, 3)))
+    some = loss[np.arange(0, 10**6, 2)]
+    for stack in (loss, some):
+        assert stack.weights.strides[0] == 0
+        assert stack.weights.base is not None
+        assert stack.weights.base.size == 9
+    assert (some.losses(np.array([0.1, 0.2, 0.3])) == [0.1, 0.2, 0.3]).all()
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 2, 5), (7, 8, 16), (9, 19, 3), (6, 8, 40)])
+def test_one_pass_gives_what_two_do(shape: tuple[int, int, int]) -> None:
+    """To the last bit, also where the rows do not fill the last group of rows."""
+    rng = np.random.default_rng(sum(shape))
+    loss = Linear(rng.normal(size=shape), offset=rng.normal(size=shape[:2]))
+    outcome, point = rng.random((2, shape[2]))
+    found = loss.as_sum(outcome)
+    assert found is not None
+    predicted, losses = expected_and_true(
+        loss.offset, loss.weights, point, offset=loss.offset, values=found[1]
+    )
+    assert predicted.tobytes() == expected_losses(loss.offset, loss.weights, point).tobytes()
+    assert losses.tobytes() == loss.losses(outcome).tobytes()
+
+
+class Contrary(BestResponse):
+    """Inherits from the best response and plays otherwise: the worst action half of the time."""
+
+    def play(self, predicted: Array) -> Array:
+        """Return a law (K, 3)."""
+        return (one_hot(predicted.argmax(1), 3) + super().play(predicted)) / 2
+
+
+@pytest.mark.parametrize("utility", ["linear", "ces"])
+def test_a_subclass_is_played_by_its_own_law(utility: str) -> None:
+    table = {"name": "c", "utility": utility, "count": 5, "actions": 3}
+    table["parameters"] = UTILITIES[utility]
+    scenario = {"name": "own", "rounds": 4, "cohort": [table]}
+    adversary = {"kind": "iid", "outcomes": 2}
+    game = Scenario(validated(scenario | {"adversary": adversary}, origin=Path())).build().game
+    (cohort,) = game.cohorts
+    played = play_round(game)
+    assert isinstance(cohort, Cohort)
+    cohort.response = Contrary()
+    for _ in range(3):
+        played = play_round(game)
+        (decision,), (losses,) = played.decisions, played.losses
+        assert decision is not None
+        assert losses is not None
+        assert decision.predicted is not None
+        law = Contrary().play(decision.predicted)
+        assert decision.probabilities.tolist() == law.tolist()
+        assert losses.tolist() == cohort.loss.losses(played.outcome).tolist()

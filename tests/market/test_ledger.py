@@ -1,0 +1,244 @@
+"""The ledger's running sums against the reference measures, and its bound against every log."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from regretless.market.records.decision import Decision, one_hot
+from regretless.market.regret import reference as regret
+from regretless.market.regret.ledger import MEASURES, Ledger
+from regretless.market.response import best_response, quantal_gap, quantal_response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+CHECKED = settings(deadline=None, max_examples=50, derandomize=True)
+ROUNDING = 1e-12
+
+WITHOUT_POLICIES: dict[str, Callable[..., float]] = {
+    "external": regret.external_regret,
+    "swap": regret.swap_regret,
+}
+WITH_POLICIES: dict[str, Callable[..., float]] = {
+    "omniprediction": regret.omniprediction_regret,
+    "decision_swap": regret.decision_swap_regret,
+    "contextual_swap": regret.contextual_swap_regret,
+}
+
+
+@dataclass(frozen=True)
+class Play:
+    """A log of K rows: losses, play, predicted (T, K, A); suggested (T, C)."""
+
+    losses: Array
+    play: Array
+    suggested: Indices
+    predicted: Array | None = None
+
+    def enter(self, ledger: Ledger, rounds: slice = slice(None)) -> Ledger:
+        """Add rounds of the log to a ledger and return it."""
+        for t in range(len(self.losses))[rounds]:
+            predicted = None if self.predicted is None else self.predicted[t]
+            decision = Decision(self.play[t], self.play[t].argmax(1), predicted)
+            ledger.add(decision, self.losses[t], self.suggested[t])
+        return ledger
+
+    def ledger(self, *, constants: bool = True, measures: tuple[str, ...] = MEASURES) -> Ledger:
+        """Return an empty ledger of the right shape."""
+        _, rows, actions = self.losses.shape
+        policies = self.suggested.shape[1]
+        return Ledger(rows, actions, policies=policies, measures=measures, constants=constants)
+
+    def benchmark(self, *, constants: bool) -> Indices:
+        """Return what every policy suggests (C, T), the constant ones first if they count."""
+        count = self.losses.shape[2] if constants else 0
+        fixed = np.repeat(np.arange(count)[:, None], len(self.losses), axis=1)
+        return np.concatenate([fixed, self.suggested.T])
+
+
+def random_play(rng: np.random.Generator, *, policies: int, mixed: bool) -> Play:
+    """Draw a log of one to four rows and two to four actions."""
+    rounds, rows, actions = rng.integers([1, 1, 2], [41, 5, 5])
+    losses = rng.random((rounds, rows, actions))
+    if mixed:
+        play = rng.dirichlet(np.full(actions, 0.5), (rounds, rows))
+    else:
+        play = np.stack([one_hot(rng.integers(0, actions, rows), actions) for _ in range(rounds)])
+    return Play(losses, play, rng.integers(0, actions, (rounds, policies)))
+
+
+def responding_play(rng: np.random.Generator, *, policies: int, eta: float | None) -> Play:
+    """Draw a log whose rows respond to predicted tables that are wrong by a random amount."""
+    drawn = random_play(rng, policies=policies, mixed=False)
+    predicted = drawn.losses + rng.normal(0, rng.choice([0.01, 0.3, 3.0]), drawn.losses.shape)
+    if eta is None:
+        chosen = best_response(predicted)
+        play = np.stack([one_hot(row, predicted.shape[2]) for row in chosen])
+    else:
+        play = quantal_response(predicted, eta)
+    return Play(drawn.losses, play, drawn.suggested, predicted)
+
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@pytest.mark.parametrize("constants", [True, False])
+@pytest.mark.parametrize("mixed", [True, False])
+@given(seed=SEEDS, policies=st.integers(0, 3))
+@CHECKED
+def test_every_regret_agrees_with_the_reference(
+    seed: int, policies: int, *, mixed: bool, constants: bool
+) -> None:
+    """Row by row, the running sums give what the raw log gives; None without policies."""
+    log = random_play(np.random.default_rng(seed), policies=policies, mixed=mixed)
+    ledger = log.enter(log.ledger(constants=constants))
+    benchmark = log.benchmark(constants=constants)
+    for row in range(log.losses.shape[1]):
+        single = (log.losses[:, row], log.play[:, row])
+        for measure, reference in WITHOUT_POLICIES.items():
+            kept = ledger.regret(measure)
+            assert kept is not None
+            assert kept[row] == pytest.approx(reference(*single), abs=1e-9)
+        for measure, reference in WITH_POLICIES.items():
+            kept = ledger.regret(measure)
+            assert (kept is None) == (len(benchmark) == 0)
+            if kept is not None:
+                assert kept[row] == pytest.approx(reference(*single, benchmark), abs=1e-9)
+
+
+@given(seed=SEEDS, policies=st.integers(0, 3), mixed=st.booleans())
+@CHECKED
+def test_sums_are_what_was_played(seed: int, policies: int, *, mixed: bool) -> None:
+    """Counts, own losses and mean losses are plain sums over the rounds."""
+    log = random_play(np.random.default_rng(seed), policies=policies, mixed=mixed)
+    ledger = log.enter(log.ledger())
+    charged = log.play * log.losses
+    assert ledger.rounds == len(log.losses)
+    assert ledger.count == pytest.approx(log.play.sum(0), abs=1e-9)
+    assert ledger.own == pytest.approx(charged.sum(0), abs=1e-9)
+    assert ledger.mean_loss() == pytest.approx(charged.sum(2).mean(0), abs=1e-9)
+
+
+@pytest.mark.parametrize("absent", MEASURES)
+def test_a_measure_that_is_not_kept_is_none(absent: str) -> None:
+    """What was not asked for cannot be read; the rest can."""
+    log = random_play(np.random.default_rng(1), policies=2, mixed=True)
+    kept = tuple(measure for measure in MEASURES if measure != absent)
+    ledger = log.enter(log.ledger(measures=kept))
+    assert ledger.regret(absent) is None
+    assert all(ledger.regret(measure) is not None for measure in kept)
+
+
+def test_by_default_contextual_swap_is_not_kept() -> None:
+    """It is the one measure whose sums grow with the cube of the actions."""
+    ledger = Ledger(2, 3, policies=1)
+    assert ledger.measures == ("external", "swap", "omniprediction", "decision_swap")
+    assert ledger.contextual.size == 0
+    assert ledger.regret("contextual_swap") is None
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_before_the_first_round_regret_is_zero(measure: str) -> None:
+    """No rounds, no regret, and no division by zero."""
+    ledger = Ledger(2, 3, policies=1, measures=MEASURES)
+    assert np.array_equal(ledger.regret(measure), np.zeros(2))
+    assert np.array_equal(ledger.mean_loss(), np.zeros(2))
+
+
+@pytest.mark.parametrize("constants", [True, False])
+@given(seed=SEEDS, policies=st.integers(0, 3))
+@CHECKED
+def test_best_responders_regret_at_most_the_bound_from_their_biases(
+    seed: int, policies: int, *, constants: bool
+) -> None:
+    """Decision swap regret stays below the bound however wrong the predictions are."""
+    log = responding_play(np.random.default_rng(seed), policies=policies, eta=None)
+    ledger = log.enter(log.ledger(constants=constants))
+    measured, bound = ledger.regret("decision_swap"), ledger.bound_from_bias()
+    if not (constants or policies):
+        assert bound is None
+        assert measured is None
+    else:
+        assert measured is not None
+        assert bound is not None
+        assert (measured <= bound + ROUNDING).all()
+
+
+@given(seed=SEEDS, policies=st.integers(0, 3), eta=st.floats(0.1, 100))
+@CHECKED
+def test_quantal_responders_regret_at_most_the_bound_and_their_gap(
+    seed: int, policies: int, eta: float
+) -> None:
+    """A smooth response adds ln(A) / eta and no more."""
+    log = responding_play(np.random.default_rng(seed), policies=policies, eta=eta)
+    ledger = log.enter(log.ledger())
+    measured, bound = ledger.regret("decision_swap"), ledger.bound_from_bias()
+    assert measured is not None
+    assert bound is not None
+    assert (measured <= bound + quantal_gap(log.losses.shape[2], eta) + ROUNDING).all()
+
+
+def test_the_bound_is_exact_where_predictions_are_exact_or_tables_tie() -> None:
+    """True predictions leave 0; a flat prediction leaves the decision swap regret itself."""
+    rng = np.random.default_rng(5)
+    drawn = random_play(rng, policies=2, mixed=True)
+    true = Play(drawn.losses, drawn.play, drawn.suggested, drawn.losses)
+    ledger = true.enter(true.ledger())
+    assert np.array_equal(ledger.bound_from_bias(), np.zeros(drawn.play.shape[1]))
+    flat = Play(drawn.losses, drawn.play, drawn.suggested, np.full(drawn.losses.shape, 0.5))
+    ledger = flat.enter(flat.ledger())
+    assert ledger.bound_from_bias() == pytest.approx(ledger.regret("decision_swap"), abs=ROUNDING)
+
+
+@pytest.mark.parametrize("silent", [0, 3, 7])
+def test_one_decision_without_expectation_leaves_no_bound(silent: int) -> None:
+    """A bound from biases needs the expected losses of every round."""
+    log = responding_play(np.random.default_rng(2), policies=2, eta=None)
+    ledger, play, losses = log.ledger(), log.play[0], log.losses[0]
+    for t in range(8):
+        told = None if t == silent else losses
+        ledger.add(Decision(play, play.argmax(1), told), losses, log.suggested[0])
+        assert (ledger.bound_from_bias() is None) == (t >= silent)
+
+
+@given(seed=SEEDS, policies=st.integers(0, 3), mixed=st.booleans(), told=st.booleans())
+@CHECKED
+def test_a_restored_ledger_continues_bit_identically(
+    seed: int, policies: int, *, mixed: bool, told: bool
+) -> None:
+    """State and restore carry everything: stopping in the middle leaves no trace."""
+    rng = np.random.default_rng(seed)
+    log = random_play(rng, policies=policies, mixed=mixed)
+    predicted = rng.random(log.losses.shape) if told else None
+    log = Play(log.losses, log.play, log.suggested, predicted)
+    half = len(log.losses) // 2
+    stopped = copy.deepcopy(log.enter(log.ledger(), slice(half)).state())
+    resumed = log.ledger()
+    resumed.restore(stopped)
+    assert_equal(resumed, log.enter(log.ledger(), slice(half)))
+    assert_equal(log.enter(resumed, slice(half, None)), log.enter(log.ledger()))
+
+
+def assert_equal(one: Ledger, other: Ledger) -> None:
+    """Compare everything that two ledgers hold and report, bit by bit."""
+    left, right = one.state(), other.state()
+    assert left.keys() == right.keys()
+    assert all(np.array_equal(left[name], right[name]) for name in left)
+    reports = zip(_reports(one), _reports(other), strict=True)
+    assert all(np.array_equal(mine, yours) for mine, yours in reports)
+
+
+def _reports(ledger: Ledger) -> list[Array]:
+    found = [ledger.mean_loss(), ledger.bound_from_bias(), *map(ledger.regret, MEASURES)]
+    return [np.array([]) if array is None else array for array in found]

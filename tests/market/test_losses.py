@@ -1,0 +1,697 @@
+"""One suite that every loss form passes: formula, exact ranges, normalisation, slopes, stacks."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from regretless.market.losses import (
+    Convex1D,
+    ExponentialOfSum,
+    Linear,
+    LipschitzLoss,
+    Loss,
+    MinimumOfRatios,
+    PowerOfSum,
+    SeparablePower,
+    unique_losses,
+)
+
+Array = NDArray[np.float64]
+
+CHECKED = settings(deadline=None, max_examples=40, derandomize=True)
+NAN, INF = float("nan"), float("inf")
+# multiples of 1/8: a range of numbers of one size is no smaller than 1/8, so rounding stays small
+EIGHTHS = st.integers(-40, 40).map(lambda k: k / 8)
+FEW_EIGHTHS = st.integers(-12, 12).map(lambda k: k / 8)
+SHARES = st.integers(0, 16).map(lambda k: k / 8)
+UNIT = st.integers(0, 8).map(lambda k: k / 8)
+
+
+@dataclass(frozen=True)
+class Distance:
+    """A function with constant ``rise``: ``rise`` times the sup distance to each action's point."""
+
+    points: Array
+    rise: float
+
+    def __call__(self, y: Array) -> Array:
+        """Tables of values at outcomes (T, d)."""
+        spread = y.reshape(len(y), *(1,) * (self.points.ndim - 1), y.shape[-1])
+        table: Array = self.rise * np.abs(spread - self.points).max(-1)
+        return table
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of a drawn loss, and arrays that fit them."""
+
+    draw: st.DrawFn
+    leading: tuple[int, ...]
+    actions: int
+    outcomes: int
+
+    def table(self, elements: st.SearchStrategy[float]) -> Array:
+        """Numbers (..., A, d)."""
+        full = (*self.leading, self.actions, self.outcomes)
+        return self.draw(hnp.arrays(np.float64, full, elements=elements))
+
+    def per_action(self, elements: st.SearchStrategy[float]) -> Array:
+        """Numbers (..., A)."""
+        return self.draw(hnp.arrays(np.float64, (*self.leading, self.actions), elements=elements))
+
+    def per_loss(self, elements: st.SearchStrategy[float]) -> Array:
+        """Numbers (...)."""
+        return self.draw(hnp.arrays(np.float64, self.leading, elements=elements))
+
+
+def linear(shape: Shape) -> Loss:
+    return Linear(shape.table(EIGHTHS), shape.per_action(EIGHTHS))
+
+
+def separable(shape: Shape) -> Loss:
+    exponent = shape.per_loss(st.floats(0.125, 4))
+    return SeparablePower(shape.table(EIGHTHS), exponent, shape.per_action(EIGHTHS))
+
+
+def centred(shape: Shape) -> Loss:
+    exponent = shape.per_loss(st.sampled_from([0.5, 1.0, 1.5, 2.0, 3.0]))
+    centre = shape.table(FEW_EIGHTHS)
+    return SeparablePower(shape.table(EIGHTHS), exponent, shape.per_action(EIGHTHS), centre=centre)
+
+
+def inside(shape: Shape) -> dict[str, Array]:
+    """Weights and the function g of a sum."""
+    power = shape.per_loss(st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0]))
+    floor = shape.per_loss(st.sampled_from([0.0, 0.125, 0.5]))
+    floor = np.where((power <= 0) & (floor == 0), 0.25, floor)
+    return {"weights": shape.table(FEW_EIGHTHS), "power": power, "floor": floor}
+
+
+def around(shape: Shape) -> dict[str, Array]:
+    """Draw the affine map of a sum."""
+    return {"amplitude": shape.per_action(EIGHTHS), "offset": shape.per_action(EIGHTHS)}
+
+
+def whole_power(shape: Shape) -> Loss:
+    exponent = shape.per_loss(st.sampled_from([1.0, 2.0, 3.0, 4.0]))
+    intercept = shape.per_action(FEW_EIGHTHS)
+    return PowerOfSum(exponent=exponent, intercept=intercept, **inside(shape), **around(shape))
+
+
+def fractional_power(shape: Shape) -> Loss:
+    exponent = shape.per_loss(st.sampled_from([0.25, 0.5, 1.5, 2.5]))
+    parts = inside(shape)
+    exact = (parts["floor"] == 0)[..., None]  # corners give sums without rounding
+    margin = np.where(exact, shape.per_action(SHARES), 0.125 + shape.per_action(SHARES))
+    intercept = margin - ExponentialOfSum(**parts).sum_range()[0]
+    return PowerOfSum(exponent=exponent, intercept=intercept, **parts, **around(shape))
+
+
+def negative_power(shape: Shape) -> Loss:
+    below = shape.draw(st.booleans())
+    exponent = shape.per_loss(st.sampled_from([-1.0, -2.0] if below else [-0.5, -1.0, -2.0]))
+    parts = inside(shape)
+    low, high = ExponentialOfSum(**parts).sum_range()
+    margin = 0.5 + shape.per_action(SHARES)
+    intercept = -margin - high if below else margin - low
+    return PowerOfSum(exponent=exponent, intercept=intercept, **parts, **around(shape))
+
+
+def exponential(shape: Shape) -> Loss:
+    return ExponentialOfSum(**inside(shape), **around(shape))
+
+
+def minimum(shape: Shape) -> Loss:
+    needs = shape.table(SHARES)
+    needs[..., 0] += 0.125 * (needs.max(-1) == 0)
+    return MinimumOfRatios(needs, **around(shape))
+
+
+def convex(shape: Shape) -> Loss:
+    return Convex1D(
+        shape.table(SHARES),  # as many kinks as there are outcomes, for the variety
+        shape.table(FEW_EIGHTHS),
+        shape.per_action(EIGHTHS),
+        shape.per_action(EIGHTHS),
+        coordinate=shape.draw(st.integers(0, shape.outcomes - 1)),
+        dimension=shape.outcomes,
+    )
+
+
+def lipschitz(shape: Shape) -> Loss:
+    leading = shape.leading[-1:]  # a single loss or a stack, no stacks of stacks
+    shape = replace(shape, leading=leading)
+    rise = shape.draw(st.sampled_from([0.5, 2.0]))
+    return LipschitzLoss(
+        Distance(shape.table(UNIT), rise),
+        np.array(rise),
+        (*leading, shape.actions),
+        shape.outcomes,
+        high=np.array(rise),
+        amplitude=shape.per_loss(EIGHTHS),
+        offset=shape.per_action(EIGHTHS),
+    )
+
+
+FORMS: dict[str, Callable[[Shape], Loss]] = {
+    "linear": linear,
+    "separable": separable,
+    "centred": centred,
+    "whole power of a sum": whole_power,
+    "fractional power of a sum": fractional_power,
+    "negative power of a sum": negative_power,
+    "exponential of a sum": exponential,
+    "minimum of ratios": minimum,
+    "convex": convex,
+    "lipschitz": lipschitz,
+}
+EXACT = [name for name in FORMS if name != "lipschitz"]
+every_form = pytest.mark.parametrize("form", FORMS)
+exact_forms = pytest.mark.parametrize("form", EXACT)
+
+
+def drawn(form: str, data: st.DataObject) -> Loss:
+    """Draw a single loss, a stack, or a stack of stacks, of one form."""
+    leading = data.draw(st.sampled_from([(), (3,), (2, 2)]))
+    sizes = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
+    return FORMS[form](Shape(data.draw, leading, *sizes))
+
+
+def random_outcomes(outcomes: int, count: int = 50) -> Array:
+    """Outcomes (count, d), uniform in the cube."""
+    return np.random.default_rng(outcomes).random((count, outcomes))
+
+
+def size(loss: Loss) -> float:
+    """Return the size of the numbers that a loss adds up, for tolerances."""
+    return 1 + float(max(np.abs(loss.offset).max(), *(np.abs(end).max() for end in loss.range())))
+
+
+def own_units(loss: Loss, outcomes: Array) -> Array:
+    """Losses in the utility's own units (T, ..., A)."""
+    scale, offset = loss.unit_scale[..., None], loss.unit_offset[..., None]
+    back: Array = offset + scale * loss.losses(outcomes)
+    return back
+
+
+def plain_sum(loss: Any, at: tuple[int, ...], y: Array) -> float:
+    """Return the sum inside a power or an exponential, one action at one outcome."""
+    power, floor = loss.power[at[:-1]], loss.floor[at[:-1]]
+    total = float(loss.intercept[at]) if isinstance(loss, PowerOfSum) else 0.0
+    for weight, level in zip(loss.weights[at], y, strict=True):
+        high = max(level, floor)
+        total += weight * (math.log(high) if power == 0 else high**power)
+    return total
+
+
+def plain(loss: Any, at: tuple[int, ...], y: Array) -> float:
+    """Compute one action's loss at one outcome from the formula, a number at a time."""
+    offset, amplitude = float(loss.offset[at]), getattr(loss, "amplitude", None)
+    match loss:
+        case SeparablePower():
+            terms = zip(loss.weights[at], y, loss.centre[at], strict=True)
+            return offset + sum(w * abs(v - c) ** loss.exponent[at[:-1]] for w, v, c in terms)
+        case PowerOfSum():
+            return offset + amplitude[at] * plain_sum(loss, at, y) ** loss.exponent[at[:-1]]
+        case ExponentialOfSum():
+            return offset + amplitude[at] * math.exp(plain_sum(loss, at, y))
+        case MinimumOfRatios():
+            needs = zip(y, loss.requirements[at], strict=True)
+            return offset + amplitude[at] * min(v / a for v, a in needs if a > 0)
+        case Convex1D():
+            v = y[loss.coordinate]
+            bends = zip(loss.kinks[at], loss.knots[at], strict=True)
+            return offset + loss.slope[at] * v + sum(k * max(v - knot, 0) for k, knot in bends)
+        case _:
+            far = max(abs(v - c) for v, c in zip(y, loss.function.points[at], strict=True))
+            return offset + amplitude[at[:-1]] * loss.function.rise * far
+
+
+@every_form
+@given(data=st.data())
+@CHECKED
+def test_losses_are_the_formula_in_plain_python(form: str, data: st.DataObject) -> None:
+    """Every entry is the formula of the form, worked out number by number."""
+    loss = drawn(form, data)
+    outcomes = random_outcomes(loss.outcomes, 3)
+    table = loss.losses(outcomes)
+    assert table.shape == (3, *loss.offset.shape)
+    assert loss.actions == loss.offset.shape[-1]
+    for t, *index in np.ndindex(table.shape):
+        expected = plain(loss, tuple(index), outcomes[t])
+        assert table[(t, *index)] == pytest.approx(expected, abs=1e-12 * size(loss))
+
+
+@every_form
+@given(data=st.data())
+@CHECKED
+def test_one_outcome_is_a_row_of_many(form: str, data: st.DataObject) -> None:
+    """An outcome (d,) gives (..., A), outcomes (T, d) give (T, ..., A)."""
+    loss = drawn(form, data)
+    outcomes = random_outcomes(loss.outcomes, 4)
+    table = loss.losses(outcomes)
+    for row, y in zip(table, outcomes, strict=True):
+        assert loss.losses(y).shape == loss.offset.shape
+        assert loss.losses(y) == pytest.approx(row, abs=1e-14 * size(loss))
+
+
+def turning_points(loss: Any, low: Array, high: Array) -> Array:
+    """Points (P, d) of a box among which every action's extremes are, by the formula."""
+    axes = [[low[j], high[j]] for j in range(loss.outcomes)]
+    if isinstance(loss, SeparablePower):
+        for j, axis in enumerate(axes):
+            axis.extend(np.clip(np.unique(loss.centre[..., j]), low[j], high[j]))
+    if isinstance(loss, Convex1D):
+        ends = low[loss.coordinate], high[loss.coordinate]
+        axes[loss.coordinate].extend(np.clip(np.unique(loss.knots), *ends))
+    grid = list(itertools.product(*(sorted(set(axis)) for axis in axes)))
+    if isinstance(loss, PowerOfSum):
+        grid += [tuple(root(loss, at, low, high)) for at in np.ndindex(loss.offset.shape)]
+    return np.array(grid)
+
+
+def root(loss: PowerOfSum, at: tuple[int, ...], low: Array, high: Array) -> Array:
+    """Find where the sum is nearest to 0, between its least and its greatest corner."""
+    rising = loss.weights[at] * np.where(loss.power[at[:-1]] < 0, -1, 1) >= 0
+    start, end = np.where(rising, low, high), np.where(rising, high, low)
+    left, right = 0.0, 1.0
+    for _ in range(60):
+        middle = (left + right) / 2
+        negative = plain_sum(loss, at, start + middle * (end - start)) < 0
+        left, right = (middle, right) if negative else (left, middle)
+    return np.asarray(start + left * (end - start))
+
+
+@every_form
+@given(data=st.data())
+@CHECKED
+def test_boxes_are_enclosed_and_the_enclosure_is_attained(form: str, data: st.DataObject) -> None:
+    """Least and greatest loss of every action bound it over the box and are losses of it."""
+    loss = drawn(form, data)
+    pairs = np.random.default_rng(data.draw(st.integers(0, 99))).random((2, 3, loss.outcomes))
+    low, high = pairs.min(0), pairs.max(0)
+    least, greatest = loss.enclosure(low, high)
+    assert least.shape == greatest.shape == (3, *loss.offset.shape)
+    slack = 1e-12 * size(loss)
+    for t in range(3):
+        points = low[t] + (high[t] - low[t]) * random_outcomes(loss.outcomes, 30)
+        values = loss.losses(np.concatenate([points, turning_points(loss, low[t], high[t])]))
+        assert (values >= least[t] - slack).all()
+        assert (values <= greatest[t] + slack).all()
+        if form in EXACT:
+            assert values.min(0) == pytest.approx(least[t], abs=slack)
+            assert values.max(0) == pytest.approx(greatest[t], abs=slack)
+
+
+@every_form
+@given(data=st.data())
+@CHECKED
+def test_a_point_is_a_box_of_no_size(form: str, data: st.DataObject) -> None:
+    """Over a single outcome the enclosure is the loss; one box is a row of many."""
+    loss = drawn(form, data)
+    outcomes = random_outcomes(loss.outcomes, 2)
+    for end in loss.enclosure(outcomes, outcomes):
+        assert end == pytest.approx(loss.losses(outcomes), abs=1e-12 * size(loss))
+    many = loss.enclosure(outcomes / 2, outcomes)
+    for one, all_ in zip(loss.enclosure(outcomes[0] / 2, outcomes[0]), many, strict=True):
+        assert one == pytest.approx(all_[0], abs=1e-14 * size(loss))
+
+
+@every_form
+@given(data=st.data())
+@CHECKED
+def test_the_range_is_reached_and_never_left(form: str, data: st.DataObject) -> None:
+    """Least and greatest loss of any action are attained and bound it elsewhere."""
+    loss = drawn(form, data)
+    low, high = loss.range()
+    assert low.shape == high.shape == loss.stack
+    slack = 1e-12 * size(loss)
+    cube = np.zeros(loss.outcomes), np.ones(loss.outcomes)
+    extremes = loss.losses(turning_points(loss, *cube))
+    if form in EXACT:
+        assert extremes.min((0, -1)) == pytest.approx(low, abs=slack)
+        assert extremes.max((0, -1)) == pytest.approx(high, abs=slack)
+    values = np.concatenate([extremes, loss.losses(random_outcomes(loss.outcomes))])
+    assert (values >= low[..., None] - slack).all()
+    assert (values <= high[..., None] + slack).all()
+
+
+@every_form
+@given(data=st.data())
+@CHECKED
+def test_normalised_fills_the_unit_interval_exactly(form: str, data: st.DataObject) -> None:
+    """The extremes are 0 and 1 unless the loss is constant, and no outcome leaves [0, 1]."""
+    loss = drawn(form, data)
+    normalised, (low, high) = loss.normalised(), loss.range()
+    slack = 1e-12 * size(loss)
+    cube = np.zeros(loss.outcomes), np.ones(loss.outcomes)
+    extremes = normalised.losses(turning_points(loss, *cube))
+    if form in EXACT:
+        assert extremes.min((0, -1)) == pytest.approx(np.zeros_like(low), abs=slack)
+        full = np.where(high > low, 1.0, 0.0)
+        assert extremes.max((0, -1)) == pytest.approx(full, abs=slack)
+    values = np.concatenate([extremes, normalised.losses(random_outcomes(loss.outcomes))])
+    assert values.min() >= -slack
+    assert values.max() <= 1 + slack
+
+
+@every_form
+@given(data=st.data())
+@CHECKED
+def test_the_units_are_recovered(form: str, data: st.DataObject) -> None:
+    """``unit_offset + unit_scale * l`` undoes the normalisation, of a scaled loss too."""
+    loss = drawn(form, data)
+    outcomes = random_outcomes(loss.outcomes)
+    scaled = replace(loss, unit_scale=np.array(3.0), unit_offset=np.array(-2.0))  # type: ignore[type-var]
+    for before, factor, shift in ((loss, 1, 0), (scaled, 3, -2)):
+        after = before.normalised()
+        expected = shift + factor * loss.losses(outcomes)
+        assert own_units(after, outcomes) == pytest.approx(expected, abs=1e-11 * size(loss))
+        assert type(after) is type(loss)
+        for name in set(loss.AXES) - set(loss.PROPORTIONAL) - {"offset"}:
+            if not name.startswith("unit"):
+                assert np.array_equal(getattr(after, name), getattr(loss, name))
+
+
+@every_form
+@given(data=st.data())
+@CHECKED
+def test_the_lipschitz_constant_bounds_every_slope(form: str, data: st.DataObject) -> None:
+    """|l(a, y) - l(a, z)| <= L max_j |y_j - z_j|, near, far, and in the corner at 0."""
+    loss = drawn(form, data)
+    constant = loss.lipschitz()
+    assert constant.shape == loss.stack
+    assert not np.isnan(constant).any()
+    y = random_outcomes(loss.outcomes)
+    step = np.random.default_rng(5).random(y.shape)
+    for z in (step, np.clip(y + 1e-3 * (step - 0.5), 0, 1), np.zeros_like(y)):
+        for first, second in ((y, z), (y / 100, z / 100)):
+            moved = np.abs(loss.losses(first) - loss.losses(second)).max(-1)
+            far = np.abs(first - second).max(-1).reshape(-1, *(1,) * len(loss.stack))
+            assert (moved <= constant * far * (1 + 1e-9) + 1e-12 * size(loss)).all()
+
+
+SLOPES = {
+    "linear": (Linear([[1.0, -2.0], [0.5, 0.5]]), 3.0),
+    "root": (SeparablePower([[1.0, 0.0]], np.array(0.5)), INF),
+    "root away from its centre": (
+        SeparablePower([[1.0]], np.array(0.5), centre=np.array([[-0.25]])),
+        1.0,
+    ),
+    "root of a good that is not used": (SeparablePower([[0.0]], np.array(0.5)), 0.0),
+    "square about the middle": (
+        SeparablePower([[1.0, 3.0]], np.array(2.0), centre=np.array(0.5)),
+        4,
+    ),
+    "square of a sum": (PowerOfSum([[1.0, 1.0]], np.array(2.0)), 8.0),
+    "square of a sum of roots": (PowerOfSum([[1.0, 0.0]], np.array(2.0), np.array(0.5)), INF),
+    "roots above a floor": (
+        PowerOfSum([[1.0]], np.array(1.0), np.array(0.5), np.array(0.25)),
+        1.0,
+    ),
+    "root of a sum": (PowerOfSum([[1.0]], np.array(0.5)), INF),
+    "root of an empty sum": (PowerOfSum([[0.0]], np.array(0.5)), 0.0),
+    "an empty sum beside another": (
+        PowerOfSum([[0.0], [1.0]], np.array(0.5), intercept=np.array([0.0, 0.25])),
+        1.0,
+    ),
+    "a root that does not count": (PowerOfSum([[1.0]], np.array(0.5), amplitude=np.zeros(1)), 0.0),
+    "power 0 of roots": (
+        PowerOfSum([[1.0]], np.array(0.0), np.array(0.5), intercept=np.array([1.0])),
+        0.0,
+    ),
+    "logarithm": (ExponentialOfSum([[1.0]], np.array(0.0), np.array(0.25)), 4.0),
+    "exponential": (ExponentialOfSum([[-2.0]], amplitude=np.array(1.0)), 2.0),
+    "exponential that does not count": (
+        ExponentialOfSum([[1.0]], np.array(0.5), amplitude=np.zeros(1)),
+        0.0,
+    ),
+    "ratios": (MinimumOfRatios([[0.5, 0.25, 0.0]]), 4.0),
+    "kinks": (Convex1D([[1.0, 2.0, 9.0]], [[0.0, 0.5, 1.0]], np.array(-2.0)), 1.0),
+    "kinks outside": (Convex1D([[4.0]], [[-0.5]], np.array(-1.0)), 3.0),
+    "any function": (LipschitzLoss(Distance(np.zeros((2, 3)), 2.0), np.array(2.0), (2,), 3), 2.0),
+}
+
+
+@pytest.mark.parametrize("case", SLOPES)
+def test_known_lipschitz_constants(case: str) -> None:
+    """A good or an action that does not count has slope 0, however steep its power."""
+    loss, expected = SLOPES[case]
+    assert float(loss.lipschitz()) == pytest.approx(expected)
+
+
+def test_a_rounding_error_below_zero_is_no_fractional_power() -> None:
+    """A sum that cancels to 0 stays 0 where only a non-negative sum has a power."""
+    loss = PowerOfSum([[-0.1, -0.7]], np.array(0.5), intercept=np.array([0.8]))
+    rng = np.random.default_rng(0)
+    assert 0 <= float(loss.losses([1.0, 1.0])[0]) < 1e-7
+    for outcomes in range(2, 12):
+        weights = -rng.random((20, 1, outcomes))
+        sums = np.nextafter(-weights.sum(-1), 2) + 1e-15
+        loss = PowerOfSum(weights, np.array(0.5), intercept=sums)
+        assert (loss.losses(np.ones(outcomes)) < 1e-6).all()
+
+
+@pytest.mark.parametrize(("offset", "low"), [([2.0, 2.0], 2.0), ([-1.0, -1.0], -1.0)])
+def test_a_constant_loss_normalises_to_zero(offset: list[float], low: float) -> None:
+    """Where nothing can be regretted the scale stays 1."""
+    loss = Linear(np.zeros((2, 3)), offset).normalised()
+    assert np.array_equal(loss.losses([0.3, 0.5, 0.7]), [0.0, 0.0])
+    assert (float(loss.unit_scale), float(loss.unit_offset)) == (1.0, low)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        SeparablePower(np.zeros((2, 3)), np.array(0.5), np.array(4.0), centre=np.array(0.5)),
+        PowerOfSum(np.zeros((2, 3)), np.array(2.0), intercept=np.array([2.0, -2.0])),
+        ExponentialOfSum(np.zeros((2, 3)), amplitude=np.array(4.0)),
+        MinimumOfRatios(np.ones((2, 3)), amplitude=np.array(0.0), offset=np.array(4.0)),
+        Convex1D(np.ones((2, 1)), np.ones((2, 1)), offset=np.array(4.0), dimension=3),
+    ],
+    ids=lambda loss: loss.form,
+)
+def test_a_constant_loss_of_any_form_normalises_to_zero(loss: Loss) -> None:
+    """A constant has no range to stretch."""
+    after = loss.normalised()
+    assert np.array_equal(after.losses([0.3, 0.5, 0.7]), [0.0, 0.0])
+    assert own_units(after, np.full((1, 3), 0.5)) == pytest.approx(loss.losses([[0.5, 0.5, 0.5]]))
+
+
+def test_linear_is_offset_plus_weights_times_outcome() -> None:
+    """The linear form is a matrix product, single and stacked."""
+    rng = np.random.default_rng(3)
+    weights, offset, y = rng.normal(size=(4, 3, 2)), rng.normal(size=(4, 3)), rng.random(2)
+    assert Linear(weights, offset).losses(y) == pytest.approx(offset + weights @ y, abs=1e-14)
+    assert Linear(weights[0]).losses(y) == pytest.approx(weights[0] @ y, abs=1e-14)
+    assert (Linear(weights).exponent == 1).all()
+
+
+WEIGHTS = np.arange(24.0).reshape(4, 3, 2) % 7
+EACH = np.array([0.5, 1.0, 2.0, 3.0])
+STACKS: dict[str, Any] = {
+    "linear": Linear(np.arange(24.0).reshape(4, 3, 2), np.arange(12.0).reshape(4, 3)),
+    "separable": SeparablePower(-WEIGHTS, EACH),
+    "centred": SeparablePower(WEIGHTS, EACH, centre=np.arange(24.0).reshape(4, 3, 2) / 24),
+    "power of a sum": PowerOfSum(WEIGHTS, EACH, intercept=np.arange(12.0).reshape(4, 3)),
+    "exponential of a sum": ExponentialOfSum(WEIGHTS / 7, EACH - 0.5, EACH / 9),
+    "minimum of ratios": MinimumOfRatios(np.arange(24.0).reshape(4, 3, 2)),
+    "convex": Convex1D(WEIGHTS, WEIGHTS / 7, slope=-EACH[:, None], coordinate=1, dimension=2),
+    "lipschitz": LipschitzLoss(
+        Distance(np.arange(24.0).reshape(4, 3, 2) / 24, 1.0), EACH * 2, (4, 3), 2
+    ),
+}
+STACKS = {name: stack.normalised() for name, stack in STACKS.items()}
+
+
+@pytest.mark.parametrize("name", STACKS)
+@pytest.mark.parametrize("index", [0, -1, slice(1, 3), slice(None, None, 2), np.array([3, 0, 3])])
+def test_indexing_a_stack_picks_losses(name: str, index: Any) -> None:
+    """Losses, slopes and units of a pick are the pick of losses, slopes and units."""
+    stack, outcomes = STACKS[name], random_outcomes(2)
+    picked = stack[index]
+    assert type(picked) is type(stack)
+    assert picked.losses(outcomes) == pytest.approx(stack.losses(outcomes)[:, index], abs=1e-14)
+    assert np.array_equal(picked.lipschitz(), stack.lipschitz()[index])
+    assert np.array_equal(picked.unit_scale, stack.unit_scale[index])
+    assert np.array_equal(picked.unit_offset, stack.unit_offset[index])
+    assert (picked.actions, picked.outcomes) == (3, 2)
+    if picked.stack:
+        assert len(picked) == len(np.arange(4)[index])
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_a_pick_of_a_pick(name: str) -> None:
+    """Cutting twice is cutting once."""
+    stack, outcomes = STACKS[name], random_outcomes(2)
+    twice = stack[np.array([3, 1, 2])][1:][0]
+    assert twice.losses(outcomes) == pytest.approx(stack[1].losses(outcomes), abs=1e-14)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_sizes_and_iteration_of_a_stack(name: str) -> None:
+    """A stack has a length; a single loss has neither length nor items."""
+    stack = STACKS[name]
+    assert (len(stack), stack.actions, stack.outcomes, stack.stack) == (4, 3, 2, (4,))
+    with pytest.raises(TypeError, match="single loss"):
+        len(stack[0])
+    with pytest.raises(TypeError, match="single loss"):
+        stack[0][0]
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_unique_losses_keeps_one_of_each_in_order(name: str) -> None:
+    """Types are distinct, in order of first appearance, and give every loss back."""
+    stack = STACKS[name][np.array([2, 0, 2, 3, 0, 0])]
+    types, type_of = unique_losses(stack)
+    assert np.array_equal(type_of, [0, 1, 0, 2, 1, 1])
+    assert len(types) == 3
+    outcomes = random_outcomes(2)
+    assert np.array_equal(types[type_of].losses(outcomes), stack.losses(outcomes))
+    assert np.array_equal(types[type_of].unit_scale, stack.unit_scale)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_losses_that_differ_in_any_part_are_distinct(name: str) -> None:
+    """Every array of a form tells losses apart: weights, offset, exponent, units, all."""
+    alike = STACKS[name][np.zeros(len(STACKS[name].AXES) + 1, dtype=np.intp)]
+    parts = {field: getattr(alike, field).copy() for field in alike.AXES}
+    fixed = {"centre", "exponent"} if name == "linear" else set()
+    for row, field in enumerate(parts):
+        if field not in fixed:
+            nudge = {"row": 1.0, "low": -0.25}.get(field, 0.25)
+            parts[field][row + 1 : row + 2].reshape(-1)[-1] += nudge
+    types, type_of = unique_losses(replace(alike, **parts))
+    assert len(types) == len(parts) + 1 - len(fixed)
+    assert fixed or np.array_equal(type_of, np.arange(len(parts) + 1))
+
+
+def power(**changed: Any) -> SeparablePower:
+    """Build a small loss with some of its parts changed."""
+    parts: dict[str, Any] = {"weights": [[1.0, 2.0], [3.0, 4.0]], "exponent": 0.5}
+    return SeparablePower(**parts | changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"weights": [[1.0, NAN], [0.0, 0.0]]}, "weights holds a number that is not finite"),
+        ({"weights": [[1.0, INF], [0.0, 0.0]]}, "weights holds a number that is not finite"),
+        ({"exponent": NAN}, "exponent holds a number that is not finite"),
+        ({"exponent": INF}, "exponent holds a number that is not finite"),
+        ({"exponent": 0.0}, "exponent must be positive"),
+        ({"exponent": -0.5}, "exponent must be positive"),
+        ({"offset": [0.0, NAN]}, "offset holds a number that is not finite"),
+        ({"unit_scale": NAN}, "unit_scale holds a number that is not finite"),
+        ({"unit_offset": -INF}, "unit_offset holds a number that is not finite"),
+        ({"centre": NAN}, "centre holds a number that is not finite"),
+        ({"weights": [1.0, 2.0]}, r"weights have shape \(2,\)"),
+        ({"weights": np.empty((2, 0))}, r"weights have shape \(2, 0\)"),
+        ({"offset": [0.0, 0.0, 0.0]}, "broadcast"),
+        ({"exponent": [0.5, 0.5]}, "broadcast"),
+        ({"centre": np.zeros((3, 2))}, "broadcast"),
+    ],
+)
+def test_bad_numbers_and_shapes_are_refused(changed: dict[str, Any], says: str) -> None:
+    """A loss that cannot be computed cannot be made, and the error says why."""
+    with pytest.raises(ValueError, match=says):
+        power(**changed)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_every_array_of_every_form_must_be_finite(name: str) -> None:
+    """The error names the array."""
+    for field in STACKS[name].AXES:
+        broken = np.full_like(getattr(STACKS[name], field), NAN)
+        with pytest.raises(ValueError, match=rf"{field}|exponent 1|centre 0"):
+            replace(STACKS[name], **{field: broken})
+
+
+TWO = [[1.0, 2.0], [3.0, 4.0]]
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: Linear(TWO, exponent=np.array(2.0)), "exponent 1; use SeparablePower"),
+    (lambda: Linear(TWO, centre=np.array(0.5)), "centre 0; use SeparablePower"),
+    (lambda: PowerOfSum([[-1.0]], np.array(0.5)), "only an integer exponent is defined"),
+    (
+        lambda: PowerOfSum([[1.0]], np.array(1.5), intercept=np.array(-0.1)),
+        "only an integer exponent is defined",
+    ),
+    (lambda: PowerOfSum([[1.0]], np.array(-1.0)), "0, where the exponent must be positive"),
+    (
+        lambda: PowerOfSum([[2.0]], np.array(-2.0), intercept=np.array(-1.0)),
+        "0, where the exponent must be positive",
+    ),
+    (lambda: PowerOfSum([[0.0]], np.array(0.0)), "0, where the exponent must be positive"),
+    (lambda: PowerOfSum([1.0], np.array(2.0)), r"weights have shape \(1,\); give \(actions, outc"),
+    (lambda: PowerOfSum(TWO, np.array(2.0), np.array(0.0)), "logarithm .* needs a floor"),
+    (lambda: PowerOfSum(TWO, np.array(2.0), np.array(-1.0)), "negative power needs a floor"),
+    (lambda: ExponentialOfSum(TWO, np.array(0.0)), "logarithm .* needs a floor"),
+    (lambda: ExponentialOfSum([TWO, TWO], np.array([1.0, -0.5])), "negative power needs a floor"),
+    (lambda: ExponentialOfSum(TWO, np.array(1.0), np.array(-0.1)), r"floor must lie in \[0, 1\)"),
+    (lambda: PowerOfSum(TWO, np.array(1.0), floor=np.array(1.0)), r"floor must lie in \[0, 1\)"),
+    (lambda: MinimumOfRatios([[1.0, 2.0], [0.0, 0.0]]), "one of each action positive"),
+    (lambda: MinimumOfRatios([[1.0, -2.0]]), "requirements must be at least 0"),
+    (lambda: MinimumOfRatios([1.0, 2.0]), r"requirements have shape \(2,\); give \(actions, outc"),
+    (lambda: Convex1D([[1.0, -1.0]], [[0.2, 0.4]]), "kinks must be at least 0"),
+    (lambda: Convex1D([1.0], [0.5]), r"kinks have shape \(1,\); give \(actions, terms\)"),
+    (lambda: Convex1D([[1.0]], [[0.5]], coordinate=1), "coordinate 1 is not one of 1"),
+    (lambda: Convex1D([[1.0]], [[0.5]], coordinate=-1, dimension=2), "coordinate -1 is not"),
+    (lambda: LipschitzLoss(np.abs, np.array(-1.0), (1,), 1), "constant must be at least 0"),
+    (lambda: LipschitzLoss(np.abs, np.array(1.0), (1,), 1, low=np.array(2.0)), "must ascend"),
+    (lambda: LipschitzLoss(np.abs, np.array(1.0), (), 1), r"give \(actions,\) or \(losses, act"),
+    (lambda: LipschitzLoss(np.abs, np.array(1.0), (1, 1, 1), 1), r"give \(actions,\) or"),
+    (lambda: LipschitzLoss(np.abs, np.array(1.0), (2,), 1).losses([0.5]), r"return \(1, 2\)"),
+    (
+        lambda: LipschitzLoss(np.exp, np.array(3.0), (1,), 1).losses([0.5]),
+        "left its declared range; widen low and high",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "says"), REFUSED, ids=range(len(REFUSED)))
+def test_losses_outside_their_domain_are_refused(make: Callable[[], Any], says: str) -> None:
+    """Each form refuses what its formula does not define, and says what it needs."""
+    with pytest.raises(ValueError, match=says):
+        make()
+
+
+@pytest.mark.parametrize("name", STACKS)
+@pytest.mark.parametrize("y", [[0.5], [0.5, 0.5, 0.5], [[0.5, 0.5, 0.5]], 0.5])
+def test_outcomes_of_a_wrong_length_are_refused(name: str, y: Any) -> None:
+    """The error names the number of coordinates."""
+    for loss in (STACKS[name], STACKS[name][0]):
+        with pytest.raises(ValueError, match="an outcome has 2 coordinates"):
+            loss.losses(y)
+        with pytest.raises(ValueError, match="an outcome has 2 coordinates"):
+            loss.enclosure(y, y)
+
+
+def test_a_loss_keeps_its_own_numbers() -> None:
+    """Changing the caller's arrays later changes nothing."""
+    weights, offset = np.ones((2, 2)), np.zeros(2)
+    loss = SeparablePower(weights, np.array(0.5), offset)
+    weights[0, 0], offset[0] = 9.0, 9.0
+    assert np.array_equal(loss.losses([1.0, 1.0]), [2.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "make", [ExponentialOfSum, MinimumOfRatios, lambda w: PowerOfSum(w, np.array(2.0))]
+)
+def test_other_forms_keep_their_own_numbers(make: Callable[[Array], Loss]) -> None:
+    """Changing the caller's table later changes nothing."""
+    table = np.ones((2, 2))
+    loss = make(table)
+    before = loss.losses([0.5, 0.25])
+    table[:] = 9.0
+    assert np.array_equal(loss.losses([0.5, 0.25]), before)

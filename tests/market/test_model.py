@@ -1,0 +1,214 @@
+"""The Mesa model: AgentSets, data collectors, frames, and a ledger that agrees with the raw log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import mesa
+import numpy as np
+import pandas as pd
+import pytest
+
+from regretless.market.game.round import play_round
+from regretless.market.model import MarketModel
+from regretless.market.records.records import Round
+from regretless.market.regret import reference
+from regretless.market.regret.ledger import MEASURES
+from regretless.market.response import best_response, expected_losses
+from regretless.scenarios import load
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.reproduce.streams import FORECASTS, STREAMS, scenario
+from regretless.scenarios.spec.files import find, override, read
+from regretless.scenarios.spec.scenario import validated
+
+
+def mixed_market(**extra: Any) -> Scenario:
+    """Sophisticated and naive agents of two loss forms, with policies, on the bundled weather."""
+    raw = read(find("crop-choice"))
+    growers = raw["cohort"][0] | {"count": 12, "measures": list(MEASURES)}
+    naive = growers | {
+        "name": "naive",
+        "utility": "linear",
+        "parameters": {"concentration": 20.0, "weights": growers["parameters"]["weights"]},
+        "response": "quantal",
+        "eta": 30.0,
+    }
+    labels = naive | {"name": "labels", "response": "certainty-equivalent", "count": 3}
+    del labels["eta"]
+    raw |= {"rounds": 80, "cohort": [growers, naive, labels]} | extra
+    return Scenario(validated(raw, origin=Path()))
+
+
+def recorded(model: MarketModel, rounds: int) -> list[Round]:
+    """Play and keep the raw log."""
+    return [play_round(model.game) for _ in range(rounds)]
+
+
+def assert_ledger_equals_raw_log(model: MarketModel, log: list[Round]) -> None:
+    """Every measure that a cohort keeps, recomputed from the raw log to 1e-9."""
+    for c, cohort in enumerate(model.game.cohorts):
+        losses = np.array([played.losses[c] for played in log])
+        play = np.array([played.decisions[c].probabilities for played in log])
+        constants = np.repeat(np.arange(cohort.loss.actions)[:, None], len(log), axis=1)
+        suggested = [[policy(played.context) for played in log] for policy in cohort.policies]
+        policies = np.array([*constants, *suggested], dtype=int)
+        for measure in cohort.ledger.measures:
+            compute = getattr(reference, f"{measure}_regret")
+            extra = () if measure in {"external", "swap"} else (policies,)
+            kept = cohort.ledger.regret(measure)
+            assert kept is not None
+            for k, value in enumerate(kept):
+                assert value == pytest.approx(compute(losses[:, k], play[:, k], *extra), abs=1e-9)
+
+
+@pytest.mark.parametrize("forecast", FORECASTS)
+@pytest.mark.parametrize("stream", STREAMS)
+def test_ledger_agrees_with_the_raw_log_on_every_stream(stream: str, forecast: str) -> None:
+    model = scenario(stream, forecast, rounds=60, seed=1).build()
+    assert_ledger_equals_raw_log(model, recorded(model, 60))
+
+
+def test_ledger_agrees_with_the_raw_log_in_a_mixed_market() -> None:
+    model = mixed_market().build()
+    assert_ledger_equals_raw_log(model, recorded(model, 80))
+
+
+def test_the_forecaster_knows_every_action_of_sophisticated_agents() -> None:
+    """Occupancy of the decision events equals the expected number of times an action is played."""
+    model = mixed_market().build()
+    log = recorded(model, 60)
+    growers = model.game.cohorts[0]
+    expected = np.zeros_like(growers.ledger.count)
+    for played in log:
+        mixture = played.forecasts[growers.block].mixture
+        for point, weight in zip(mixture.points, mixture.weights, strict=True):
+            action = best_response(expected_losses(*growers.coefficients, point))
+            expected[np.arange(len(action)), action] += weight
+    events = model.game.blocks[growers.block].forecaster.events
+    seen = events._decision[2][: expected.size].reshape(expected.shape)
+    assert np.abs(seen - expected).max() < 1e-9
+
+
+def test_mesa_sees_the_agents() -> None:
+    model = mixed_market().build()
+    assert isinstance(model, mesa.Model)
+    model.run()
+    frame = model.agents_frame()
+    assert model.agents.get("swap_regret") == pytest.approx(frame["swap_regret"].tolist())
+    naive = model.agents.select(lambda agent: agent.cohort == "naive")
+    assert len(naive) == 12
+    assert {agent.unique_id for agent in naive} == set(frame.query("cohort == 'naive'")["agent"])
+    assert model.agents.agg("decision_swap_regret", max) == pytest.approx(
+        frame["decision_swap_regret"].max()
+    )
+    assert model.steps == model.played == 80
+
+
+def test_a_mesa_data_collector_can_read_the_model() -> None:
+    model = mixed_market().build()
+    collector = mesa.DataCollector(
+        model_reporters={"played": "played"},
+        agent_reporters={"swap": "swap_regret", "action": "action"},
+    )
+    for _ in range(5):
+        model.step()
+        collector.collect(model)
+    table = collector.get_agent_vars_dataframe()
+    log = model.regret_frame()
+    assert table["swap"].to_numpy() == pytest.approx(log["swap_regret"].to_numpy())
+    assert (table["action"].to_numpy() == log["action"].to_numpy()).all()
+
+
+def test_frames_have_the_promised_columns() -> None:
+    model = mixed_market().build()
+    model.run()
+    assert list(model.rounds_frame()) == [
+        "round", "y_0", "y_1", "y_2", "x_0", "x_1", "certificate", "atoms",
+    ]  # fmt: skip
+    assert list(model.regret_frame()) == [
+        "round", "agent", "action", "loss",
+        "external_regret", "swap_regret", "decision_swap_regret",
+    ]  # fmt: skip
+    assert {"agent", "action", "count", "best_replacement", "best_policy", "contribution"} == set(
+        model.swaps_frame()
+    )
+    atoms = model.forecasts_frame()
+    assert {"round", "block", "atom", "weight", "drawn", "p_0", "label_2"} <= set(atoms)
+    assert atoms.groupby(["round", "block"])["weight"].sum().to_numpy() == pytest.approx(1.0)
+    assert (atoms.groupby(["round", "block"])["drawn"].sum() == 1).all()
+    assert {"block", "loss", "action", "policy", "suggestion", "occupancy", "bias_0"} <= set(
+        model.biases_frame()
+    )
+
+
+def test_an_agents_contributions_add_up_to_its_regret() -> None:
+    model = mixed_market().build()
+    model.run()
+    total = model.swaps_frame().groupby("agent")["contribution"].sum()
+    agents = model.agents_frame().set_index("agent")
+    assert total.to_numpy() == pytest.approx(agents["decision_swap_regret"].to_numpy())
+
+
+def test_regret_log_ends_where_the_agents_table_stands() -> None:
+    model = mixed_market().build()
+    model.run()
+    last = model.regret_frame().query("round == 79").set_index("agent")
+    agents = model.agents_frame().set_index("agent")
+    columns = ["external_regret", "swap_regret", "decision_swap_regret"]
+    pd.testing.assert_frame_equal(last[columns], agents[columns])
+    mean = model.regret_frame().groupby("agent")["loss"].mean()
+    assert mean.to_numpy() == pytest.approx(agents["mean_loss"].to_numpy())
+
+
+def test_a_measure_that_is_not_kept_is_an_empty_column() -> None:
+    raw = override(read(find("crop-choice")), ['cohort.growers.measures=["swap"]', "rounds=5"])
+    model = Scenario(validated(raw, origin=Path())).build()
+    model.run()
+    frame = model.agents_frame()
+    assert frame["swap_regret"].notna().all()
+    assert frame["decision_swap_regret"].isna().all()
+    assert frame["exploitability"].isna().all()
+
+
+def test_guarantees_are_given_only_where_a_theorem_applies() -> None:
+    model = mixed_market().build()
+    model.run(5)
+    labels = model.agents_frame().groupby("cohort")["guarantee"].first().to_dict()
+    assert labels == {
+        "growers": "decision-swap", "naive": "smooth-decision-swap", "labels": "none",
+    }  # fmt: skip
+    curved = mixed_market()
+    curved.spec.cohort[1] = curved.spec.cohort[0].model_copy(
+        update={"name": "naive", "response": "quantal", "eta": 30.0}
+    )
+    model = curved.build()
+    model.run(5)
+    naive = model.agents_frame().query("cohort == 'naive'")
+    assert set(naive["guarantee"]) == {"none"}
+    assert naive["bound"].isna().all()
+    baseline = mixed_market(forecaster={"kind": "last-value"}).build()
+    baseline.run(5)
+    assert set(baseline.agents_frame()["guarantee"]) == {"none"}
+    assert baseline.agents_frame()["bound"].isna().all()
+
+
+def test_equal_agents_share_a_row_and_a_result() -> None:
+    raw = override(read(find("crop-choice")), ["rounds=30", "cohort.growers.count=40"])
+    raw["cohort"][0]["parameters"] = {
+        "rho": {"choices": [0.3, 0.6]},
+        "weights": raw["cohort"][0]["parameters"]["weights"],
+    }
+    model = Scenario(validated(raw, origin=Path())).build()
+    model.run()
+    assert len(model.game.cohorts[0].ledger.count) == 2
+    assert len(model.agents_frame()) == 40
+    assert model.agents_frame()["swap_regret"].nunique() <= 2
+
+
+def test_the_five_lines_of_the_contract() -> None:
+    model = load("crop-choice", rounds=20).build(seed=7)
+    model.run()
+    assert len(model.agents_frame()) == 200
+    assert len(model.rounds_frame()) == 20
+    assert len(model.regret_frame()) == 4000

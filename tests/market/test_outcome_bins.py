@@ -1,0 +1,186 @@
+"""Outcomes on a finite support: exact while few, honest about the error afterwards."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from regretless.market.exploitability.outcome_bins import OutcomeBins
+from regretless.market.exploitability.worst_leader import exploitability, swap_regret_of
+from regretless.market.losses import Linear, Loss, PowerOfSum, SeparablePower
+from regretless.market.regret.reference import swap_regret
+
+Array = NDArray[np.float64]
+
+CHECKED = settings(deadline=None, max_examples=25, derandomize=True)
+SIZES = ((3, 4), (2, 2))
+
+
+def played(rng: np.random.Generator) -> list[Array]:
+    """Laws of play of both cohorts."""
+    return [rng.dirichlet(np.ones(actions), size=rows) for rows, actions in SIZES]
+
+
+def filled(outcomes: Array, seed: int = 0, *, most: int = 64) -> tuple[OutcomeBins, list[Array]]:
+    """Bins after these outcomes (T, d), and the play of each cohort (T, K, A)."""
+    rng = np.random.default_rng(seed)
+    bins = OutcomeBins(SIZES, outcomes.shape[1], most=most)
+    log = [played(rng) for _ in outcomes]
+    for play, outcome in zip(log, outcomes, strict=True):
+        bins.add(play, outcome)
+    return bins, [np.array([play[c] for play in log]) for c in range(len(SIZES))]
+
+
+def stacks(dimension: int) -> list[Loss]:
+    """Three losses of four actions of several forms, stacked."""
+    rng = np.random.default_rng(7)
+    weights = rng.random((3, 4, dimension))
+    return [
+        Linear(weights, rng.random((3, 4))).normalised(),
+        SeparablePower(weights, np.array(2.0), centre=rng.random((3, 4, dimension))).normalised(),
+        PowerOfSum(weights, np.array(2.0)).normalised(),
+    ]
+
+
+def place_of(bins: OutcomeBins, outcomes: Array) -> NDArray[np.intp]:
+    """Point of each outcome, found from the grid alone."""
+    assert bins.halvings is not None
+    cells = np.floor(np.minimum(outcomes, 1 - 1e-12) * 2**bins.halvings).astype(int)
+    order = [tuple(cell) for cell in bins._cells.tolist()]
+    return np.array([order.index(tuple(cell)) for cell in cells.tolist()])
+
+
+def test_few_outcomes_are_exact() -> None:
+    rng = np.random.default_rng(1)
+    support = rng.random((64, 3))
+    index = np.concatenate([np.arange(64), rng.integers(64, size=300)])
+    bins, log = filled(support[index])
+    assert bins.exact
+    assert (bins.points == support).all()
+    assert bins.shares == pytest.approx(np.bincount(index) / len(index))
+    for c, play in enumerate(log):
+        expected = np.zeros((*play.shape[1:], 64))
+        for t, y in enumerate(index):
+            expected[:, :, y] += play[t] / len(index)
+        assert bins.joints(c) == pytest.approx(expected)
+    for loss in stacks(3):
+        assert (bins.error(loss) == 0).all()
+        tables = bins.losses(loss)
+        for k in range(3):
+            direct = swap_regret(loss.losses(support[index])[:, k], log[0][:, k])
+            assert swap_regret_of(bins.joints(0)[k], tables[k]) == pytest.approx(direct)
+
+
+@given(dimension=st.integers(1, 4), most=st.integers(1, 64), seed=st.integers(0, 9))
+@CHECKED
+def test_many_outcomes_fill_at_most_so_many_cells(dimension: int, most: int, seed: int) -> None:
+    outcomes = np.random.default_rng(seed).random((150, dimension))
+    bins, log = filled(outcomes, seed, most=most)
+    assert not bins.exact
+    assert 1 <= len(bins.points) <= most
+    place = place_of(bins, outcomes)
+    for i, point in enumerate(bins.points):
+        assert point == pytest.approx(outcomes[place == i].mean(0))
+        assert bins.shares[i] == pytest.approx((place == i).mean())
+    for c, play in enumerate(log):
+        expected = np.zeros((*play.shape[1:], len(bins.points)))
+        for t, i in enumerate(place):
+            expected[:, :, i] += play[t] / len(place)
+        assert bins.joints(c) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3])
+def test_the_error_is_bounded(dimension: int) -> None:
+    outcomes = np.random.default_rng(2).random((400, dimension))
+    bins, log = filled(outcomes)
+    place = place_of(bins, outcomes)
+    for loss in stacks(dimension):
+        moved = np.abs(loss.losses(outcomes) - loss.losses(bins.points[place]))
+        error = moved.max(-1).mean(0)
+        bound = bins.error(loss)
+        assert (error <= bound + 1e-12).all()
+        widest = 0.5 ** bins.halvings.min() if bins.halvings is not None else 0.0
+        assert (bound <= loss.lipschitz() * widest + 1e-12).all()
+        tables = bins.losses(loss)
+        for k in range(3):
+            direct = swap_regret(loss.losses(outcomes)[:, k], log[0][:, k])
+            quantised = swap_regret_of(bins.joints(0)[k], tables[k])
+            assert abs(direct - quantised) <= 2 * error[k] + 1e-12
+
+
+def test_a_finer_support_where_outcomes_crowd() -> None:
+    """Coordinates that hardly move do not use up the cells."""
+    rng = np.random.default_rng(3)
+    outcomes = np.column_stack([rng.random(500), 0.3 + 1e-9 * rng.random(500)])
+    bins, _ = filled(outcomes)
+    assert 33 <= len(bins.points) <= 64
+
+
+def test_the_same_after_a_checkpoint() -> None:
+    rng = np.random.default_rng(4)
+    outcomes = rng.random((120, 2))
+    for stop in (0, 30, 100):
+        whole, log = filled(outcomes)
+        first = OutcomeBins(SIZES, 2)
+        for t in range(stop):
+            first.add([log[0][t], log[1][t]], outcomes[t])
+        second = OutcomeBins(SIZES, 2)
+        second.restore(first.state())
+        for t in range(stop, 120):
+            second.add([log[0][t], log[1][t]], outcomes[t])
+        assert second.points.tobytes() == whole.points.tobytes()
+        for c in range(2):
+            assert second.joints(c).tobytes() == whole.joints(c).tobytes()
+
+
+def test_a_checkpoint_is_a_copy() -> None:
+    bins, log = filled(np.random.default_rng(5).random((10, 2)))
+    state = bins.state()
+    before = state["played"]["0"].copy(), state["rounds"].copy()
+    bins.add([log[0][0], log[1][0]], bins.points[0])
+    assert (state["played"]["0"] == before[0]).all()
+    assert (state["rounds"] == before[1]).all()
+
+
+def test_rows_that_were_absent() -> None:
+    bins = OutcomeBins(((2, 2),), 1)
+    absent, present = np.zeros(2), np.array([0.25, 0.75])
+    bins.add([np.array([present, absent])], [0.0])
+    bins.add([np.array([present, absent])], [1.0])
+    assert bins.joints(0)[0].sum() == pytest.approx(1.0)
+    assert not bins.joints(0)[1].any()
+    bins.add([np.array([absent, present])], [-0.0])  # the same outcome as 0
+    assert bins.joints(0)[1] == pytest.approx(np.array([[0.25, 0.0], [0.75, 0.0]]))
+    assert len(bins.points) == 2
+
+
+def test_exploitability_from_bins() -> None:
+    """A best response to every outcome by itself leaves nothing to rob, however many there are."""
+    rng = np.random.default_rng(6)
+    loss = Linear(rng.random((1, 3, 1)), rng.random((1, 3)) / 4)
+    bins = OutcomeBins(((1, 3),), 1)
+    for y in rng.random((300, 1)):
+        bins.add([np.eye(3)[loss.losses(y).argmin(1)]], y)
+    error = float(bins.error(loss)[0])
+    law, table = bins.joints(0)[0], bins.losses(loss)[0]
+    assert swap_regret_of(law, table) <= 2 * error
+    assert exploitability(law, table, 2 * error) == 0.0
+
+
+def test_bad_rounds_are_refused() -> None:
+    bins = OutcomeBins(SIZES, 2)
+    play = [np.full((3, 4), 0.25), np.full((2, 2), 0.5)]
+    with pytest.raises(ValueError, match="2 numbers from 0 to 1"):
+        bins.add(play, [0.5])
+    with pytest.raises(ValueError, match="2 numbers from 0 to 1"):
+        bins.add(play, [0.5, 1.5])
+    with pytest.raises(ValueError, match="2 numbers from 0 to 1"):
+        bins.add(play, [0.5, np.nan])
+    with pytest.raises(ValueError, match="shapes"):
+        bins.add(play[:1], [0.5, 0.5])
+    with pytest.raises(ValueError, match="at least 1"):
+        OutcomeBins(SIZES, 0)
+    assert not len(bins.points)

@@ -1,0 +1,430 @@
+"""Endogenous markets: what is demanded, how it moves outcomes, and what stays promised."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from regretless.market.core import checkpoint
+from regretless.market.core.errors import UserError
+from regretless.market.game.crowding import Tally, churn, concentration, crowding, drawn_labels
+from regretless.market.game.prices import Market, exposure
+from regretless.market.losses import (
+    Convex1D,
+    ExponentialOfSum,
+    Linear,
+    LipschitzLoss,
+    Loss,
+    MinimumOfRatios,
+    PowerOfSum,
+    SeparablePower,
+)
+from regretless.market.model import MarketModel
+from regretless.market.records.decision import Decision
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.cli import commands
+from regretless.scenarios.reproduce import crowding as table
+from regretless.scenarios.run import Options, run
+from regretless.scenarios.spec.files import find, override, read
+from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.summary import crowd
+
+Array = NDArray[np.float64]
+RNG = np.random.default_rng(3)
+FORMS: dict[str, Loss] = {
+    "linear": Linear(RNG.normal(size=(4, 3, 2)), RNG.normal(size=(4, 3))),
+    "separable": SeparablePower(-RNG.random((4, 3, 2)), np.array([0.5, 1.0, 2.0, 3.0])),
+    "target": SeparablePower(np.ones((2, 3, 2)), np.full(2, 2.0), centre=RNG.random((2, 3, 2))),
+    "power": PowerOfSum(RNG.random((4, 3, 2)), np.full(4, 0.5), amplitude=-np.ones(())),
+    "exponential": ExponentialOfSum(-RNG.random((4, 3, 2)) * 3),
+    "ratios": MinimumOfRatios(RNG.random((4, 3, 2)) + 0.1),
+    "convex": Convex1D(RNG.random((4, 3, 2)), RNG.random((4, 3, 2)), -RNG.random((4, 3))),
+    "lipschitz": LipschitzLoss(
+        lambda y: np.stack([y[:, 0] * y[:, 1], 1 - y[:, 0]], axis=1), np.ones(()), (2,), 2
+    ),
+}
+
+
+def cohort(loss: Loss, row_of: Sequence[int]) -> Any:
+    """Return as much of a cohort as a market looks at."""
+    return SimpleNamespace(loss=loss, row_of=np.array(row_of))
+
+
+def chosen(actions: Sequence[int]) -> Decision:
+    """Return a decision of which the actions alone matter."""
+    return Decision(np.zeros((1, 1)), np.array(actions))
+
+
+def scenario(
+    market: dict[str, Any] | None, *, seed: int = 1, rounds: int = 120, **tables: Any
+) -> Scenario:
+    """Return a small scenario with followers and learners."""
+    shares = {"weights": [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]], "concentration": 6.0}
+    people = {"utility": "linear", "count": 8, "actions": 3, "parameters": shares}
+    raw = {
+        "name": "small",
+        "rounds": rounds,
+        "seed": seed,
+        "cohort": [
+            {"name": "followers", **people},
+            {"name": "noisy", "response": "quantal", "eta": 20.0, **people},
+            {"name": "learners", "response": "hedge", **people},
+        ],
+    }
+    if "data" not in tables:
+        raw["adversary"] = {"kind": "iid", "outcomes": 3, "concentration": 20.0}
+    raw |= {} if market is None else {"market": market}
+    return Scenario(validated(raw | tables, origin=Path()))
+
+
+def played(chosen_: Scenario) -> MarketModel:
+    model = chosen_.build()
+    model.run()
+    return model
+
+
+LAGGED = {"feedback": "lagged", "impact": 0.4, "adjustment": 0.7}
+SAME = LAGGED | {"feedback": "same-round"}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_exposure_is_the_fall_of_the_loss_good_by_good(form: str) -> None:
+    loss = FORMS[form]
+    many = loss.as_stack() if not loss.stack else loss
+    shares = np.atleast_3d(exposure(loss)).reshape(len(many), loss.actions, loss.outcomes)
+    for k in range(len(many)):
+        gains = np.zeros((loss.actions, loss.outcomes))
+        for good in range(loss.outcomes):
+            low, high = np.full(loss.outcomes, 0.5), np.full(loss.outcomes, 0.5)
+            low[good], high[good] = 0.0, 1.0
+            gains[:, good] = many[k].losses(low) - many[k].losses(high)
+        gains = np.maximum(gains, 0.0)
+        budget = gains.sum(1).max()
+        expected = gains / budget if budget > 1e-9 else 0 * gains
+        assert shares[k] == pytest.approx(expected, abs=1e-9)
+    assert (shares >= 0).all()
+    assert (shares.sum(-1) <= 1 + 1e-12).all()
+
+
+def test_linear_shares_are_the_weights_and_units_do_not_matter() -> None:
+    weights = np.array([[0.6, 0.4], [0.3, 0.2], [-1.0, 0.0], [0.0, 0.0]])
+    shares = exposure(Linear(-weights))
+    assert shares == pytest.approx(np.array([[0.6, 0.4], [0.3, 0.2], [0.0, 0.0], [0.0, 0.0]]))
+    assert exposure(Linear(-weights).normalised()) == pytest.approx(shares)
+    assert not exposure(Linear(np.zeros((2, 3)), np.array([0.1, 0.9]))).any()
+
+
+def test_a_market_by_hand() -> None:
+    """Two goods, pure baskets: three agents buy the first, then all the second."""
+    loss = Linear(-np.eye(2)[None])
+    people = [cohort(loss, [0, 0]), cohort(loss, [0, 0])]
+    market = Market(people, feedback="lagged", impact=0.5, adjustment=0.5)
+    at_once = Market(people, feedback="same-round", impact=0.5, adjustment=0.5)
+    first = [chosen([0, 0]), chosen([0, 1])]
+    half = np.full(2, 0.5)
+    assert market.clear(half, first) == pytest.approx([0.5, 0.5])
+    assert market.price == pytest.approx([0.625, 0.375])
+    assert market.clear(half, [chosen([1, 1]), None]) == pytest.approx([0.4375, 0.5625])
+    assert market.last is not None
+    assert market.last.demand == pytest.approx([0.0, 1.0])
+    assert market.last.price == pytest.approx([0.625, 0.375])
+    assert at_once.clear(half, first) == pytest.approx([0.4375, 0.5625])
+    assert market.clear(np.array([1.0, 0.0]), [None, None]) == pytest.approx([1.0, 0.0])
+    assert market.clipped_share == pytest.approx(1 / 3)
+    assert not market.demand([None, chosen([-1, -1])]).any()
+    assert market.demand([None, chosen([-1, 1])]) == pytest.approx([0.0, 1.0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    impact=st.floats(-1, 1),
+    adjustment=st.floats(0.01, 1),
+    feedback=st.sampled_from(["lagged", "same-round"]),
+)
+def test_yields_are_conserved_unless_clipped(
+    seed: int, impact: float, adjustment: float, feedback: str
+) -> None:
+    """Where everybody spends all, what one good loses the others gain, and prices sum to 1."""
+    rng = np.random.default_rng(seed)
+    loss = Linear(-rng.dirichlet(np.ones(3), (4, 2)))
+    market = Market(
+        [cohort(loss, [0, 1, 2, 3, 3])], feedback=feedback, impact=impact, adjustment=adjustment
+    )
+    for _ in range(5):
+        fundamental, before = rng.random(3), market.clipped
+        outcome = market.clear(fundamental, [chosen(rng.integers(2, size=5).tolist())])
+        assert ((outcome >= 0) & (outcome <= 1)).all()
+        assert market.price.sum() == pytest.approx(1)
+        if market.clipped == before:
+            assert outcome.sum() == pytest.approx(fundamental.sum())
+
+
+def test_no_impact_is_no_market() -> None:
+    plain, still = played(scenario(None)), played(scenario(LAGGED | {"impact": 0.0}))
+    pd.testing.assert_frame_equal(plain.agents_frame(), still.agents_frame())
+    shared = plain.rounds_frame().columns
+    pd.testing.assert_frame_equal(plain.rounds_frame(), still.rounds_frame()[shared])
+
+
+def test_a_lagged_market_is_a_replay_of_its_outcomes(tmp_path: Path) -> None:
+    """The same agents who face the recorded outcomes as data do and lose exactly the same."""
+    model = played(scenario(LAGGED))
+    goods = ["y_0", "y_1", "y_2"]
+    rounds = model.rounds_frame()
+    rounds[goods].to_parquet(tmp_path / "lived.parquet")
+    data = {"file": str(tmp_path / "lived.parquet"), "outcomes": goods}
+    again = played(scenario(None, data=data))
+    before = rounds[[f"fundamental_{i}" for i in range(3)]].to_numpy()
+    assert (rounds[goods] != before).any(axis=None)
+    pd.testing.assert_frame_equal(model.regret_frame(), again.regret_frame())
+    pd.testing.assert_frame_equal(model.agents_frame(), again.agents_frame())
+
+
+@pytest.mark.parametrize("market", [LAGGED, SAME], ids=["lagged", "same-round"])
+def test_the_log_tells_how_outcomes_were_moved(market: dict[str, Any]) -> None:
+    model = played(scenario(market | {"impact": -0.9}))
+    rounds, choices = model.rounds_frame(), model.regret_frame()
+    parts = {
+        name: rounds[[f"{name}_{i}" for i in range(3)]].to_numpy()
+        for name in ("y", "fundamental", "demand", "price")
+    }
+    shares = np.concatenate([exposure(c.loss)[c.row_of] for c in model.game.cohorts])
+    actions = choices.pivot_table(index="round", columns="agent", values="action").to_numpy(int)
+    demand = np.stack([shares[np.arange(24), row].mean(0) for row in actions])
+    assert parts["demand"] == pytest.approx(demand)
+    price, paths = np.full(3, 1 / 3), []
+    for spent in demand:
+        settled = 0.3 * price + 0.7 * spent
+        paths.append(settled if market is SAME else price)
+        price = settled
+    assert parts["price"] == pytest.approx(np.array(paths))
+    moved = parts["fundamental"] + 0.9 * (parts["price"] - 1 / 3)
+    assert parts["y"] == pytest.approx(np.clip(moved, 0, 1))
+    clipped = ((moved < -1e-12) | (moved > 1 + 1e-12)).any(1)
+    assert model.game.market is not None
+    assert model.game.market.clipped_share == pytest.approx(clipped.mean())
+    tally = model.game.market.tally.means()
+    assert tally["concentration"] == pytest.approx(concentration(demand).mean())
+    assert tally["churn"] == pytest.approx(churn(demand)[1:].mean())
+
+
+PUMP = {"kind": "pump-and-dump", "outcomes": 3, "exposure": [1.0, 0.0, 0.0], "pump": 20, "dump": 20}
+SHOCKS = {"iid": {"kind": "iid", "outcomes": 3}, "breaker": {"kind": "breaker", "outcomes": 3}}
+
+
+@pytest.mark.parametrize("shocks", [*SHOCKS, "pump-and-dump"])
+@pytest.mark.parametrize("impact", [-0.6, 0.6])
+def test_the_theorem_holds_where_feedback_is_lagged(shocks: str, impact: float) -> None:
+    adversary = SHOCKS.get(shocks, PUMP)
+    for seed in (1, 2):
+        told = scenario(LAGGED | {"impact": impact}, seed=seed, adversary=adversary)
+        model = played(told)
+        agents = model.agents_frame()
+        bound = agents[agents["cohort"] != "learners"]
+        assert (bound["guarantee"] != "none").all()
+        assert (bound["decision_swap_regret"] <= bound["bound_from_bias"] + 1e-9).all()
+        assert (bound["bound_from_bias"] <= bound["bound"]).all()
+        forecaster: Any = model.game.blocks[0].forecaster
+        limits = forecaster.bias_bound()
+        for *_, occupancy, bias in forecaster.events.table():
+            assert np.abs(bias).max() <= float(np.max(limits.bias(occupancy))) + 1e-9
+        if adversary is PUMP:
+            assert (agents["leader_surplus"] <= agents["surplus_cap"] + 1e-9).all()
+
+
+def test_nothing_is_promised_in_the_same_round() -> None:
+    model = played(scenario(SAME))
+    agents = model.agents_frame()
+    assert (agents["guarantee"] == "none").all()
+    assert agents["bound"].isna().all()
+    assert all("same round" in promise.note for promise in model.guarantees)
+    followers = agents[agents["cohort"] != "learners"]
+    assert (followers["decision_swap_regret"] <= followers["bound_from_bias"] + 1e-9).all()
+
+
+@pytest.mark.parametrize("market", [LAGGED, SAME], ids=["lagged", "same-round"])
+def test_a_resumed_market_goes_on_to_the_same_bytes(market: dict[str, Any], tmp_path: Path) -> None:
+    straight, first, second = (scenario(market).build() for _ in range(3))
+    straight.run()
+    first.run(70)
+    checkpoint.save(tmp_path / "checkpoint.npz", first.state())
+    second.restore(checkpoint.load(tmp_path / "checkpoint.npz"))
+    second.run()
+    rest = straight.rounds_frame().iloc[70:].reset_index(drop=True)
+    pd.testing.assert_frame_equal(second.rounds_frame(), rest, check_exact=True)
+    frames = second.agents_frame(), straight.agents_frame()
+    pd.testing.assert_frame_equal(*frames, check_exact=True)
+    markets = second.game.market, straight.game.market
+    assert markets[0] is not None
+    assert markets[1] is not None
+    assert markets[0].described() == markets[1].described()
+
+
+def test_latecomers_demand_nothing_before_they_come() -> None:
+    raw = scenario(LAGGED).spec.model_dump(exclude_none=True)
+    raw["cohort"][2]["joins"] = 60
+    model = played(Scenario(validated(raw, origin=Path())))
+    alone = raw | {"cohort": raw["cohort"][:2]}
+    fewer = played(Scenario(validated(alone, origin=Path())))
+    columns = [f"demand_{i}" for i in range(3)]
+    ours, theirs = model.rounds_frame()[columns], fewer.rounds_frame()[columns]
+    pd.testing.assert_frame_equal(ours.iloc[:60], theirs.iloc[:60], check_exact=True)
+    assert (ours.iloc[60:] != theirs.iloc[60:]).any(axis=None)
+
+
+def test_a_run_records_its_market(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen_ = scenario(LAGGED, rounds=30)
+    model = run(chosen_, Options(tmp_path / "run"))
+    manifest = json.loads((tmp_path / "run/manifest.json").read_text(encoding="utf-8"))
+    assert model.game.market is not None
+    assert manifest["market"] == model.game.market.described()
+    assert manifest["config"]["market"] == LAGGED
+    rounds = pd.read_parquet(tmp_path / "run/rounds.parquet")
+    assert {"demand_2", "price_0", "fundamental_1"} <= set(rounds.columns)
+    assert "lagged congestion (0.4), concentration of demand 0." in crowd(model.game.market)
+    plain = run(scenario(None, rounds=5), Options(tmp_path / "plain"))
+    assert "market" not in json.loads((tmp_path / "plain/manifest.json").read_text("utf-8"))
+    assert not plain.rounds_frame().filter(like="price").shape[1]
+
+
+MISTAKES = [
+    ({"impact": 1.5}, "market.impact = 1.5"),
+    ({"adjustment": 0.0}, "market.adjustment = 0.0"),
+    ({"feedback": "later"}, "market.feedback = 'later'"),
+    ({"impct": 0.5}, "unknown key 'market.impct'; did you mean 'impact'?"),
+]
+
+
+@pytest.mark.parametrize(("market", "line"), MISTAKES)
+def test_a_mistake_in_the_table_is_one_line(market: dict[str, Any], line: str) -> None:
+    with pytest.raises(UserError) as caught:
+        scenario(market)
+    assert line in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("setting", [m for m, _ in MISTAKES[:2]] + [{"feedback": "later"}])
+def test_a_market_checks_its_parameters(setting: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=r"market\."):
+        Market([cohort(FORMS["linear"], [0])], **setting)
+    with pytest.raises(UserError, match="goods"):
+        Market([cohort(FORMS["linear"], [0]), cohort(Linear(np.ones((1, 2, 3))), [0])])
+
+
+def test_what_a_market_would_falsify_is_refused() -> None:
+    for kind in ("myopic", "look-ahead", "stackelberg-committer", "draw-seer"):
+        with pytest.raises(UserError, match=r"drop \[market\]"):
+            scenario(LAGGED, adversary={"kind": kind, "outcomes": 3}).build()
+    space = {"vertices": [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]}
+    with pytest.raises(UserError, match=r"\[space\]"):
+        scenario(LAGGED, space=space)
+    with pytest.raises(UserError, match=r"\[game\]"):
+        scenario(LAGGED, game={"file": "deng-2x3.csv"})
+
+
+def test_a_key_can_be_set_from_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["run", "crowding", "--rounds", "5", "--set", "market.impact=0.5"]
+    commands.app(words, standalone_mode=False)
+    assert "Market: lagged congestion (0.5)" in capsys.readouterr().out
+    manifest = json.loads((tmp_path / "runs/crowding/manifest.json").read_text(encoding="utf-8"))
+    assert manifest["market"]["impact"] == 0.5
+
+
+def test_crowding_on_cases_worked_out_by_hand() -> None:
+    demand = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 0.5], [0.0, 0.0]])
+    assert concentration(demand) == pytest.approx([0.5, 1.0, 1.0, np.nan], nan_ok=True)
+    assert churn(demand) == pytest.approx([np.nan, 0.5, 0.75, 0.25], nan_ok=True)
+    tally = Tally(2)
+    for row in demand:
+        tally.add(row)
+    assert tally.means() == pytest.approx({"concentration": 2.5 / 3, "churn": 0.5})
+    rounds = pd.DataFrame(
+        {"round": [0], "y_0": [0.5], "y_1": [0.5], "demand_0": [0.2], "demand_1": [0.8]}
+        | {"fundamental_0": [0.1], "fundamental_1": [0.5]}
+    )
+    forecasts = pd.DataFrame({"drawn": [False, True], "label_0": [0.9, 0.6], "label_1": [0.9, 0.4]})
+    (row,) = crowding(rounds, forecasts).to_dict("records")
+    expected = {"round": 0, "concentration": 0.68, "miss": 0.1, "miss_before": 0.3}
+    assert {name: row[name] for name in expected} == pytest.approx(expected)
+    assert row["confirmed"] == pytest.approx(0.2)
+    assert np.isnan(drawn_labels(forecasts[["drawn"]], 1, 2)).all()
+    with pytest.raises(ValueError, match="market"):
+        crowding(rounds.drop(columns=["demand_0", "demand_1"]), forecasts)
+
+
+def named(name: str, *assignments: str) -> tuple[pd.Series[float], pd.DataFrame]:
+    """Play a scenario of the catalogue: means of its crowding, and its agents."""
+    raw = override(read(find(name)), list(assignments))
+    model = Scenario(validated(raw, origin=find(name).parent)).build(log_every=500)
+    model.run()
+    measured = crowding(model.rounds_frame(), model.forecasts_frame()).mean()
+    return measured, model.agents_frame()
+
+
+def test_congestion_spreads_demand_and_nobody_regrets() -> None:
+    measured, agents = named("crowding")
+    assert measured["concentration"] == pytest.approx(0.41, abs=0.01)
+    followers = agents[agents["cohort"] == "followers"]
+    assert followers["decision_swap_regret"].max() < 0.02
+    for seed in (2, 3):
+        measured, agents = named("crowding", f"seed={seed}", "rounds=400")
+        assert 0.38 < measured["concentration"] < 0.45
+        followers = agents[agents["cohort"] == "followers"]
+        assert followers["decision_swap_regret"].max() < 0.02
+        assert (followers["guarantee"] == "decision-swap").all()
+
+
+def test_momentum_fulfils_the_forecast() -> None:
+    measured, agents = named("self-fulfilling")
+    assert measured["concentration"] == pytest.approx(0.65, abs=0.01)
+    assert measured["confirmed"] == pytest.approx(0.03, abs=0.005)
+    assert agents["mean_loss"].mean() == pytest.approx(0.37, abs=0.005)
+    for seed in (2, 3):
+        measured, agents = named("self-fulfilling", f"seed={seed}", "rounds=400")
+        assert measured["concentration"] > 0.58
+        assert measured["confirmed"] > 0.02
+        assert agents["mean_loss"].mean() < 0.4
+        assert (agents["guarantee"] == "none").all()
+    still = named("self-fulfilling", "rounds=400", "market.impact=0.0")[1]
+    assert still["mean_loss"].mean() == pytest.approx(0.5, abs=0.005)
+
+
+@pytest.fixture(scope="module")
+def measured() -> pd.DataFrame:
+    done: list[int] = []
+    found = table.measure(rounds=60, seeds=1, jobs=1, progress=done.append)
+    assert done == list(range(1, table.cells(1) + 1))
+    return found
+
+
+def test_every_cell_is_measured(measured: pd.DataFrame, tmp_path: Path) -> None:
+    assert len(measured) == len(table.MARKETS) * len(table.LISTENERS)
+    at_once = measured["market"].str.startswith("same-round")
+    promised = ~at_once & measured["listener"].isin(["best response", "quantal"])
+    assert (measured["bound"].notna() == promised).all()
+    assert ((measured["guarantee"] != "none") == promised).all()
+    assert measured["concentration"].between(measured["even"] - 1e-9, 1).all()
+    assert (measured["churn"].between(0, 1)).all()
+    still = measured[measured["market"] == "no effect"]
+    assert (still["confirmed"] == 0).all()
+    momentum = measured[measured["market"].str.endswith("momentum")]
+    assert (momentum["mean_loss"] < still["mean_loss"].mean()).all()
+    text = table.text(measured)
+    assert "Does trusting one broadcast make everybody crowd?" in text
+    runs, means, figure = table.write(measured, tmp_path / "out")
+    assert len(pd.read_csv(runs)) == len(pd.read_csv(means)) == table.cells(1)
+    assert figure.read_bytes().startswith(b"\x89PNG")

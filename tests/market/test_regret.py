@@ -1,0 +1,413 @@
+"""Regret measures against brute force, against one another, and against OpenSpiel."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from regretless.market.regret.reference import (
+    contextual_swap_regret,
+    decision_swap_regret,
+    external_regret,
+    omniprediction_regret,
+    swap_regret,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+CHECKED = settings(deadline=None, max_examples=40, derandomize=True)
+TOLERANCE = 1e-11
+
+WITHOUT_POLICIES: dict[str, Callable[..., float]] = {
+    "external": external_regret,
+    "swap": swap_regret,
+}
+WITH_POLICIES: dict[str, Callable[..., float]] = {
+    "omniprediction": omniprediction_regret,
+    "decision_swap": decision_swap_regret,
+    "contextual_swap": contextual_swap_regret,
+}
+ALL = [*WITHOUT_POLICIES, *WITH_POLICIES]
+
+
+@dataclass(frozen=True)
+class Log:
+    """One agent's log: losses (T, A), actions (T,) or probabilities (T, A), policies (C, T)."""
+
+    losses: Array
+    actions: NDArray[Any]
+    policies: Indices
+
+    @property
+    def count(self) -> int:
+        """Number of actions."""
+        return int(self.losses.shape[1])
+
+    @property
+    def play(self) -> Array:
+        """Law of play (T, A)."""
+        pure = self.actions.ndim == 1
+        law = self.actions[:, None] == np.arange(self.count) if pure else self.actions
+        return np.asarray(law, dtype=np.float64)
+
+    def constants(self) -> Indices:
+        """Return the constant policies (A, T)."""
+        return np.repeat(np.arange(self.count)[:, None], len(self.losses), axis=1)
+
+
+@st.composite
+def logs(draw: st.DrawFn, *, policies: int = 1) -> Log:
+    """Draw short logs of two or three actions, played purely or with probabilities."""
+    count, rounds = draw(st.integers(2, 3)), draw(st.integers(1, 5))
+    indices = st.integers(0, count - 1)
+    losses = draw(hnp.arrays(np.float64, (rounds, count), elements=st.floats(-2, 2, width=32)))
+    followed = draw(st.integers(policies, 3))
+    suggested = draw(hnp.arrays(np.intp, (followed, rounds), elements=indices))
+    if draw(st.booleans()):
+        return Log(losses, draw(hnp.arrays(np.intp, rounds, elements=indices)), suggested)
+    ballots = draw(hnp.arrays(np.intp, (rounds, count), elements=st.integers(0, 4)))
+    ballots[:, 0] += ballots.sum(1) == 0
+    return Log(losses, ballots / ballots.sum(1, keepdims=True), suggested)
+
+
+def measured(name: str, log: Log) -> float:
+    """Regret of a log by the name of the measure."""
+    if name in WITHOUT_POLICIES:
+        return WITHOUT_POLICIES[name](log.losses, log.actions)
+    return WITH_POLICIES[name](log.losses, log.actions, log.policies)
+
+
+@functools.cache
+def all_maps(domain: int, values: int) -> Indices:
+    """List every map from ``domain`` elements to ``values`` elements, one per row."""
+    return np.array(list(itertools.product(range(values), repeat=domain)))
+
+
+def gains(log: Log, replacements: Indices) -> Array:
+    """Average saving of playing ``replacements[..., a, t]`` instead of a at round t."""
+    instead = log.losses[np.arange(len(log.losses)), replacements]
+    saved: Array = (log.play.T * (log.losses.T - instead)).sum((-1, -2)) / len(log.losses)
+    return saved
+
+
+def candidates(name: str, log: Log) -> Indices:
+    """List every replacement (..., A, T) that a measure lets the agent regret."""
+    count, policies = log.count, log.policies
+    if name == "external":
+        return log.constants()[:, None, :]
+    if name == "omniprediction":
+        return policies[:, None, :]
+    if name == "swap":
+        return np.repeat(all_maps(count, count)[..., None], len(log.losses), axis=-1)
+    if name == "decision_swap":
+        return policies[all_maps(count, len(policies))]
+    by_pair = all_maps(count * count, count).reshape(-1, count, count)
+    return np.concatenate([by_pair[:, :, suggested] for suggested in policies])
+
+
+def composed(log: Log) -> Indices:
+    """List the policies phi(c(x)) for every map phi of actions and every policy c."""
+    return np.concatenate(list(all_maps(log.count, log.count)[:, log.policies]))
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(log=logs())
+@CHECKED
+def test_a_regret_is_the_saving_of_the_best_replacement_of_all(name: str, log: Log) -> None:
+    """Every measure equals an exhaustive search over the replacements that it allows."""
+    best = gains(log, candidates(name, log)).max()
+    assert measured(name, log) == pytest.approx(best, abs=TOLERANCE)
+
+
+def test_known_values() -> None:
+    """Four rounds worked out by hand: a loss of 1 in rounds 1, 2 and 3."""
+    losses = [[0, 1], [1, 0], [1, 0], [0, 1]]
+    actions, policies = [0, 0, 0, 1], [[0, 1, 1, 1], [1, 0, 1, 0]]
+    assert external_regret(losses, actions) == 1 / 4
+    assert swap_regret(losses, actions) == 2 / 4
+    assert omniprediction_regret(losses, actions, policies) == 2 / 4
+    assert decision_swap_regret(losses, actions, policies) == 3 / 4
+    assert contextual_swap_regret(losses, actions, policies) == 3 / 4
+
+
+@given(log=logs())
+@CHECKED
+def test_swap_is_decision_swap_with_the_constant_policies(log: Log) -> None:
+    """Swap regret is decision swap regret against the constants."""
+    constant = decision_swap_regret(log.losses, log.actions, log.constants())
+    assert swap_regret(log.losses, log.actions) == pytest.approx(constant, abs=TOLERANCE)
+
+
+@given(log=logs())
+@CHECKED
+def test_external_is_omniprediction_with_the_constant_policies(log: Log) -> None:
+    """External regret is omniprediction regret against the constants."""
+    constant = omniprediction_regret(log.losses, log.actions, log.constants())
+    assert external_regret(log.losses, log.actions) == pytest.approx(constant, abs=TOLERANCE)
+
+
+@given(log=logs())
+@CHECKED
+def test_swap_regret_is_at_least_external_regret_and_zero(log: Log) -> None:
+    """The identity and the constant maps are among the swaps."""
+    assert measured("swap", log) >= max(measured("external", log), 0.0) - TOLERANCE
+
+
+@given(log=logs())
+@CHECKED
+def test_omniprediction_is_at_most_decision_swap(log: Log) -> None:
+    """One policy for all actions is a special case of one policy per action."""
+    assert measured("omniprediction", log) <= measured("decision_swap", log) + TOLERANCE
+
+
+@given(log=logs())
+@CHECKED
+def test_contextual_is_at_least_swap_and_omniprediction(log: Log) -> None:
+    """A replacement may ignore the suggestion, or follow it."""
+    least = max(measured("swap", log), measured("omniprediction", log))
+    assert measured("contextual_swap", log) >= least - TOLERANCE
+
+
+@given(log=logs())
+@CHECKED
+def test_contextual_is_at_most_decision_swap_with_the_composed_policies(log: Log) -> None:
+    """Decision swap regret may choose the policy as well as the map for each action."""
+    wide = decision_swap_regret(log.losses, log.actions, composed(log))
+    assert measured("contextual_swap", log) <= wide + TOLERANCE
+
+
+def test_decision_swap_and_contextual_swap_are_not_ordered() -> None:
+    """Each can be the larger one."""
+    losses, actions = [[0, 1], [1, 0], [0, 1], [1, 0]], [0, 0, 1, 1]
+    one_per_action = [[0, 1, 0, 0], [0, 0, 0, 1]]
+    assert decision_swap_regret(losses, actions, one_per_action) == 1 / 2
+    assert contextual_swap_regret(losses, actions, one_per_action) == 1 / 4
+    always_wrong = [[1, 0, 1, 0]]
+    assert decision_swap_regret(losses, actions, always_wrong) == -1 / 2
+    assert contextual_swap_regret(losses, actions, always_wrong) == 1 / 2
+
+
+@pytest.mark.parametrize("name", WITH_POLICIES)
+@given(log=logs(policies=2))
+@CHECKED
+def test_more_policies_never_lower_a_regret(name: str, log: Log) -> None:
+    """A regret is a maximum over the policies."""
+    fewer = measured(name, replace(log, policies=log.policies[:-1]))
+    assert measured(name, log) >= fewer - TOLERANCE
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(log=logs(), data=st.data())
+@CHECKED
+def test_shifting_all_losses_of_a_round_changes_nothing(
+    name: str, log: Log, data: st.DataObject
+) -> None:
+    """Only differences between losses of one round matter."""
+    rounds = (len(log.losses), 1)
+    shift = data.draw(hnp.arrays(np.float64, rounds, elements=st.floats(-10, 10, width=32)))
+    shifted = replace(log, losses=log.losses + shift)
+    assert measured(name, shifted) == pytest.approx(measured(name, log), abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(log=logs(), data=st.data())
+@CHECKED
+def test_relabelling_actions_changes_nothing(name: str, log: Log, data: st.DataObject) -> None:
+    """Action a becomes action label[a] in losses, play and policies."""
+    label = np.array(data.draw(st.permutations(range(log.count))))
+    old = np.argsort(label)
+    actions = label[log.actions] if log.actions.ndim == 1 else log.actions[:, old]
+    relabelled = Log(log.losses[:, old], actions, label[log.policies])
+    assert measured(name, relabelled) == pytest.approx(measured(name, log), abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(log=logs(), factor=st.floats(0.125, 8))
+@CHECKED
+def test_regret_scales_with_the_losses(name: str, log: Log, factor: float) -> None:
+    """Regret is measured in units of loss."""
+    scaled = replace(log, losses=factor * log.losses)
+    assert measured(name, scaled) == pytest.approx(factor * measured(name, log), abs=1e-10)
+
+
+def test_negative_regret_is_reported_as_it_is() -> None:
+    """An agent that beats every policy has a negative regret, not 0."""
+    losses, actions, always_wrong = [[0, 1], [1, 0]], [0, 1], [[1, 0]]
+    assert external_regret(losses, actions) == -1 / 2
+    assert omniprediction_regret(losses, actions, always_wrong) == -1
+    assert decision_swap_regret(losses, actions, always_wrong) == -1
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(log=logs())
+@CHECKED
+def test_pure_play_may_be_given_as_probabilities(name: str, log: Log) -> None:
+    """Actions and their one-hot probabilities are the same log."""
+    pure = replace(log, actions=log.play.argmax(1))
+    assert measured(name, replace(pure, actions=pure.play)) == measured(name, pure)
+
+
+@dataclass(frozen=True)
+class MatrixGame:
+    """Payoffs (m, n) of two players and the actions that they played, (T,) each."""
+
+    payoffs: tuple[Array, Array]
+    rows: Indices
+    columns: Indices
+
+    def regrets(self, regret: Callable[[Array, Indices], float]) -> list[float]:
+        """Regret of either player, a loss being a negative payoff."""
+        first, second = -self.payoffs[0][:, self.columns].T, -self.payoffs[1][self.rows]
+        return [regret(first, self.rows), regret(second, self.columns)]
+
+    def in_open_spiel(self, spiel: Any) -> tuple[Any, list[tuple[float, Any]]]:
+        """Return the game in OpenSpiel's terms and the log as its correlation device."""
+        names = [[f"{side}{i}" for i in range(n)] for side, n in zip("rc", self.shape, strict=True)]
+        payoffs = [table.tolist() for table in self.payoffs]
+        # the oracle takes sequential games: the second player moves without seeing the first move
+        game = spiel.convert_to_turn_based(spiel.create_matrix_game("", "", *names, *payoffs))
+        state = game.new_initial_state()
+        seen = [state.information_state_string()]
+        state.apply_action(0)
+        seen.append(state.information_state_string())
+        device = []
+        for played in zip(self.rows, self.columns, strict=True):
+            laws = [
+                [(b, float(b == a)) for b in range(n)]
+                for a, n in zip(played, self.shape, strict=True)
+            ]
+            policy = spiel.TabularPolicy(dict(zip(seen, laws, strict=True)))
+            device.append((1 / len(self.rows), policy))
+        return game, device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of actions of either player."""
+        return self.payoffs[0].shape
+
+
+def random_game(seed: int, *, ties: bool) -> MatrixGame:
+    """Draw a game with two to four actions a side and up to 30 rounds of play."""
+    rng = np.random.default_rng(seed)
+    shape = tuple(rng.integers(2, 5, 2))
+    tables = rng.random((2, *shape))
+    if ties:
+        tables = np.round(2 * tables)
+    rounds = rng.integers(1, 31)
+    rows, columns = (rng.integers(0, n, rounds) for n in shape)
+    return MatrixGame((tables[0], tables[1]), rows, columns)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_swap_regret_is_the_distance_to_correlated_equilibrium(seed: int, *, ties: bool) -> None:
+    """OpenSpiel's distance is the sum over players of the gain of the best swap function.
+
+    The correlation device is the empirical joint law of play, one recommendation per round.
+    """
+    spiel = pytest.importorskip("pyspiel")
+    played = random_game(seed, ties=ties)
+    oracle = spiel.ce_dist(*played.in_open_spiel(spiel))
+    regrets = played.regrets(swap_regret)
+    assert oracle.deviation_incentives == pytest.approx(regrets, abs=1e-9)
+    assert oracle.dist_value == pytest.approx(sum(regrets), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_external_regret_is_the_distance_to_coarse_correlated_equilibrium(seed: int) -> None:
+    """OpenSpiel's player may also follow the device, so its distance is the positive part."""
+    spiel = pytest.importorskip("pyspiel")
+    played = random_game(seed, ties=False)
+    oracle = spiel.cce_dist(*played.in_open_spiel(spiel))
+    positive = [max(regret, 0.0) for regret in played.regrets(external_regret)]
+    assert oracle.deviation_incentives == pytest.approx(positive, abs=1e-9)
+    assert oracle.dist_value == pytest.approx(sum(positive), abs=1e-9)
+
+
+LOSSES = [[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]
+ACTIONS = [0, 1, 1]
+POLICIES = [[0, 0, 1]]
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(
+    ("losses", "says"),
+    [
+        ([0.0, 1.0, 0.5], r"losses have shape \(3,\)"),
+        (np.empty((0, 2)), r"losses have shape \(0, 2\)"),
+        (np.empty((3, 0)), r"losses have shape \(3, 0\)"),
+        ([[0.0, 1.0], [NAN, 0.0], [0.5, 0.5]], "losses .* not finite"),
+        ([[0.0, 1.0], [np.inf, 0.0], [0.5, 0.5]], "losses .* not finite"),
+    ],
+)
+def test_bad_losses_are_refused(name: str, losses: Any, says: str) -> None:
+    """Losses must be a finite table, and the error says so."""
+    with pytest.raises(ValueError, match=says):
+        measured(name, Log(losses, np.array(ACTIONS), np.array(POLICIES)))
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(
+    ("actions", "says"),
+    [
+        ([0, 1], r"actions have shape \(2,\)"),
+        ([[0.5, 0.5]] * 2, r"actions have shape \(2, 2\)"),
+        ([[0.2, 0.3, 0.5]] * 3, r"actions have shape \(3, 3\)"),
+        ([0, 1, 2], "actions must be whole numbers from 0 to 1"),
+        ([0, -1, 1], "actions must be whole numbers from 0 to 1"),
+        ([0, 0.5, 1], "actions must be whole numbers from 0 to 1"),
+        ([[0.5, 0.4]] * 3, "probabilities .* sum to 1"),
+        ([[1.5, -0.5]] * 3, "probabilities .* at least 0"),
+    ],
+)
+def test_bad_actions_are_refused(name: str, actions: Any, says: str) -> None:
+    """Actions must be indices or probabilities, and the error says so."""
+    with pytest.raises(ValueError, match=says):
+        measured(name, Log(np.array(LOSSES), np.array(actions), np.array(POLICIES)))
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(
+    ("actions", "says"),
+    [
+        ([0, NAN, 1], "actions"),
+        ([[0.5, 0.5], [NAN, 1.0], [1.0, 0.0]], "probabilities"),
+    ],
+)
+def test_actions_that_are_not_numbers_are_refused(name: str, actions: Any, says: str) -> None:
+    """NaN is neither an action nor a probability, and the error says so."""
+    with pytest.raises(ValueError, match=says):
+        measured(name, Log(np.array(LOSSES), np.array(actions), np.array(POLICIES)))
+
+
+@pytest.mark.parametrize("name", WITH_POLICIES)
+@pytest.mark.parametrize(
+    ("policies", "says"),
+    [
+        ([[0, 1]], r"policies have shape \(1, 2\)"),
+        ([[[0, 1, 1]]], r"policies have shape \(1, 1, 3\)"),
+        ([], r"policies have shape \(1, 0\)"),
+        (np.empty((0, 3), dtype=np.intp), r"policies have shape \(0, 3\)"),
+        ([[0, 1, 2]], "policies must be whole numbers from 0 to 1"),
+        ([[0, -1, 1]], "policies must be whole numbers from 0 to 1"),
+        ([[0, 0.5, 1]], "policies must be whole numbers from 0 to 1"),
+    ],
+)
+def test_bad_policies_are_refused(name: str, policies: Any, says: str) -> None:
+    """At least one policy must suggest an action in every round, and the error says so."""
+    with pytest.raises(ValueError, match=says):
+        WITH_POLICIES[name](LOSSES, ACTIONS, policies)

@@ -1,0 +1,259 @@
+"""Responses to a table of predicted losses, and that forecaster and agents respond alike."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from regretless.agents.responses import BestResponse, CertaintyEquivalent, Quantal
+from regretless.forecaster.bases import LinearBasis
+from regretless.forecaster.events.coordinate import Events
+from regretless.forecaster.events.protected import LossGroup, arrays_of, respond
+from regretless.market.losses import Linear
+from regretless.market.records.records import Forecast, Mixture
+from regretless.market.response import best_response, expected_losses, quantal_gap, quantal_response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Array = NDArray[np.float64]
+
+CHECKED = settings(deadline=None, max_examples=100, derandomize=True)
+LOSS = st.floats(-2, 2, allow_subnormal=False)
+ETA = st.floats(1e-3, 1e4)
+
+
+def hearing(point: Array, label: Array | None = None) -> Forecast:
+    """Return the forecast that broadcasts one prediction for certain."""
+    labels = None if label is None else label[None]
+    return Forecast(Mixture(point[None], np.ones(1), labels=labels), 0)
+
+
+def agents_play(loss: Linear, point: Array) -> Array:
+    """Law of play (K, A) of best responders in the linear basis."""
+    rule = BestResponse()
+    coefficients = LinearBasis(loss.outcomes).coefficients(loss)
+    return rule.play(rule.predicted(hearing(point), loss, coefficients))
+
+
+def forecasters_idea(loss: Linear, point: Array, eta: float | None = None) -> Array:
+    """Law of play (K, A) that the forecaster's events attribute to the same agents."""
+    rows = Events([LossGroup(*LinearBasis(loss.outcomes).coefficients(loss), eta=eta)]).rows
+    out = np.empty(len(rows.offset))
+    respond(*arrays_of(rows), point, out)
+    return out.reshape(len(loss), loss.actions)
+
+
+def tables(actions: int) -> st.SearchStrategy[Array]:
+    """Draw tables of losses (3, actions), not only in [0, 1]: predictions may leave the hull."""
+    return hnp.arrays(np.float64, (3, actions), elements=LOSS)
+
+
+@pytest.mark.parametrize(
+    ("losses", "choice"),
+    [
+        ([0.5, 0.5, 0.5], 0),
+        ([0.5, 0.25, 0.25], 1),
+        ([0.0, -0.0], 0),
+        ([-0.0, 0.0], 0),
+        ([0.3, 0.1 + 0.2], 0),
+        ([0.1 + 0.2, 0.3], 1),
+    ],
+)
+def test_ties_go_to_the_lowest_index(losses: list[float], choice: int) -> None:
+    """Exact ties go to the first; a difference in the last bit is no tie."""
+    assert best_response(losses) == choice
+    assert np.array_equal(best_response([losses, losses]), [choice, choice])
+
+
+@given(table=st.integers(1, 5).flatmap(tables))
+@CHECKED
+def test_a_best_response_is_the_first_least_loss(table: Array) -> None:
+    """Nothing is less, and nothing before it is as small."""
+    for row, choice in zip(table, best_response(table), strict=True):
+        assert row[choice] <= row.min()
+        assert (row[:choice] > row[choice]).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_expected_losses_are_offset_plus_weights_times_point(seed: int) -> None:
+    """The compiled kernel is the matrix product, and the index-order sum to the last bit."""
+    rng = np.random.default_rng(seed)
+    offset, weights, point = rng.normal(size=(4, 3)), rng.normal(size=(4, 3, 7)), rng.random(7)
+    table = expected_losses(offset, weights, point)
+    assert table == pytest.approx(offset + weights @ point, abs=1e-12)
+    for k, a in itertools.product(range(4), range(3)):
+        total = float(offset[k, a])
+        for i in range(7):
+            total += float(weights[k, a, i]) * float(point[i])
+        assert table[k, a] == total
+
+
+def test_expected_losses_take_any_layout_of_the_point() -> None:
+    """A strided or integer prediction gives the same losses."""
+    offset, weights = np.zeros((1, 2)), np.array([[[1.0, 2.0], [3.0, 4.0]]])
+    strided = np.array([[1.0, 9.0], [0.0, 9.0]])[:, 0]
+    for point in (np.array([1.0, 0.0]), strided, np.array([1, 0])):
+        assert np.array_equal(expected_losses(offset, weights, point), [[1.0, 3.0]])
+
+
+def eighths(rng: np.random.Generator) -> tuple[Linear, Array]:
+    """Coefficients and prediction in multiples of 1/8: sums are exact, so ties are common."""
+    offset, weights = rng.integers(0, 2, (5, 4)) / 8, rng.integers(-1, 2, (5, 4, 3)) / 8
+    return Linear(weights, offset), rng.choice([0, 1 / 8, 1 / 2, 1], 3)
+
+
+def permuted(rng: np.random.Generator) -> tuple[Linear, Array]:
+    """Actions that differ by the order of their terms: equal on paper, apart in the last bit."""
+    terms = rng.random(6)
+    weights = np.array([[rng.permutation(terms) for _ in range(4)] for _ in range(5)])
+    return Linear(weights), np.full(6, rng.random())
+
+
+def anything(rng: np.random.Generator) -> tuple[Linear, Array]:
+    """Coefficients and prediction without structure."""
+    return Linear(rng.normal(size=(5, 4, 6)), rng.normal(size=(5, 4))), rng.random(6)
+
+
+@pytest.mark.parametrize("draw", [eighths, permuted, anything])
+def test_the_forecaster_knows_every_agents_action(
+    draw: Callable[[np.random.Generator], tuple[Linear, Array]],
+) -> None:
+    """On hundreds of predictions, ties among them, both take the same action."""
+    rng = np.random.default_rng(11)
+    for _ in range(300):
+        loss, point = draw(rng)
+        assert np.array_equal(forecasters_idea(loss, point), agents_play(loss, point))
+
+
+def test_the_hard_cases_are_hard() -> None:
+    """The drawn cases hold exact ties, and ties on paper that rounding breaks."""
+    rng = np.random.default_rng(11)
+    exact, broken = 0, 0
+    for _ in range(100):
+        table = expected_losses(*_plain(*eighths(rng)))
+        exact += ((table == table.min(1, keepdims=True)).sum(1) > 1).sum()
+        table = expected_losses(*_plain(*permuted(rng)))
+        broken += (table != table[:, :1]).any(1).sum()
+    assert exact > 50
+    assert broken > 50
+
+
+def _plain(loss: Linear, point: Array) -> tuple[Array, Array, Array]:
+    return loss.offset, loss.weights, point
+
+
+@given(seed=st.integers(0, 2**32 - 1), eta=ETA)
+@CHECKED
+def test_the_forecaster_knows_the_quantal_law(seed: int, eta: float) -> None:
+    """Smooth events weigh an action as the agent does, up to the last bits of exp."""
+    loss, point = anything(np.random.default_rng(seed))
+    table = expected_losses(loss.offset, loss.weights, point)
+    law = forecasters_idea(loss, point, eta)
+    assert law == pytest.approx(quantal_response(table, eta), abs=1e-12)
+
+
+@given(table=st.integers(1, 5).flatmap(tables), eta=ETA)
+@CHECKED
+def test_quantal_play_is_the_logit_law(table: Array, eta: float) -> None:
+    """Probabilities are positive, sum to 1, and their logs differ by eta times the losses."""
+    law = quantal_response(table, eta)
+    assert law.shape == table.shape
+    assert (law >= 0).all()
+    assert law.sum(1) == pytest.approx(np.ones(3), abs=1e-12)
+    for probabilities, losses in zip(law, table, strict=True):
+        likely = probabilities > 1e-200
+        logs = np.log(probabilities[likely]) + eta * losses[likely]
+        assert np.ptp(logs) <= 1e-9 * (1 + eta)
+
+
+@given(table=st.integers(1, 5).flatmap(tables), eta=ETA)
+@CHECKED
+def test_quantal_play_loses_at_most_its_gap(table: Array, eta: float) -> None:
+    """Expected loss exceeds the least by at most ln(A) / eta."""
+    law, rule = quantal_response(table, eta), Quantal(eta)
+    excess = (law * table).sum(1) - table.min(1)
+    assert rule.gap(table.shape[1]) == quantal_gap(table.shape[1], eta)
+    assert quantal_gap(table.shape[1], eta) == math.log(table.shape[1]) / eta
+    assert (excess <= rule.gap(table.shape[1]) + 1e-12).all()
+
+
+@given(
+    pair=st.integers(1, 5).flatmap(lambda actions: st.tuples(tables(actions), tables(actions))),
+    closer=st.sampled_from([1.0, 0.1, 1e-3]),
+    eta=ETA,
+)
+@CHECKED
+def test_quantal_play_moves_at_most_eta_times_the_table(
+    pair: tuple[Array, Array], closer: float, eta: float
+) -> None:
+    """The l1 change of play is at most eta times the sup-norm change of the losses."""
+    one, other = pair[0], pair[0] + closer * (pair[1] - pair[0])
+    moved = np.abs(quantal_response(one, eta) - quantal_response(other, eta)).sum(1)
+    assert (moved <= Quantal(eta).lipschitz * np.abs(one - other).max(1) + 1e-12).all()
+
+
+def test_the_lipschitz_constant_is_attained_in_the_limit() -> None:
+    """Half the actions up, half down: no smaller constant than eta would do."""
+    step = 1e-6
+    moved = quantal_response([step, -step], 5.0) - quantal_response([0.0, 0.0], 5.0)
+    assert np.abs(moved).sum() == pytest.approx(5.0 * step, rel=1e-6)
+
+
+@given(table=st.integers(1, 5).flatmap(tables), eta=st.floats(1e6, 1e300))
+@CHECKED
+def test_a_very_large_eta_does_not_overflow(table: Array, eta: float) -> None:
+    """Probabilities stay numbers, and all of them sit on losses next to the least."""
+    law = quantal_response(table, eta)
+    assert law.sum(1) == pytest.approx(np.ones(3), abs=1e-12)
+    far = table > table.min(1, keepdims=True) + 1e-3
+    assert np.array_equal(law[far], np.zeros(far.sum()))
+
+
+def test_quantal_play_approaches_the_best_response() -> None:
+    """The distance to a unique best response falls with eta to zero; exact ties are shared."""
+    table = np.array([[0.2, 0.3, 0.9], [0.8, 0.1, 0.4]])
+    sure = np.eye(3)[best_response(table)]
+    away = [np.abs(quantal_response(table, eta) - sure).sum() for eta in (1.0, 10.0, 100.0, 1e4)]
+    assert away == sorted(away, reverse=True)
+    assert away[-1] == 0
+    assert quantal_response([0.5, 0.1, 0.1], 1e6) == pytest.approx([0.0, 0.5, 0.5])
+
+
+def test_eta_may_differ_from_row_to_row() -> None:
+    """Each row answers with its own smoothness."""
+    table, eta = np.array([[0.1, 0.6], [0.1, 0.6]]), np.array([1.0, 7.0])
+    rows = [quantal_response(row, smooth) for row, smooth in zip(table, eta, strict=True)]
+    assert quantal_response(table, eta) == pytest.approx(np.array(rows), abs=1e-15)
+
+
+def test_naive_rules_hear_the_label_and_the_sophisticated_one_the_prediction() -> None:
+    """Certainty equivalents and quantal agents respond to their own loss at the label."""
+    loss = Linear(np.array([[[1.0, 0.0], [0.0, 1.0]]]))
+    nothing = (np.zeros((1, 2)), np.zeros((1, 2, 2)))
+    heard = hearing(np.array([0.9, 0.1]), np.array([0.25, 0.75]))
+    for rule in (CertaintyEquivalent(), Quantal(2.0)):
+        assert rule.hears_label
+        assert np.array_equal(rule.predicted(heard, loss, nothing), [[0.25, 0.75]])
+        with pytest.raises(ValueError, match="no label"):
+            rule.predicted(hearing(np.array([0.9, 0.1])), loss, nothing)
+    told = BestResponse().predicted(heard, loss, (loss.offset, loss.weights))
+    assert not BestResponse().hears_label
+    assert np.array_equal(told, [[0.9, 0.1]])
+
+
+def test_hard_rules_play_one_action_and_have_no_gap() -> None:
+    """Their play is one-hot at the best response and jumps, so it has no Lipschitz constant."""
+    table = np.array([[0.3, 0.1, 0.1], [0.0, 0.5, 0.2]])
+    for rule in (BestResponse(), CertaintyEquivalent()):
+        assert np.array_equal(rule.play(table), [[0, 1, 0], [1, 0, 0]])
+        assert (rule.gap(3), rule.eta, rule.lipschitz) == (0.0, None, math.inf)
+    assert np.array_equal(Quantal(3.0).play(table), quantal_response(table, 3.0))

@@ -1,0 +1,160 @@
+"""The order of a round, and that nobody sees what does not exist yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regretless.agents.adversaries import Adversary, Breaker
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import generator_state, stream
+from regretless.market.game import round as rounds
+from regretless.market.game.round import Block, Game, Round, play_round
+from regretless.market.records.history import History
+from regretless.market.records.records import Announcement, Context, Mixture, OutcomeLaw
+from regretless.scenarios.reproduce.streams import scenario
+
+
+def game(seed: int = 0) -> Game:
+    """Build a small game with an adaptive adversary and a forecaster that mixes."""
+    chosen = scenario("adaptive", "decision-swap, adaptive", rounds=50, seed=seed)
+    return chosen.build().game
+
+
+NOTED = {"context", "mixture", "commit", "decide", "decide_and_score", "learn", "update", "add"}
+
+
+class Spy:
+    """Writes down who is called when; everything else goes to the player it watches."""
+
+    def __init__(self, player: Any, name: str, log: list[str]) -> None:
+        self._player, self._name, self._log = player, name, log
+
+    def __getattr__(self, attribute: str) -> Any:
+        found = getattr(self._player, attribute)
+        if attribute in NOTED:
+
+            def noted(*arguments: Any) -> Any:
+                self._log.append(f"{self._name}.{attribute.removesuffix('_and_score')}")
+                return found(*arguments)
+
+            return noted
+        return found
+
+
+def test_phases_come_in_their_order() -> None:
+    log: list[str] = []
+    plain = game()
+    plain.adversary = Spy(plain.adversary, "adversary", log)
+    plain.cohorts = tuple(Spy(cohort, "cohort", log) for cohort in plain.cohorts)
+    plain.blocks = tuple(
+        Block(b.name, b.basis, Spy(b.forecaster, "forecaster", log)) for b in plain.blocks
+    )
+    play_round(plain)
+    assert log == [
+        "adversary.context",
+        "forecaster.mixture",
+        "adversary.commit",
+        "cohort.decide",
+        "cohort.learn",
+        "forecaster.update",
+    ]
+
+
+def draws_after_commit(play: Any) -> bool:
+    """Whether the draw's generator is untouched when the adversary commits, and used after."""
+    seen: list[Any] = []
+
+    class Watcher(Breaker):
+        def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+            seen.append(generator_state(plain.forecast_stream))
+            assert not hasattr(announced, "index")
+            return super().commit(context, history, announced)
+
+    plain = game()
+    plain.adversary = Watcher(3, stream(0, "watcher"))
+    for _ in range(5):
+        before = generator_state(plain.forecast_stream)
+        play(plain)
+        if seen[-1] != before or generator_state(plain.forecast_stream) == before:
+            return False
+    return True
+
+
+def peeking_round(plain: Game) -> Round:
+    """Play a round that draws the forecast before the adversary commits."""
+    context = plain.adversary.context(plain.history)
+    mixtures = tuple(block.mixture(context) for block in plain.blocks)
+    forecasts = tuple(mixture.draw(plain.forecast_stream) for mixture in mixtures)
+    law = plain.adversary.commit(context, plain.history, Announcement(mixtures))
+    decisions = tuple(c.decide(forecasts[c.block], context) for c in plain.cohorts)
+    outcome = law.draw(plain.outcome_stream)
+    losses = tuple(cohort.loss.losses(outcome) for cohort in plain.cohorts)
+    played = Round(plain.history.rounds, context, forecasts, law, decisions, outcome, losses)
+    rounds._record(plain, played)
+    return played
+
+
+def test_the_adversary_commits_before_the_draw_exists() -> None:
+    assert draws_after_commit(play_round)
+    assert not draws_after_commit(peeking_round)
+
+
+def test_what_the_adversary_sees_cannot_be_changed_by_it() -> None:
+    class Meddler(Adversary):
+        def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+            announced.blocks[0].points[0] = 0.0
+            return OutcomeLaw.pure(np.zeros(3))
+
+    plain = game()
+    plain.adversary = Meddler(3, stream(0, "meddler"))
+    with pytest.raises(ValueError, match="read-only"):
+        play_round(plain)
+
+
+def test_a_sealed_law_cannot_be_changed_after_the_draw() -> None:
+    outcome = np.array([0.2, 0.3])
+    law = OutcomeLaw.pure(outcome)
+    outcome[:] = 1.0
+    assert (law.points == [[0.2, 0.3]]).all()
+    with pytest.raises(ValueError, match="read-only"):
+        law.points[0] = 0.5
+
+
+@pytest.mark.parametrize(
+    ("points", "weights", "complaint"),
+    [
+        ([[1.2]], [1.0], r"\[0, 1\]"),
+        ([[np.nan]], [1.0], r"\[0, 1\]"),
+        ([[0.5], [0.6]], [0.7, 0.7], "sum to"),
+        ([[0.5], [0.6]], [np.nan, 0.7], "at least 0"),
+        ([[0.5]], [-1.0], "at least 0"),
+        ([[0.5], [0.6]], [1.0], "one weight"),
+    ],
+)
+def test_bad_laws_are_refused(points: Any, weights: Any, complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        OutcomeLaw(np.array(points), np.array(weights))
+
+
+def test_a_mixed_law_is_drawn_with_its_weights() -> None:
+    law = OutcomeLaw(np.array([[0.0], [1.0]]), np.array([0.25, 0.75]))
+    rng = stream(3, "test")
+    mean = np.mean([law.draw(rng)[0] for _ in range(4000)])
+    assert abs(mean - 0.75) < 4 * np.sqrt(0.25 * 0.75 / 4000)
+
+
+def test_the_broadcast_is_an_atom_of_the_mixture() -> None:
+    plain = game()
+    for _ in range(20):
+        forecast = play_round(plain).forecasts[0]
+        assert (forecast.point == forecast.mixture.points[forecast.index]).all()
+        assert forecast.mixture.weights[forecast.index] > 0
+
+
+def test_the_mean_label_averages_blocks_and_atoms() -> None:
+    one = Mixture(np.zeros((2, 1)), np.array([0.5, 0.5]), labels=np.array([[0.0], [1.0]]))
+    two = Mixture(np.zeros((1, 4)), np.ones(1), labels=np.array([[0.1]]))
+    assert Announcement((one, two)).mean_label == pytest.approx([0.3])

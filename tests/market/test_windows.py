@@ -1,0 +1,224 @@
+"""Regret over windows is the regret of the rounds in the window, and of no others."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from regretless.market.core.errors import UserError
+from regretless.market.model import MarketModel
+from regretless.market.regret import reference
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.logs.directory import read_run
+from regretless.scenarios.report.page import write_report
+from regretless.scenarios.run import Options, run
+from regretless.scenarios.spec.log import WindowsSpec
+from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.studies.conduct import Options as Conduct
+from regretless.scenarios.studies.conduct import conduct
+from regretless.scenarios.studies.design import read_study
+
+ROUNDS = 90
+
+
+def scenario(*, rounds: int = ROUNDS, forecaster: str = "decision-swap", **keys: Any) -> Scenario:
+    cohort = {"utility": "linear", "actions": 3}
+    raw = {
+        "name": "regimes",
+        "rounds": rounds,
+        "seed": 5,
+        "adversary": {"kind": "switching", "outcomes": 2, "length": 30},
+        "forecaster": {"kind": forecaster},
+        "cohort": [
+            cohort | {"name": "early", "count": 4},
+            cohort | {"name": "late", "count": 2, "joins": 40},
+            cohort | {"name": "noisy", "count": 2, "response": "quantal", "eta": 5.0},
+        ],
+    }
+    return Scenario(validated(raw | keys, origin=Path()))
+
+
+def recorded(model: MarketModel) -> dict[int, list[tuple[int, Any, Any]]]:
+    """Play a model to its end; per cohort (round, losses, law of play) as they were charged."""
+    played: dict[int, list[tuple[int, Any, Any]]] = {}
+    for place, cohort in enumerate(model.game.cohorts):
+        add = cohort.ledger.add
+
+        def spy(decision: Any, losses: Any, told: Any, *, at: int = place, add: Any = add) -> None:
+            rows = played.setdefault(at, [])
+            rows.append((model.played, losses.copy(), decision.probabilities.copy()))
+            add(decision, losses, told)
+
+        cohort.ledger.add = spy  # type: ignore[method-assign]
+    model.run()
+    return played
+
+
+@pytest.mark.parametrize(
+    "windows", [{"every": 25}, {"starts": [10, 40, 70], "length": 20}, {"starts": [30, 60]}]
+)
+@pytest.mark.parametrize("sample", [None, 5])
+def test_a_windows_regret_is_that_of_its_slice(windows: dict[str, Any], sample: int | None) -> None:
+    """Brute force over the recorded losses and plays, latecomers over their own rounds."""
+    told = scenario(windows=windows, log_agents=sample)
+    model = told.build()
+    played = recorded(model)
+    table = model.windows_frame()
+    spans = WindowsSpec(**windows).spans(ROUNDS)
+    assert list(table[["first", "last"]].drop_duplicates().itertuples(index=False)) == list(spans)
+    agents = model.agents_frame()
+    logged = agents["agent"] if sample is None else agents.loc[agents["logged"], "agent"]
+    assert set(table["agent"]) == set(logged)
+    expected = 0
+    for place, cohort in enumerate(model.game.cohorts):
+        firsts = 1 + sum(len(other.row_of) for other in model.game.cohorts[:place])
+        for number, row in enumerate(cohort.row_of):
+            for first, last in spans if firsts + number in set(logged) else ():
+                here = [(x[row], q[row]) for t, x, q in played[place] if first <= t <= last]
+                found = table.query(f"agent == {firsts + number} and first == {first}")
+                assert len(found) == bool(here)
+                expected += len(found)
+                if here:
+                    losses, play = (np.array(part) for part in zip(*here, strict=True))
+                    constants = np.tile(np.arange(3)[:, None], len(losses))
+                    np.testing.assert_allclose(
+                        found.iloc[0, 3:].to_numpy(dtype=float),
+                        [
+                            (losses * play).sum() / len(losses),
+                            reference.external_regret(losses, play),
+                            reference.swap_regret(losses, play),
+                            reference.decision_swap_regret(losses, play, constants),
+                        ],
+                        atol=1e-12,
+                    )
+    assert expected == len(table)
+
+
+def test_the_whole_run_as_one_window_is_the_agents_table() -> None:
+    model = scenario(windows={"every": ROUNDS}).build()
+    model.run()
+    agents, table = model.agents_frame(), model.windows_frame()
+    for name in table.columns[3:]:
+        np.testing.assert_allclose(table[name], agents[name], atol=1e-12)
+
+
+def test_after_a_switch_the_running_mean_is_regretted_more() -> None:
+    """The mean of all rounds lags behind a new regime; adaptive predictions follow it."""
+    crowd = {"name": "crowd", "utility": "linear", "actions": 5, "count": 30}
+    regret_of = {"decision-swap": 0.0, "running-mean": 0.0}
+    for seed in range(2, 6):
+        for kind in regret_of:
+            told = scenario(
+                rounds=600,
+                forecaster=kind,
+                seed=seed,
+                adversary={"kind": "switching", "outcomes": 2, "length": 200},
+                windows={"starts": [200, 400]},
+                cohort=[crowd],
+            )
+            model = told.build(log_every=600)
+            model.run()
+            regret_of[kind] += model.windows_frame()["swap_regret"].mean() / 4
+    assert regret_of["running-mean"] > 3 * regret_of["decision-swap"]
+    assert regret_of["decision-swap"] < 0.03
+
+
+def test_resumed_within_a_window_gives_the_same_tables(tmp_path: Path) -> None:
+    told = scenario(rounds=1300, windows={"every": 400}, log_agents=6)
+    run(told, Options(tmp_path / "whole", log_every=10))
+
+    def stop(played: int) -> None:
+        if played == 1100:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(told, Options(tmp_path / "cut", log_every=10), progress=stop)
+    model = run(told, Options(tmp_path / "cut", log_every=10, resume=True))
+    for file in sorted((tmp_path / "whole").glob("*.parquet")):
+        assert file.read_bytes() == (tmp_path / "cut" / file.name).read_bytes()
+    table = read_run(tmp_path / "cut")[1]["windows"]
+    assert table["last"].max() == 1299
+    assert model.journal.windows is not None
+    worst = max(worst.regret for worst in model.journal.windows.worst.values())
+    assert worst == pytest.approx(table["decision_swap_regret"].max())
+    page = write_report(tmp_path / "cut").read_text(encoding="utf-8")
+    assert "Regret per window" in page
+    assert pd.read_parquet(tmp_path / "cut" / "agents.parquet")["logged"].sum() == 6
+
+
+@pytest.mark.parametrize(
+    ("windows", "named"),
+    [
+        ({}, "exactly one"),
+        ({"every": 5, "starts": [0]}, "exactly one"),
+        ({"every": 5, "length": 5}, "length"),
+        ({"every": 0}, "windows.every"),
+        ({"starts": [5, 5]}, "ascend"),
+        ({"starts": [0, 5], "length": 6}, "overlap"),
+        ({"starts": [0, ROUNDS]}, "windows.starts"),
+        ({"evry": 5}, "every"),
+    ],
+)
+def test_windows_that_cannot_be_are_one_line(windows: dict[str, Any], named: str) -> None:
+    with pytest.raises(UserError) as fault:
+        scenario(windows=windows)
+    assert named in str(fault.value)
+    assert "\n" not in str(fault.value)
+
+
+SWITCHING = """\
+name = "switching"
+rounds = 60
+windows = { starts = [20, 40], length = 10 }
+
+[adversary]
+kind = "switching"
+outcomes = 2
+length = 20
+
+[[cohort]]
+name = "crowd"
+utility = "linear"
+count = 4
+actions = 3
+measures = ["swap"]
+"""
+SWEEP = """\
+scenario = "base.toml"
+seeds = 3
+[grid]
+"forecaster.kind" = ["decision-swap", "running-mean"]
+"""
+
+
+@pytest.mark.parametrize("windowed", [True, False])
+def test_a_study_averages_windows_over_seeds(tmp_path: Path, *, windowed: bool) -> None:
+    """Brute force from the runs' own tables; without windows there is no table."""
+    base = SWITCHING if windowed else re.sub(r"windows = .*\n", "", SWITCHING)
+    (tmp_path / "base.toml").write_text(base, encoding="utf-8")
+    (tmp_path / "sweep.toml").write_text(SWEEP, encoding="utf-8")
+    study = conduct(read_study(str(tmp_path / "sweep.toml")), Conduct(tmp_path / "out", jobs=2))
+    assert (study.path / "windows.parquet").exists() == study.has_windows == windowed
+    assert study.windows().empty != windowed
+    if not windowed:
+        return
+    table = pd.read_parquet(study.path / "windows.parquet")
+    pd.testing.assert_frame_equal(table, study.windows())
+    assert set(table["measure"]) == {"mean_loss", "swap_regret_mean", "swap_regret_worst"}
+    assert len(table) == 2 * 2 * 3  # settings, windows, measures
+    worst = study.table("windows").groupby(["run", "first"])["swap_regret"].max()
+    for kind, runs in (("decision-swap", range(3)), ("running-mean", range(3, 6))):
+        for first in (20, 40):
+            seeds = [worst[run, first] for run in runs]
+            rows = table[(table["forecaster.kind"] == kind) & (table["first"] == first)]
+            (row,) = rows[rows["measure"] == "swap_regret_worst"].to_dict("records")
+            assert (row["cohort"], row["last"], row["seeds"]) == ("crowd", first + 9, 3)
+            half = stats.t.ppf(0.975, 2) * np.std(seeds, ddof=1) / 3**0.5
+            expected = [np.mean(seeds), np.mean(seeds) - half, np.mean(seeds) + half]
+            assert [row["mean"], row["low"], row["high"]] == pytest.approx(expected)

@@ -1,0 +1,628 @@
+"""Which cohorts share a broadcast, in which basis, and what a mixed market keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+
+from regretless.agents.utilities.forms import (
+    CARA,
+    CES,
+    CobbDouglas,
+    Leontief,
+    LpTarget,
+    MeanVariance,
+    Newsvendor,
+)
+from regretless.forecaster import bases
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.market.losses import (
+    Convex1D,
+    ExponentialOfSum,
+    Linear,
+    LipschitzLoss,
+    Loss,
+    MinimumOfRatios,
+    PowerOfSum,
+    SeparablePower,
+)
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.bases import MAKERS, natural_kind
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.run import Options, run
+from regretless.scenarios.spec.scenario import validated
+
+Array = NDArray[np.float64]
+
+# Every utility with parameters that give it a basis of its own.
+UTILITIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "linear": ("linear", {}),
+    "additive": ("ces", {"rho": {"choices": [0.3, 0.6, 1.0]}}),
+    "ces": ("ces", {"rho": [0.3, 0.9], "v": 1.0}),
+    "whole-ces": ("ces", {"rho": 0.5, "v": 1.0}),
+    "cobb-douglas": ("cobb-douglas", {}),
+    "leontief": ("leontief", {}),
+    "cara": ("cara", {"risk_aversion": [1.0, 4.0]}),
+    "mean-variance": ("mean-variance", {}),
+    "newsvendor": ("newsvendor", {"underage": [1.0, 4.0]}),
+    "lp-target": ("lp-target", {}),
+    "kinked-target": ("lp-target", {"p": [1.0, 3.0]}),
+}
+EIGHT = [
+    "linear",
+    "ces",
+    "cobb-douglas",
+    "leontief",
+    "cara",
+    "mean-variance",
+    "newsvendor",
+    "lp-target",
+]
+
+
+def cohort(utility: str, **keys: Any) -> dict[str, Any]:
+    """Describe a cohort of three agents with three actions."""
+    name, parameters = UTILITIES[utility]
+    told = {"name": utility, "utility": name, "parameters": parameters, "count": 3, "actions": 3}
+    return told | keys
+
+
+def scenario(*cohorts: dict[str, Any], outcomes: int = 2, **keys: Any) -> Scenario:
+    """Validate a scenario against the breaker."""
+    raw = {
+        "name": "mixed",
+        "rounds": 5,
+        "seed": 3,
+        "adversary": {"kind": "breaker", "outcomes": outcomes, "strength": 0.5},
+        "cohort": list(cohorts),
+    }
+    return Scenario(validated(raw | keys, origin=Path()))
+
+
+def market(*cohorts: dict[str, Any], **keys: Any) -> MarketModel:
+    """Build the market of a scenario."""
+    return scenario(*cohorts, **keys).build()
+
+
+def blocks(*cohorts: dict[str, Any], **keys: Any) -> list[tuple[str, list[str]]]:
+    """List the blocks of a market, each with the cohorts that hear it."""
+    model = market(*cohorts, **keys)
+    return [
+        (block.name, [seated.name for seated in model.game.cohorts if seated.block == index])
+        for index, block in enumerate(model.game.blocks)
+    ]
+
+
+def refusal(*cohorts: dict[str, Any], **keys: Any) -> str:
+    """Expect one line of complaint and return it."""
+    with pytest.raises(UserError) as caught:
+        market(*cohorts, **keys).run()
+    line = str(caught.value)
+    assert "\n" not in line
+    return line
+
+
+def attempt(*cohorts: dict[str, Any], **keys: Any) -> MarketModel | str:
+    """Build a market, or return the line with which it was refused."""
+    try:
+        return market(*cohorts, **keys)
+    except UserError as error:
+        return str(error)
+
+
+# The natural basis of a form.
+
+SHARES = np.random.default_rng(0).dirichlet(np.ones(2), (4, 3))
+MANY = np.random.default_rng(1).dirichlet(np.ones(6), (4, 3))
+
+
+def powers_of_sum(**changed: Any) -> PowerOfSum:
+    """Two stacked powers of a sum."""
+    given = {"exponent": 2.0, "power": 0.5, "floor": 0.1} | changed
+    return PowerOfSum(SHARES[:2], **{name: np.array(value) for name, value in given.items()})
+
+
+NATURAL: dict[str, tuple[Loss, str]] = {
+    "linear": (Linear(SHARES), "linear"),
+    "additive of exponent 1": (CES(SHARES, 1.0), "linear"),
+    "additive": (CES(SHARES, [0.3, 0.5, 0.5, 1.0]), "powers"),
+    "squared distance": (LpTarget(SHARES, 2.0), "bernstein"),
+    "even distances": (LpTarget(SHARES, [2.0, 4.0, 2.0, 4.0]), "bernstein"),
+    "absolute distance": (LpTarget(SHARES, 1.0), "reduced"),
+    "cubed distance": (LpTarget(SHARES, [2.0, 2.0, 2.0, 3.0]), "reduced"),
+    "broken distance": (LpTarget(SHARES, 2.5), "reduced"),
+    "distance to the origin": (LpTarget(0 * SHARES, 3.0), "powers"),
+    "whole ces": (CES(SHARES, 0.5, 1.0), "monomials"),
+    "ces": (CES(SHARES, [0.3, 0.5, 0.5, 0.8], 1.0), "reduced"),
+    "fractional ces": (CES(SHARES, 0.4, 1.0), "reduced"),
+    "ces of two functions": (CES(SHARES, [0.5, 1.0, 0.5, 1.0], [1.0, 2.0, 1.0, 2.0]), "reduced"),
+    "ces below 0": (CES(SHARES, -1.0, 1.0, 0.1), "reduced"),
+    "two floors": (powers_of_sum(floor=[0.1, 0.2]), "reduced"),
+    "one floor": (powers_of_sum(), "monomials"),
+    "two exponents": (powers_of_sum(exponent=[2.0, 3.0]), "monomials"),
+    "mean-variance": (MeanVariance(SHARES, 1.0), "monomials"),
+    "many monomials": (CES(MANY, 0.2, 1.0), "reduced"),
+    "cobb-douglas": (CobbDouglas(SHARES), "chebyshev"),
+    "cara": (CARA(SHARES, [1.0, 2.0, 3.0, 4.0]), "chebyshev"),
+    "exponentials of two functions": (
+        ExponentialOfSum(SHARES[:2], np.array([0.0, 1.0]), np.array(0.1)),
+        "reduced",
+    ),
+    "leontief": (Leontief(SHARES + 0.1), "reduced"),
+    "newsvendor": (Newsvendor([0.1, 0.5, 0.9], [1.0, 2.0], 1.0, outcomes=2), "relu"),
+    "lipschitz": (
+        LipschitzLoss(lambda y: y[:, None, :], np.array(1.0), (1, 2), 2),
+        "lipschitz-grid",
+    ),
+    "steep lipschitz": (
+        LipschitzLoss(lambda y: y[:, None, :], np.array(10.0), (1, 2), 2),
+        "reduced",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NATURAL)
+def test_every_form_has_its_natural_basis(name: str) -> None:
+    loss, kind = NATURAL[name]
+    assert natural_kind(loss) == kind
+    assert kind in MAKERS
+
+
+def test_every_form_is_covered_above() -> None:
+    forms = {type(loss).form for loss, _ in NATURAL.values()}
+    parts = {Linear, SeparablePower, PowerOfSum, ExponentialOfSum, MinimumOfRatios, Convex1D}
+    assert forms == {part.form for part in parts} | {LipschitzLoss.form}
+
+
+@pytest.mark.parametrize("utility", UTILITIES)
+def test_the_default_serves_every_utility_in_three_dimensions(utility: str) -> None:
+    """The block is called by its kind, and the losses are within what the basis declares."""
+    model = market(cohort(utility), outcomes=3)
+    model.run()
+    (block,) = model.game.blocks
+    seated = model.game.cohorts[0]
+    assert block.name == natural_kind(seated.loss)
+    outcomes = np.random.default_rng(0).random((300, 3))
+    measured = block.basis.audit(seated.loss, outcomes)
+    assert measured <= block.basis.certified_error(seated.loss) + 1e-9 < 0.2
+
+
+# Grouping.
+
+
+def floored(name: str, floor: float) -> dict[str, Any]:
+    """Cobb-Douglas agents above a floor."""
+    return cohort("cobb-douglas", name=name, parameters={"y_min": floor})
+
+
+def test_the_same_function_shares_a_block_and_another_does_not() -> None:
+    """Logarithms above one floor, above another, and wealth itself."""
+    found = blocks(floored("a", 0.01), floored("b", 0.05), floored("c", 0.01), cohort("cara"))
+    assert [heard for _, heard in found] == [["a", "c"], ["b"], ["cara"]]
+    names = [name for name, _ in found]
+    assert len(set(names)) == 3
+    assert all(name.startswith("chebyshev") for name in names)
+
+
+def test_one_block_name_is_the_kind_itself() -> None:
+    assert blocks(floored("a", 0.01), floored("b", 0.01)) == [("chebyshev", ["a", "b"])]
+
+
+def test_several_forms_share_the_reduced_block() -> None:
+    """One reduced basis for all that have none of their own, and it serves each of them."""
+    crowd = [cohort(name) for name in ("leontief", "linear", "ces", "kinked-target")]
+    assert blocks(*crowd) == [
+        ("reduced", ["leontief", "ces", "kinked-target"]),
+        ("linear", ["linear"]),
+    ]
+    basis = market(*crowd).game.blocks[0].basis
+    for seated in market(*crowd).game.cohorts:
+        if seated.name != "linear":
+            assert basis.audit(seated.loss, np.random.default_rng(1).random((200, 2))) <= 0.1
+
+
+def test_monomials_of_one_function_share_a_block() -> None:
+    """Powers of wealth of two degrees; a power of square roots is another block."""
+    square = cohort("ces", name="square", parameters={"rho": 1.0, "v": 3.0})
+    found = blocks(cohort("mean-variance"), square, cohort("whole-ces"))
+    assert [heard for _, heard in found] == [["mean-variance", "square"], ["whole-ces"]]
+
+
+def test_sellers_of_different_goods_have_blocks_of_their_own() -> None:
+    """A broken line of one coordinate says nothing of another."""
+    sellers = [
+        cohort("newsvendor", name=f"seller {k}", parameters={"coordinate": j})
+        for k, j in enumerate([0, 1, 0])
+    ]
+    found = blocks(*sellers)
+    assert [heard for _, heard in found] == [["seller 0", "seller 2"], ["seller 1"]]
+    assert len({name for name, _ in found}) == 2
+
+
+def test_powers_share_a_block_whatever_their_exponents() -> None:
+    other = cohort("additive", name="other", parameters={"rho": 0.45})
+    assert blocks(cohort("additive"), other) == [("powers", ["additive", "other"])]
+    model = market(cohort("additive"), other)
+    for seated in model.game.cohorts:
+        assert model.game.blocks[0].basis.audit(seated.loss, np.eye(2)) <= 1e-12
+
+
+def test_other_parameters_are_another_basis() -> None:
+    """The same kind with the same parameters is shared, whichever way it was asked for."""
+    fine = {"kind": "chebyshev", "error": 0.001}
+    found = blocks(
+        floored("a", 0.01),
+        floored("b", 0.01) | {"basis": {"kind": "chebyshev"}},
+        floored("c", 0.01) | {"basis": fine},
+        floored("d", 0.01) | {"basis": {"error": 0.001}},
+    )
+    assert [heard for _, heard in found] == [["a", "b"], ["c", "d"]]
+    sizes = [block.basis.size for block in market(floored("a", 0.01) | {"basis": fine}).game.blocks]
+    assert sizes[0] > market(floored("a", 0.01)).game.blocks[0].basis.size
+
+
+def test_names_of_blocks_are_unique_in_a_crowd() -> None:
+    floors = [floored(f"farmer {k}", 0.01 * k) for k in range(1, 13)]
+    names = [name for name, _ in blocks(*floors, cohort("linear"), cohort("leontief"))]
+    assert len(set(names)) == len(names) == 14
+
+
+def test_a_block_of_one_basis_is_heard_by_agents_of_every_rule() -> None:
+    """Quantal, covered and plain agents; guarantees are each cohort's own."""
+    model = market(
+        cohort("linear"),
+        cohort("linear", name="quantal", response="quantal", eta=5.0),
+        cohort("linear", name="naive", response="certainty-equivalent"),
+        cohort("linear", name="covered", cover={"kind": "cluster", "count": 1}),
+        cohort("cobb-douglas", name="curved", response="quantal", eta=5.0),
+    )
+    model.run()
+    labels = model.agents_frame().groupby("cohort", sort=False)["guarantee"].first()
+    assert labels.to_dict() == {
+        "linear": "decision-swap",
+        "quantal": "smooth-decision-swap",
+        "naive": "none",
+        "covered": "decision-swap",
+        "curved": "none",
+    }
+    assert [block.name for block in model.game.blocks] == ["linear", "chebyshev"]
+
+
+# Bases by name.
+
+SERVED = {
+    "linear": "linear",
+    "powers": "additive",
+    "bernstein": "lp-target",
+    "monomials": "mean-variance",
+    "chebyshev": "cara",
+    "taylor": "cara",
+    "relu": "newsvendor",
+    "convex-rank": "newsvendor",
+    "optimised-convex": "newsvendor",
+    "lipschitz-grid": "lp-target",
+    "leontief": "leontief",
+    "ramps": "cobb-douglas",
+    "exact": "ces",
+    "reduced": "leontief",
+}
+CLASSES = {
+    "linear": "LinearBasis",
+    "powers": "PowerBasis",
+    "bernstein": "BernsteinBasis",
+    "monomials": "MonomialBasis",
+    "chebyshev": "ChebyshevExponentialBasis",
+    "taylor": "TaylorExponentialBasis",
+    "relu": "ReLUBasis",
+    "convex-rank": "ConvexRankBasis",
+    "optimised-convex": "OptimisedConvexBasis",
+    "lipschitz-grid": "LipschitzGridBasis",
+    "leontief": "LeontiefBasis",
+    "ramps": "RampBasis",
+    "exact": "ExactLossesBasis",
+    "reduced": "ReducedBasis",
+}
+NARROW = [kind for kind in MAKERS if kind not in {"ramps", "exact", "reduced", "lipschitz-grid"}]
+
+
+def test_every_kind_is_tried() -> None:
+    assert set(SERVED) == set(CLASSES) == set(MAKERS)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_every_kind_serves_some_utility(kind: str) -> None:
+    """Five rounds, with finite regrets below the bound from the biases."""
+    model = market(cohort(SERVED[kind], basis={"kind": kind}))
+    model.run()
+    (block,) = model.game.blocks
+    assert block.name == kind
+    if hasattr(bases, CLASSES[kind]):
+        assert type(block.basis).__name__ == CLASSES[kind]
+    agents = model.agents_frame()
+    assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
+    assert np.isfinite(agents["bound"]).all()
+
+
+@pytest.mark.parametrize("utility", UTILITIES)
+@pytest.mark.parametrize("kind", NARROW)
+def test_a_kind_serves_the_losses_or_says_in_one_line_that_it_does_not(
+    kind: str, utility: str
+) -> None:
+    """Nothing but a UserError, which names the basis or the cohort."""
+    made = attempt(cohort(utility, basis={"kind": kind}))
+    if isinstance(made, str):
+        assert f"cohort.{utility}" in made
+        assert "\n" not in made
+        return
+    seated = made.game.cohorts[0]
+    basis = made.game.blocks[0].basis
+    measured = basis.audit(seated.loss, np.random.default_rng(2).random((200, 2)))
+    assert measured <= basis.error + 1e-9
+    assert kind != "linear" or utility == "linear"
+
+
+@pytest.mark.parametrize(
+    ("utility", "basis", "says"),
+    [
+        ("linear", {"kind": "liner"}, "did you mean 'linear'"),
+        ("linear", {"kind": "nothing"}, "choose one of: auto, "),
+        ("linear", {"kind": ""}, "basis.kind"),
+        ("linear", {"kind": 3}, "basis.kind = 3"),
+        ("newsvendor", {"kind": "relu", "eror": 0.1}, "eror.*it takes error"),
+        ("newsvendor", {"eror": 0.1}, "eror.*it takes error"),
+        ("newsvendor", {"kind": "relu", "error": -1.0}, "error = -1"),
+        ("newsvendor", {"kind": "relu", "error": 0.0}, "error"),
+        ("newsvendor", {"kind": "relu", "error": "small"}, "error = 'small'"),
+        ("newsvendor", {"kind": "convex-rank", "error": 1e-9}, "error"),
+        ("cara", {"kind": "chebyshev", "error": 0.0}, "error"),
+        ("cara", {"kind": "taylor", "error": 1e-13}, "error"),
+        ("leontief", {"kind": "reduced", "cap": 0.01}, "cap"),
+        ("leontief", {"kind": "reduced", "seed": -1}, "seed = -1"),
+        ("leontief", {"kind": "lipschitz-grid", "error": 1e-6}, "cells"),
+        ("leontief", {"kind": "leontief", "error": 1e-6}, "cells"),
+        ("leontief", {"kind": "leontief", "error": 0.0}, "error"),
+        ("leontief", {"kind": "leontief", "error": -1.0}, "error"),
+        ("additive", {"kind": "powers", "error": -1.0}, "error"),
+        ("additive", {"kind": "powers", "error": "small"}, "error"),
+        ("additive", {"kind": "lipschitz-grid"}, "infinitely steep"),
+        # These two fail: their tables do not fit into any memory.
+        ("newsvendor", {"kind": "relu", "error": 1e-15}, "error = 1e-15"),
+        ("leontief", {"kind": "ramps", "knots": 10**7}, "knots = 10000000"),
+        ("leontief", {"kind": "reduced", "quick": "no"}, "quick"),
+    ],
+)
+def test_bad_bases_are_refused_in_one_line(utility: str, basis: Any, says: str) -> None:
+    line = refusal(cohort(utility, basis=basis))
+    assert pd.Series([line]).str.contains(says).all(), line
+
+
+@pytest.mark.parametrize("kind", ["linear", "exact"])
+def test_a_basis_without_parameters_says_so(kind: str) -> None:
+    """What it takes is what a file may say: nothing."""
+    line = refusal(cohort("linear", basis={"kind": kind, "error": 0.1}))
+    assert "error" in line
+    assert "it takes losses" not in line
+
+
+# Covers and archetypes.
+
+
+@pytest.mark.parametrize(
+    ("cover", "says"),
+    [
+        ({"kind": "snap", "radius": 0.1}, "takes gamma alone; drop radius and count"),
+        ({"kind": "snap", "count": 2}, "takes gamma alone; drop radius and count"),
+        ({"kind": "cluster"}, "takes either radius or count, and no gamma"),
+        ({"kind": "cluster", "radius": 0.1, "count": 2}, "takes either radius or count"),
+        ({"kind": "cluster", "radius": 0.1, "gamma": 0.1}, "takes either radius or count"),
+        ({"kind": "cluster", "count": 0}, "cover.count = 0"),
+        ({"kind": "cluster", "count": 1.5}, "cover.count = 1.5"),
+        ({"kind": "cluster", "radius": 0.0}, "cover.radius = 0.0"),
+        ({"kind": "snap", "gamma": 0.0}, "cover.gamma = 0.0"),
+        ({"kind": "snap", "gamma": -0.1}, "cover.gamma = -0.1"),
+        ({"kind": "snap", "gamma": "x"}, "cover.gamma = 'x'"),
+        ({"kind": "snapped"}, "cover.kind = 'snapped'"),
+        ({"kind": "snap", "play": "none"}, "cover.play = 'none'"),
+        ({}, "cover.kind' is missing"),
+        ("snap", "cover = 'snap'"),
+        ({"kind": "snap", "gama": 0.1}, "unknown key 'cohort.linear.cover.gama'"),
+    ],
+)
+def test_bad_covers_are_refused_in_one_line(cover: Any, says: str) -> None:
+    line = refusal(cohort("linear", cover=cover))
+    assert says in line
+    assert "cohort.linear.cover" in line
+
+
+def test_a_misspelt_key_of_a_cover_is_recognised() -> None:
+    """The cure comes from the table that holds the key."""
+    line = refusal(cohort("linear", cover={"kind": "snap", "gama": 0.1}))
+    assert "did you mean 'gamma'" in line
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"response": "quantal", "eta": 4.0},
+        {"response": "certainty-equivalent"},
+    ],
+)
+def test_a_cover_serves_best_responses_alone(keys: dict[str, Any]) -> None:
+    line = refusal(cohort("linear", cover={"kind": "snap"}, **keys))
+    assert 'a cover serves response = "best-response"' in line
+
+
+def test_archetypes_are_shared_by_the_agents() -> None:
+    """Forty agents of five types: five losses, each of several agents; parameters are theirs."""
+    many = cohort("ces", count=40, archetypes=5, parameters={"rho": [0.3, 0.9]})
+    seated: Any = market(many).game.cohorts[0]
+    assert len(seated.loss) == 5
+    assert len(seated.row_of) == 40
+    assert np.bincount(seated.row_of).min() >= 2
+    assert len(np.unique(seated.loss.exponent)) == 5
+    alone: Any = market(many | {"archetypes": None}).game.cohorts[0]
+    assert len(alone.loss) == 40
+    one: Any = market(many | {"archetypes": 1}).game.cohorts[0]
+    assert len(one.loss) == 1
+
+
+def test_as_many_archetypes_as_agents_are_all_there() -> None:
+    """K archetypes are K distinct losses."""
+    seated: Any = market(cohort("leontief", count=6, archetypes=6)).game.cohorts[0]
+    assert len(seated.loss) == 6
+
+
+def test_more_archetypes_than_agents_are_refused() -> None:
+    assert "more archetypes than agents" in refusal(cohort("linear", archetypes=4))
+    assert "archetypes = 0" in refusal(cohort("linear", archetypes=0))
+
+
+# Mixed markets.
+
+
+def mixed(count: int = 3, actions: int = 3, **keys: Any) -> Scenario:
+    """All eight utilities in one market."""
+    crowd = [cohort(name, count=count, actions=actions) for name in EIGHT]
+    return scenario(*crowd, outcomes=3, **keys)
+
+
+def test_eight_utilities_hear_one_broadcast() -> None:
+    """One block per form; regrets are finite and below both bounds."""
+    model = mixed(rounds=150).build(log_every=150)
+    model.run()
+    assert [block.name for block in model.game.blocks] == [
+        "linear",
+        "reduced",
+        "chebyshev-1",
+        "chebyshev-2",
+        "monomials",
+        "relu",
+        "bernstein",
+    ]
+    agents = model.agents_frame()
+    regrets = agents[["external_regret", "swap_regret", "decision_swap_regret", "bound"]]
+    assert np.isfinite(regrets.to_numpy()).all()
+    assert len(agents) == 3 * 8
+    assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
+    assert (agents["decision_swap_regret"] <= agents["bound"]).all()
+    assert set(agents["guarantee"]) == {"decision-swap"}
+    assert agents["mean_loss"].between(0, 1).all()
+    blocks_logged = set(model.forecasts_frame()["block"])
+    assert blocks_logged == {block.name for block in model.game.blocks}
+
+
+def test_a_mixed_market_has_one_block_for_each_function() -> None:
+    """Logarithms and wealth are two functions; everything else is alone."""
+    assert len(blocks(*[cohort(name) for name in EIGHT], outcomes=3)) == 7
+
+
+def play(told: Scenario, out: Path, *, stop: int = 0, resume: bool = False) -> None:
+    """Run into a directory; ``stop`` interrupts it after so many rounds."""
+
+    def interrupt(played: int) -> None:
+        if played == stop:
+            raise KeyboardInterrupt
+
+    run(told, Options(out, log_every=50, resume=resume), progress=interrupt)
+
+
+def test_a_mixed_market_resumes_to_the_same_bytes(tmp_path: Path) -> None:
+    """With covers and archetypes in it."""
+    crowd = [cohort(name, count=2, actions=2) for name in EIGHT]
+    crowd[2] |= {"cover": {"kind": "cluster", "count": 1}}
+    crowd[3] |= {"archetypes": 1}
+    crowd[4] |= {"cover": {"kind": "snap"}}
+    told = {"rounds": 530, "outcomes": 2}
+    play(scenario(*crowd, **told), tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        play(scenario(*crowd, **told), tmp_path / "part", stop=515)
+    play(scenario(*crowd, **told), tmp_path / "part", resume=True)
+    for table in ("rounds", "forecasts", "regret_log", "agents", "swaps", "biases"):
+        one, two = (tmp_path / name / f"{table}.parquet" for name in ("whole", "part"))
+        assert one.read_bytes() == two.read_bytes(), table
+
+
+def test_a_user_utility_of_any_form_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function with a Lipschitz constant, beside agents of other forms."""
+
+    def bumpy(population: Any, *, waves: float = 2.0) -> Loss:
+        shape = population.count, population.actions
+        shifts = population.rng.random(shape)
+
+        def function(y: Array) -> Array:
+            return np.abs((waves * y.max(-1)[:, None, None] + 2 * shifts) % 2 - 1)
+
+        return LipschitzLoss(function, np.array(waves), shape, population.goods)
+
+    monkeypatch.setattr(register.utility, "_known", register.utility._known | {"bumpy": bumpy})
+    bumpers = cohort("leontief") | {"name": "bumpers", "utility": "bumpy"}
+    for basis in ({"kind": "auto"}, {"kind": "exact"}, {"kind": "lipschitz-grid"}):
+        model = market(bumpers | {"basis": basis}, cohort("leontief"), rounds=20)
+        model.run()
+        agents = model.agents_frame()
+        assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
+    named = [name for name, _ in blocks(bumpers, cohort("leontief"))]
+    assert named == ["lipschitz-grid", "reduced"]
+
+
+def test_a_quick_basis_is_certified_for_the_coefficients_that_agents_use() -> None:
+    """Losses that the quick fit did not look at have coefficients too, always the same."""
+    crowd = cohort("leontief", count=220, basis={"kind": "reduced", "quick": True, "error": 0.1})
+    model = market(crowd)
+    seated: Any = model.game.cohorts[0]
+    basis = model.game.blocks[0].basis
+    again = basis.coefficients(seated.loss)
+    assert again[0] == pytest.approx(seated.coefficients[0], abs=1e-9)
+    assert again[1] == pytest.approx(seated.coefficients[1], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("utility", "parameters"),
+    [
+        ("linear", {"weights": [[0.0, 0.0]] * 3}),
+        ("leontief", {"requirements": [[0.5, 0.5]] * 3}),
+        ("newsvendor", {"orders": [[0.5, 0.5, 0.5]]}),
+    ],
+)
+@pytest.mark.parametrize("kind", ["auto", "exact", "reduced"])
+def test_agents_who_cannot_go_wrong_are_served(
+    kind: str, utility: str, parameters: dict[str, Any]
+) -> None:
+    """All actions equal, or all constant: regret is 0, or one line says what is wrong."""
+    made = attempt(cohort(utility, parameters=parameters, basis={"kind": kind}))
+    if isinstance(made, str):
+        assert "constant" in made
+        return
+    made.run()
+    assert (made.agents_frame()["swap_regret"].abs() <= 1e-12).all()
+
+
+LONG = {
+    "ces": {"rho": [0.3, 0.9], "v": 1.0},
+    "cobb-douglas": {},
+    "leontief": {},
+    "cara": {"risk_aversion": [1.0, 4.0]},
+    "mean-variance": {},
+    "newsvendor": {},
+    "lp-target": {},
+    "linear": {},
+}
+
+
+def test_no_family_of_a_mixed_market_keeps_regret() -> None:
+    """160 agents of eight utilities against the breaker: the worst of each family after 1000."""
+    crowd = [cohort(name, count=20, actions=5, parameters=LONG[name]) for name in LONG]
+    model = scenario(*crowd, outcomes=3, rounds=1000).build(log_every=1000)
+    model.run()
+    agents = model.agents_frame()
+    worst = agents.groupby("cohort")["decision_swap_regret"].max()
+    assert len(worst) == 8
+    assert (worst < 0.04).all(), worst
+    assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
+    assert (agents["decision_swap_regret"] <= agents["bound"]).all()

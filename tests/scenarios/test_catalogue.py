@@ -1,0 +1,130 @@
+"""Every named scenario runs, and its claim holds; the longer ones are played in part."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from regretless.forecaster.minimax.box import worst_case
+from regretless.market.exploitability.mimic_regret import revenue_cap
+from regretless.scenarios import load
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.cli.commands import app
+from regretless.scenarios.spec.files import catalogue, find, listing, override, read
+from regretless.scenarios.spec.scenario import validated
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_every_scenario_has_a_claim_and_a_source(name: str) -> None:
+    spec = load(name, rounds=3).spec
+    assert spec.name == name
+    assert len(spec.claim) > 20
+    assert len(spec.source) > 10
+
+
+@pytest.mark.parametrize("width", [None, 30, 100])
+def test_the_list_tells_every_claim_within_the_terminal(width: int | None) -> None:
+    lines, names = listing(width), list(catalogue())
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == names
+    told = " ".join(" ".join(lines).split())
+    assert all(read(path)["claim"] in told for path in map(find, names))
+    if width is None:
+        assert len(lines) == len(names)
+    else:
+        assert max(map(len, lines)) <= max(width, max(map(len, names)) + 2 + 20)
+
+
+def test_no_grower_would_have_gained_a_hundredth() -> None:
+    model = load("crop-choice").build(log_every=500)
+    model.run()
+    agents = model.agents_frame()
+    regret = agents["decision_swap_regret"]
+    assert len(agents) == 200
+    assert regret.max() < 0.01
+    assert (regret >= agents["omniprediction_regret"] - 1e-12).all()
+    assert (regret <= agents["bound_from_bias"] + 1e-9).all()
+    assert (regret <= agents["bound"]).all()
+    forecaster = model.game.blocks[0].forecaster
+    assert forecaster.slack <= 0.1 * np.sqrt(model.played)
+    limits = forecaster.bias_bound()
+    for *_, occupancy, bias in forecaster.events.table():
+        assert np.abs(bias).max() <= limits.bias(occupancy) + 1e-9
+
+
+ROBBERIES = ["beating-mean-based-learners", "pump-and-dump", "selling-to-learners"]
+
+
+@pytest.mark.parametrize("name", ROBBERIES)
+def test_a_scenario_is_listed_and_survives_a_dry_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a dry run prints is a scenario file, of which another dry run prints the same."""
+    app(["list"], standalone_mode=False)
+    assert name in capsys.readouterr().out
+    monkeypatch.chdir(tmp_path)
+    app(["run", name, "--dry-run"], standalone_mode=False)
+    printed = capsys.readouterr().out
+    (tmp_path / "again.toml").write_text(printed, encoding="utf-8")
+    app(["run", "again.toml", "--dry-run"], standalone_mode=False)
+    assert capsys.readouterr().out == printed
+    assert load("again.toml").spec == load(name).spec
+
+
+def robbed(name: str, *assignments: str) -> pd.DataFrame:
+    """Play 1,000 rounds; a row per cohort: means over its agents, and what it paid the leader."""
+    raw = override(read(find(name)), ["rounds=1000", *assignments])
+    model = Scenario(validated(raw, origin=find(name).parent)).build(log_every=500)
+    model.run()
+    means = model.agents_frame().groupby("cohort", sort=False).mean(numeric_only=True)
+    paid = model.rounds_frame().filter(regex=r"leader_payoff_\d").mean()
+    return means.assign(paid=paid.to_numpy())
+
+
+def test_only_mean_based_learners_are_beaten() -> None:
+    frame = robbed("beating-mean-based-learners")
+    mean_based = frame.loc[["hedge", "follow-the-leader", "regret-matching"]]
+    others = frame.drop(index=mean_based.index)
+    assert (mean_based["leader_surplus"] > 0.66).all()
+    assert (mean_based["leader_surplus"] > 0.94 * mean_based["surplus_cap"]).all()
+    assert set(others.index) == {"blum-mansour", "swap-regret-matching", "followers"}
+    assert (others["leader_surplus"] < -0.5).all()
+    assert (frame["leader_surplus"] <= frame["surplus_cap"]).all()
+    assert frame["paid"].to_numpy() == pytest.approx(frame["leader_surplus"].to_numpy(), abs=1e-9)
+
+
+def test_learners_pay_a_seller_more_than_the_best_posted_price_does() -> None:
+    """The revenues at T = 1000 that an independent reference measured for the learners."""
+    cohorts = ("hedge", "regret-matching", "followers")
+    arms = [f"cohort.{name}.actions=6" for name in cohorts]  # that many open in 1,000 rounds
+    frame = robbed("selling-to-learners", "adversary.outcomes=12", *arms)
+    myerson = revenue_cap([0.25, 0.5, 1.0], [0.5, 0.25, 0.25])
+    assert myerson == pytest.approx(0.25)
+    assert frame.loc["hedge", "paid"] == pytest.approx(0.398, abs=0.001)
+    assert frame.loc["regret-matching", "paid"] == pytest.approx(0.440, abs=0.001)
+    assert frame.loc["followers", "paid"] < 0.3 * myerson
+    learners = frame.drop(index="followers")
+    assert (learners["paid"] > 1.5 * myerson).all()
+    assert (frame["leader_surplus"] < 0).all()  # it does not know whom it faces
+
+
+def test_pump_and_dump_takes_from_learners_and_not_from_followers() -> None:
+    frame = robbed("pump-and-dump")
+    learners = frame.drop(index="followers")
+    assert learners["paid"].to_numpy() == pytest.approx(0.145, abs=0.002)
+    assert frame.loc["followers", "paid"] < 0.0
+    assert (frame["swap_regret"] < 0.002).all()
+    value = frame["paid"] - frame["leader_surplus"]
+    assert value.to_numpy() == pytest.approx(0.197, abs=0.001)
+    assert frame.loc["followers", "mean_loss"] < learners["mean_loss"].min() - 0.02
+
+
+def test_a_pure_mixture_is_certified_like_any_other() -> None:
+    point, field = np.array([[0.2, 1.0]]), np.array([[0.3, -0.5]])
+    assert worst_case(np.ones(1), point, field) == pytest.approx(0.3 * 0.2)

@@ -1,0 +1,961 @@
+"""The command line: what a user gets for good input, and one line with a cure for bad input."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from regretless.market import register
+from regretless.scenarios.build import scenario as build
+from regretless.scenarios.cli import commands
+from regretless.scenarios.spec.files import catalogue
+
+COMMAND = Path(sys.executable).parent / "regretless"
+REGISTRIES = ("utility", "response", "agent", "adversary", "policy", "forecaster")
+TABLES = ("agents", "biases", "forecasts", "regret_log", "rounds", "swaps")
+CURE = re.compile(
+    r"add|change|check|choose|did you mean|finite|give|it takes|mend|must|name (?:the|policies)|"
+    r"need|positive|rename|run |see |shorten|use|write"
+)
+
+PRICES = "bread,fuel,weekday\n" + "".join(
+    f"{1 + (7 * i % 20) / 10},{(3 * i % 11) / 10},{i % 7}\n" for i in range(25)
+)
+
+MARKET = """\
+name = "tiny"
+rounds = 20
+seed = 3
+
+[data]
+file = "prices.csv"
+outcomes = ["bread", "fuel"]
+context = ["weekday"]
+scale = { bread = [1.0, 3.0] }
+
+[forecaster]
+kind = "running-mean"
+
+[policy.weekend]
+kind = "threshold"
+feature = "weekday"
+at = 5
+below = 0
+above = 1
+
+[[cohort]]
+name = "bakers"
+utility = "ces"
+parameters = { rho = [0.3, 0.9] }
+count = 3
+actions = 3
+policies = ["weekend"]
+
+[[cohort]]
+name = "drivers"
+utility = "linear"
+count = 2
+actions = 2
+response = "quantal"
+eta = 5.0
+"""
+
+NATURE = """\
+name = "nature"
+rounds = 20
+
+[adversary]
+kind = "iid"
+outcomes = 2
+
+[forecaster]
+kind = "constant"
+
+[[cohort]]
+name = "farmers"
+utility = "linear"
+count = 3
+actions = 3
+response = "best-response"
+"""
+
+MODULE = """\
+import numpy as np
+
+from regretless.agents import ScriptedAgent
+from regretless.agents.adversaries import Adversary
+from regretless.market import register
+from regretless.market.losses import Linear
+from regretless.market.records import OutcomeLaw
+
+"""
+
+SKEPTIC = '''
+@register.agent("skeptic")
+class Skeptic(ScriptedAgent):
+    """Follows the forecast half of the time, else repeats what would have been best last."""
+
+    best = 0
+
+    def act(self, forecast, context):
+        trusted = self.loss.losses(forecast.label).argmin()
+        return trusted if self.rng.random() < 0.5 else self.best
+
+    def learn(self, losses, outcome):
+        self.best = losses.argmin()
+'''
+
+MOODY = '''
+@register.adversary("moody")
+class Moody(Adversary):
+    """Opposes the forecast on odd rounds, flips a coin on even ones."""
+
+    def __init__(self, outcomes, rng, *, odds=0.5):
+        super().__init__(outcomes, rng)
+        self.odds = odds
+
+    def commit(self, context, history, announced):
+        if history.rounds % 2:
+            return OutcomeLaw.pure((announced.mean_label < 0.5).astype(float))
+        return OutcomeLaw(np.eye(2), np.array([self.odds, 1 - self.odds]))
+'''
+
+HOME_BIAS = '''
+@register.utility("home-bias")
+def home_bias(population, *, bias):
+    """Linear utility that favours the first good by each agent's own bias."""
+    shares = population.shares(None, None)
+    shares[:, :, 0] += np.reshape(bias, (-1, 1))
+    return Linear(-shares)
+'''
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command said: exit status, standard output, standard error."""
+
+    status: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Answer]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder with two scenarios and a table."""
+    monkeypatch.chdir(tmp_path)
+    lay_out(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def command(
+    desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Command:
+    """Call the command in this process; what a user's module registers is forgotten afterwards."""
+    assert build is not None  # every name is registered by now
+    for kind in REGISTRIES:
+        registry = getattr(register, kind)
+        monkeypatch.setattr(registry, "_known", dict(registry._known))
+    monkeypatch.setattr(sys, "path", sys.path[:])
+
+    def call(*words: object) -> Answer:
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "argv", ["regretless", *map(str, words)])
+        with pytest.raises(SystemExit) as left:
+            commands.main()
+        said = capsys.readouterr()
+        assert isinstance(left.value.code, int)
+        return Answer(left.value.code, said.out, said.err)
+
+    return call
+
+
+def lay_out(folder: Path) -> None:
+    (folder / "prices.csv").write_text(PRICES, encoding="utf-8")
+    (folder / "market.toml").write_text(MARKET, encoding="utf-8")
+    (folder / "nature.toml").write_text(NATURE, encoding="utf-8")
+
+
+def real(folder: Path, *words: object, **variables: str) -> Answer:
+    """Start the installed command as a process of its own, its output in pipes."""
+    unwanted = {"FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"}
+    environment = {key: value for key, value in os.environ.items() if key not in unwanted}
+    done = subprocess.run(
+        [COMMAND, *map(str, words)],
+        cwd=folder,
+        env=environment | variables,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return Answer(done.returncode, done.stdout, done.stderr)
+
+
+def edited(text: str, old: str, new: str) -> str:
+    assert text.count(old) == 1
+    return text.replace(old, new)
+
+
+def assert_one_line(answer: Answer, *named: str) -> None:
+    """Status 2, nothing printed, and one line on standard error that names what is wrong."""
+    assert answer.status == 2, answer
+    assert answer.out == ""
+    assert answer.err.startswith("regretless: ")
+    assert answer.err.endswith("\n")
+    assert answer.err.count("\n") == 1, answer.err
+    assert "Traceback" not in answer.err
+    for name in named:
+        assert name in answer.err.removeprefix("regretless: "), answer.err
+
+
+def assert_refused(answer: Answer, *named: str, out: Path | None = None) -> None:
+    """One line that also names a cure, and no run directory."""
+    assert_one_line(answer, *named)
+    assert CURE.search(answer.err.removeprefix("regretless: ")), f"no cure: {answer.err}"
+    assert out is None or not out.exists(), sorted(out.iterdir())
+
+
+def manifest(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    return found
+
+
+def table_bytes(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(out.glob("*.parquet"))}
+
+
+# Bad input that a scenario file holds: an edit of a good file, and what the line has to name.
+
+SCENARIO_EDITS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
+    "unknown-top-key": (MARKET, "rounds = 20", "rounds = 20\nround = 3", ("'round'", "'rounds'")),
+    "unknown-cohort-key": (
+        MARKET,
+        "count = 3",
+        "cuont = 3",
+        ("cohort.bakers.cuont", "did you mean 'count'"),
+    ),
+    "unknown-data-key": (
+        MARKET,
+        'context = ["weekday"]',
+        'contxt = ["weekday"]',
+        ("data.contxt", "did you mean 'context'"),
+    ),
+    "unknown-table": (MARKET, "[forecaster]", "[forcaster]", ("'forcaster'", "'forecaster'")),
+    "rounds-text": (MARKET, "rounds = 20", 'rounds = "many"', ("rounds", "'many'")),
+    "rounds-number-as-text": (MARKET, "rounds = 20", 'rounds = "20"', ("rounds", "'20'")),
+    "rounds-true": (MARKET, "rounds = 20", "rounds = true", ("rounds", "True")),
+    "rounds-fraction": (MARKET, "rounds = 20", "rounds = 2.5", ("rounds", "2.5")),
+    "rounds-zero": (MARKET, "rounds = 20", "rounds = 0", ("rounds = 0",)),
+    "rounds-nan": (MARKET, "rounds = 20", "rounds = nan", ("rounds = nan",)),
+    "rounds-inf": (MARKET, "rounds = 20", "rounds = inf", ("rounds = inf",)),
+    "rounds-missing": (MARKET, "rounds = 20\n", "", ("'rounds'", "missing")),
+    "seed-negative": (MARKET, "seed = 3", "seed = -1", ("seed = -1",)),
+    "name-number": (MARKET, 'name = "tiny"', "name = 5", ("name = 5",)),
+    "name-empty": (MARKET, 'name = "tiny"', 'name = ""', ("name = ''",)),
+    "data-text": (NATURE, "rounds = 20", 'rounds = 20\ndata = "prices.csv"', ("data", "prices")),
+    "count-negative": (MARKET, "count = 3", "count = -3", ("cohort.bakers.count = -3",)),
+    "count-true": (MARKET, "count = 3", "count = true", ("cohort.bakers.count", "True")),
+    "actions-one": (MARKET, "actions = 3", "actions = 1", ("cohort.bakers.actions = 1",)),
+    "actions-missing": (MARKET, "actions = 3\n", "", ("cohort.bakers.actions", "missing")),
+    "cohorts-missing": (NATURE, NATURE[NATURE.index("[[cohort]]") :], "", ("'cohort'", "missing")),
+    "eta-negative": (MARKET, "eta = 5.0", "eta = -1.0", ("cohort.drivers.eta = -1",)),
+    "eta-nan": (MARKET, "eta = 5.0", "eta = nan", ("cohort.drivers.eta = nan",)),
+    "eta-inf": (MARKET, "eta = 5.0", "eta = inf", ("cohort.drivers.eta = inf",)),
+    "eta-missing": (MARKET, "eta = 5.0\n", "", ("cohort.drivers", "eta", "quantal")),
+    "eta-of-a-best-response": (NATURE, "count = 3", "count = 3\neta = 1.0", ("farmers", "eta")),
+    "utility-unknown": (NATURE, '"linear"', '"liner"', ("'liner'", "did you mean 'linear'")),
+    "response-unknown": (NATURE, '"best-response"', '"best"', ("farmers.response", "'best'")),
+    "adversary-unknown": (NATURE, '"iid"', '"idd"', ("'idd'", "did you mean 'iid'")),
+    "forecaster-unknown": (
+        MARKET,
+        '"running-mean"',
+        '"runing-mean"',
+        ("'runing-mean'", "did you mean 'running-mean'"),
+    ),
+    "policy-unknown": (MARKET, '["weekend"]', '["weekends"]', ("'weekends'", "'weekend'")),
+    "policy-kind-unknown": (MARKET, '"threshold"', '"treshold"', ("'treshold'", "'threshold'")),
+    "policy-kind-as-policy": (MARKET, '["weekend"]', '["steps"]', ("'steps'", "bakers")),
+    "measure-unknown": (
+        NATURE,
+        "count = 3",
+        'count = 3\nmeasures = ["swop"]',
+        ("cohort.farmers.measures", "'swop'", "'swap'"),
+    ),
+    "utility-parameter-unknown": (MARKET, "{ rho =", "{ weigths = 1, rho =", ("ces", "'weigths'")),
+    "utility-parameter-missing": (MARKET, "rho = [0.3, 0.9]", "", ("ces", "'rho'")),
+    "adversary-parameter-unknown": (
+        NATURE,
+        '"iid"',
+        '"iid"\nmaen = 0.5',
+        ("adversary 'iid'", "'maen'", "mean"),
+    ),
+    "forecaster-parameter-unknown": (
+        NATURE,
+        '"constant"',
+        '"constant"\nrate = 0.5',
+        ("forecaster 'constant'", "'rate'", "value"),
+    ),
+    "decision-swap-parameter-unknown": (
+        NATURE,
+        '"constant"',
+        '"decision-swap"\nweigths = "adaptive"',
+        ("forecaster.weigths", "did you mean 'weights'"),
+    ),
+    "policy-parameter-unknown": (MARKET, "above = 1", "abov = 1", ("'weekend'", "above")),
+    "feature-unknown": (MARKET, '"weekday"\nat', '"day"\nat', ("'weekend'", "'day'", "weekday")),
+    "suggestion-too-large": (MARKET, "above = 1", "above = 3", ("'weekend'", "bakers", "3")),
+    "suggestion-negative": (MARKET, "above = 1", "above = -1", ("'weekend'", "bakers", "-1")),
+    "suggestion-text": (MARKET, "above = 1", 'above = "rye"', ("weekend", "above", "'rye'")),
+    "threshold-text": (MARKET, "at = 5", 'at = "noon"', ("weekend", "at", "'noon'")),
+    "threshold-nan": (MARKET, "at = 5", "at = nan", ("weekend", "at", "nan")),
+    "feature-number": (MARKET, '"weekday"\nat', "3\nat", ("weekend", "feature", "3")),
+    "rho-negative": (MARKET, "[0.3, 0.9]", "-1", ("bakers", "rho")),
+    "rho-nan": (MARKET, "[0.3, 0.9]", "nan", ("bakers", "rho")),
+    "rho-inf": (MARKET, "[0.3, 0.9]", "inf", ("bakers", "rho")),
+    "rho-text": (MARKET, "[0.3, 0.9]", '"high"', ("bakers", "rho", "high")),
+    "rho-range-reversed": (MARKET, "[0.3, 0.9]", "[0.9, 0.3]", ("bakers", "rho")),
+    "rho-range-to-inf": (MARKET, "[0.3, 0.9]", "[0.3, inf]", ("bakers", "rho", "inf")),
+    "rho-range-from-nan": (MARKET, "[0.3, 0.9]", "[nan, 0.9]", ("bakers", "rho", "nan")),
+    "rho-choices-text": (MARKET, "[0.3, 0.9]", '{ choices = ["a"] }', ("bakers", "rho")),
+    "rho-choices-empty": (MARKET, "[0.3, 0.9]", "{ choices = [] }", ("bakers", "rho")),
+    "rho-choices-misspelt": (MARKET, "[0.3, 0.9]", "{ choses = [0.5] }", ("bakers", "rho")),
+    "weights-shape": (
+        NATURE,
+        "count = 3",
+        "count = 3\nparameters = { weights = [[0.5, 0.5]] }",
+        ("farmers", "weights", "(3, 2)"),
+    ),
+    "weights-nan": (
+        NATURE,
+        "count = 3",
+        "count = 3\nparameters = { weights = [[nan, 0.5], [1, 0], [0, 1]] }",
+        ("farmers", "weights"),
+    ),
+    "adversary-outcomes-zero": (NATURE, "outcomes = 2", "outcomes = 0", ("outcomes = 0",)),
+    "mean-out-of-range": (NATURE, '"iid"', '"iid"\nmean = 2.0', ("'iid'", "mean")),
+    "mean-of-another-length": (NATURE, '"iid"', '"iid"\nmean = [0.1, 0.2, 0.3]', ("iid", "mean")),
+    "mean-text": (NATURE, '"iid"', '"iid"\nmean = "half"', ("iid", "mean", "half")),
+    "concentration-nan": (NATURE, '"iid"', '"iid"\nconcentration = nan', ("concentration",)),
+    "concentration-inf": (NATURE, '"iid"', '"iid"\nconcentration = inf', ("concentration",)),
+    "step-nan": (NATURE, '"iid"', '"drifting"\nstep = nan', ("step", "nan")),
+    "step-text": (NATURE, '"iid"', '"drifting"\nstep = "small"', ("step", "small")),
+    "period-nan": (NATURE, '"iid"', '"cyclic"\nperiod = nan', ("period", "nan")),
+    "length-nan": (NATURE, '"iid"', '"switching"\nlength = nan', ("length", "nan")),
+    "strength-zero": (NATURE, '"iid"', '"breaker"\nstrength = 0.0', ("strength", "0.0")),
+    "value-nan": (NATURE, '"constant"', '"constant"\nvalue = nan', ("value", "nan")),
+    "value-text": (NATURE, '"constant"', '"constant"\nvalue = "half"', ("value", "half")),
+    "forecaster-weights-unknown": (
+        NATURE,
+        '"constant"',
+        '"decision-swap"\nweights = "adaptiv"',
+        ("forecaster.weights", "'adaptiv'", "'adaptive'"),
+    ),
+    "data-and-adversary": (
+        MARKET,
+        "[forecaster]",
+        '[adversary]\nkind = "iid"\noutcomes = 2\n\n[forecaster]',
+        ("[data]", "[adversary]"),
+    ),
+    "neither-data-nor-adversary": (
+        NATURE,
+        '[adversary]\nkind = "iid"\noutcomes = 2\n',
+        "",
+        ("[data]", "[adversary]"),
+    ),
+    "two-cohorts-of-one-name": (MARKET, '"drivers"', '"bakers"', ("'bakers'",)),
+    "no-benchmark": (NATURE, "count = 3", "count = 3\nconstants = false", ("farmers", "constants")),
+    "data-file-missing": (MARKET, '"prices.csv"', '"price.csv"', ("data.file", "price.csv")),
+    "data-file-is-a-folder": (MARKET, '"prices.csv"', '"."', ("data.file", "'.'")),
+    "outcomes-none": (MARKET, '["bread", "fuel"]', "[]", ("data.outcomes",)),
+    "outcomes-text": (MARKET, '["bread", "fuel"]', '"bread"', ("data.outcomes", "'bread'")),
+    "outcome-not-in-file": (MARKET, '"fuel"]', '"fule"]', ("data.outcomes", "'fule'", "'fuel'")),
+    "context-not-in-file": (MARKET, '["weekday"]', '["day"]', ("data.context", "'day'", "weekday")),
+    "scale-equal-ends": (MARKET, "[1.0, 3.0]", "[1.0, 1.0]", ("data.scale", "bread")),
+    "scale-one-end": (MARKET, "[1.0, 3.0]", "[1.0]", ("data.scale.bread",)),
+    "scale-nan": (MARKET, "[1.0, 3.0]", "[nan, 3.0]", ("data.scale.bread", "nan")),
+    "scale-inf": (MARKET, "[1.0, 3.0]", "[1.0, inf]", ("data.scale.bread", "inf")),
+    "scale-of-no-outcome": (MARKET, "{ bread =", "{ weekday =", ("data.scale", "'weekday'")),
+    "scale-missing": (MARKET, "scale = { bread = [1.0, 3.0] }", "", ("'bread'", "scale")),
+}
+
+DATA_FILES: dict[str, tuple[str, str | bytes, tuple[str, ...]]] = {
+    "ending": ("prices.txt", PRICES, ("data.file", "prices.txt", ".csv or .parquet")),
+    "no-ending": ("prices", PRICES, ("data.file", ".csv or .parquet")),
+    "not-parquet": ("prices.parquet", PRICES, ("data.file", "prices.parquet")),
+    "not-text": ("prices.csv", b"\xff\xfe\x00\x01", ("data.file", "prices.csv")),
+    "ragged": ("prices.csv", "bread,fuel\n1,2\n1,2,3,4\n", ("data.file", "prices.csv")),
+    "empty": ("prices.csv", "", ("data.file", "prices.csv")),
+    "no-rows": ("prices.csv", "bread,fuel,weekday\n", ("data.file", "prices.csv", "rows")),
+    "column-missing": ("prices.csv", "bread,weekday\n1.5,1\n", ("'fuel'", "bread, weekday")),
+    "text": ("prices.csv", "bread,fuel,weekday\n1,dear,0\n", ("data.outcomes", "'fuel'", "'dear'")),
+    "gap": ("prices.csv", "bread,fuel,weekday\n1,1,0\n1,,0\n", ("'fuel'", "row 2", "finite")),
+    "nan": ("prices.csv", "bread,fuel,weekday\nnan,1,0\n", ("'bread'", "row 1", "finite")),
+    "inf": ("prices.csv", "bread,fuel,weekday\ninf,1,0\n", ("'bread'", "row 1", "finite")),
+    "context-gap": ("prices.csv", "bread,fuel,weekday\n1,1,\n", ("data.context", "'weekday'")),
+    "context-text": ("prices.csv", "bread,fuel,weekday\n1,1,Mo\n", ("data.context", "'Mo'")),
+    "outside": ("prices.csv", "bread,fuel,weekday\n2,1.5,0\n1,0,0\n", ("'fuel'", "[0, 1.5]")),
+}
+
+OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "set-without-equals": (("--set", "rounds"), ("--set rounds", "KEY=VALUE")),
+    "set-without-key": (("--set", "=5"), ("--set =5", "KEY=VALUE")),
+    "set-unknown-cohort": (("--set", "cohort.baker.count=5"), ("'baker'", "'bakers'")),
+    "set-unknown-key": (("--set", "cohort.bakers.cuont=5"), ("cuont", "'count'")),
+    "set-whole-cohort": (("--set", "cohort.bakers=5"), ("--set cohort.bakers",)),
+    "set-below-a-value": (("--set", "rounds.x=5"), ("--set rounds.x", "'rounds'")),
+    "set-out-of-range": (("--set", "rounds=0"), ("rounds = 0",)),
+    "set-nothing": (("--set", "rounds="), ("rounds",)),
+    "set-nan": (("--set", "cohort.drivers.eta=nan"), ("cohort.drivers.eta = nan",)),
+    "format": (("--format", "xml"), ("--format xml", "parquet or csv")),
+    "rounds-zero": (("--rounds", "0"), ("--rounds",)),
+    "rounds-text": (("--rounds", "many"), ("--rounds",)),
+    "seed-negative": (("--seed", "-1"), ("--seed",)),
+    "log-every-zero": (("--log-every", "0"), ("--log-every",)),
+    "option-unknown": (("--frobnicate",), ("--frobnicate",)),
+    "value-missing": (("--rounds",), ("--rounds",)),
+    "word-too-many": (("market.toml",), ("market.toml",)),
+    "import-missing": (("--import", "no_such_module"), ("--import", "no_such_module")),
+    "import-nothing": (("--import", ""), ("--import",)),
+    "import-path": (("--import", "./no_such.py"), ("--import", "no_such")),
+}
+
+BAD_MODULES = {
+    "raises": ('raise RuntimeError("two\\nlines")\n', "two lines"),
+    "exits": ("import sys\nsys.exit(3)\n", "3"),
+    "malformed": ("def f(:\n", "SyntaxError"),
+    "imports-what-is-missing": ("import no_such_library\n", "no_such_library"),
+    "name-taken": (
+        'from regretless.market import register\nregister.utility("linear")(print)\n',
+        "'linear'",
+    ),
+}
+
+ANSWERS = {  # of an agent with three actions
+    "too-large": ("3", "3"),
+    "negative": ("-1", "-1"),
+    "fraction": ("1.5", "1.5"),
+    "nan": ("np.nan", "nan"),
+    "nothing": ("None", "mine"),
+    "text": ("'buy'", "buy"),
+    "two-probabilities": ("[0.5, 0.5]", "3 probabilities"),
+    "not-summing-to-one": ("[0.5, 0.5, 0.5]", "3 probabilities"),
+    "negative-probability": ("[1.5, -0.5, 0.0]", "3 probabilities"),
+    "nan-probability": ("[np.nan, 0.5, 0.5]", "3 probabilities"),
+    "late": ("3 if self.rng.random() < 0.01 else 0", "action 3"),
+}
+
+LAWS = {  # of an adversary of two outcomes
+    "too-large": ("OutcomeLaw.pure([0.5, 1.5])", "[0, 1]"),
+    "negative": ("OutcomeLaw.pure([-0.5, 0.5])", "[0, 1]"),
+    "nan": ("OutcomeLaw.pure([0.5, np.nan])", "[0, 1]"),
+    "text": ("OutcomeLaw.pure(['wet', 'dry'])", "[0, 1]"),
+    "one-outcome": ("OutcomeLaw.pure([0.5])", "2 outcomes"),
+    "weights": ("OutcomeLaw(np.eye(2), [0.5, 0.6])", "weights"),
+    "nan-weights": ("OutcomeLaw(np.eye(2), [np.nan, 0.5])", "weight"),
+    "no-law": ("np.array([0.5, 0.5])", "OutcomeLaw"),
+    "nothing": ("None", "OutcomeLaw"),
+    "late": ("OutcomeLaw.pure(np.full(2, history.rounds / 600))", "[0, 1]"),
+}
+
+LOSSES = {  # of three agents with three actions over two goods
+    "nothing": "None",
+    "one-for-all": "Linear(np.zeros((3, 2)))",
+    "another-number-of-agents": "Linear(np.zeros((5, 3, 2)))",
+    "another-number-of-actions": "Linear(np.zeros((3, 4, 2)))",
+    "another-number-of-goods": "Linear(np.zeros((3, 3, 4)))",
+    "nan": "Linear(np.full((3, 3, 2), np.nan))",
+}
+
+
+@pytest.mark.parametrize("case", SCENARIO_EDITS)
+def test_a_bad_scenario_file_is_one_line(case: str, command: Command, desk: Path) -> None:
+    text, old, new, named = SCENARIO_EDITS[case]
+    (desk / "bad.toml").write_text(edited(text, old, new), encoding="utf-8")
+    assert_refused(command("run", "bad.toml", "--out", "logs"), *named, out=desk / "logs")
+
+
+@pytest.mark.parametrize("case", DATA_FILES)
+def test_a_bad_data_file_is_one_line(case: str, command: Command, desk: Path) -> None:
+    name, content, named = DATA_FILES[case]
+    raw = content if isinstance(content, bytes) else content.encode()
+    (desk / name).write_bytes(raw)
+    (desk / "bad.toml").write_text(edited(MARKET, "prices.csv", name), encoding="utf-8")
+    assert_refused(command("run", "bad.toml", "--out", "logs"), *named, out=desk / "logs")
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_a_bad_option_is_one_line(case: str, command: Command, desk: Path) -> None:
+    words, named = OPTIONS[case]
+    answer = command("run", "market.toml", "--out", "logs", *words)
+    assert_refused(answer, *named, out=desk / "logs")
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["run", "crop-choise"], ("'crop-choise'", "did you mean 'crop-choice'")),
+        (["run", "absent.toml"], ("'absent.toml'",)),
+        (["run", "."], ("'.'",)),
+        (["run", "malformed.toml"], ("malformed.toml", "line 1")),
+        (["run", "binary.toml"], ("binary.toml",)),
+        (["run"], ("SCENARIO",)),
+        (["rum", "crop-choice"], ("'rum'", "'run'")),
+        (["report", "absent"], ("absent", "manifest.json")),
+        (["report", "."], ("manifest.json",)),
+        (["reproduce", "stream"], ("'stream'", "'streams'")),
+    ],
+)
+def test_a_bad_word_is_one_line(
+    words: list[str], named: tuple[str, ...], command: Command, desk: Path
+) -> None:
+    (desk / "malformed.toml").write_text("rounds = \n", encoding="utf-8")
+    (desk / "binary.toml").write_bytes(b"\xff\xfe")
+    before = sorted(desk.iterdir())
+    assert_refused(command(*words), *named)
+    assert sorted(desk.iterdir()) == before
+
+
+def test_a_run_directory_that_is_a_file_is_refused(command: Command, desk: Path) -> None:
+    (desk / "logs").write_text("mine", encoding="utf-8")
+    assert_refused(command("run", "market.toml", "--out", "logs"), "--out logs")
+    assert_refused(command("run", "market.toml", "--out", "logs/below"), "--out logs/below")
+    assert (desk / "logs").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("other", ["notes.txt", "prices.csv", "manifest.json"])
+def test_a_run_directory_with_other_files_is_refused(
+    other: str, command: Command, desk: Path
+) -> None:
+    kept = {"prices.csv": PRICES, other: '{"name": "somebody else\'s"}'}
+    (desk / "full").mkdir()
+    for name, text in kept.items():
+        (desk / "full" / name).write_text(text, encoding="utf-8")
+    answer = command("run", "market.toml", "--out", "full")
+    left = {p.name: p.read_bytes().decode(errors="replace") for p in (desk / "full").iterdir()}
+    assert left == kept
+    assert_refused(answer, "--out full")
+
+
+def test_a_new_run_leaves_other_files_in_an_earlier_run_alone(command: Command, desk: Path) -> None:
+    assert command("run", "nature.toml", "--out", "logs", "--quiet").status == 0
+    (desk / "logs" / "mine.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    command("run", "nature.toml", "--out", "logs", "--quiet")
+    assert (desk / "logs" / "mine.csv").read_text(encoding="utf-8") == "a,b\n1,2\n"
+
+
+def test_a_scenario_name_cannot_lead_out_of_the_folder_of_runs(
+    command: Command, desk: Path
+) -> None:
+    bad = edited(NATURE, '"nature"', '"../../escaped"')
+    (desk / "inner").mkdir()
+    (desk / "bad.toml").write_text(bad, encoding="utf-8")
+    before = sorted(desk.iterdir())
+    os.chdir(desk / "inner")  # the fixture's folder comes back with it
+    assert_refused(command("run", desk / "bad.toml"), "name")
+    assert sorted(desk.iterdir()) == before
+
+
+@pytest.mark.parametrize("case", BAD_MODULES)
+def test_a_bad_module_is_one_line(case: str, command: Command, desk: Path) -> None:
+    text, named = BAD_MODULES[case]
+    name = user_module(desk, text)
+    answer = command("run", "nature.toml", "--out", "logs", "--import", name)
+    assert_refused(answer, named, out=desk / "logs")
+
+
+NUMBERS = itertools.count()
+
+
+def user_module(folder: Path, text: str) -> str:
+    """Write a module under a name that this process has not imported yet."""
+    name = f"mine_{next(NUMBERS)}"
+    (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    return name
+
+
+def agent_module(answer: str) -> str:
+    return (
+        f'{MODULE}@register.agent("mine")\nclass Mine(ScriptedAgent):\n'
+        f"    def act(self, forecast, context):\n        return {answer}\n"
+    )
+
+
+def adversary_module(law: str) -> str:
+    return (
+        f'{MODULE}@register.adversary("mine")\nclass Mine(Adversary):\n'
+        f"    def commit(self, context, history, announced):\n        return {law}\n"
+    )
+
+
+def with_name(folder: Path, old: str) -> str:
+    """Write the scenario in which ``mine`` takes somebody's place."""
+    (folder / "mine.toml").write_text(edited(NATURE, f'"{old}"', '"mine"'), encoding="utf-8")
+    return "mine.toml"
+
+
+def assert_no_tables(out: Path) -> None:
+    """Neither a table nor the draft of one, and nothing that says the run is complete."""
+    if out.exists():
+        tables = [path.name for path in out.iterdir() if path.suffix != ".json"]
+        assert set(tables) <= {".partial"}
+        assert not (out / "manifest.json").exists() or manifest(out)["status"] != "complete"
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+def test_an_agent_that_breaks_the_rules_is_one_line(
+    case: str, command: Command, desk: Path
+) -> None:
+    answer, named = ANSWERS[case]
+    module = user_module(desk, agent_module(answer))
+    scenario = with_name(desk, "best-response")
+    said = command(
+        "run", scenario, "--out", "logs", "--rounds", "1500", "--log-every", "500",
+        "--import", module,
+    )  # fmt: skip
+    assert_one_line(said, named, "mine")
+    assert_no_tables(desk / "logs")
+
+
+@pytest.mark.parametrize("case", LAWS)
+def test_an_adversary_that_breaks_the_rules_is_one_line(
+    case: str, command: Command, desk: Path
+) -> None:
+    law, named = LAWS[case]
+    module = user_module(desk, adversary_module(law))
+    said = command(
+        "run", with_name(desk, "iid"), "--out", "logs", "--rounds", "700", "--log-every", "500",
+        "--import", module,
+    )  # fmt: skip
+    assert_one_line(said, named)
+    assert_no_tables(desk / "logs")
+
+
+@pytest.mark.parametrize("case", LOSSES)
+def test_a_utility_of_another_shape_is_one_line(case: str, command: Command, desk: Path) -> None:
+    text = f'{MODULE}@register.utility("mine")\ndef mine(population):\n    return {LOSSES[case]}\n'
+    module = user_module(desk, text)
+    said = command("run", with_name(desk, "linear"), "--out", "logs", "--import", module)
+    assert_one_line(said, "mine", "farmers")
+    assert_no_tables(desk / "logs")
+
+
+@pytest.mark.parametrize("room", ["agents", "forecaster"])
+def test_a_file_with_the_name_of_a_package_does_no_harm(room: str, tmp_path: Path) -> None:
+    """A user's ``agents.py`` beside the scenario does not take the package's place."""
+    lay_out(tmp_path)
+    (tmp_path / f"{room}.py").write_text('raise RuntimeError("not me")\n', encoding="utf-8")
+    answer = real(tmp_path, "run", "nature.toml", "--out", "logs", "--quiet")
+    if answer.status == 0:
+        assert answer == Answer(0, "", "")
+    else:
+        assert_one_line(answer, f"{room}.py")
+
+
+def test_a_module_with_the_name_of_the_project_is_refused(command: Command, desk: Path) -> None:
+    (desk / "regretless.py").write_text(MODULE + SKEPTIC, encoding="utf-8")
+    answer = command("run", "nature.toml", "--out", "logs", "--import", "regretless")
+    assert_refused(answer, "regretless", out=desk / "logs")
+
+
+def test_a_module_of_ones_own_may_have_the_name_of_a_room(desk: Path) -> None:
+    """Only ``regretless`` is ours: another package's ``agents`` can be imported."""
+    (desk / "agents.py").write_text(MODULE + SKEPTIC, encoding="utf-8")
+    answer = real(
+        desk, "run", "nature.toml", "--out", "logs", "--import", "agents", "--rounds", "5"
+    )
+    assert answer.status == 0, answer.err
+
+
+# The same through a real process: nothing that Python or a library prints slips through.
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["run", "crop-choise"], ("'crop-choise'", "did you mean 'crop-choice'")),
+        (["run", "unknown-key.toml"], ("cohort.bakers.cuont", "'count'")),
+        (["run", "nan.toml"], ("cohort.drivers.eta = nan",)),
+        (["run", "market.toml", "--import", "no_such_module"], ("no_such_module",)),
+        (["run", "agent.toml", "--import", "bad_agent"], ("mine", "action 3")),
+        (["run", "adversary.toml", "--import", "bad_adversary"], ("[0, 1]",)),
+        (["rum"], ("'rum'", "'run'")),
+    ],
+)
+def test_a_real_mistake_is_one_line(
+    words: list[str], named: tuple[str, ...], tmp_path: Path
+) -> None:
+    lay_out(tmp_path)
+    files = {
+        "unknown-key.toml": edited(MARKET, "count = 3", "cuont = 3"),
+        "nan.toml": edited(MARKET, "eta = 5.0", "eta = nan"),
+        "agent.toml": edited(NATURE, "best-response", "mine"),
+        "adversary.toml": edited(NATURE, "iid", "mine"),
+        "bad_agent.py": agent_module("3"),
+        "bad_adversary.py": adversary_module("OutcomeLaw.pure([0.5, np.nan])"),
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    out = ["--out", "logs"] if words[0] == "run" else []
+    assert_one_line(real(tmp_path, *words, *out), *named)
+    assert_no_tables(tmp_path / "logs")
+
+
+# Good input.
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Answer]:
+    """One real run in a pipe: its folder and what it said."""
+    folder = tmp_path_factory.mktemp("played")
+    lay_out(folder)
+    return folder, real(folder, "run", "market.toml", "--out", "logs")
+
+
+def numberless(columns: pd.Index[str]) -> list[str]:
+    """Column names with ``_0``, ``_1``, ... written once as ``_#``."""
+    return list(dict.fromkeys(re.sub(r"_\d+$", "_#", name) for name in columns))
+
+
+def test_list_prints_a_line_per_scenario(tmp_path: Path) -> None:
+    answer = real(tmp_path, "list")
+    assert (answer.status, answer.err) == (0, "")
+    lines = answer.out.splitlines()
+    assert [line.split()[0] for line in lines] == list(catalogue())
+    assert "crop-choice" in catalogue()
+    assert all(len(line.split()) > 3 for line in lines)  # and says what it is about
+
+
+def test_a_run_ends_with_a_row_per_cohort_and_the_place_of_the_logs(
+    played: tuple[Path, Answer],
+) -> None:
+    answer = played[1]
+    assert (answer.status, answer.err) == (0, "")
+    rows = [line.split() for line in answer.out.splitlines()]
+    found = {name: [row for row in rows if row[:1] == [name]] for name in ("bakers", "drivers")}
+    assert [len(lines) for lines in found.values()] == [1, 1]
+    assert found["bakers"][0][1] == "3"
+    assert found["drivers"][0][1] == "2"
+    assert "none" in found["bakers"][0]  # a running mean is promised nothing
+    assert "Logs: logs" in answer.out
+    assert "Traceback" not in answer.out
+
+
+def test_a_run_writes_the_promised_files(played: tuple[Path, Answer]) -> None:
+    logs = played[0] / "logs"
+    expected = {"manifest.json", *(f"{name}.parquet" for name in TABLES)}
+    assert {path.name for path in logs.iterdir()} == expected
+    said = manifest(logs)
+    keys = {"scenario", "config", "seed", "rounds", "status", "guarantee", "versions", "started"}
+    assert keys | {"wall_seconds"} <= set(said)
+    assert (said["scenario"], said["seed"], said["rounds"]) == ("tiny", 3, 20)
+    assert said["status"] == "complete"
+    assert said["guarantee"] == {"bakers": "none", "drivers": "none"}
+    assert said["config"]["cohort"][1]["eta"] == 5.0
+
+
+COLUMNS = {
+    "rounds": "round y_# x_# certificate atoms",
+    "forecasts": "round block atom weight drawn p_# label_#",
+    "agents": "agent cohort kind utility response actions mean_loss loss_scale loss_offset "
+    "external_regret swap_regret omniprediction_regret decision_swap_regret "
+    "contextual_swap_regret bound bound_from_bias guarantee exploitability exploitability_exact",
+    "swaps": "agent action count best_replacement best_policy contribution",
+    "biases": "block loss action policy suggestion occupancy bias_#",
+    "regret_log": "round agent action loss external_regret swap_regret decision_swap_regret",
+}
+LENGTHS = {"rounds": 20, "forecasts": 40, "agents": 5, "regret_log": 100}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_table_has_the_promised_columns(table: str, played: tuple[Path, Answer]) -> None:
+    frame = pd.read_parquet(played[0] / "logs" / f"{table}.parquet")
+    assert numberless(frame.columns) == COLUMNS[table].split()
+    assert len(frame) == LENGTHS.get(table, len(frame))
+
+
+def test_the_tables_say_what_was_played(played: tuple[Path, Answer]) -> None:
+    logs = played[0] / "logs"
+    rounds = pd.read_parquet(logs / "rounds.parquet")
+    prices = pd.read_csv(played[0] / "prices.csv").head(20)
+    np.testing.assert_allclose(rounds["y_0"], (prices["bread"] - 1) / 2, atol=1e-12)
+    np.testing.assert_allclose(rounds["y_1"], prices["fuel"])
+    np.testing.assert_array_equal(rounds["x_0"], prices["weekday"])
+    log = pd.read_parquet(logs / "regret_log.parquet")
+    agents = pd.read_parquet(logs / "agents.parquet")
+    assert agents["cohort"].tolist() == ["bakers"] * 3 + ["drivers"] * 2
+    last = log[log["round"] == 19]
+    np.testing.assert_allclose(last["swap_regret"], agents["swap_regret"])
+    np.testing.assert_allclose(log.groupby("agent")["loss"].mean(), agents["mean_loss"])
+    swaps = pd.read_parquet(logs / "swaps.parquet")
+    np.testing.assert_allclose(swaps.groupby("agent")["count"].sum(), 20)
+    total = swaps.groupby("agent")["contribution"].sum()
+    np.testing.assert_allclose(total, agents["decision_swap_regret"])
+
+
+def test_quiet_prints_nothing_and_csv_holds_the_same_values(
+    played: tuple[Path, Answer], tmp_path: Path
+) -> None:
+    lay_out(tmp_path)
+    answer = real(tmp_path, "run", "market.toml", "--out", "logs", "--format", "csv", "--quiet")
+    assert answer == Answer(0, "", "")
+    expected = {"manifest.json", *(f"{name}.csv" for name in TABLES)}
+    assert {path.name for path in (tmp_path / "logs").iterdir()} == expected
+    for table in TABLES:
+        path = tmp_path / "logs" / f"{table}.csv"
+        text = pd.read_csv(path, dtype=str, keep_default_na=False)
+        frame = pd.read_parquet(played[0] / "logs" / f"{table}.parquet")
+        assert list(text.columns) == list(frame.columns)
+        assert len(text) == len(frame)
+        for name in frame:
+            assert_same_values(text[name], frame[name])
+
+
+def assert_same_values(text: pd.Series[str], column: pd.Series[Any]) -> None:
+    """Numbers are equal to the last bit, gaps are empty."""
+    if pd.api.types.is_bool_dtype(column):
+        assert text.tolist() == column.astype(str).tolist()
+    elif pd.api.types.is_numeric_dtype(column):
+        numbers = [float(word or "nan") for word in text]
+        np.testing.assert_array_equal(numbers, column.to_numpy(dtype=float, na_value=np.nan))
+    else:
+        assert text.tolist() == column.tolist()
+
+
+def test_a_dry_run_prints_a_file_that_runs_again_elsewhere(
+    played: tuple[Path, Answer], tmp_path: Path
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    lay_out(here)
+    before = sorted(here.iterdir())
+    answer = real(here, "run", "market.toml", "--dry-run", "--out", "logs")
+    assert (answer.status, answer.err) == (0, "")
+    assert sorted(here.iterdir()) == before
+    (there / "resolved.toml").write_text(answer.out, encoding="utf-8")
+    again = real(there, "run", "resolved.toml", "--out", "logs")
+    assert (again.status, again.err) == (0, "")
+    assert table_bytes(there / "logs") == table_bytes(played[0] / "logs")
+
+
+def test_a_dry_run_checks_what_a_run_would_refuse(command: Command, desk: Path) -> None:
+    (desk / "bad.toml").write_text(edited(NATURE, "linear", "liner"), encoding="utf-8")
+    answer = command("run", "bad.toml", "--dry-run", "--out", "logs")
+    assert_refused(answer, "'liner'", out=desk / "logs")
+
+
+def test_a_dry_run_of_the_catalogue_runs_again(command: Command, desk: Path) -> None:
+    for name in catalogue():
+        answer = command("run", name, "--dry-run", "--rounds", 5)
+        assert (answer.status, answer.err) == (0, "")
+        (desk / "again.toml").write_text(answer.out, encoding="utf-8")
+        assert command("run", "again.toml", "--dry-run").out == answer.out
+
+
+def test_set_replaces_nested_keys(command: Command, desk: Path) -> None:
+    values = [
+        "cohort.bakers.count=5",
+        "cohort.drivers.eta = 2.5",
+        "cohort.bakers.parameters.rho={ choices = [0.5] }",
+        "forecaster.kind=last-value",
+        "policy.weekend.at=6",
+        "data.scale.bread=[0.5, 4.0]",
+        'name="other"',
+    ]
+    words = [word for value in values for word in ("--set", value)]
+    answer = command("run", "market.toml", *words)
+    assert (answer.status, answer.err) == (0, "")
+    config = manifest(desk / "runs" / "other")["config"]
+    bakers, drivers = config["cohort"]
+    assert (bakers["count"], drivers["eta"], drivers["count"]) == (5, 2.5, 2)
+    assert bakers["parameters"] == {"rho": {"choices": [0.5]}}
+    assert config["forecaster"]["kind"] == "last-value"
+    assert config["policy"]["weekend"]["at"] == 6
+    assert config["data"]["scale"] == {"bread": [0.5, 4.0]}
+    assert len(pd.read_parquet(desk / "runs" / "other" / "agents.parquet")) == 7
+
+
+def test_rounds_and_seed_replace_the_files(command: Command, desk: Path) -> None:
+    answer = command("run", "market.toml", "--out", "logs", "--rounds", 30, "--seed", 9)
+    assert (answer.status, answer.err) == (0, "")
+    said = manifest(desk / "logs")
+    assert (said["rounds"], said["seed"], said["config"]["seed"]) == (30, 9, 9)
+    rounds = pd.read_parquet(desk / "logs" / "rounds.parquet")
+    assert rounds["round"].tolist() == list(range(30))
+    np.testing.assert_array_equal(rounds["y_0"][25:], rounds["y_0"][:5])  # 25 rows, in a loop
+    assert "25 data rows" in answer.out
+
+
+def test_log_every_thins_the_regret_log_alone(command: Command, desk: Path) -> None:
+    for every in (1, 6):
+        words = ["run", "market.toml", "--out", f"every-{every}", "--log-every", every]
+        assert command(*words).status == 0
+    full, thin = table_bytes(desk / "every-1"), table_bytes(desk / "every-6")
+    assert full.pop("regret_log.parquet") != thin.pop("regret_log.parquet")
+    assert full == thin
+    log, some = (pd.read_parquet(desk / f"every-{n}" / "regret_log.parquet") for n in (1, 6))
+    assert sorted(some["round"].unique()) == [0, 6, 12, 18]
+    pd.testing.assert_frame_equal(
+        log[log["round"] % 6 == 0].reset_index(drop=True), some, check_exact=True
+    )
+
+
+def test_a_new_run_takes_the_place_of_an_earlier_one(command: Command, desk: Path) -> None:
+    words = ["run", "market.toml", "--out", "logs", "--quiet"]
+    assert command(*words, "--format", "csv").status == 0
+    assert command(*words, "--seed", 8).status == 0
+    expected = {"manifest.json", *(f"{name}.parquet" for name in TABLES)}
+    assert {path.name for path in (desk / "logs").iterdir()} == expected
+
+
+def test_a_module_of_ones_own(tmp_path: Path) -> None:
+    """An agent, an adversary and a utility, at most 30 lines each, in the current folder."""
+    parts = (SKEPTIC, MOODY, HOME_BIAS)
+    assert all(len(part.splitlines()) <= 30 for part in parts)
+    (tmp_path / "my_agents.py").write_text(MODULE + "\n".join(parts), encoding="utf-8")
+    scenario = edited(NATURE, '"iid"', '"moody"\nodds = 0.25')
+    scenario = edited(scenario, '"linear"', '"home-bias"\nparameters = { bias = [0.0, 0.3] }')
+    scenario = edited(scenario, '"best-response"', '"skeptic"')
+    (tmp_path / "mine.toml").write_text(scenario, encoding="utf-8")
+    answer = real(tmp_path, "run", "mine.toml", "--import", "my_agents")
+    assert (answer.status, answer.err) == (0, "")
+    assert "Logs: runs/nature" in answer.out
+    agents = pd.read_parquet(tmp_path / "runs" / "nature" / "agents.parquet")
+    assert agents["utility"].tolist() == ["home-bias"] * 3
+    assert agents["response"].tolist() == ["skeptic"] * 3
+    assert agents["guarantee"].tolist() == ["none"] * 3
+    rounds = pd.read_parquet(tmp_path / "runs" / "nature" / "rounds.parquet")
+    assert (rounds["y_0"] + rounds["y_1"]).iloc[::2].eq(1).all()
+
+
+def test_a_module_may_be_named_by_its_file(command: Command, desk: Path) -> None:
+    name = user_module(desk, MODULE + HOME_BIAS)
+    (desk / "mine.toml").write_text(
+        edited(NATURE, '"linear"', '"home-bias"\nparameters = { bias = 0.1 }'), encoding="utf-8"
+    )
+    answer = command("run", "mine.toml", "--out", "logs", "--import", f"{name}.py", "--quiet")
+    assert answer == Answer(0, "", "")
+    assert_refused(command("run", "mine.toml", "--out", "x", "--import", "absent.py"), "absent")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["list", "--help"]])
+def test_help_goes_to_standard_output(words: list[str], command: Command) -> None:
+    answer = command(*words)
+    assert (answer.status, answer.err) == (0, "")
+    assert "Usage:" in answer.out

@@ -1,0 +1,111 @@
+"""The reference of columns in docs/measures.md names what runs and studies write, and no more."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import tomli_w
+
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.run import Options, run
+from regretless.scenarios.spec.files import find, read
+from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.studies.conduct import Options as StudyOptions
+from regretless.scenarios.studies.conduct import conduct
+from regretless.scenarios.studies.design import read_study
+
+PAGE = (Path(__file__).parent.parent.parent / "docs/measures.md").read_text(encoding="utf-8")
+STUDY = """
+scenario = "base.toml"
+seeds = 1
+[grid]
+"forecaster.kind" = ["decision-swap", "running-mean"]
+"""
+PLAIN: dict[str, Any] = {"utility": "linear", "count": 4, "actions": 3}
+CROWD: dict[str, Any] = {
+    "name": "crowd",
+    "rounds": 8,
+    "log_agents": 4,
+    "windows": {"every": 4},
+    "adversary": {"kind": "iid", "outcomes": 2},
+    "market": {"feedback": "lagged"},
+    "cohort": [
+        {"name": "guests", "entry_rate": 0.5, **PLAIN},
+        {"name": "hosts", **PLAIN},
+    ],
+}
+LED: dict[str, Any] = {
+    "name": "led",
+    "rounds": 6,
+    "game": {"file": "deng-2x3.csv"},
+    "adversary": {"kind": "up-then-down"},
+    "cohort": [
+        {"name": "first", "utility": "game", "actions": 3},
+        {"name": "second", "utility": "game", "actions": 3, "response": "hedge"},
+    ],
+}
+BASE: dict[str, Any] = {
+    "name": "base",
+    "rounds": 4,
+    "adversary": {"kind": "iid", "outcomes": 2},
+    "cohort": [{"name": "agents", **PLAIN}],
+}
+
+
+def documented() -> dict[str, set[str]]:
+    """Columns by table, as the page lists them."""
+    found = {}
+    for name, section in re.findall(
+        r"^### `(\S+)`\n(.*?)(?=^###? |\Z)", PAGE, re.MULTILINE | re.DOTALL
+    ):
+        firsts = re.findall(r"^\| (`[^|]*) \|", section, re.MULTILINE)
+        columns = [column for first in firsts for column in re.findall(r"`([^`]+)`", first)]
+        assert len(columns) == len(set(columns)), name
+        found[name] = set(columns)
+    return found
+
+
+def general(column: str) -> str:
+    """Name of a column with its number as a letter."""
+    letter = "g" if column.startswith(("fundamental", "demand", "price")) else "i"
+    return re.sub(r"_\d+$", f"_{letter}", column)
+
+
+def add(found: dict[str, set[str]], folder: Path) -> None:
+    """Add what a directory holds."""
+    for file in folder.glob("*.parquet"):
+        columns = {general(column) for column in pd.read_parquet(file, partitioning=None)}
+        found.setdefault(file.stem, set()).update(columns)
+    for file in folder.glob("*.json"):
+        found.setdefault(file.name, set()).update(json.loads(file.read_text(encoding="utf-8")))
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """Columns by table, as runs and a study write them."""
+    home = tmp_path_factory.mktemp("columns")
+    found: dict[str, set[str]] = {}
+    for raw in (CROWD, LED, read(find("late-news")) | {"rounds": 4}):
+        scenario = Scenario(validated(raw, origin=home))
+        run(scenario, Options(home / raw["name"]))
+        add(found, home / raw["name"])
+    (home / "base.toml").write_text(tomli_w.dumps(BASE), encoding="utf-8")
+    (home / "study.toml").write_text(STUDY, encoding="utf-8")
+    conduct(read_study(str(home / "study.toml")), StudyOptions(home / "study", jobs=1))
+    add(found, home / "study")
+    found["parameters"] -= {"forecaster.kind"}  # the key that varies
+    return found
+
+
+def test_every_table_is_described(written: dict[str, set[str]]) -> None:
+    assert set(documented()) == set(written)
+
+
+@pytest.mark.parametrize("table", sorted(documented()))
+def test_every_column_is_described_and_real(table: str, written: dict[str, set[str]]) -> None:
+    assert documented()[table] == written[table]

@@ -1,0 +1,131 @@
+"""The catalogue uses every built-in name and basis, and its page says truly where.
+
+Run as a program, this file prints the table that belongs into ``docs/scenarios.md``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from regretless.forecaster import bases
+from regretless.market import register
+from regretless.scenarios.build.bases import MAKERS
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.rooms import NAME
+from regretless.scenarios.spec.files import catalogue, find, read
+from regretless.scenarios.spec.market import MarketSpec
+from regretless.scenarios.spec.scenario import ScenarioSpec, validated
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "scenarios.md"
+FEW = 5  # agents of a cohort
+NATURE = ("replayed data",)
+FORECASTERS = ("decision-swap", "calibration")  # those that no registry holds
+TOGETHER = "DirectSumBasis"  # all blocks of a broadcast: no file names it
+
+
+def built_in(registry: register.Registry) -> list[str]:
+    """Names that the four packages registered, without those of tests and users."""
+    return [n for n in registry.names() if registry[n].__module__.split(".")[0] == NAME]
+
+
+def expected() -> dict[str, list[str]]:
+    """List what there is to use, by kind."""
+    return {
+        "utility": built_in(register.utility),
+        "response": built_in(register.response),
+        "learner": built_in(register.learner),
+        "agent": built_in(register.agent),
+        "adversary": [*built_in(register.adversary), *NATURE],
+        "forecaster": [*built_in(register.forecaster), *FORECASTERS],
+        "policy": built_in(register.policy),
+        "market": list(get_args(MarketSpec.model_fields["feedback"].annotation)),
+        "basis": [name for name in bases.__all__ if name != TOGETHER],
+    }
+
+
+def named(spec: ScenarioSpec) -> dict[str, set[str]]:
+    """Find what a scenario file names, by kind; responses, learners and agents share a key."""
+    adversary = NATURE[0] if spec.adversary is None else spec.adversary.kind
+    members = [] if spec.adversary is None else spec.adversary.parameters.get("members", [])
+    market = set() if spec.market is None else {spec.market.feedback}
+    answers = {cohort.response for cohort in spec.cohort}
+    return {
+        "utility": {cohort.utility for cohort in spec.cohort},
+        "response": answers,
+        "learner": answers,
+        "agent": answers,
+        "adversary": {adversary, *(member["kind"] for member in members)},
+        "forecaster": {spec.forecaster.kind, spec.forecaster.base.kind},
+        "policy": {policy.kind for policy in spec.policy.values()},
+        "market": market,
+    }
+
+
+@cache
+def scenario(name: str) -> Scenario:
+    """Load a named scenario with few agents, whose bases are those of many."""
+    path = find(name)
+    raw = read(path)
+    for cohort in raw["cohort"]:
+        if "network" not in raw and cohort.get("count", 1) > FEW:
+            cohort["count"] = FEW
+    return Scenario(validated(raw, origin=path.parent))
+
+
+@cache
+def bases_of(name: str) -> frozenset[str]:
+    """Return the classes of the bases of a scenario's blocks, as built."""
+    return frozenset(type(block.basis).__name__ for block in scenario(name).build().game.blocks)
+
+
+@cache
+def uses() -> dict[tuple[str, str], list[str]]:
+    """In which scenarios each kind and name occurs."""
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    known = expected()
+    for name in catalogue():
+        here = named(scenario(name).spec) | {"basis": set(bases_of(name))}
+        for kind, words in here.items():
+            for word in sorted(words & set(known[kind])):
+                found[kind, word].append(name)
+    return found
+
+
+def table() -> str:
+    """Return the table of the page."""
+    lines = ["| | name | scenarios |", "|---|---|---|"]
+    for kind, names in expected().items():
+        lines += [f"| {kind} | `{name}` | {', '.join(uses()[kind, name])} |" for name in names]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("kind", list(expected()))
+def test_every_built_in_name_is_used(kind: str) -> None:
+    missing = [name for name in expected()[kind] if not uses()[kind, name]]
+    assert not missing, f"no scenario of the catalogue has the {kind} {', '.join(missing)}"
+
+
+def test_every_kind_of_basis_that_a_file_may_name_is_among_them() -> None:
+    assert len(MAKERS) == len(expected()["basis"])
+
+
+def test_the_catalogue_is_large_enough() -> None:
+    assert len(catalogue()) >= 10
+
+
+def test_the_page_says_where() -> None:
+    assert table() in PAGE.read_text(encoding="utf-8"), "run this file and paste what it prints"
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_the_page_has_every_scenario(name: str) -> None:
+    assert f"**{name}**" in PAGE.read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    print(table())  # noqa: T201 - to be pasted

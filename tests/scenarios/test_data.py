@@ -1,0 +1,270 @@
+"""Tables of outcomes: scaling into [0, 1], what is refused, and the bundled weather."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+
+from regretless.market.core.errors import UserError
+from regretless.scenarios import load
+from regretless.scenarios.build.data import Table, read_table
+from regretless.scenarios.spec.files import DATA
+from regretless.scenarios.spec.scenario import DataSpec
+
+Array = NDArray[np.float64]
+Writer = Callable[[pd.DataFrame, Path], None]
+
+FRAME = pd.DataFrame(
+    {
+        "day": ["Mon", "Tue", "Wed", "Thu", "Fri"],
+        "rain": [0.0, 5.0, 10.0, 20.0, -1.0],
+        "warmth": [-10, 0, 10, 30, 40],
+        "share": [0.0, 0.25, 0.5, 0.75, 1.0],
+        "month": [1, 1, 2, 2, 3],
+    }
+)
+
+
+def to_csv(frame: pd.DataFrame, path: Path) -> None:
+    frame.to_csv(path, index=False)
+
+
+def to_parquet(frame: pd.DataFrame, path: Path) -> None:
+    frame.to_parquet(path)
+
+
+WRITERS: dict[str, Writer] = {"csv": to_csv, "parquet": to_parquet}
+
+
+def table(  # noqa: PLR0913 - one parameter per key of the table
+    folder: Path,
+    frame: pd.DataFrame,
+    outcomes: list[str],
+    *,
+    context: list[str] | None = None,
+    scale: dict[str, list[float]] | None = None,
+    ending: str = "csv",
+) -> Table:
+    """Write a frame and read it back as outcomes."""
+    path = folder / f"table.{ending}"
+    WRITERS[ending](frame, path)
+    spec = DataSpec(file=str(path), outcomes=outcomes, context=context or [], scale=scale or {})
+    return read_table(spec)
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize(
+    ("ends", "expected", "clipped"),
+    [
+        ([-1.0, 20.0], [1 / 21, 6 / 21, 11 / 21, 1, 0], 0.0),
+        ([0.0, 20.0], [0, 0.25, 0.5, 1, 0], 0.2),
+        ([0.0, 10.0], [0, 0.5, 1, 1, 0], 0.4),
+        ([10.0, 0.0], [1, 0.5, 0, 0, 1], 0.4),
+        ([20.0, -1.0], [20 / 21, 15 / 21, 10 / 21, 0, 1], 0.0),
+        ([100.0, 200.0], [0, 0, 0, 0, 0], 1.0),
+    ],
+)
+def test_a_scale_maps_its_ends_to_zero_and_one(
+    ends: list[float], expected: list[float], clipped: float, ending: str, tmp_path: Path
+) -> None:
+    read = table(tmp_path, FRAME, ["rain"], scale={"rain": ends}, ending=ending)
+    np.testing.assert_allclose(read.outcomes[:, 0], expected, atol=1e-15)
+    assert read.clipped == pytest.approx(clipped)
+
+
+def test_a_reversed_scale_is_the_mirror_image(tmp_path: Path) -> None:
+    up = table(tmp_path, FRAME, ["warmth"], scale={"warmth": [-5.0, 35.0]})
+    down = table(tmp_path, FRAME, ["warmth"], scale={"warmth": [35.0, -5.0]})
+    np.testing.assert_allclose(up.outcomes + down.outcomes, 1, atol=1e-15)
+    assert up.clipped == down.clipped == pytest.approx(0.4)
+
+
+def test_the_clipped_share_counts_rows_not_cells(tmp_path: Path) -> None:
+    scale = {"rain": [0.0, 10.0], "warmth": [0.0, 40.0]}  # rows 4 and 5; row 1
+    read = table(tmp_path, FRAME, ["rain", "warmth", "share"], scale=scale)
+    assert read.clipped == pytest.approx(3 / 5)
+    scale = {"rain": [0.0, 10.0], "warmth": [-10.0, 20.0]}  # rows 4 and 5; the same two
+    assert table(tmp_path, FRAME, ["rain", "warmth"], scale=scale).clipped == pytest.approx(2 / 5)
+
+
+def test_outcomes_stay_in_the_order_in_which_they_are_asked_for(tmp_path: Path) -> None:
+    read = table(tmp_path, FRAME, ["share", "rain"], scale={"rain": [-1.0, 20.0]})
+    np.testing.assert_array_equal(read.outcomes[:, 0], FRAME["share"])
+    assert read.outcomes.shape == (5, 2)
+    assert read.outcomes.dtype == np.float64
+
+
+def test_no_outcome_is_a_negative_zero(tmp_path: Path) -> None:
+    read = table(tmp_path, FRAME, ["rain"], scale={"rain": [10.0, 0.0]})
+    assert not np.signbit(read.outcomes).any()
+
+
+@pytest.mark.parametrize("ending", WRITERS)
+def test_contexts_stand_as_they_are(ending: str, tmp_path: Path) -> None:
+    names = ["month", "warmth", "rain"]
+    read = table(tmp_path, FRAME, ["share"], context=names, ending=ending)
+    np.testing.assert_array_equal(read.contexts, FRAME[names].to_numpy(dtype=float))
+
+
+def test_without_context_there_are_no_features(tmp_path: Path) -> None:
+    assert table(tmp_path, FRAME, ["share"]).contexts.shape == (5, 0)
+
+
+def test_csv_and_parquet_give_the_same_bits(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"])
+    scale = {"a": [-2.0, 1.5], "b": [2.0, -3.0]}
+    read = {
+        ending: table(tmp_path, frame, ["a", "b"], context=["c"], scale=scale, ending=ending)
+        for ending in WRITERS
+    }
+    np.testing.assert_array_equal(read["csv"].outcomes, read["parquet"].outcomes)
+    np.testing.assert_array_equal(read["csv"].contexts, read["parquet"].contexts)
+    assert read["csv"].clipped == read["parquet"].clipped > 0
+
+
+@pytest.mark.parametrize(
+    ("values", "read"),
+    [
+        (pd.array([0, 1, 1], dtype="Int64"), [0, 1, 1]),
+        (pd.array([0.5, 1.0, 0.0], dtype="Float64"), [0.5, 1, 0]),
+        ([True, False, True], [1, 0, 1]),
+        (np.array([1, 0, 1], dtype=np.int8), [1, 0, 1]),
+        (np.array([0.25, 0.5, 1.0], dtype=np.float32), [0.25, 0.5, 1]),
+    ],
+)
+def test_parquet_numbers_of_any_kind(values: list[bool], read: list[float], tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": values})
+    found = table(tmp_path, frame, ["a"], context=["a"], ending="parquet")
+    np.testing.assert_array_equal(found.outcomes[:, 0], read)
+    np.testing.assert_array_equal(found.contexts[:, 0], read)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.array([0, None, 1], dtype="Int64"),
+        pd.to_datetime(["2012-01-01", "2012-01-02", "2012-01-03"]),
+        pd.to_datetime(["2012-01-01", "NaT", "2012-01-03"]),
+        pd.to_timedelta([0, 1, 2]),
+        ["0.5", "wet", "1"],
+        [None, None, None],
+        [[0.0], [1.0], [0.5]],
+    ],
+)
+@pytest.mark.parametrize("key", ["outcomes", "context"])
+def test_what_is_no_number_is_refused(key: str, values: list[str], tmp_path: Path) -> None:
+    """A date would else be read as nanoseconds since 1970, a missing one as a huge number."""
+    frame = pd.DataFrame({"share": [0.0, 0.5, 1.0], "a": values})
+    columns = {"outcomes": (["a"], []), "context": (["share"], ["a"])}
+    outcomes, context = columns[key]
+    with pytest.raises(UserError, match=rf"data\.{key}: column 'a'"):
+        table(tmp_path, frame, outcomes, context=context, ending="parquet")
+
+
+def test_the_first_bad_row_is_named(tmp_path: Path) -> None:
+    frame = FRAME.assign(share=[0.5, 0.5, np.nan, 0.5, np.nan])
+    with pytest.raises(UserError, match=r"'share' holds .*nan.* in data row 3"):
+        table(tmp_path, frame, ["share"])
+
+
+def test_the_scale_that_is_proposed_is_accepted(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"add scale = \{ rain = \[-1, 20\] \}"):
+        table(tmp_path, FRAME, ["rain"])
+    assert table(tmp_path, FRAME, ["rain"], scale={"rain": [-1, 20]}).clipped == 0
+
+
+def test_a_data_file_counts_from_the_scenario_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not from the folder in which the command happens to run."""
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    scenario = (
+        'name = "s"\nrounds = 2\n[data]\nfile = "t.csv"\noutcomes = ["a"]\n'
+        '[[cohort]]\nname = "c"\nutility = "linear"\nactions = 2\n'
+    )
+    for folder, value in ((home, 0.25), (elsewhere, 0.75)):
+        folder.mkdir()
+        to_csv(pd.DataFrame({"a": [value]}), folder / "t.csv")
+    (home / "s.toml").write_text(scenario, encoding="utf-8")
+    monkeypatch.chdir(elsewhere)
+    found = load("../home/s.toml").table
+    assert found is not None
+    assert found.outcomes.tolist() == [[0.25]]
+    (home / "t.csv").unlink()
+    with pytest.raises(UserError, match=r"'t\.csv' does not exist"):
+        load("../home/s.toml")
+
+
+def test_a_file_in_the_current_folder_does_not_stand_in_for_bundled_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundled = load("crop-choice").table
+    monkeypatch.chdir(tmp_path)
+    to_csv(weather().head(3), tmp_path / "seattle-weather.csv")
+    found = load("crop-choice").table
+    assert bundled is not None
+    assert found is not None
+    np.testing.assert_array_equal(found.outcomes, bundled.outcomes)
+
+
+def test_bundled_data_is_found_by_its_name(tmp_path: Path) -> None:
+    spec = DataSpec(file="seattle-weather.csv", outcomes=["wet_yesterday"])
+    assert len(read_table(spec).outcomes) == 1461
+
+
+# The bundled weather.
+
+
+def weather() -> pd.DataFrame:
+    return pd.read_csv(DATA / "seattle-weather.csv", parse_dates=["date"])
+
+
+def test_the_weather_has_a_row_for_every_day_of_four_years() -> None:
+    frame = weather()
+    assert len(frame) == 1461
+    days = pd.date_range("2012-01-01", "2015-12-31")
+    assert frame["date"].tolist() == days.tolist()
+
+
+def test_the_weather_has_no_gaps() -> None:
+    frame = weather()
+    numbers = frame.drop(columns="date").to_numpy(dtype=float)
+    assert not frame.isna().any(axis=None)
+    assert np.isfinite(numbers).all()
+
+
+def test_the_weather_is_plausible() -> None:
+    frame = weather()
+    assert (frame["temp_max"] >= frame["temp_min"]).all()
+    assert frame["temp_max"].between(-20, 45).all()
+    assert frame["precipitation"].between(0, 100).all()
+    assert frame["wind"].between(0, 30).all()
+
+
+def test_derived_columns_agree_with_what_they_are_derived_from() -> None:
+    frame = weather()
+    assert (frame["month"] == frame["date"].dt.month).all()
+    wet = (frame["precipitation"] > 0).astype(int)
+    assert frame["wet_yesterday"].tolist() == [0, *wet[:-1]]
+
+
+def test_the_demo_scenario_scales_the_weather_as_it_says() -> None:
+    scenario = load("crop-choice")
+    spec, found, frame = scenario.spec.data, scenario.table, weather()
+    assert spec is not None
+    assert found is not None
+    assert found.outcomes.shape == (1461, len(spec.outcomes))
+    clipped = np.zeros(len(frame), dtype=bool)
+    for i, name in enumerate(spec.outcomes):
+        low, high = spec.scale[name]
+        exact = (frame[name] - low) / (high - low)
+        np.testing.assert_allclose(found.outcomes[:, i], exact.clip(0, 1), atol=1e-12)
+        clipped |= ((exact < 0) | (exact > 1)).to_numpy()
+    assert found.clipped == pytest.approx(clipped.mean())
+    np.testing.assert_array_equal(found.contexts, frame[spec.context].to_numpy(dtype=float))

@@ -1,0 +1,593 @@
+"""Agents who join after the start: whom the theorem covers, what the log holds, who notices."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+
+from regretless.agents import ScriptedAgent
+from regretless.agents.responses import BestResponse
+from regretless.forecaster.events.bounds import BiasBound, GainBound, regret_since, spread
+from regretless.forecaster.events.cover import distance, nearest, paper_gamma
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.market.game.presence import checked_joins
+from regretless.market.game.round import play_round
+from regretless.market.model import MarketModel
+from regretless.market.records.decision import one_hot
+from regretless.market.records.records import Context, Forecast, Round
+from regretless.market.regret import reference
+from regretless.market.regret.ledger import MEASURES
+from regretless.scenarios.build.latecomers import protection
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.run import Options, run
+from regretless.scenarios.spec.files import find, read
+from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.summary import print_summary
+
+Array = NDArray[np.float64]
+
+WEIGHTS = [[0.7, 0.3], [0.2, 0.8], [0.5, 0.5]]
+STREAMS: dict[str, dict[str, Any]] = {
+    "iid": {"kind": "iid"},
+    "breaker": {"kind": "breaker", "strength": 0.5},
+    "switching": {"kind": "switching", "length": 40},
+}
+COLUMNS = ("external_regret", "swap_regret", "decision_swap_regret")
+
+
+def cohort(name: str, aversions: list[float] | None = None, **keys: Any) -> dict[str, Any]:
+    """Describe investors with these aversions to risk, their losses in the span of monomials."""
+    told = {
+        "name": name,
+        "utility": "mean-variance",
+        "parameters": {"risk_aversion": {"choices": aversions or [1.0, 2.0]}, "weights": WEIGHTS},
+        "count": 8,
+        "actions": 3,
+    }
+    return told | keys
+
+
+def linear(name: str, weights: list[list[float]], **keys: Any) -> dict[str, Any]:
+    """Describe agents with one linear utility."""
+    return cohort(name, utility="linear", parameters={"weights": weights}, count=2) | keys
+
+
+def scenario(*cohorts: dict[str, Any], stream: str = "breaker", **keys: Any) -> Scenario:
+    raw = {
+        "name": "late",
+        "rounds": 120,
+        "seed": 3,
+        "adversary": STREAMS[stream] | {"outcomes": 2},
+        "cohort": list(cohorts),
+    }
+    return Scenario(validated(raw | keys, origin=Path()))
+
+
+def market(*cohorts: dict[str, Any], **keys: Any) -> MarketModel:
+    return scenario(*cohorts, **keys).build()
+
+
+def played(model: MarketModel, rounds: int | None = None) -> list[Round]:
+    """Play and keep the raw rounds."""
+    return [play_round(model.game) for _ in range(rounds or model.rounds)]
+
+
+def refusal(*cohorts: dict[str, Any], **keys: Any) -> str:
+    with pytest.raises(UserError) as caught:
+        market(*cohorts, **keys)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def of(model: MarketModel, name: str) -> pd.DataFrame:
+    """Return a cohort's rows of the closing table."""
+    return model.agents_frame().query("cohort == @name")
+
+
+# Whom the theorem covers.
+
+
+@pytest.mark.parametrize("joins", [1, 60, 119])
+def test_equal_losses_are_covered_and_act_as_the_protected_do(joins: int) -> None:
+    model = market(cohort("early"), cohort("late", joins=joins))
+    early, late = model.game.cohorts
+    cover = protection(late, model.game.blocks[0])
+    assert cover is not None
+    assert (cover.radius == 0).all()
+    twin = cover.served  # the early rows are the protected losses, in order
+    for number, log in enumerate(played(model)):
+        assert (log.decisions[1] is None) == (log.losses[1] is None) == (number < joins)
+        if log.decisions[1] is not None and log.decisions[0] is not None:
+            theirs, ours = log.decisions
+            assert (ours.probabilities == theirs.probabilities[twin]).all()
+            assert (ours.predicted == theirs.predicted[twin]).all()
+    assert (late.ledger.rounds, early.ledger.rounds) == (120 - joins, 120)
+    assert set(of(model, "late")["guarantee"]) == {"decision-swap"}
+    assert model.guarantees[1].told(late.row_of) == "decision-swap"
+    gamma = paper_gamma(model.game.blocks[0].basis.size, 120)
+    assert model.guarantees[1].note == (
+        f"late: 8 agents joined before round {joins}, 8 within {gamma:.2g} of a protected loss"
+    )
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("joins", [1, 80, 190])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_regret_of_the_covered_stays_below_their_bounds(stream: str, joins: int, seed: int) -> None:
+    near = cohort("late", [1.0, 1.004, 2.0, 1.997, 3.0], count=16, joins=joins, gamma=0.01)
+    model = market(cohort("early"), near, stream=stream, rounds=200, seed=seed)
+    model.run()
+    agents = of(model, "late")
+    covered = agents["guarantee"] == "decision-swap"
+    assert 0 < covered.sum() < len(agents)
+    held = agents[covered]
+    assert (held["decision_swap_regret"] <= held["bound"]).all()
+    assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
+    assert agents.loc[~covered, "bound"].isna().all()
+    assert set(agents.loc[~covered, "guarantee"]) == {"none"}
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_the_biases_of_a_window_bound_its_regret(stream: str) -> None:
+    """The derivation on measured biases: expected regret, |B_T - B_t0|, and the bound on them."""
+    model = market(cohort("early", count=6), cohort("late", joins=70), stream=stream, rounds=150)
+    late, events = model.game.cohorts[1], model.game.blocks[0].forecaster.events
+    cover = protection(late, model.game.blocks[0])
+    assert cover is not None
+    offset, weights = late.coefficients
+    played(model, 70)
+    before = events._decision[0].copy()
+    fixed = np.zeros((*offset.shape, offset.shape[1]))  # as in the ledger, expected over mixtures
+    for log in played(model, 80):
+        mixture = log.forecasts[0].mixture
+        for point, mass in zip(mixture.points, mixture.weights, strict=True):
+            best = (offset + weights @ point).argmin(1)
+            fixed[np.arange(len(best)), best] += mass * log.losses[1]
+    total = (np.einsum("kaa->ka", fixed) - fixed.min(2)).sum(1)
+    shape = (-1, *weights.shape[1:])
+    gained = np.abs(events._decision[0] - before).max(1).reshape(shape[:2])[cover.served].sum(1)
+    ends = [np.abs(bias).max(1).reshape(shape[:2]) for bias in (events._decision[0], before)]
+    assert (total <= spread(weights) * gained + 1e-9).all()
+    assert (gained <= sum(ends)[cover.served].sum(1) + 1e-12).all()
+    bound = regret_since(model.game.blocks[0].forecaster.bias_bound(), weights, joined=70)
+    assert (spread(weights) * sum(ends)[cover.served].sum(1) / 80 <= bound).all()
+
+
+def test_bound_since_the_start_is_the_bound() -> None:
+    weights = np.random.default_rng(0).normal(size=(4, 3, 2))
+    for bound in (
+        BiasBound(100, 500, 2.0),
+        BiasBound(100, 500, 2.0, weights="exponential", horizon=500),
+        BiasBound(100, 500, 2.0, hull="simplex"),
+    ):
+        for policies in (0, 2):
+            whole = bound.regret(weights, policies=policies)
+            since = [
+                regret_since(bound, weights, joined=joined, policies=policies)
+                for joined in (0, 1, 250, 499)
+            ]
+            assert since[0] == pytest.approx(whole)
+            assert (np.diff([whole, *since[1:]], axis=0) > 0).all()  # few rounds promise little
+    for joined in (-1, 500):
+        with pytest.raises(ValueError, match="no round since round"):
+            regret_since(BiasBound(100, 500, 2.0), weights, joined=joined)
+    with pytest.raises(ValueError, match="scalar gains"):
+        regret_since(GainBound(100, 500, 2.0), weights, joined=5)
+
+
+def test_the_nearest_is_found() -> None:
+    rng = np.random.default_rng(4)
+    offset, weights = rng.normal(size=(9, 3)), rng.normal(size=(9, 3, 2))
+    kept_offset, kept_weights = rng.normal(size=(5, 3)), rng.normal(size=(5, 3, 2))
+    cover = nearest(offset, weights, kept_offset=kept_offset, kept_weights=kept_weights)
+    apart = distance(offset[:, None] - kept_offset, weights[:, None] - kept_weights)
+    assert (cover.served == apart.argmin(1)).all()
+    assert cover.radius == pytest.approx(apart.min(1))
+
+
+def test_who_is_too_far_is_not_covered() -> None:
+    """One label for each row; a covered row plays the protected loss, the others their own."""
+    model = market(cohort("early"), cohort("late", [1.0, 1.001, 3.0], joins=5, gamma=0.004))
+    late, block = model.game.cohorts[1], model.game.blocks[0]
+    own = block.basis.coefficients(late.loss)
+    covers = model.guarantees[1].covers
+    assert covers is not None
+    far = late.loss.weights.shape[0] - covers.sum()
+    assert (len(covers), far) == (3, 1)
+    theirs = model.game.cohorts[0].coefficients[1]
+    for k, covered in enumerate(covers):
+        if covered:
+            assert (late.coefficients[1][k] == theirs).all((1, 2)).any()
+        else:
+            assert (late.coefficients[1][k] == own[1][k]).all()
+    assert (late.coefficients[1] != own[1]).any()
+    model.run()
+    agents = of(model, "late")
+    labels = np.where(covers[late.row_of], "decision-swap", "none")
+    assert (agents["guarantee"] == labels).all()
+    assert (agents["bound"].isna() == (labels == "none")).all()
+    count = int((labels != "none").sum())
+    assert model.guarantees[1].told(late.row_of) == f"decision-swap for {count} of 8"
+
+
+def test_nobody_near_is_nobody_covered() -> None:
+    model = market(cohort("early"), cohort("late", [3.0], joins=5))
+    model.run()
+    assert set(of(model, "late")["guarantee"]) == {"none"}
+    assert of(model, "late")["bound"].isna().all()
+    assert model.guarantees[1].told(model.game.cohorts[1].row_of) == "none"
+    assert "0 within" in model.guarantees[1].note
+
+
+@pytest.mark.parametrize(
+    ("keys", "label"),
+    [
+        ({}, "none"),  # plays a best response, and quantal agents alone are protected
+        ({"response": "quantal", "eta": 9.0}, "none"),
+        ({"response": "quantal", "eta": 8.0}, "smooth-decision-swap"),
+        ({"response": "certainty-equivalent"}, "none"),
+        ({"response": "quantal", "eta": 8.0, "actions": 2}, "none"),
+    ],
+)
+def test_the_protected_must_respond_alike(keys: dict[str, Any], label: str) -> None:
+    late = linear("late", WEIGHTS[: keys.get("actions", 3)], joins=40) | keys
+    model = market(linear("early", WEIGHTS, response="quantal", eta=8.0), late)
+    model.run()
+    agents = of(model, "late")
+    assert set(agents["guarantee"]) == {label}
+    assert (agents["decision_swap_regret"] <= agents["bound"].fillna(np.inf)).all()
+    assert agents["bound"].isna().all() == (label == "none")
+
+
+@pytest.mark.parametrize(
+    ("response", "eta"), [("quantal", 8.0), ("ensemble", 8.0), ("ensemble", None)]
+)
+@pytest.mark.parametrize("shift", [0.0, 0.001])
+def test_naive_agents_play_the_law_of_their_protected_loss(
+    response: str, eta: float | None, shift: float
+) -> None:
+    keys = {"response": response, "eta": eta}
+    moved = [[0.7 - shift, 0.3 + shift], *WEIGHTS[1:]]
+    late = linear("late", moved, joins=40, gamma=0.01, **keys)
+    model = market(linear("early", WEIGHTS, **keys), late)
+    for log in played(model)[40:]:
+        theirs, ours = (choice.probabilities for choice in log.decisions if choice is not None)
+        assert ours == pytest.approx(theirs, rel=0, abs=1e-12 if shift else 0.0)
+    label = "decision-swap" if eta is None else "smooth-decision-swap"
+    assert set(of(model, "late")["guarantee"]) == {label}
+
+
+class Worst:
+    """A user's rule: the greatest predicted loss."""
+
+    name, hears_label, eta, lipschitz = "worst", False, None, np.inf
+    predicted = BestResponse.predicted
+
+    def gap(self, actions: int) -> float:
+        """Return more than there is to lose."""
+        return 10.0
+
+    def play(self, predicted: Array) -> Array:
+        """Play what it expects to lose most."""
+        return one_hot(predicted.argmax(1), predicted.shape[1])
+
+
+def test_other_rules_protect_only_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The forecast is unbiased where users of a rule of their own act, not at best responses."""
+    known = register.response._known | {"worst": Worst}
+    monkeypatch.setattr(register.response, "_known", known)
+    late = [cohort("late", joins=40), cohort("later", joins=50, response="worst")]
+    model = market(cohort("early", response="worst"), *late)
+    model.run()
+    for name in ("late", "later"):
+        assert set(of(model, name)["guarantee"]) == {"none"}
+        assert of(model, name)["bound"].isna().all()
+
+
+def test_ensembles_are_heard_only_where_they_are_broadcast() -> None:
+    says = refusal(cohort("early"), cohort("late", joins=5, response="ensemble"))
+    assert "cohort.late" in says
+
+
+@pytest.mark.parametrize(
+    ("policies", "label"),
+    [
+        (["by-month"], "decision-swap"),
+        (["rule-of-thumb", "by-month"], "decision-swap"),
+        ([], "decision-swap"),
+        (["winter"], "none"),
+    ],
+)
+def test_only_protected_policies_are_promised(policies: list[str], label: str) -> None:
+    model = weather(policies).build()
+    model.run()
+    agents = of(model, "late")
+    assert set(agents["guarantee"]) == {label}
+    assert (agents["decision_swap_regret"] <= agents["bound"].fillna(np.inf)).all()
+
+
+def weather(policies: list[str]) -> Scenario:
+    """Growers with policies, and later growers with the same soils and tastes."""
+    raw = read(find("crop-choice"))
+    raw["policy"]["winter"] = {"kind": "threshold", "feature": "month", "at": 3}
+    raw["policy"]["winter"] |= {"below": 1, "above": 2}
+    alike = raw["cohort"][0]["parameters"].copy()
+    del alike["concentration"]
+    growers = raw["cohort"][0] | {"count": 12, "measures": list(MEASURES), "parameters": alike}
+    late = growers | {"name": "late", "policies": policies, "joins": 30}
+    raw |= {"rounds": 80, "cohort": [growers, late]}
+    return Scenario(validated(raw, origin=Path()))
+
+
+@pytest.mark.parametrize(
+    "forecaster",
+    [
+        {"kind": "running-mean"},
+        {"kind": "calibration", "cells": 2},
+        {"kind": "decision-swap", "events": "losses"},
+    ],
+)
+def test_without_unbiased_coordinates_nothing_is_promised(forecaster: dict[str, Any]) -> None:
+    """A scalar gain may fall before they join and rise again after."""
+    model = market(cohort("early"), cohort("late", joins=40), forecaster=forecaster)
+    model.run()
+    assert set(of(model, "late")["guarantee"]) == {"none"}
+    assert of(model, "late")["bound"].isna().all()
+    assert model.guarantees[1].note == "late: 8 agents joined before round 40"
+
+
+# Which block they hear.
+
+
+def test_they_hear_the_block_that_spans_their_losses() -> None:
+    """An exact one before one that approximates; nobody who was there moves."""
+    ramped = cohort("ramped", utility="cobb-douglas", parameters={}, basis="ramps", count=2)
+    early = [ramped, cohort("exact"), linear("plain", WEIGHTS)]
+    late = [linear("late", WEIGHTS, joins=4), cohort("later", joins=5)]
+    late += [cohort("last", utility="leontief", parameters={}, joins=6, count=2)]
+    model = market(*late, *early, rounds=8)
+    heard = {seated.name: model.game.blocks[seated.block].name for seated in model.game.cohorts}
+    assert [block.name for block in model.game.blocks] == ["ramps", "monomials", "linear"]
+    assert (
+        heard
+        == {
+            "late": "monomials",  # of degree 2: it spans the linear losses too
+            "later": "monomials",
+            "last": "ramps",
+            "ramped": "ramps",
+            "exact": "monomials",
+            "plain": "linear",
+        }
+        or heard["late"] == "linear"
+    )
+    assert list(heard) == ["late", "later", "last", "ramped", "exact", "plain"]
+    model.run()
+
+
+def test_losses_that_no_basis_spans_are_refused_in_one_line() -> None:
+    says = refusal(
+        linear("early", WEIGHTS), cohort("late", utility="leontief", parameters={}, joins=5)
+    )
+    assert says.startswith("cohort.late: no block of the forecast spans its losses")
+    assert "(there are: linear)" in says
+
+
+# What the log holds.
+
+
+def test_regret_is_over_their_own_rounds() -> None:
+    """Every measure, recomputed from the raw rounds after the join."""
+    model = weather(["by-month"]).build()
+    log = played(model)[30:]
+    late = model.game.cohorts[1]
+    losses = np.array([one.losses[1] for one in log])
+    play = np.array([one.decisions[1].probabilities for one in log])
+    constants = np.repeat(np.arange(late.loss.actions)[:, None], len(log), axis=1)
+    suggested = [[policy(one.context) for one in log] for policy in late.policies]
+    policies = np.array([*constants, *suggested], dtype=int)
+    for measure in MEASURES:
+        compute = getattr(reference, f"{measure}_regret")
+        extra = () if measure in {"external", "swap"} else (policies,)
+        kept = late.ledger.regret(measure)
+        for k, value in enumerate(kept):
+            assert value == pytest.approx(compute(losses[:, k], play[:, k], *extra), abs=1e-9)
+    assert of(model, "late")["mean_loss"].to_numpy() == pytest.approx(
+        (losses * play).sum(2).mean(0)[late.row_of]
+    )
+
+
+def test_the_log_has_no_rows_before_they_join() -> None:
+    model = scenario(cohort("early"), cohort("late", joins=50), rounds=90).build(log_every=7)
+    model.run()
+    log, agents = model.regret_frame(), model.agents_frame().set_index("agent")
+    rounds = log["round"].groupby(log["agent"].map(agents["cohort"])).unique()
+    assert rounds["early"].tolist() == list(range(0, 90, 7))
+    assert rounds["late"].tolist() == list(range(56, 90, 7))
+    assert len(log) == 8 * (13 + 5)
+    assert not log.isna().any().any()
+    assert agents.index.tolist() == list(range(1, 17))
+    swaps = model.swaps_frame().groupby("agent")
+    assert swaps["count"].sum().tolist() == [90.0] * 8 + [40.0] * 8
+    regrets = agents["decision_swap_regret"].to_numpy()
+    assert swaps["contribution"].sum().to_numpy() == pytest.approx(regrets)
+
+
+def test_views_wait_until_they_have_played() -> None:
+    model = market(cohort("early"), cohort("late", joins=2))
+    late = list(model.agents.select(lambda agent: agent.cohort == "late"))
+    for played_so_far in (0, 1, 2):
+        model.run(played_so_far)
+        assert {agent.action for agent in late} == {-1}
+        assert np.isnan([agent.swap_regret for agent in late]).all()
+        assert np.isnan([agent.mean_loss for agent in late]).all()
+        assert of(model, "late")[["mean_loss", *COLUMNS, "bound_from_bias"]].isna().all().all()
+        assert of(model, "early")["mean_loss"].notna().all()
+    model.run(3)
+    assert min(agent.action for agent in late) >= 0
+    assert [agent.swap_regret for agent in late] == of(model, "late")["swap_regret"].tolist()
+    assert of(model, "late")[["mean_loss", *COLUMNS]].notna().all().all()
+
+
+LATECOMERS = (
+    cohort("late", [1.0, 3.0], joins=40),
+    cohort("quantal", joins=41, response="quantal", eta=5.0),
+    cohort("scripted", joins=42, response="stubborn", count=3),
+)
+
+
+@pytest.mark.parametrize("late", [LATECOMERS[:1], LATECOMERS])
+@pytest.mark.parametrize("first", [False, True])
+def test_late_agents_disturb_nobody(late: tuple[Any, ...], *, first: bool) -> None:
+    """The others' columns are the same with and without them, wherever they stand in the file."""
+    early = [cohort("early"), cohort("smooth", response="quantal", eta=5.0)]
+    alone = market(*early)
+    joined = market(*late, *early) if first else market(*early, *late)
+    alone.run()
+    joined.run()
+    for frame in ("rounds_frame", "forecasts_frame", "biases_frame"):
+        pd.testing.assert_frame_equal(getattr(alone, frame)(), getattr(joined, frame)())
+    shift = sum(one["count"] for one in late) if first else 0
+    theirs = joined.agents_frame().query("cohort in ['early', 'smooth']").reset_index(drop=True)
+    theirs["agent"] -= shift
+    assert (theirs["entered"] == 0).all()
+    assert (theirs["left"] == joined.rounds).all()
+    theirs = theirs.drop(columns=["entered", "left"])
+    pd.testing.assert_frame_equal(theirs, alone.agents_frame())
+    log = joined.regret_frame()
+    log["agent"] -= shift
+    log = log[log["agent"].between(1, 16)].reset_index(drop=True)
+    pd.testing.assert_frame_equal(log, alone.regret_frame())
+
+
+# Runs that stop and go on.
+
+
+class Stubborn(ScriptedAgent):
+    """Plays a die that it threw when it came, and counts its rounds."""
+
+    def __init__(self, loss: Any, rng: np.random.Generator) -> None:
+        super().__init__(loss, rng)
+        self.rounds = 0
+
+    def act(self, forecast: Forecast, context: Context) -> int:
+        """Throw again every tenth round."""
+        if self.rounds % 10 == 0:
+            self.choice = int(self.rng.integers(3))
+        return self.choice
+
+    def learn(self, losses: Array, outcome: Array) -> None:
+        """Count."""
+        self.rounds += 1
+
+    def state(self) -> dict[str, Any]:
+        """Return the count and the die."""
+        return {"rounds": self.rounds, "choice": getattr(self, "choice", 0)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        self.rounds, self.choice = int(state["rounds"]), int(state["choice"])
+
+
+@pytest.fixture(autouse=True)
+def names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Register the agent above while a test runs."""
+    known = register.agent._known | {"stubborn": Stubborn}
+    monkeypatch.setattr(register.agent, "_known", known)
+
+
+def play(told: Scenario, out: Path, *, stop: int = 0, resume: bool = False) -> MarketModel:
+    """Run into a directory; ``stop`` interrupts it after so many rounds."""
+
+    def interrupt(played: int) -> None:
+        if played == stop:
+            raise KeyboardInterrupt
+
+    return run(told, Options(out, resume=resume, log_every=20), progress=interrupt)
+
+
+@pytest.mark.parametrize("joins", [400, 512, 580])
+def test_a_stopped_run_resumes_to_the_same_bytes(joins: int, tmp_path: Path) -> None:
+    """The checkpoint after round 512 lies behind, at, or before the round at which they join."""
+    told = scenario(
+        cohort("early"),
+        *(late | {"joins": joins} for late in LATECOMERS),
+        rounds=600,
+    )
+    play(told, tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        play(told, tmp_path / "part", stop=550)
+    halfway = pd.read_parquet(tmp_path / "part" / "agents.parquet")
+    assert (halfway["mean_loss"].isna() == ((halfway["cohort"] != "early") & (joins > 550))).all()
+    play(told, tmp_path / "part", resume=True)
+    for table in ("rounds", "forecasts", "regret_log", "agents", "swaps", "biases"):
+        one, two = (tmp_path / name / f"{table}.parquet" for name in ("whole", "part"))
+        assert one.read_bytes() == two.read_bytes(), table
+
+
+def test_manifest_and_summary_say_who_joined(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = scenario(cohort("early"), *LATECOMERS)
+    model = play(told, tmp_path / "logs")
+    manifest = json.loads((tmp_path / "logs" / "manifest.json").read_text(encoding="utf-8"))
+    covered = int((of(model, "late")["guarantee"] == "decision-swap").sum())
+    assert 0 < covered < 8
+    assert manifest["guarantee"] == {
+        "early": "decision-swap",
+        "late": f"decision-swap for {covered} of 8",
+        "quantal": "none",
+        "scripted": "none",
+    }
+    capsys.readouterr()
+    print_summary(told, model, tmp_path)
+    said = capsys.readouterr().out
+    assert f"late: 8 agents joined before round 40, {covered} within" in said
+    assert "scripted: 3 agents joined before round 42." in said
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({"joins": 120}, "cohort.late.joins = 120: there are 120 rounds"),
+        ({"joins": 500}, "cohort.late.joins = 500: there are 120 rounds"),
+        ({"joins": -1}, "cohort.late.joins = -1"),
+        ({"joins": 2.5}, "cohort.late.joins = 2.5"),
+        ({"joins": "soon"}, "cohort.late.joins = 'soon'"),
+        (
+            {"gamma": 0.05},
+            "cohort.late.gamma: how near losses must be that join late",
+        ),
+        ({"joins": 5, "gamma": 0.0}, "cohort.late.gamma = 0.0"),
+        (
+            {"joins": 5, "cover": {"kind": "snap"}},
+            "cohort.late.cover: late agents go with protected",
+        ),
+        (
+            {"joins": 5, "basis": "ramps"},
+            "cohort.late.basis: late agents hear a basis",
+        ),
+        ({"join": 5}, "unknown key 'cohort.late.join'; did you mean 'joins'"),
+    ],
+)
+def test_bad_keys_are_refused_in_one_line(keys: dict[str, Any], says: str) -> None:
+    assert says in refusal(cohort("early"), cohort("late", **keys))
+
+
+def test_somebody_must_be_there_from_the_start() -> None:
+    assert "all cohorts join late" in refusal(cohort("a", joins=4), cohort("b", joins=5))
+    with pytest.raises(ValueError, match="from the start"):
+        checked_joins([3, 1], 2)
+    for wrong in ([0], [0, -1], [0, 1, 2]):
+        with pytest.raises(ValueError, match="for each of 2 cohorts"):
+            checked_joins(wrong, 2)
+    assert checked_joins([], 2) == (0, 0)

@@ -1,0 +1,185 @@
+"""The regret log: what is read back is the ledger, of all agents or a sample, in bounded memory."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from regretless.market.core.errors import UserError
+from regretless.market.logs.sample import shares
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.logs.curves import log_parts, regret_curves
+from regretless.scenarios.logs.directory import read_run
+from regretless.scenarios.run import Options, run
+from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.summary import closing_tables
+
+
+def scenario(**keys: Any) -> Scenario:
+    cohort = {"actions": 3, "count": 6}
+    raw = {
+        "name": "logged",
+        "rounds": 30,
+        "seed": 2,
+        "adversary": {"kind": "iid", "outcomes": 2},
+        "cohort": [
+            cohort | {"name": "one", "utility": "linear", "archetypes": 3},
+            cohort | {"name": "two", "utility": "linear", "response": "quantal", "eta": 4.0},
+            cohort | {"name": "late", "utility": "linear", "joins": 11, "count": 3},
+        ],
+    }
+    return Scenario(validated(raw | keys, origin=Path()))
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+@pytest.mark.parametrize("log_every", [1, 7])
+@pytest.mark.parametrize("sample", [None, 6])
+def test_the_log_read_back_is_the_ledger(
+    tmp_path: Path, form: str, log_every: int, sample: int | None
+) -> None:
+    """``model.measured`` at every logged round, of every logged agent, exactly."""
+    told = scenario(log_agents=sample)
+    run(told, Options(tmp_path / "run", form, log_every))
+    manifest, tables = read_run(tmp_path / "run")
+    agents = tables["agents"]
+    assert ("logged" in agents) == ("logged_agents" in manifest) == (sample is not None)
+    logged = agents if sample is None else agents[agents["logged"]]
+    assert len(logged) == (sample or 15)
+    assert set(logged["cohort"]) == {"one", "two", "late"}
+    log = tables["regret_log"].set_index(["round", "agent"])
+    assert log.index.is_unique
+    model, rows = told.build(), 0
+    while model.played < model.rounds:
+        model.step()
+        if (model.played - 1) % log_every:
+            continue
+        first = 1
+        for place, cohort in enumerate(model.game.cohorts):
+            ids = np.arange(first, first + len(cohort.row_of))
+            chosen = np.isin(ids, logged["agent"]) & (model.last_actions(place) >= 0)
+            for name in ("external", "swap", "decision_swap") if chosen.any() else ():
+                mine = log.loc[model.played - 1].loc[ids[chosen], f"{name}_regret"]
+                exact = model.measured(place, name)[cohort.row_of][chosen]
+                np.testing.assert_array_equal(mine, exact)
+            rows += int(chosen.sum())
+            first += len(cohort.row_of)
+    assert len(log) == rows > 0
+
+
+def test_a_sample_is_a_part_of_the_full_log() -> None:
+    """Sampling changes no number, and the same agents are logged in every round."""
+    full, some = (scenario(log_agents=n).build() for n in (None, 5))
+    for model in (full, some):
+        model.run()
+    sampled = some.regret_frame()
+    ids = set(sampled["agent"])
+    assert set(sampled.query("round >= 11").groupby("round")["agent"].apply(tuple)) == {
+        tuple(sorted(ids))
+    }
+    log = full.regret_frame()
+    pd.testing.assert_frame_equal(
+        log[log["agent"].isin(ids)].reset_index(drop=True), sampled, check_exact=True
+    )
+    pd.testing.assert_frame_equal(
+        full.agents_frame(), some.agents_frame().drop(columns="logged"), check_exact=True
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(1, 500), min_size=1, max_size=8), st.data())
+def test_places_are_shared_in_proportion(sizes: list[int], data: st.DataObject) -> None:
+    """Each cohort has one at least, none more than its agents, all together the sample's size."""
+    if sum(sizes) == len(sizes):
+        sizes = [*sizes, 2]
+    most = data.draw(st.integers(len(sizes), sum(sizes) - 1))
+    given_out = shares(sizes, most)
+    assert sum(given_out) == most
+    fair = (most - len(sizes)) / (sum(sizes) - len(sizes))
+    for size, places in zip(sizes, given_out, strict=True):
+        assert 1 <= places <= size
+        assert abs(places - 1 - fair * (size - 1)) < 1
+
+
+def test_a_sample_smaller_than_the_cohorts_is_refused() -> None:
+    with pytest.raises(UserError, match="log_agents = 2: every one of 3 cohorts"):
+        scenario(log_agents=2).build()
+
+
+PEAK = """
+import resource, sys
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from test_logs import scenario
+from regretless.scenarios.run import Options, run
+crowd = [dict(name="crowd", utility="linear", actions=3, count=400)]
+told = scenario(rounds={rounds}, cohort=crowd, forecaster=dict(kind="running-mean"))
+run(told, Options(Path({out!r}), {form!r}))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def test_memory_does_not_grow_with_the_rounds(tmp_path: Path) -> None:
+    """Peak resident memory, in MiB: a log four times as long, 1.2 million rows more."""
+    peaks = []
+    for rounds in (1000, 4000):
+        code = PEAK.format(
+            tests=str(Path(__file__).parent),
+            rounds=rounds,
+            out=str(tmp_path / str(rounds)),
+            form="parquet",
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        peaks.append(int(done.stdout))
+    assert abs(peaks[1] - peaks[0]) < 40  # kept in memory, the rows alone would be 77 MiB
+
+
+def test_curves_are_the_same_however_the_log_is_cut(tmp_path: Path) -> None:
+    run(scenario(), Options(tmp_path / "run", "csv"))
+    tables = read_run(tmp_path / "run")[1]
+    log, agents = tables["regret_log"], tables["agents"]
+    whole = regret_curves(log_parts(tmp_path / "run"), agents)
+    cut = regret_curves((log.iloc[i : i + 7] for i in range(0, len(log), 7)), agents)
+    pd.testing.assert_frame_equal(whole, cut)
+    frame = log.assign(cohort=log["agent"].map(agents.set_index("agent")["cohort"]))
+    brute = frame.groupby(["cohort", "round"])["decision_swap_regret"].agg(["mean", "max"])
+    pd.testing.assert_frame_equal(whole[["mean", "max"]].sort_index(), brute)
+
+
+@pytest.mark.parametrize("width", [60, 80, 108, 200])
+def test_closing_tables_fit_the_screen_and_say_everything(width: int) -> None:
+    model = scenario().build()
+    model.run()
+    agents = model.agents_frame()
+    agents["cohort"] += " with a name that is longer than others"
+    said = io.StringIO()
+    console = Console(file=said, width=width)
+    for table in closing_tables(agents, title="t", room=width):
+        console.print(table)
+    lines = said.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    text = said.getvalue()
+    assert "…" not in text
+    for _, rows in agents.groupby("cohort"):
+        for column in ("mean_loss", "external_regret", "swap_regret", "decision_swap_regret"):
+            assert f"{rows[column].mean():.4f}" in text
+        assert f"{rows['bound_from_bias'].max():.4f}" in text
+
+
+def test_a_dry_run_refuses_an_unknown_format() -> None:
+    command = Path(sys.executable).parent / "regretless"
+    words = [command, "run", "crop-choice", "--dry-run", "--format", "xml"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "regretless: --format xml is unknown; choose parquet or csv\n"

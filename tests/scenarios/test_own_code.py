@@ -1,0 +1,217 @@
+"""A fault in the user's own code is one line that says where; a run goes on when it is mended."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.scenarios.cli import commands
+from regretless.scenarios.cli.exits import own_code
+from regretless.scenarios.spec.files import read
+
+SCENARIO = """
+name = "tiny"
+rounds = 600
+adversary = { kind = "cyclic", outcomes = 2 }
+forecaster = { kind = "running-mean" }
+cohort = [{ name = "own", utility = "linear", count = 2, actions = 3, response = "brittle" }]
+"""
+MODULE = """
+from pathlib import Path
+from regretless.agents import ScriptedAgent
+from regretless.market import register
+
+@register.agent("brittle")
+class Brittle(ScriptedAgent):
+    played = 0
+
+    def act(self, forecast, context):
+        if Path(f"broken-{self.played}").exists():
+            return forecast.nothing
+        self.played += 1
+        return self.played % 3
+
+    def state(self):
+        return {"played": self.played}
+
+    def restore(self, state):
+        self.played = state["played"]
+"""
+LINE = MODULE.splitlines().index("            return forecast.nothing") + 1
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder with a scenario and an agent that fails where a file tells it to."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "argv", list(sys.argv))
+    monkeypatch.setattr(register.agent, "_known", dict(register.agent._known))
+    monkeypatch.delitem(sys.modules, "brittle_agents", raising=False)
+    (tmp_path / "tiny.toml").write_text(SCENARIO, encoding="utf-8")
+    (tmp_path / "brittle_agents.py").write_text(MODULE, encoding="utf-8")
+    return tmp_path
+
+
+def status(*options: str) -> int:
+    """Run the scenario; return the exit status."""
+    sys.argv[:] = ["regretless", "run", "tiny.toml", "--import", "brittle_agents", *options]
+    with pytest.raises(SystemExit) as left:
+        commands.main()
+    return int(left.value.code or 0)
+
+
+def tables(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.parquet"))}
+
+
+def test_a_fault_is_one_line_and_leaves_no_directory(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (desk / "broken-0").touch()
+    assert status() == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    (line,) = printed.err.splitlines()
+    assert line.startswith(f"regretless: brittle_agents.py, line {LINE}, in act: AttributeError: ")
+    assert "'nothing'" in line
+    assert not (desk / "runs/tiny").exists()
+
+
+def test_after_a_late_fault_the_mended_run_resumes(desk: Path) -> None:
+    assert status("--out", "whole") == 0
+    (desk / "broken-550").touch()
+    assert status("--out", "mended") == 2
+    (desk / "broken-550").unlink()
+    (desk / "broken-100").touch()  # a run from the start would fail
+    assert status("--out", "mended", "--resume") == 0
+    assert tables(desk / "mended") == tables(desk / "whole")
+
+
+PARTS = """
+import numpy as np
+from regretless.agents import ScriptedAgent
+from regretless.agents.learners import TotalLearner
+from regretless.market import register
+
+@register.agent("idle")
+class Idle(ScriptedAgent):
+    pass
+
+@register.agent("deaf")
+class Deaf(ScriptedAgent):
+    def __init__(self, loss):
+        pass
+
+@register.agent("eager")
+class Eager(ScriptedAgent):
+    def act(self, forecast, context):
+        return 3
+
+@register.learner("shapeless")
+class Shapeless(TotalLearner):
+    name = "shapeless"
+
+    def step(self, losses, actions):
+        return losses[0]
+
+@register.learner("lawless")
+class Lawless(TotalLearner):
+    name = "lawless"
+
+    def step(self, losses, actions):
+        return losses - 1
+
+@register.policy("left")
+def left(context):
+    return "left"
+"""
+MISFITS = {
+    "idle": "round 0: class Idle has no act(forecast, context); write it",
+    "deaf": "agent 'deaf' takes too few arguments; take the 2 that every one is given",
+    "eager": "round 0: agent 'eager' chose action 3; return an action from 0 to 2 or 3 prob",
+    "shapeless": "round 0: learner 'shapeless': step returned (3,); return laws of shape (2, 3)",
+    "lawless": "round 1: learner 'lawless' plays [-",
+}
+
+
+@pytest.fixture
+def parts(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work beside a module of parts that do not fit."""
+    for registry in (register.learner, register.policy):
+        monkeypatch.setattr(registry, "_known", dict(registry._known))
+    monkeypatch.delitem(sys.modules, "misfits", raising=False)
+    (desk / "misfits.py").write_text(PARTS, encoding="utf-8")
+    return desk
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_a_part_that_does_not_fit_is_one_line(
+    parts: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert status("--import", "misfits", "--set", f"cohort.own.response={name}") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"regretless: {MISFITS[name]}")
+    assert not (parts / "runs/tiny").exists()
+
+
+def test_a_policy_that_suggests_no_action_is_one_line(
+    parts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status("--import", "misfits", "--set", 'cohort.own.policies=["left"]') == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("policy 'left' suggests 'left'; return an action from 0 to 2")
+
+
+def test_a_module_that_lacks_another_says_which(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (desk / "needy.py").write_text("import not_installed_anywhere", encoding="utf-8")
+    for module, cure in (("needy", "needy needs it: install it"), ("gone", "run from the folder")):
+        assert status("--import", module) == 2
+        assert cure in capsys.readouterr().err
+
+
+def test_what_a_response_may_name_is_named_once() -> None:
+    for registry, taken in ((register.agent, "hedge"), (register.learner, "quantal")):
+        with pytest.raises(UserError, match=f"{registry.kind} '{taken}': there is a .*; choose"):
+            registry(taken)(Path)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (("rounds = 600", "roundz = 600"), "unknown key 'roundz'; did you mean 'rounds'?"),
+        (('"cyclic",', '"cyclic", perod = 3,'), "adversary 'cyclic': got an unexpected keyword"),
+    ],
+)
+def test_a_misspelt_key_is_told_before_the_missing_one(
+    desk: Path, capsys: pytest.CaptureFixture[str], wrong: tuple[str, str], told: str
+) -> None:
+    (desk / "tiny.toml").write_text(SCENARIO.replace(*wrong), encoding="utf-8")
+    assert status() == 2
+    assert capsys.readouterr().err.startswith(f"regretless: {told}")
+
+
+def fault(call: Callable[[Any], Any]) -> Exception:
+    """Return what a call with nonsense raises, as if this file had no part in it."""
+    with pytest.raises((AttributeError, TypeError, ImportError)) as raised:
+        call(None)
+    error = raised.value
+    assert error.__traceback__ is not None
+    assert error.__traceback__.tb_next is not None
+    return error.with_traceback(error.__traceback__.tb_next)
+
+
+def test_faults_of_the_packages_are_not_the_users() -> None:
+    for call in (read, json.loads, pd.read_parquet):  # ours, Python's and others'
+        assert own_code(fault(call)) is None
+    assert own_code(fault(lambda _: read(None)))  # type: ignore[arg-type]

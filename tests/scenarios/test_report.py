@@ -1,0 +1,408 @@
+"""The report of a run: what it shows is what the logs say, in one safe, self-contained page."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from browser import addresses
+
+from regretless.market.core.errors import UserError
+from regretless.market.exploitability.tracker import TOLERANCE
+from regretless.market.game.crowding import crowding
+from regretless.scenarios import load
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.logs.curves import regret_curves
+from regretless.scenarios.logs.directory import read_run
+from regretless.scenarios.report import agents as agent_plot
+from regretless.scenarios.report import figures, interactive, interactive_run, market
+from regretless.scenarios.report.page import outcome_titles, write_report
+from regretless.scenarios.run import Options, run
+from regretless.scenarios.spec.files import find, override, read
+from regretless.scenarios.spec.scenario import validated
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROUNDS, AGENTS = 60, 8
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+
+
+class Page(HTMLParser):
+    """Collects table rows, ids, text and programs, and whatever is not closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.stack: list[str] = []
+        self.faults: list[str] = []
+        self.ids: list[str] = []
+        self.tags: list[str] = []
+        self.rows: list[list[str]] = []
+        self.text = ""
+        self.programs: list[str] = []
+        self.feed(text)
+        self.close()
+        self.faults += self.stack
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Open an element."""
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self.stack.append(tag)
+        if tag == "script" and ("type", "application/json") not in attrs:
+            self.programs.append("")
+        if tag == "tr":
+            self.rows.append([])
+        if tag in {"td", "th"}:
+            self.rows[-1].append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element."""
+        self.tags.append(tag)
+        self.ids += [value for key, value in attrs if key == "id" and value]
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close an element."""
+        if not self.stack or self.stack.pop() != tag:
+            self.faults.append(f"</{tag}>")
+
+    def handle_data(self, data: str) -> None:
+        """Keep text, and programs apart; the data of figures are neither."""
+        if self.stack and self.stack[-1] == "script":
+            if self.programs:  # all data come before them
+                self.programs[-1] += data
+            return
+        self.text += data
+        if {"td", "th"} & set(self.stack):
+            self.rows[-1][-1] += data
+
+
+def small(*assignments: str) -> dict[str, Any]:
+    settings = [f"rounds={ROUNDS}", f"cohort.growers.count={AGENTS}"]
+    return override(read(find("crop-choice")), [*settings, *assignments])
+
+
+def played(out: Path, raw: dict[str, Any], form: str = "parquet", log_every: int = 1) -> Path:
+    scenario = Scenario(validated(raw, origin=find("crop-choice").parent))
+    run(scenario, Options(out, form, log_every))
+    return out
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return played(tmp_path_factory.mktemp("report") / "run", small())
+
+
+@pytest.fixture
+def directory(finished: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(finished, tmp_path / "run")
+
+
+def report(directory: Path) -> str:
+    return write_report(directory).read_text(encoding="utf-8")
+
+
+def panels(page: Page) -> set[str]:
+    return {name.removesuffix("-figure_1") for name in page.ids if name.endswith("-figure_1")}
+
+
+def check(text: str) -> Page:
+    page = Page(text)
+    assert page.faults == []
+    assert len(page.ids) == len(set(page.ids))
+    assert tuple(page.programs) == interactive.scripts()
+    assert addresses(text) == []
+    return page
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_page_shows_the_agents_table(tmp_path: Path, form: str) -> None:
+    directory = played(tmp_path / "run", small(), form)
+    before = {path.name for path in directory.iterdir()}
+    path = write_report(directory)
+    assert path == directory / "report.html"
+    assert {path.name for path in directory.iterdir()} == before | {"report.html"}
+    page = check(path.read_text(encoding="utf-8"))
+    agents = read_run(directory)[1]["agents"]
+    regrets = (agents[f"{name}_regret"] for name in ("external", "swap", "decision_swap"))
+    assert page.rows[1] == [
+        "growers",
+        str(AGENTS),
+        f"{agents['mean_loss'].mean():.4f}",
+        *(f"{regret.mean():.4f} / {regret.max():.4f}" for regret in regrets),
+        f"{agents['bound'].max():.2f}",
+        f"{agents['bound_from_bias'].max():.4f}",
+        f"{agents['exploitability'].max():.4f}",
+    ]
+    shown = {"regret", "spread", "agents", "exploitability", "forecast", "certificates"}
+    assert panels(page) == shown
+    assert page.tags.count("figure") == page.tags.count("figcaption") == len(shown)
+    assert f"{ROUNDS} rounds, seed 7, complete." in page.text
+    assert f'agents = pd.read_{form}("agents.{form}")' in page.text
+
+
+def test_baseline_has_no_bound_and_no_certificates(tmp_path: Path) -> None:
+    page = check(report(played(tmp_path / "run", small("forecaster.kind=running-mean"))))
+    assert page.rows[1][6] == "none"
+    assert panels(page) == {"regret", "spread", "agents", "exploitability", "forecast"}
+    assert "growers: none" in page.text
+
+
+def test_worst_agents_come_with_what_their_regret_is_made_of(directory: Path) -> None:
+    rows = check(report(directory)).rows[3:]
+    agents = read_run(directory)[1]["agents"].set_index("agent")["decision_swap_regret"]
+    sums: dict[int, float] = {}
+    for row in rows:
+        if len(row) == 8:
+            sums[int(row[0])] = 0.0
+        sums[next(reversed(sums))] += float(row[-1])
+    worst = agents.nlargest(5)
+    assert list(sums) == list(worst.index)
+    assert list(sums.values()) == pytest.approx(worst.tolist(), abs=5e-4)
+
+
+def test_what_the_user_wrote_is_escaped(tmp_path: Path) -> None:
+    nasty = '</script><b>bold<b> & "$x_$"'
+    raw = small("rounds=20")
+    name = nasty.removeprefix("</script>")  # which cannot be the name of a folder
+    raw |= {"name": f"{name} name", "claim": f"{nasty} claim", "source": f"{nasty} source"}
+    raw["cohort"][0]["name"] = f"_{nasty}"
+    page = check(report(played(tmp_path / "run", raw)))
+    assert "b" not in page.tags
+    assert page.rows[1][0] == f"_{nasty}"
+    assert f"{name} name" in page.text
+    for word in ("claim", "source"):
+        assert f"{nasty} {word}" in page.text
+
+
+def test_cohorts_that_measure_different_things(tmp_path: Path) -> None:
+    raw = small("rounds=30")
+    only = {"swap": ["swap"], "external": ["external"]}
+    for name, measures in only.items():
+        raw["cohort"].append(raw["cohort"][0] | {"name": name, "measures": measures})
+    page = check(report(played(tmp_path / "run", raw, log_every=4)))
+    assert [row[0] for row in page.rows[1:4]] == ["growers", "swap", "external"]
+    assert page.rows[2][3] == page.rows[2][5] == page.rows[3][4] == "-"
+    assert "decision swap or swap regret per round" in page.text
+    assert "not measured" in page.text
+
+
+def test_without_any_swap_regret_the_page_says_so(tmp_path: Path) -> None:
+    page = check(report(played(tmp_path / "run", small('cohort.growers.measures=["external"]'))))
+    assert panels(page) == {"forecast", "certificates"}
+    assert "Swap regret was not measured." in page.text
+
+
+def test_same_logs_give_the_same_bytes_whatever_the_settings(directory: Path) -> None:
+    first = write_report(directory).read_bytes()
+    other = shutil.copytree(directory, directory.parent / "elsewhere")
+    with mpl.rc_context({"lines.linewidth": 9.0, "svg.fonttype": "path", "font.size": 30.0}):
+        settings = dict(mpl.rcParams)
+        assert write_report(other).read_bytes() == first
+        assert dict(mpl.rcParams) == settings
+
+
+def test_interrupted_run_says_how_far_it_came(tmp_path: Path) -> None:
+    def stop(done: int) -> None:
+        if done == 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(load("crop-choice", rounds=ROUNDS), Options(tmp_path / "run"), progress=stop)
+    page = check(report(tmp_path / "run"))
+    assert f"20 of {ROUNDS} rounds, seed 7, interrupted." in page.text
+
+
+def test_single_round_has_no_curves(tmp_path: Path) -> None:
+    page = check(report(played(tmp_path / "run", small("rounds=1"))))
+    assert "1 round, seed 7" in page.text
+    assert panels(page) == {"spread", "agents", "exploitability"}
+
+
+def test_what_is_no_run_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="not a run directory, nor a study's"):
+        write_report(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}"])
+def test_broken_manifest_is_refused(directory: Path, text: str) -> None:
+    (directory / "manifest.json").write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=r"cannot be read|not a run's"):
+        write_report(directory)
+
+
+def test_broken_or_missing_table_is_refused(directory: Path) -> None:
+    (directory / "agents.parquet").write_bytes(b"PAR1")
+    with pytest.raises(UserError, match="cannot be read"):
+        write_report(directory)
+    (directory / "agents.parquet").unlink()
+    with pytest.raises(UserError, match="no agents table"):
+        write_report(directory)
+
+
+def test_page_that_cannot_be_written_leaves_nothing_behind(directory: Path) -> None:
+    (directory / "report.html").mkdir()
+    with pytest.raises(UserError, match=r"report\.html cannot be written"):
+        write_report(directory)
+    assert not list(directory.glob(".*.tmp"))
+
+
+def test_regret_figure_draws_the_log(finished: Path) -> None:
+    tables = read_run(finished)[1]
+    figure = figures.regret_over_time(tables)
+    assert figure is not None
+    mean, worst = figure.axes[0].get_lines()
+    regret = tables["agents"]["decision_swap_regret"]
+    assert mean.get_xdata()[[0, -1]].tolist() == [0, ROUNDS - 1]
+    assert mean.get_ydata()[-1] == pytest.approx(regret.mean())
+    assert worst.get_ydata()[-1] == pytest.approx(regret.max())
+    assert "off the axis" in figure.axes[0].get_title()
+
+
+def test_interactive_regret_is_that_of_the_log(finished: Path) -> None:
+    tables = read_run(finished)[1]
+    tables["regret_curves"] = regret_curves([tables["regret_log"]], tables["agents"])
+    mean, worst, bound = interactive_run.regret_over_time(tables).data
+    regret = tables["agents"]["decision_swap_regret"]
+    assert (mean.x[0], mean.x[-1]) == (0, ROUNDS - 1)
+    assert mean.y[-1] == pytest.approx(regret.mean())
+    assert worst.y[-1] == pytest.approx(regret.max())
+    assert set(bound.y) == {tables["agents"]["bound"].max()}
+    assert bound.visible == "legendonly"  # far above all regret
+    tables["agents"]["bound"] = 0.5
+    assert interactive_run.regret_over_time(tables).data[-1].visible is True
+    tables["agents"]["bound"] = np.nan  # no theorem applies
+    assert len(interactive_run.regret_over_time(tables).data) == 2
+
+
+def test_data_of_a_figure_cannot_end_their_element() -> None:
+    """Whatever text comes to a figure, also text that ``plain`` has not seen."""
+    nasty = "</script><!--<script>"
+    data = interactive.box(interactive.figure_of([{"name": nasty}], height=100), "x")
+    assert data.count("</script>") == data.count("<script") == 1
+    assert "<!--" not in data
+    written = data[data.index("{") : data.rindex("}") + 1]
+    assert json.loads(written)["data"][0]["name"] == nasty
+
+
+def test_a_dot_tells_who_the_agent_is(finished: Path) -> None:
+    agents = read_run(finished)[1]["agents"]
+    agents.loc[0, "exploitability"] = np.nan
+    (dots,) = interactive_run.agents({"agents": agents}).data
+    assert dots.x.tolist() == agents["mean_loss"].tolist()
+    assert dots.y.tolist() == agents["decision_swap_regret"].tolist()
+    assert "exploitability" not in dots.text[0]
+    welfare = -(agents["loss_offset"] + agents["loss_scale"] * agents["mean_loss"])
+    told = [line.partition(": ")[2] for line in dots.text[1].split("<br>")[1:]]
+    columns = ("mean_loss", "swap_regret", "decision_swap_regret", "exploitability")
+    assert told == [f"{value:.4g}" for value in (welfare[1], *agents.loc[1, list(columns)])]
+    assert dots.text[1].startswith(f"agent {agents.loc[1, 'agent']}, ces")
+
+
+def test_among_very_many_agents_the_worst_are_drawn(finished: Path) -> None:
+    count = 3 * agent_plot.MOST
+    agents = read_run(finished)[1]["agents"].head(1)
+    regret = np.random.default_rng(0).random(count)
+    many = agents.loc[agents.index.repeat(count)].reset_index(drop=True)
+    many = many.assign(decision_swap_regret=regret)
+    drawn = agent_plot.drawn_agents(many)
+    assert len(drawn) == agent_plot.MOST
+    worst = np.sort(regret)[-agent_plot.MOST // 4 :]
+    assert np.isin(worst, drawn["regret"]).all()
+    assert drawn.equals(agent_plot.drawn_agents(many))
+
+
+def test_exploitability_is_counted_per_cohort_and_states_its_tolerance(finished: Path) -> None:
+    agents = read_run(finished)[1]["agents"]
+    agents["exploitability"] = np.resize([0.0, 0.02, np.nan], AGENTS)
+    figure = agent_plot.exploitability({"agents": agents})
+    assert figure is not None
+    (axes,) = figure.axes
+    known = agents["exploitability"].count()
+    assert sum(bar.get_height() for bar in axes.patches) == known
+    zero = (agents["exploitability"] == 0).sum()
+    title = f"{known} of {AGENTS} measured; {zero / known:.0%} at 0, worst 0.0200"
+    assert title in axes.get_title()
+    assert f"{TOLERANCE} of swap regret forgiven" in axes.get_xlabel()
+
+
+def test_a_bound_within_reach_is_a_line(finished: Path) -> None:
+    tables = read_run(finished)[1]
+    tables["agents"]["bound"] = 0.5
+    figure = figures.regret_over_time(tables)
+    assert figure is not None
+    assert figure.axes[0].get_lines()[-1].get_ydata() == [0.5, 0.5]
+
+
+def test_certificates_are_added_up(finished: Path) -> None:
+    tables = read_run(finished)[1]
+    tables["rounds"]["certificate"] = np.resize([0.5, -1.0], ROUNDS)
+    figure = figures.certificates(tables)
+    assert figure is not None
+    total, allowed = figure.axes[0].get_lines()
+    assert total.get_ydata()[-1] == pytest.approx(0.5 * ROUNDS / 2)
+    assert allowed.get_ydata()[-1] == pytest.approx(0.1 * ROUNDS**0.5)
+
+
+def test_forecast_figure_averages_blocks_and_rounds(finished: Path) -> None:
+    tables = read_run(finished)[1]
+    rounds, forecasts = tables["rounds"], tables["forecasts"]
+    second = forecasts.assign(block="second", label_0=0.0)
+    tables["forecasts"] = pd.concat([forecasts, second], ignore_index=True)
+    figure = figures.forecast_against_outcome(tables, ["a", "b", "c"])
+    assert figure is not None
+    outcome, forecast = figure.axes[0].get_lines()
+    window = ROUNDS // 5
+    assert outcome.get_ydata()[-1] == pytest.approx(rounds["y_0"].tail(window).mean())
+    drawn = forecasts.loc[forecasts["drawn"], "label_0"]
+    assert forecast.get_ydata()[-1] == pytest.approx(drawn.tail(window).mean() / 2)
+
+
+def test_market_figure_draws_demand_and_what_it_did(tmp_path: Path) -> None:
+    run(load("crowding", rounds=ROUNDS), Options(tmp_path / "run"))
+    tables = read_run(tmp_path / "run")[1]
+    goods = ["tea", "salt", "rum"]
+    figure = market.market(tables, goods)
+    assert figure is not None
+    measured = crowding(tables["rounds"], tables["forecasts"]).tail(ROUNDS // 5)
+    demand, concentration, confirmed = (axes.get_lines() for axes in figure.axes)
+    for i in range(3):
+        expected = tables["rounds"][f"demand_{i}"].tail(ROUNDS // 5).mean()
+        assert demand[i].get_ydata()[-1] == pytest.approx(expected)
+    assert concentration[0].get_ydata()[-1] == pytest.approx(measured["concentration"].mean())
+    assert concentration[1].get_ydata() == [1 / 3, 1 / 3]
+    assert confirmed[0].get_ydata()[-1] == pytest.approx(measured["confirmed"].mean())
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == goods
+    labels = [name for name in tables["forecasts"] if name.startswith("label_")]
+    tables["forecasts"] = tables["forecasts"].drop(columns=labels)
+    silent = market.market(tables, goods)
+    assert silent is not None
+    assert len(silent.axes) == 2
+
+
+def test_no_figure_without_its_table(finished: Path) -> None:
+    tables = {"agents": read_run(finished)[1]["agents"]}
+    assert figures.regret_over_time(tables) is None
+    assert figures.forecast_against_outcome(tables, []) is None
+    assert figures.certificates(tables) is None
+    assert market.market(tables, []) is None
+    assert market.market(read_run(finished)[1], []) is None  # which had no market
+
+
+def test_long_curves_are_thinned_with_both_ends() -> None:
+    rounds = figures.thinned(np.arange(100_000))
+    assert len(rounds) == figures.MOST_POINTS
+    assert rounds[[0, -1]].tolist() == [0, 99_999]
+
+
+def test_outcomes_are_titled_with_their_scale(finished: Path) -> None:
+    config = json.loads((finished / "manifest.json").read_text(encoding="utf-8"))["config"]
+    assert outcome_titles(config, 3)[2] == "wind (0 stands for 8, 1 for 0)"
+    assert outcome_titles({}, 2) == ["outcome 0", "outcome 1"]

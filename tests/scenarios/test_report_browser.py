@@ -1,0 +1,91 @@
+"""Pages in a real browser: every interactive figure is drawn, and the console stays empty.
+
+The page of a study is opened in ``test_report_study``, which makes one.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from browser import addresses, find, visit
+
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.report import interactive
+from regretless.scenarios.report.html import cell, page, table
+from regretless.scenarios.report.page import write_report
+from regretless.scenarios.run import Options, run
+from regretless.scenarios.spec.scenario import validated
+
+NASTY = "</script><script>document.title = 'broken'</script><b>%{x} $y$ & \"q\""
+COHORT = {"utility": "linear", "actions": 3, "count": 4}
+BASE = {
+    "name": "market <b>&amp;",
+    "claim": f"claim {NASTY}",
+    "rounds": 40,
+    "windows": {"every": 20},
+    "adversary": {"kind": "switching", "outcomes": 2},
+    "cohort": [COHORT | {"name": f"crowd {NASTY}"}, COHORT | {"name": "calm"}],
+}
+
+
+def test_a_run_page_draws_its_figures(tmp_path: Path) -> None:
+    run(Scenario(validated(BASE, origin=tmp_path)), Options(tmp_path / "run"))
+    written = write_report(tmp_path / "run")
+    text = written.read_text(encoding="utf-8")
+    assert addresses(text) == []
+    assert len(text) < 8_000_000
+    seen = visit(written, tmp_path / "profile")
+    assert seen.console == ()
+    # mean and worst agent of two cohorts, and a bound that is near enough to be shown, or not
+    assert seen.traces("regret") in {4, 5, 6}
+    assert seen.traces("agents") == 2
+    assert seen.document.count('class="card drawn"') == 2
+    assert "<title>market &lt;b&gt;&amp;amp;</title>" in seen.document
+    assert '&lt;b&gt;%{x} $y$ &amp; "q", mean' in seen.document  # in the legend
+    panels = ("regret", "windows", "spread", "agents", "exploitability", "certificates")
+    for name in panels:
+        assert f'id="{name}-figure_1"' in seen.document, name
+
+
+def test_tables_are_sorted_by_a_click(tmp_path: Path) -> None:
+    """Numbers by value, whatever follows them, and what is missing last, both ways."""
+    values = ["10 ± 1", "9", "-", "1,000"]
+    rows = [f"<tr>{cell(i)}{cell(value)}</tr>" for i, value in enumerate(values)]
+    body = table(["run", "regret"], rows, sortable=True)
+    clicks = "const heads = document.querySelectorAll('th button'); heads[1].click();"
+    clicks += "heads[3].click(); heads[3].click();"
+    written = tmp_path / "page.html"
+    text = page("tables", f"{body}\n{body}", (interactive.SORT, clicks))
+    written.write_text(text, encoding="utf-8", newline="\n")
+    seen = visit(written, tmp_path / "profile")
+    assert seen.console == ()
+    once, twice = ["9", "10 ± 1", "1,000", "-"], ["1,000", "10 ± 1", "9", "-"]
+    assert re.findall(r"<tr><td>\d</td><td>([^<]*)</td>", seen.document) == once + twice
+
+
+def test_what_must_not_be_is_seen(tmp_path: Path) -> None:
+    """The console tells of requests, foreign scripts and errors: an empty one means something."""
+    foreign = "<script>document.title = 'broken'</script>"
+    body = f'<img src="https://example.invalid/a.png">{foreign}'
+    written = tmp_path / "page.html"
+    written.write_text(page("page", body, ("missing();",)), encoding="utf-8", newline="\n")
+    seen = visit(written, tmp_path / "profile")
+    said = "\n".join(seen.console)
+    for complaint in ("Loading the image", "Executing inline script", "missing is not defined"):
+        assert complaint in said, said
+    assert "<title>page</title>" in seen.document
+
+
+def test_without_a_browser_tests_are_skipped_but_not_where_one_must_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shutil, "which", {}.get)
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no browser: none of chromium"):
+        find()
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match="no browser: none of chromium"):
+        find()

@@ -1,0 +1,243 @@
+"""The report of a study: what it shows is what the runs say, also of those that are not there."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from browser import visit
+from test_report import Page, check, panels
+
+from regretless.market.core.errors import UserError
+from regretless.scenarios.report import interactive, study_figures, study_interactive
+from regretless.scenarios.report.page import write_report
+from regretless.scenarios.report.study_curves import setting_curves
+from regretless.scenarios.report.study_page import setting_names
+from regretless.scenarios.studies import Study
+from regretless.scenarios.studies.conduct import Options, conduct
+from regretless.scenarios.studies.design import read_study
+
+NASTY = '</script><b>bold<b> & "%{x} $y$"'
+BASE = f"""\
+name = "base"
+rounds = 24
+windows = {{ every = 12 }}
+[adversary]
+kind = "switching"
+outcomes = 2
+[[cohort]]
+name = '''crowd {NASTY}'''
+utility = "linear"
+actions = 2
+count = 3
+[[cohort]]
+name = "calm"
+utility = "linear"
+actions = 2
+count = 3
+measures = ["external", "swap"]
+"""
+SWEEP = f"""\
+scenario = "base.toml"
+claim = '''claim {NASTY}'''
+seeds = 2
+[set]
+"cohort.calm.actions" = 3
+[grid]
+"forecaster.kind" = ["decision-swap", "running-mean"]
+"cohort.calm.count" = [2, 3]
+"""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "base.toml").write_text(BASE, encoding="utf-8")
+    (folder / "sweep.toml").write_text(SWEEP, encoding="utf-8")
+    return conduct(read_study(str(folder / "sweep.toml")), Options(folder / "out", jobs=1)).path
+
+
+@pytest.fixture
+def directory(finished: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(finished, tmp_path / "out", ignore=shutil.ignore_patterns("report.html"))
+
+
+@pytest.fixture(scope="module")
+def whole(finished: Path) -> Page:
+    return shown(finished)
+
+
+def shown(directory: Path) -> Page:
+    return check(write_report(directory).read_text(encoding="utf-8"))
+
+
+def settings(page: Page) -> list[list[str]]:
+    """Return the rows of the table of settings."""
+    start = next(i for i, row in enumerate(page.rows) if row[-1] == "runs")
+    return page.rows[start + 1 :]
+
+
+def test_every_panel_is_there(whole: Page) -> None:
+    assert panels(whole) == {"effect0", "effect1", "value", "curves", "windows"}
+    assert "8 runs: 4 settings, 2 seeds each. 8 done, 0 failed, 0 missing." in whole.text
+    assert f"claim {NASTY}" in whole.text
+    assert "Failures" not in whole.text
+    assert ["forecaster.kind", "varied", "decision-swap, running-mean"] in whole.rows
+    assert ["cohort.calm.actions", "fixed", "3"] in whole.rows
+    assert ["seed", "repeated", "0, 1"] in whole.rows
+    assert "b" not in whole.tags
+
+
+def test_a_browser_draws_the_interactive_figures(
+    finished: Path, whole: Page, tmp_path: Path
+) -> None:
+    seen = visit(finished / "report.html", tmp_path / "profile")
+    assert seen.console == ()
+    # of the measure that is chosen: two keys, and the one cohort that kept it
+    assert seen.traces("effects") == 2
+    assert seen.traces("curves") == 8  # two cohorts in four settings
+    assert seen.document.count('class="card drawn"') == 2
+    assert '<figure class="screen" hidden' not in seen.document  # as it is without scripts
+    heads = sum(len(row) for row in whole.rows if row[-1] in {"runs", "95 % interval"})
+    assert seen.document.count('<button type="button">') == heads
+    assert "<title>sweep</title>" in seen.document
+
+
+def test_settings_are_means_over_seeds_with_half_the_interval(finished: Path, whole: Page) -> None:
+    study = Study(finished)
+    runs = study.parameters().merge(study.cohorts(), on="run")
+    keys = ["forecaster.kind", "cohort.calm.count"]
+    rows = settings(whole)
+    assert len(rows) == 8
+    for row in rows:
+        own = runs[(runs[keys].astype(str) == row[:2]).all(axis=1) & (runs["cohort"] == row[2])]
+        assert len(own) == 2
+        mean, half = map(float, row[3].split(" ± "))
+        last = 10.0 ** -len(row[3].partition(".")[2].partition(" ")[0])
+        assert mean == pytest.approx(own["mean_loss"].mean(), abs=last)
+        reach = 12.7062 * own["mean_loss"].std() / np.sqrt(2)  # Student's quantile, one degree
+        assert half == pytest.approx(reach, rel=0.06)
+        assert row[-1].split() == [str(run) for run in own["run"]]
+
+
+def test_runs_are_linked_by_relative_paths(finished: Path, whole: Page) -> None:
+    text = (finished / "report.html").read_text(encoding="utf-8")
+    links = re.findall(r'<a href="([^"]*)">', text)
+    assert sorted(set(links)) == [f"runs/run={run:04d}/" for run in range(8)]
+    assert all((finished / link).is_dir() for link in links)
+
+
+def test_values_are_those_of_the_table(finished: Path, whole: Page) -> None:
+    value = Study(finished).value()
+    head = next(i for i, row in enumerate(whole.rows) if "95 % interval" in row)
+    rows = whole.rows[head + 1 : head + 1 + len(value)]
+    for row, found in zip(rows, value.to_dict("records"), strict=True):
+        ends = f"{found['low']:.3g} to {found['high']:.3g}"
+        assert row[-3:] == [str(found["pairs"]), f"{found['mean']:.3g}", ends]
+        assert row[2] == found["baseline"] == "running-mean"
+
+
+def test_marks_of_the_effects_are_those_of_the_table(finished: Path) -> None:
+    table = Study(finished).effects()
+    figure = study_interactive.effects(table)
+    for trace in figure.data:
+        own = table[(table["measure"] == trace.meta) & (live_key(figure, trace) == table["key"])]
+        own = own[own["cohort"].map(interactive.plain) == trace.name]
+        assert trace.y.tolist() == own["mean"].tolist()
+        assert trace.customdata.tolist() == own[["low", "high", "seeds"]].to_numpy().tolist()
+        assert trace.visible == (trace.meta == "decision_swap_regret_worst")
+    (menu,) = figure.layout.updatemenus
+    measures = [name for name in study_figures.SHOWN if (table["measure"] == name).any()]
+    for button, measure in zip(menu.buttons, measures, strict=True):
+        assert button.args[0]["visible"] == [trace.meta == measure for trace in figure.data]
+
+
+def live_key(figure: study_interactive.go.Figure, trace: study_interactive.go.Scatter) -> str:
+    axis = "xaxis" + trace.xaxis.removeprefix("x").removeprefix("1")
+    return str(figure.layout[axis].title.text)
+
+
+def test_curves_end_at_the_regret_of_the_last_round(finished: Path) -> None:
+    """A mean over agents, then over seeds; swap regret for who kept no decision swap regret."""
+    study = Study(finished)
+    names = setting_names(study.parameters())
+    curves = setting_curves(study, names)
+    assert curves is not None
+    agents = study.agents()
+    agents["regret"] = agents["decision_swap_regret"].fillna(agents["swap_regret"])
+    agents["setting"] = agents["run"].map(names)
+    by_run = agents.groupby(["setting", "cohort", "run"])["regret"].mean()
+    expected = by_run.groupby(["setting", "cohort"]).mean()
+    last = curves[curves["round"] == 23].set_index(["setting", "cohort"])
+    assert (last["seeds"] == 2).all()
+    pd.testing.assert_series_equal(last["mean"], expected, check_names=False, check_like=True)
+    for trace in study_interactive.curves(curves).data:
+        assert trace.y[-1] in last["mean"].to_numpy()
+    assert len(study_interactive.curves(curves).data) == 8
+
+
+def test_same_runs_give_the_same_bytes(finished: Path, whole: Page, directory: Path) -> None:
+    record = json.loads((directory / "study.json").read_text(encoding="utf-8"))
+    record |= {"written": "another day", "wall_seconds": 1e6}
+    (directory / "study.json").write_text(json.dumps(record), encoding="utf-8")
+    assert write_report(directory).read_bytes() == (finished / "report.html").read_bytes()
+
+
+def test_failed_and_missing_runs_are_told(directory: Path) -> None:
+    for run in (1, 6, 7):
+        shutil.rmtree(directory / "runs" / f"run={run:04d}")
+    failure = {"run": 1, "kind": "ValueError", "error": f"it\nrains {NASTY}", "traceback": ""}
+    pd.DataFrame([failure]).to_parquet(directory / "failures.parquet")
+    page = shown(directory)
+    assert "5 done, 1 failed, 2 missing." in page.text
+    assert f"run 1: ValueError: it rains {NASTY}" in page.text
+    assert page.tags.count("li") == 1
+    assert page.tags.count("del") == 4  # two cohorts share run 1, nobody is left of runs 6 and 7
+    first, last = settings(page)[0], settings(page)[-1]
+    assert "±" not in first[3]  # one seed has no interval
+    assert set(last[2:-1]) == {"-"}
+    assert "b" not in page.tags
+
+
+def test_a_study_of_the_scenario_as_it_is(finished: Path, directory: Path) -> None:
+    """Without keys there are no effects and no value, but curves, windows and one setting."""
+    table = pd.read_parquet(directory / "parameters.parquet").head(2)
+    table[["run", "seed"]].to_parquet(directory / "parameters.parquet")
+    for run in range(2, 8):
+        shutil.rmtree(directory / "runs" / f"run={run:04d}")
+    page = shown(directory)
+    assert "2 runs: 1 setting, 2 seeds each. 2 done" in page.text
+    assert panels(page) == {"curves", "windows"}
+    assert "the scenario as it is" in page.text
+    assert [row[0] for row in settings(page)] == [f"crowd {NASTY}", "calm"]
+
+
+def test_without_a_complete_run_there_is_no_page(directory: Path) -> None:
+    shutil.rmtree(directory / "runs")
+    with pytest.raises(UserError, match="holds no complete run; play the study again"):
+        write_report(directory)
+    assert not (directory / "report.html").exists()
+
+
+def test_broken_table_is_refused(directory: Path) -> None:
+    (directory / "runs/run=0003/agents.parquet").write_bytes(b"PAR1")
+    with pytest.raises(UserError, match="its tables cannot be read"):
+        write_report(directory)
+    assert not list(directory.glob("*.html*"))
+
+
+def test_many_settings_are_told_apart_by_shade(finished: Path) -> None:
+    colours = study_figures.setting_colours([str(i) for i in range(40)])
+    assert len(set(colours.values())) == 40
+    study = Study(finished)
+    curves = setting_curves(study, setting_names(study.parameters()))
+    assert curves is not None
+    many = [curves.assign(setting=curves["setting"] + str(i)) for i in range(5)]
+    figure = study_figures.curves(pd.concat(many))
+    assert figure.legends == []
+    assert len(study_figures.curves(curves).legends) == 1

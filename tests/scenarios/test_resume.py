@@ -1,0 +1,639 @@
+"""A run that is killed or interrupted continues to the same bytes; the same seed repeats itself."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from regretless.agents import ScriptedAgent
+from regretless.agents.adversaries import Adversary
+from regretless.market import register
+from regretless.market.core import checkpoint
+from regretless.market.logs.journal import CHUNK_ROUNDS
+from regretless.market.records.history import History
+from regretless.market.records.records import Announcement, Context, Forecast, OutcomeLaw
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.cli import commands
+from regretless.scenarios.run import Options, run
+from regretless.scenarios.spec.files import override, read
+from regretless.scenarios.spec.scenario import validated
+
+COMMAND = Path(sys.executable).parent / "regretless"
+CHECKPOINT = ".partial/checkpoint.npz"
+ROUNDS = 2000  # of the runs that are killed: several chunks, so that there is time to kill them
+SHORT = 1100  # of the runs that stop by themselves: two full chunks and a rest
+PATIENCE = 300  # seconds; a first run compiles
+
+CHEAP = """\
+name = "cheap"
+rounds = 1100
+seed = 11
+
+[adversary]
+kind = "drifting"
+outcomes = 2
+
+[forecaster]
+kind = "running-mean"
+
+[[cohort]]
+name = "farmers"
+utility = "linear"
+count = 3
+actions = 3
+"""
+
+MIXED = """\
+name = "mixed"
+rounds = 1100
+seed = 5
+
+[adversary]
+kind = "switching"
+outcomes = 2
+
+[[cohort]]
+name = "farmers"
+utility = "ces"
+parameters = { rho = { choices = [0.5, 0.8] } }
+count = 3
+actions = 3
+measures = ["external", "swap", "omniprediction", "decision_swap", "contextual_swap"]
+
+[[cohort]]
+name = "naive"
+utility = "linear"
+count = 2
+actions = 2
+response = "quantal"
+eta = 8.0
+
+[[cohort]]
+name = "scripted"
+utility = "linear"
+count = 2
+actions = 3
+response = "remembering"
+"""
+
+
+class Remembering(ScriptedAgent):
+    """Plays what lost least so far, half of the time; offers its memory to a checkpoint."""
+
+    def __init__(self, loss: Any, rng: np.random.Generator) -> None:
+        super().__init__(loss, rng)
+        self.sums = np.zeros(loss.actions)
+        self.rounds = 0
+
+    def act(self, forecast: Forecast, context: Context) -> int:
+        """Follow the leader or throw a die."""
+        if self.rng.random() < 0.5:
+            return int(self.rng.integers(len(self.sums)))
+        return int(self.sums.argmin())
+
+    def learn(self, losses: np.ndarray[Any, Any], outcome: np.ndarray[Any, Any]) -> None:
+        """Add the losses."""
+        self.sums = self.sums + losses
+        self.rounds += 1
+
+    def state(self) -> dict[str, Any]:
+        """Return sums and rounds."""
+        return {"sums": self.sums, "rounds": self.rounds, "nothing": None}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        self.sums, self.rounds = np.array(state["sums"]), int(state["rounds"])
+
+
+class Forgetful(ScriptedAgent):
+    """Offers no memory."""
+
+    def act(self, forecast: Forecast, context: Context) -> int:
+        """Play the first action."""
+        return 0
+
+
+class Impatient(Remembering):
+    """Presses Ctrl-C in the middle of a round."""
+
+    where, when = "act", 600
+
+    def act(self, forecast: Forecast, context: Context) -> int:
+        """Interrupt while the agents choose."""
+        if (self.where, self.rounds) == ("act", self.when):
+            signal.raise_signal(signal.SIGINT)
+        return super().act(forecast, context)
+
+    def learn(self, losses: np.ndarray[Any, Any], outcome: np.ndarray[Any, Any]) -> None:
+        """Interrupt after the ledger has been told, before the history has."""
+        if (self.where, self.rounds) == ("learn", self.when):
+            signal.raise_signal(signal.SIGINT)
+        super().learn(losses, outcome)
+
+
+class ForgetfulNature(Adversary):
+    """Offers no memory."""
+
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        """Commit to the centre."""
+        return OutcomeLaw.pure(np.full(self.outcomes, 0.5))
+
+
+@pytest.fixture(autouse=True)
+def names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Register the agents above while a test runs."""
+    agents = {"remembering": Remembering, "forgetful": Forgetful, "impatient": Impatient}
+    monkeypatch.setattr(register.agent, "_known", register.agent._known | agents)
+    adversaries = register.adversary._known | {"forgetful": ForgetfulNature}
+    monkeypatch.setattr(register.adversary, "_known", adversaries)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder with two scenarios."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cheap.toml").write_text(CHEAP, encoding="utf-8")
+    (tmp_path / "mixed.toml").write_text(MIXED, encoding="utf-8")
+    return tmp_path
+
+
+def play(file: Path, out: Path, *assignments: str, stop: int = 0, **options: Any) -> None:
+    """Run a scenario in this process; ``stop`` interrupts it after so many rounds."""
+
+    def interrupt(played: int) -> None:
+        if played == stop:
+            raise KeyboardInterrupt
+
+    raw = override(read(file), assignments)
+    scenario = Scenario(validated(raw, origin=file.parent))
+    run(scenario, Options(out, **options), progress=interrupt)
+
+
+def interrupted(file: Path, out: Path, *assignments: str, stop: int) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        play(file, out, *assignments, stop=stop)
+
+
+def tables(out: Path) -> dict[str, bytes]:
+    found = {path.name: path.read_bytes() for path in out.iterdir() if path.name[0] != "."}
+    return {name: data for name, data in sorted(found.items()) if name != "manifest.json"}
+
+
+def status(out: Path) -> str:
+    return str(json.loads((out / "manifest.json").read_text(encoding="utf-8"))["status"])
+
+
+def assert_same_run(out: Path, reference: Path) -> None:
+    """Compare tables byte by byte; nothing lies beside them, and the manifest says complete."""
+    assert sorted(p.name for p in out.iterdir()) == sorted(p.name for p in reference.iterdir())
+    ours, theirs = tables(out), tables(reference)
+    assert [name for name in ours if ours[name] != theirs[name]] == []
+    assert status(out) == "complete"
+
+
+Command = Callable[..., tuple[object, str, str]]
+Refusal = Callable[..., str]
+Reference = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
+    """Play a scenario without interruption; a second call gives the same directory."""
+    made: dict[tuple[str, ...], Path] = {}
+
+    def call(text: str, *assignments: str) -> Path:
+        key = (text, *assignments)
+        if key not in made:
+            folder = tmp_path_factory.mktemp("reference")
+            (folder / "scenario.toml").write_text(text, encoding="utf-8")
+            play(folder / "scenario.toml", folder / "logs", *assignments)
+            made[key] = folder / "logs"
+        return made[key]
+
+    return call
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Call the command in this process: status, standard output, standard error."""
+    monkeypatch.setattr(sys, "path", sys.path[:])
+
+    def call(*words: object) -> tuple[object, str, str]:
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "argv", ["regretless", *map(str, words)])
+        with pytest.raises(SystemExit) as left:
+            commands.main()
+        said = capsys.readouterr()
+        return left.value.code, said.out, said.err
+
+    return call
+
+
+@pytest.fixture
+def refusal(command: Command) -> Refusal:
+    """Call the command, expect status 2 and one line, and return that line."""
+
+    def call(*words: object) -> str:
+        code, out, err = command(*words)
+        assert (code, out) == (2, "")
+        assert err.startswith("regretless: ")
+        assert err.count("\n") == 1
+        return err
+
+    return call
+
+
+@pytest.fixture
+def heeded() -> Iterator[None]:
+    """Heed SIGINT in this process, as at a terminal."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, handler)
+
+
+# Real processes.
+
+
+def started(folder: Path, *words: object, **variables: str) -> subprocess.Popen[str]:
+    """Start the installed command; SIGINT is not ignored even where this process ignores it."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            [COMMAND, *map(str, words)],
+            cwd=folder,
+            env=os.environ | variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def signalled(folder: Path, number: signal.Signals, *words: object) -> tuple[int, str]:
+    """Send a signal to a run as soon as it has a checkpoint; status and standard error."""
+    process = started(folder, "run", "cheap.toml", "--out", "logs", "--quiet", *words)
+    deadline = time.monotonic() + PATIENCE
+    while not (folder / "logs" / CHECKPOINT).exists() and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=PATIENCE)
+    return process.returncode, err
+
+
+def finished(process: subprocess.Popen[str]) -> None:
+    out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+@pytest.mark.parametrize("kind", ["running-mean", "decision-swap"])
+def test_a_killed_run_resumes_to_the_same_bytes(
+    kind: str, desk: Path, reference: Reference
+) -> None:
+    words = ["--rounds", ROUNDS, "--set", f"forecaster.kind={kind}"]
+    killed, _ = signalled(desk, signal.SIGKILL, *words)
+    assert killed == -signal.SIGKILL
+    logs = desk / "logs"
+    assert status(logs) == "interrupted"
+    assert tables(logs) == {}  # a reader sees no table at all rather than half of one
+    # what a kill between a chunk and its checkpoint, or in the middle of either, leaves behind
+    partial = logs / ".partial"
+    for name in ("rounds-000007.parquet", "forecasts-000007.parquet", "checkpoint.tmp.npz"):
+        (partial / name).write_bytes(b"PAR1 torn")
+    (logs / ".rounds.parquet.tmp").write_bytes(b"PAR1 torn")
+    finished(started(desk, "run", "cheap.toml", "--out", "logs", "--quiet", "--resume", *words))
+    assert_same_run(logs, reference(CHEAP, f"rounds={ROUNDS}", f"forecaster.kind={kind}"))
+
+
+def test_an_interrupted_run_leaves_readable_tables_and_resumes(
+    desk: Path, reference: Reference
+) -> None:
+    words = ["--rounds", ROUNDS]
+    code, err = signalled(desk, signal.SIGINT, *words)
+    assert code == 130
+    assert "Traceback" not in err
+    logs = desk / "logs"
+    complete = reference(CHEAP, f"rounds={ROUNDS}", "forecaster.kind=running-mean")
+    assert status(logs) == "interrupted"
+    rounds = pd.read_parquet(logs / "rounds.parquet")
+    count = len(rounds)
+    assert CHUNK_ROUNDS <= count < ROUNDS
+    for name in ("rounds", "forecasts", "regret_log"):
+        whole = pd.read_parquet(complete / f"{name}.parquet")
+        part = pd.read_parquet(logs / f"{name}.parquet")
+        expected = whole[whole["round"] < count].reset_index(drop=True)
+        pd.testing.assert_frame_equal(part, expected, check_exact=True)
+    swaps = pd.read_parquet(logs / "swaps.parquet")
+    assert swaps.groupby("agent")["count"].sum().tolist() == [count] * 3
+    assert len(pd.read_parquet(logs / "agents.parquet")) == 3
+    finished(started(desk, "run", "cheap.toml", "--out", "logs", "--quiet", "--resume", *words))
+    assert_same_run(logs, complete)
+    assert err.count("\n") == 1
+    assert err.startswith("regretless: ")
+    assert "--resume" in err
+
+
+@pytest.mark.usefixtures("heeded")
+@pytest.mark.parametrize("where", ["act", "learn"])
+def test_an_interrupt_never_splits_a_round(
+    where: str, desk: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All tables tell of the same rounds, and the closing ones agree with the streamed ones."""
+    monkeypatch.setattr(Impatient, "where", where)
+    setting = "cohort.farmers.response=impatient"
+    code, _, _ = command("run", "cheap.toml", "--out", "logs", "--quiet", "--set", setting)
+    assert code == 130
+    read_back = {
+        name: pd.read_parquet(desk / "logs" / f"{name}.parquet")
+        for name in ("rounds", "forecasts", "regret_log", "agents", "swaps")
+    }
+    count = len(read_back["rounds"])
+    assert count in {600, 601}
+    log = read_back["regret_log"]
+    assert read_back["forecasts"]["round"].nunique() == log["round"].nunique() == count
+    np.testing.assert_allclose(
+        read_back["agents"]["mean_loss"], log.groupby("agent")["loss"].mean(), rtol=1e-12
+    )
+    assert read_back["swaps"].groupby("agent")["count"].sum().tolist() == [count] * 3
+
+
+def test_two_processes_with_one_seed_write_the_same_bytes(desk: Path) -> None:
+    """Whatever the folder, the order of hashing and the name of the run directory."""
+    (desk / "below").mkdir()
+    common = ["--quiet", "--rounds", "40", "--set", "forecaster.kind=decision-swap"]
+    processes = [
+        started(desk, "run", "cheap.toml", "--out", "one", *common, PYTHONHASHSEED="1"),
+        started(
+            desk / "below", "run", "../cheap.toml", "--out", "two", *common, PYTHONHASHSEED="2"
+        ),
+    ]
+    for process in processes:
+        finished(process)
+    assert tables(desk / "one") == tables(desk / "below" / "two")
+    play(desk / "cheap.toml", desk / "three", "rounds=40", "forecaster.kind=decision-swap")
+    assert tables(desk / "one") == tables(desk / "three")
+
+
+# The same in this process, at chosen rounds.
+
+
+@pytest.mark.parametrize(
+    ("stop", "adversary"),
+    [
+        (CHUNK_ROUNDS, "switching"),
+        (CHUNK_ROUNDS + 1, "switching"),
+        (2 * CHUNK_ROUNDS + 3, "drifting"),
+    ],
+)
+def test_every_player_continues_where_it_was(
+    stop: int, adversary: str, desk: Path, reference: Reference
+) -> None:
+    """Basis forecasts, quantal draws, a scripted agent's memory, a regime in mid-course."""
+    file, setting = desk / "mixed.toml", f"adversary.kind={adversary}"
+    interrupted(file, desk / "logs", setting, stop=stop)
+    assert status(desk / "logs") == "interrupted"
+    play(file, desk / "logs", setting, resume=True)
+    assert_same_run(desk / "logs", reference(MIXED, setting))
+
+
+def test_a_run_may_be_interrupted_more_than_once(desk: Path, reference: Reference) -> None:
+    file = desk / "cheap.toml"
+    interrupted(file, desk / "logs", stop=600)
+    with pytest.raises(KeyboardInterrupt):
+        play(file, desk / "logs", stop=1050, resume=True)
+    assert len(pd.read_parquet(desk / "logs" / "rounds.parquet")) == 1050
+    play(file, desk / "logs", resume=True)
+    assert_same_run(desk / "logs", reference(CHEAP))
+
+
+@pytest.mark.parametrize("name", ["north/south", "plain.json", "a.b c"])
+def test_a_cohort_of_any_name_resumes(name: str, desk: Path, reference: Reference) -> None:
+    settings = [f'cohort.farmers.name="{name}"', "rounds=600"]
+    interrupted(desk / "cheap.toml", desk / "logs", *settings, stop=550)
+    play(desk / "cheap.toml", desk / "logs", *settings, resume=True)
+    assert_same_run(desk / "logs", reference(CHEAP, *settings))
+
+
+def test_a_run_resumed_in_another_format_leaves_no_stale_tables(desk: Path) -> None:
+    interrupted(desk / "cheap.toml", desk / "logs", stop=600)
+    play(desk / "cheap.toml", desk / "logs", resume=True, format="csv")
+    endings = {path.suffix for path in (desk / "logs").iterdir()}
+    assert endings == {".csv", ".json"}
+    assert len(pd.read_csv(desk / "logs" / "rounds.csv")) == SHORT
+
+
+def test_resume_starts_a_run_that_was_never_started(desk: Path) -> None:
+    play(desk / "cheap.toml", desk / "logs", "rounds=20", resume=True)
+    play(desk / "cheap.toml", desk / "reference", "rounds=20")
+    assert_same_run(desk / "logs", desk / "reference")
+
+
+def test_another_seed_gives_other_tables(desk: Path) -> None:
+    for seed in (1, 2):
+        play(desk / "mixed.toml", desk / str(seed), "rounds=40", f"seed={seed}")
+    one, two = tables(desk / "1"), tables(desk / "2")
+    assert one.keys() == two.keys()
+    assert [name for name in one if one[name] == two[name]] == []
+
+
+# What --resume refuses, in one line and without touching what is there.
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--seed", "12"],
+        ["--rounds", "2000"],
+        ["--log-every", "7"],
+        ["--set", "cohort.farmers.count=4"],
+        ["--set", "forecaster.kind=last-value"],
+    ],
+)
+def test_another_configuration_is_refused(words: list[str], desk: Path, refusal: Refusal) -> None:
+    interrupted(desk / "cheap.toml", desk / "logs", stop=600)
+    before = {path: path.read_bytes() for path in (desk / "logs").rglob("*") if path.is_file()}
+    line = refusal("run", "cheap.toml", "--out", "logs", "--resume", *words)
+    assert "--resume" in line
+    assert "another configuration" in line
+    assert {p: p.read_bytes() for p in (desk / "logs").rglob("*") if p.is_file()} == before
+
+
+def test_another_configuration_is_refused_before_the_first_checkpoint(
+    desk: Path, refusal: Refusal
+) -> None:
+    interrupted(desk / "cheap.toml", desk / "logs", stop=30)
+    before = tables(desk / "logs")
+    line = refusal("run", "cheap.toml", "--out", "logs", "--resume", "--seed", "12")
+    assert "another configuration" in line
+    assert tables(desk / "logs") == before
+
+
+def test_a_run_of_another_version_is_refused(desk: Path, refusal: Refusal) -> None:
+    """Its state may look different, and its rounds may play otherwise."""
+    interrupted(desk / "cheap.toml", desk / "logs", stop=600)
+    manifest = desk / "logs" / "manifest.json"
+    recorded = json.loads(manifest.read_text())
+    recorded["versions"]["regretless"] = "0.0.9"
+    manifest.write_text(json.dumps(recorded))
+    line = refusal("run", "cheap.toml", "--out", "logs", "--resume")
+    assert "0.0.9" in line
+    assert (desk / "logs" / CHECKPOINT).exists()
+
+
+def test_a_complete_run_is_refused(desk: Path, refusal: Refusal) -> None:
+    play(desk / "cheap.toml", desk / "logs", "rounds=20")
+    before = tables(desk / "logs")
+    line = refusal("run", "cheap.toml", "--out", "logs", "--resume", "--rounds", "20")
+    assert "complete" in line
+    assert tables(desk / "logs") == before
+
+
+@pytest.mark.parametrize(
+    ("assignment", "named"),
+    [
+        ("cohort.farmers.response=forgetful", "farmers"),
+        ("adversary.kind=forgetful", "adversary"),
+    ],
+)
+def test_a_player_without_a_memory_is_refused(
+    assignment: str, named: str, desk: Path, refusal: Refusal
+) -> None:
+    """It runs, and only ``--resume`` says what is missing."""
+    play(desk / "cheap.toml", desk / "logs", assignment, f"rounds={CHUNK_ROUNDS + 10}")
+    assert status(desk / "logs") == "complete"
+    words = ["--out", "other", "--resume", "--set", assignment]
+    line = refusal("run", "cheap.toml", *words)
+    assert named in line
+    assert "state()" in line
+    assert "restore" in line
+    assert not (desk / "other").exists()
+
+
+def pickled() -> bytes:
+    """Bytes of an archive whose plain part is a pickled object."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **{checkpoint.PLAIN: np.array([{"a": 1}], dtype=object)})  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("damage", ["cut", "text", "empty", "pickled", "other-archive"])
+def test_a_damaged_checkpoint_is_refused(damage: str, desk: Path, refusal: Refusal) -> None:
+    interrupted(desk / "cheap.toml", desk / "logs", stop=600)
+    file = desk / "logs" / CHECKPOINT
+    other = io.BytesIO()
+    np.savez(other, a=np.ones(3))
+    content = {
+        "cut": file.read_bytes()[:500],
+        "text": b"not an archive",
+        "empty": b"",
+        "pickled": pickled(),
+        "other-archive": other.getvalue(),
+    }
+    file.write_bytes(content[damage])
+    line = refusal("run", "cheap.toml", "--out", "logs", "--resume")
+    assert "--resume" in line
+    assert "checkpoint" in line
+
+
+# The checkpoint file itself.
+
+
+def test_a_checkpoint_gives_back_what_was_saved(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2**100)
+    arrays = {
+        "floats": rng.random((3, 0, 2)),
+        "special": np.array([np.nan, np.inf, -np.inf, -0.0, 5e-324]),
+        "single": rng.random(4).astype(np.float32),
+        "whole": np.arange(-3, 3),
+        "bytes": np.array([0, 255], dtype=np.uint8),
+        "flags": np.array([[True], [False]]),
+        "words": np.array(["rice", "maïs"]),
+        "number": np.array(3.5),
+        "fortran": np.asfortranarray(rng.random((2, 3))),
+    }
+    plain = {
+        "generator": dict(rng.bit_generator.state),
+        "big": 2**200 + 1,
+        "negative": -(2**70),
+        "nothing": None,
+        "text": 'Zürich / "quoted"\n',
+        "truth": True,
+        "fraction": 0.1,
+        "list": [1, "two", None, [3.5]],
+        "empty": {},
+    }
+    tree = {"arrays": arrays, "deep": {"er": {"still": arrays["whole"]}}, **plain}
+    file = tmp_path / "checkpoint.npz"
+    checkpoint.save(file, tree)
+    found = checkpoint.load(file)
+    assert {key: found[key] for key in plain} == plain
+    assert found.keys() == tree.keys()
+    np.testing.assert_array_equal(found["deep"]["er"]["still"], arrays["whole"])
+    assert found["arrays"].keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert found["arrays"][name].dtype == array.dtype
+        assert found["arrays"][name].shape == array.shape
+        assert found["arrays"][name].tobytes() == array.tobytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.npz"]
+
+
+@pytest.mark.parametrize("generator", [np.random.PCG64, np.random.MT19937, np.random.Philox])
+def test_a_generator_continues_from_a_checkpoint(
+    generator: Callable[[int], Any], tmp_path: Path
+) -> None:
+    rng = np.random.Generator(generator(7))
+    rng.random(5)
+    checkpoint.save(tmp_path / "c.npz", {"rng": dict(rng.bit_generator.state)})
+    expected = rng.random(9)
+    again = np.random.Generator(generator(8))
+    again.bit_generator.state = checkpoint.load(tmp_path / "c.npz")["rng"]
+    np.testing.assert_array_equal(again.random(9), expected)
+
+
+def test_numpy_numbers_become_plain_ones(tmp_path: Path) -> None:
+    tree = {"count": np.int64(3), "share": np.float64(0.5), "flag": np.bool_(True)}  # noqa: FBT003
+    checkpoint.save(tmp_path / "c.npz", tree)
+    found = checkpoint.load(tmp_path / "c.npz")
+    assert found == {"count": 3, "share": 0.5, "flag": True}
+    assert [type(value) for value in found.values()] == [int, float, bool]
+
+
+def test_saving_again_replaces_the_file(tmp_path: Path) -> None:
+    for count in (1, 2):
+        checkpoint.save(tmp_path / "c.npz", {"count": count, "sums": np.full(3, count)})
+    assert checkpoint.load(tmp_path / "c.npz")["count"] == 2
+
+
+class Trap:
+    """Leaves a trace when it is unpickled."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
+        """Make unpickling create a folder."""
+        return os.mkdir, (str(self.trace),)
+
+
+@pytest.mark.parametrize("name", [checkpoint.PLAIN, "state"])
+def test_a_pickled_object_is_never_loaded(name: str, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    plain = np.frombuffer(b'{"state": null}', dtype=np.uint8)
+    arrays = {checkpoint.PLAIN: plain} | {name: np.array([Trap(trace)], dtype=object)}
+    np.savez(tmp_path / "c.npz", **arrays)
+    with pytest.raises(ValueError, match="pickle"):
+        checkpoint.load(tmp_path / "c.npz")
+    assert not trace.exists()

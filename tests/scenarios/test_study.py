@@ -1,0 +1,215 @@
+"""A study file: the runs it stands for, what it may not say, and what is made of its runs."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from regretless.market.core.errors import UserError
+from regretless.scenarios.studies import analysis, load_study
+from regretless.scenarios.studies.design import CATALOGUE, Design, read_study
+from regretless.scenarios.studies.directory import parameters_table
+
+TINY = """\
+name = "tiny"
+rounds = 50
+seed = 3
+
+[adversary]
+kind = "drifting"
+outcomes = 2
+
+[[cohort]]
+name = "farmers"
+utility = "ces"
+parameters = { rho = [0.3, 0.9] }
+count = 3
+actions = 3
+"""
+
+SWEEP = """\
+scenario = "tiny.toml"
+seeds = 2
+rounds = 30
+[set]
+"cohort.farmers.actions" = 4
+[grid]
+"forecaster.kind" = ["decision-swap", "running-mean"]
+"cohort.farmers.count" = [3, 4]
+"""
+
+
+def design(folder: Path, text: str = SWEEP) -> Design:
+    """Read a study file beside the tiny scenario."""
+    (folder / "tiny.toml").write_text(TINY, encoding="utf-8")
+    (folder / "sweep.toml").write_text(text, encoding="utf-8")
+    return read_study(str(folder / "sweep.toml"))
+
+
+def test_a_grid_is_the_full_product_times_the_seeds(tmp_path: Path) -> None:
+    found = design(tmp_path)
+    kinds, counts, seeds = ["decision-swap", "running-mean"], [3, 4], [0, 1]
+    expected = [
+        {"forecaster.kind": kind, "cohort.farmers.count": count, "seed": seed}
+        for kind in kinds
+        for count in counts
+        for seed in seeds
+    ]
+    assert found.parameters() == expected
+    assert len(found) == 8
+    for run, row in enumerate(expected):
+        raw = found.task(run).raw
+        (cohort,) = raw["cohort"]
+        assert (raw["seed"], raw["rounds"], cohort["actions"]) == (row["seed"], 30, 4)
+        assert raw["forecaster"] == {"kind": row["forecaster.kind"]}
+        assert cohort["count"] == row["cohort.farmers.count"]
+    assert found.base == tomllib.loads(TINY)
+
+
+def test_a_list_has_a_setting_per_row(tmp_path: Path) -> None:
+    text = 'scenario = "tiny.toml"\nseeds = [7, 2]\n' + "".join(
+        f'[[list]]\nrounds = {rounds}\n"forecaster.kind" = "{kind}"\n'
+        for rounds, kind in [(10, "constant"), (20, "last-value")]
+    )
+    found = [tuple(row.values()) for row in design(tmp_path, text).parameters()]
+    assert found == [
+        (10, "constant", 7),
+        (10, "constant", 2),
+        (20, "last-value", 7),
+        (20, "last-value", 2),
+    ]
+
+
+def test_columns_of_parameters_have_types() -> None:
+    keys = {"flag": [True, False], "count": [1, 2], "rate": [1, 0.5], "kind": ["a", "b"]}
+    keys |= {"table": [{"b": 1}, [1, 2]]}
+    rows = [{key: values[i] for key, values in keys.items()} | {"seed": i} for i in range(2)]
+    table = parameters_table(rows)
+    assert table.schema.names == ["run", "seed", *keys]
+    types = [pa.int64(), pa.int64(), pa.bool_(), pa.int64(), pa.float64(), pa.string(), pa.string()]
+    assert table.schema.types == types
+    assert table["table"].to_pylist() == ['{"b": 1}', "[1, 2]"]
+
+
+GRID = 'scenario = "tiny.toml"\n[grid]\n'
+FAULTS = {
+    'scenario = "tiny.toml"\nseed = 3\n': "unknown key 'seed'; did you mean 'seeds'?",
+    "seeds = 3\n": "key 'scenario' is missing; add it to the study file",
+    'scenario = "tiny.toml"\nseeds = 0\n': "seeds: 0: give how many, at least 1, or a list",
+    'scenario = "tiny.toml"\nseeds = [1, 1]\n': "seeds: [1, 1]: give how many",
+    'scenario = "tiny.toml"\nrounds = 0\n': "rounds = 0: input should be greater",
+    'scenario = "crop-chioce"\n': "'crop-chioce' does not exist; did you mean 'crop-choice'",
+    GRID + "rounds = []\n": "grid.rounds = []",
+    GRID + "rounds = [5, 5]\n": "grid.rounds repeats 5; drop it",
+    GRID + "seed = [1, 2]\n": "key 'seed' is taken by the study; use seeds = [...]",
+    GRID + 'forecaster = [{kind = "constant"}]\n': "forecaster is a table; write a dotted key",
+    GRID + "rounds = [5]\n[set]\nrounds = 4\n": "key 'rounds' is given twice; drop one",
+    GRID + "rounds = [5]\n[[list]]\nrounds = 4\n": "give either [grid] or [[list]], not both",
+    'scenario = "tiny.toml"\n[[list]]\nrounds = 4\n[[list]]\nname = "b"\n': "list row 1: not every",
+}
+
+
+@pytest.mark.parametrize("text", FAULTS)
+def test_a_faulty_file_is_one_line_with_the_cure(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UserError) as caught:
+        design(tmp_path, text)
+    assert FAULTS[text] in str(caught.value)
+    assert str(caught.value).startswith("sweep.toml: ")
+    assert "\n" not in str(caught.value)
+
+
+SETTINGS = {
+    '"cohort.farmers.count" = [3, 0]\n': "cohort.farmers.count = 0: input should be greater",
+    '"cohort.framers.count" = [3]\n': "cohort.framers.count: there is no 'framers'; did you mean",
+    '"forecaster.wieghts" = [1.0, nan]\n': "forecaster.wieghts = nan: not a finite number",
+    '"cohort.farmers.cuont" = [3]\n': "unknown key 'cohort.farmers.cuont'; did you mean 'count'?",
+}
+
+
+@pytest.mark.parametrize("line", SETTINGS)
+def test_a_setting_that_does_not_validate_is_named(tmp_path: Path, line: str) -> None:
+    found = design(tmp_path, GRID + line)
+    with pytest.raises(UserError, match="study 'sweep', ") as caught:
+        found.settings_to_check(())
+    assert SETTINGS[line] in str(caught.value)
+
+
+@pytest.mark.parametrize("path", sorted(CATALOGUE.glob("*.toml")), ids=lambda path: path.stem)
+def test_bundled_studies_validate(path: Path) -> None:
+    found = read_study(path.stem)
+    assert found.spec.claim
+    tasks = found.settings_to_check(())
+    assert len(tasks) * len(found.spec.seeds) == len(found)
+    for task in tasks:
+        task.scenario().build()
+
+
+def test_another_directory_is_no_study(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"is not a study directory: give one"):
+        load_study(tmp_path)
+
+
+def cohort_rows(values: dict[int, float]) -> pd.DataFrame:
+    """Make a cohorts table whose welfare is given by run."""
+    rows: list[dict[str, Any]] = [
+        dict.fromkeys(analysis.COHORTS, 0.0) | {"run": run, "cohort": "a", "welfare_mean": value}
+        for run, value in values.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def sweep_of(kinds: list[str], sizes: list[int], seeds: list[int]) -> pd.DataFrame:
+    """Make a parameters table of a full product."""
+    rows = [(kind, size, seed) for kind in kinds for size in sizes for seed in seeds]
+    frame = pd.DataFrame(rows, columns=["forecaster.kind", "size", "seed"])
+    frame.insert(0, "run", range(len(frame)))
+    return frame
+
+
+def test_the_value_of_a_forecast_by_hand() -> None:
+    """Differences 1, 2, 6 at size 10; at size 20 a run is missing and its partner is left out."""
+    parameters = sweep_of(["running-mean", "decision-swap"], [10, 20], [0, 1, 2])
+    welfare = [1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 2.0, 3.0, 7.0, 4.0, 8.0]  # run 11 is missing
+    table = analysis.value_table(cohort_rows(dict(enumerate(welfare))), parameters)
+    assert table[["cohort", "size", "baseline", "pairs"]].to_numpy().tolist() == [
+        ["a", 10, "running-mean", 3],
+        ["a", 20, "running-mean", 2],
+    ]
+    assert table["mean"].tolist() == [3.0, 1.0]
+    half = 4.302652729911275 * np.sqrt(7.0) / np.sqrt(3.0)  # t with 2 degrees; variance (4+1+9)/2
+    assert table[["low", "high"]].iloc[0].tolist() == pytest.approx([3 - half, 3 + half])
+
+
+def test_a_study_of_one_forecaster_has_no_value_table() -> None:
+    for kinds in (["decision-swap"], ["running-mean", "constant"]):
+        parameters = sweep_of(kinds, [1], [0, 1])
+        rows = cohort_rows(dict.fromkeys(range(len(parameters)), 1.0))
+        table = analysis.value_table(rows, parameters)
+        assert len(table) == 0
+        assert list(table)[:3] == ["cohort", "size", "baseline"]
+
+
+def test_effects_average_over_the_other_keys_by_seed() -> None:
+    parameters = sweep_of(["x", "y"], [1, 2], [0, 1])
+    values = [1.0, 2.0, 3.0, 6.0, 0.0, 0.0, 8.0]  # the run with y, 2 and seed 1 is missing
+    effects = analysis.effects_table(cohort_rows(dict(enumerate(values))), parameters)
+    picked = effects[effects["measure"] == "welfare_mean"].set_index(["key", "value"])
+    assert picked["seeds"].tolist() == [2, 1, 2, 1]
+    assert picked["mean"].tolist() == [3.0, 4.0, 0.75, 5.5]
+    assert picked["low"].isna().tolist() == [False, True, False, True]
+
+
+def test_intervals_cover_at_their_level() -> None:
+    rng = np.random.default_rng(0)
+    samples = rng.normal(2.0, 3.0, (2000, 5))
+    ends = np.array([analysis.interval(sample)[1:] for sample in samples])
+    covered = int(((ends[:, 0] < 2) & (ends[:, 1] > 2)).sum())
+    assert stats.binomtest(covered, 2000, analysis.LEVEL).pvalue > 0.001
+    assert np.isnan(analysis.interval([])[0])

@@ -1,0 +1,123 @@
+"""The same study on a Dask cluster: a real scheduler and worker processes on loopback."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import distributed
+import pytest
+
+from regretless.market.core.errors import UserError
+from regretless.scenarios.studies.conduct import Options, conduct
+from regretless.scenarios.studies.design import read_study
+
+TINY = """\
+name = "tiny"
+rounds = 50
+
+[adversary]
+kind = "drifting"
+outcomes = 2
+
+[[cohort]]
+name = "farmers"
+utility = "linear"
+count = 3
+actions = 3
+"""
+
+SWEEP = """\
+scenario = "tiny.toml"
+seeds = 3
+[set]
+"adversary.kind" = "fickle"
+[grid]
+"forecaster.kind" = ["decision-swap", "running-mean"]
+"adversary.temper" = ["mild", "bad"]
+"""
+
+MODULE = '''\
+import os
+
+import numpy as np
+
+from regretless.agents.adversaries import Adversary
+from regretless.market import register
+from regretless.market.records import OutcomeLaw
+
+
+@register.adversary("fickle")
+class Fickle(Adversary):
+    """Flips coins; of bad temper it fails in the tenth round."""
+
+    def __init__(self, outcomes, rng, *, temper):
+        super().__init__(outcomes, rng)
+        self.temper = temper
+
+    def commit(self, context, history, announced):
+        if self.temper == "bad" and history.rounds == 10:
+            raise RuntimeError("enough")
+        return OutcomeLaw(np.eye(2), np.array([0.5, 0.5]))
+'''
+
+
+@pytest.fixture
+def cluster() -> Iterator[distributed.LocalCluster]:
+    """Start a scheduler and two worker processes."""
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        scheduler_kwargs={"dashboard": False},
+    ) as started:
+        yield started
+
+
+def tables(study: Path) -> dict[str, bytes]:
+    """Every table of a study and of its runs, tracebacks of failures aside."""
+    files = {str(p.relative_to(study)): p for p in sorted(study.rglob("*.parquet"))}
+    return {name: path.read_bytes() for name, path in files.items() if name != "failures.parquet"}
+
+
+def test_a_cluster_gives_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: distributed.LocalCluster
+) -> None:
+    home = tmp_path / "home"  # the workers have started without it on their path
+    home.mkdir()
+    monkeypatch.syspath_prepend(home)
+    for name, text in {"tiny.toml": TINY, "sweep.toml": SWEEP, "fickle.py": MODULE}.items():
+        (home / name).write_text(text, encoding="utf-8")
+    importlib.invalidate_caches()
+    design = read_study(str(home / "sweep.toml"))
+    imports = ("fickle",)
+    here = conduct(design, Options(tmp_path / "here", jobs=1, imports=imports))
+    address = cluster.scheduler_address
+    there = conduct(design, Options(tmp_path / "there", scheduler=address, imports=imports))
+    assert there.runs() == here.runs() == [0, 1, 2, 6, 7, 8]
+    assert tables(there.path) == tables(here.path)
+    columns = ["run", "kind", "error"]
+    failures = there.failures()[columns].to_numpy().tolist()
+    assert failures == here.failures()[columns].to_numpy().tolist()
+    assert failures == [[run, "RuntimeError", "enough"] for run in (3, 4, 5, 9, 10, 11)]
+
+
+def test_no_scheduler_is_one_line_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scenarios.studies.cluster.CONNECTING", 0.5)
+    (tmp_path / "tiny.toml").write_text(TINY, encoding="utf-8")
+    (tmp_path / "sweep.toml").write_text('scenario = "tiny.toml"', encoding="utf-8")
+    options = Options(tmp_path / "out", scheduler="tcp://127.0.0.1:9")
+    with pytest.raises(UserError, match=r"tcp://127.0.0.1:9 cannot be reached: .*; check the addr"):
+        conduct(read_study(str(tmp_path / "sweep.toml")), options)
+    nowhere = Options(tmp_path / "out", scheduler="nonsense")
+    with pytest.raises(UserError, match=r"nonsense is no address; write e\.g\. tcp://"):
+        conduct(read_study(str(tmp_path / "sweep.toml")), nowhere)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(UserError, match=r"run pip install 'regretless\[dask\]'"):
+        conduct(read_study(str(tmp_path / "sweep.toml")), options)
+    assert not (tmp_path / "out").exists()

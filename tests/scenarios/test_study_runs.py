@@ -1,0 +1,340 @@
+"""A study survives: failing runs, dying workers, kill -9 and Ctrl-C cost what was in flight."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import dask.dataframe
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from regretless.market.core.errors import UserError
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.run import Options as RunOptions
+from regretless.scenarios.run import run
+from regretless.scenarios.spec.files import override, read
+from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.studies import Study
+from regretless.scenarios.studies.conduct import Options, conduct
+from regretless.scenarios.studies.design import Design, read_study
+
+COMMAND = Path(sys.executable).parent / "regretless"
+PATIENCE = 120  # seconds; a first run compiles
+
+TINY = """\
+name = "tiny"
+rounds = 50
+
+[adversary]
+kind = "drifting"
+outcomes = 2
+
+[[cohort]]
+name = "farmers"
+utility = "ces"
+parameters = { rho = [0.3, 0.9] }
+count = 3
+actions = 3
+"""
+
+SWEEP = """\
+scenario = "tiny.toml"
+seeds = 6
+[grid]
+"forecaster.kind" = ["decision-swap", "running-mean"]
+"cohort.farmers.count" = [3, 4]
+"""
+
+MOODS = """\
+scenario = "tiny.toml"
+seeds = 1
+[set]
+"adversary.kind" = "moody"
+[grid]
+"adversary.mood" = ["calm", "angry", "deadly", "gone"]
+"""
+
+MODULE = '''\
+import os
+from pathlib import Path
+
+import numpy as np
+
+from regretless.agents.adversaries import Adversary
+from regretless.market import register
+from regretless.market.records import OutcomeLaw
+
+
+@register.adversary("moody")
+class Moody(Adversary):
+    """Some moods end the run, or the whole process, while there is a file called ``storm``."""
+
+    def __init__(self, outcomes, rng, *, mood):
+        super().__init__(outcomes, rng)
+        self.mood = mood
+
+    def commit(self, context, history, announced):
+        if history.rounds == 20 and (Path(__file__).parent / "storm").exists():
+            if self.mood == "angry":
+                raise ValueError("it is\\nraining")
+            if self.mood == "deadly":
+                os._exit(7)
+            if self.mood == "gone":
+                raise SystemExit("I leave")
+        return OutcomeLaw(np.eye(2), np.array([0.5, 0.5]))
+'''
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lay out a folder with study files and a user's module."""
+    folder = tmp_path_factory.mktemp("desk")
+    files = {"tiny.toml": TINY, "sweep.toml": SWEEP, "moods.toml": MOODS, "moods.py": MODULE}
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sweep(desk: Path) -> Design:
+    """Read the sweep."""
+    return read_study(str(desk / "sweep.toml"))
+
+
+@pytest.fixture(scope="module")
+def finished(desk: Path, sweep: Design) -> Study:
+    """Conduct the sweep with two workers."""
+    done: list[int] = []
+    study = conduct(sweep, Options(desk / "finished", jobs=2), progress=done.append)
+    assert done == list(range(1, 25))
+    assert (study.record["status"], study.record["complete"], study.record["failed"]) == (
+        "complete",
+        24,
+        0,
+    )
+    return study
+
+
+def tables(study: Path) -> dict[str, bytes]:
+    """Every table of a study and of its runs."""
+    return {str(p.relative_to(study)): p.read_bytes() for p in sorted(study.rglob("*.parquet"))}
+
+
+def test_the_number_of_workers_changes_no_byte(desk: Path, sweep: Design, finished: Study) -> None:
+    one = conduct(sweep, Options(desk / "one", jobs=1))
+    assert tables(one.path) == tables(finished.path)
+    assert sorted(path.name for path in one.path.iterdir()) == [
+        "cohorts.parquet",
+        "effects.parquet",
+        "failures.parquet",
+        "parameters.parquet",
+        "runs",
+        "study.json",
+        "value.parquet",
+    ]
+
+
+def test_a_run_of_a_study_is_the_run_of_the_scenario(desk: Path, finished: Study) -> None:
+    raw = read(desk / "tiny.toml") | {"seed": 2}
+    keys = ["forecaster.kind=running-mean", "cohort.farmers.count=3"]
+    run(Scenario(validated(override(raw, keys), origin=desk)), RunOptions(desk / "alone"))
+    parameters = finished.parameters().set_index(
+        ["forecaster.kind", "cohort.farmers.count", "seed"]
+    )
+    number = parameters.loc[("running-mean", 3, 2), "run"]
+    assert tables(desk / "alone") == tables(finished.path / "runs" / f"run={number:04d}")
+    told = json.loads((desk / "alone/manifest.json").read_text(encoding="utf-8"))["welfare"]
+    row = finished.cohorts().set_index("run").loc[number]
+    names = ["welfare_mean", "welfare_gini", "welfare_mean_difference"]
+    assert told == {"farmers": {name: row[name] for name in names}}
+
+
+def test_pairs_have_common_random_numbers(sweep: Design, finished: Study) -> None:
+    """A drifting nature does not react: both forecasters face the same outcomes and agents."""
+    rounds = finished.table("rounds").merge(finished.parameters(), on="run")
+    ours, theirs = (
+        rounds.loc[rounds["forecaster.kind"] == kind, ["seed", "y_0", "y_1"]].reset_index(drop=True)
+        for kind in ("decision-swap", "running-mean")
+    )
+    pd.testing.assert_frame_equal(ours, theirs)
+    assert ours.groupby("seed")["y_0"].first().nunique() == 6
+    for mine, other in zip(range(12), range(12, 24), strict=True):
+        pair = (sweep.task(number).scenario().build() for number in (mine, other))
+        populations = [model.game.cohorts[0].loss.rows() for model in pair]
+        np.testing.assert_array_equal(*populations)
+
+
+def test_the_tables_are_what_python_recomputes(finished: Study) -> None:
+    for name in ("cohorts", "value", "effects", "parameters", "failures"):
+        stored = pd.read_parquet(finished.path / f"{name}.parquet")
+        pd.testing.assert_frame_equal(stored, getattr(finished, name)())
+    value = finished.value()
+    assert value["pairs"].tolist() == [6, 6]
+    assert ((value["low"] < value["mean"]) & (value["mean"] < value["high"])).all()
+    cohorts = finished.cohorts()
+    worst = finished.agents().groupby("run")["decision_swap_regret"].max()
+    assert cohorts["decision_swap_regret_worst"].tolist() == worst.tolist()
+
+
+def with_pandas(study: Path) -> pd.DataFrame:
+    return pd.read_parquet(sorted(study.glob("runs/*/agents.parquet")), partitioning="hive")
+
+
+def with_polars(study: Path) -> pd.DataFrame:
+    files = str(study / "runs/*/agents.parquet")
+    frame = pl.scan_parquet(files, hive_partitioning=True).collect()
+    return pd.DataFrame(frame.to_dict(as_series=False))
+
+
+def with_duckdb(study: Path) -> pd.DataFrame:
+    files = f"'{study}/runs/*/agents.parquet'"
+    read = f"read_parquet({files}, hive_partitioning = true, hive_types = {{'run': BIGINT}})"
+    query = f"SELECT a.* FROM {read} a JOIN '{study}/parameters.parquet' USING (run)"  # noqa: S608
+    rows = duckdb.sql(query)
+    return pd.DataFrame(rows.fetchall(), columns=rows.columns)
+
+
+def with_dask(study: Path) -> pd.DataFrame:
+    files = str(study / "runs/*/agents.parquet")
+    return dask.dataframe.read_parquet(files).compute(scheduler="synchronous")
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")  # Dask's own
+@pytest.mark.parametrize("reader", [with_pandas, with_polars, with_duckdb, with_dask])
+def test_runs_read_as_one_data_set(finished: Study, reader: Callable[[Path], pd.DataFrame]) -> None:
+    frame = reader(finished.path)
+    frame["run"] = frame["run"].astype("int64")
+    frame = frame.sort_values(["run", "agent"])
+    expected = finished.agents()
+    assert set(frame) == set(expected)
+    for column in ("run", "agent", "mean_loss", "decision_swap_regret"):
+        assert frame[column].tolist() == expected[column].tolist()
+
+
+def test_failures_are_recorded_and_tried_again(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(desk)
+    (desk / "storm").touch()
+    design = read_study(str(desk / "moods.toml"))
+    options = Options(desk / "moods", jobs=2, imports=("moods",))
+    study = conduct(design, options)
+    failures = study.failures()
+    assert failures[["run", "kind", "error"]].to_numpy().tolist() == [
+        [1, "ValueError", "it is raining"],
+        [2, "WorkerDied", "the worker process ended with status 7 before the run was complete"],
+        [3, "SystemExit", "I leave"],
+    ]
+    assert "moods.py" in failures["traceback"][0]
+    assert study.runs() == [0]
+    assert study.cohorts()["run"].tolist() == [0]
+    assert (study.record["status"], study.record["failed"]) == ("complete", 3)
+
+    (desk / "storm").unlink()
+    before = [path.stat().st_mtime_ns for path in (desk / "moods").glob("runs/run=0000/*")]
+    tried = conduct(design, Options(desk / "moods", jobs=1, resume=True, imports=("moods",)))
+    assert tried.runs() == [0, 1, 2, 3]
+    assert len(tried.failures()) == 0
+    after = [path.stat().st_mtime_ns for path in (desk / "moods").glob("runs/run=0000/*")]
+    assert before == after
+
+
+def children(process: int) -> list[int]:
+    """Worker processes of a process, on Linux."""
+    return [
+        int(pid) for pid in Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    ]
+
+
+def alive(process: int) -> bool:
+    """Whether a process still runs; one that nobody has waited for yet does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for something to come true."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+def stopped_after(desk: Path, runs: int, sent: signal.Signals, *more: str) -> tuple[int, str]:
+    """Start the study, stop it when that many runs are complete; exit status, standard error."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored for all
+    command = [COMMAND, "study", "sweep.toml", "--out", "killed", *more]
+    process = subprocess.Popen(command, cwd=desk, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: len(list((desk / "killed").glob("runs/*"))) >= runs)
+    workers = children(process.pid)
+    process.send_signal(sent)
+    _, error = process.communicate(timeout=PATIENCE)
+    wait_until(lambda: not any(map(alive, workers)))
+    return process.returncode, error
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
+def test_kill_and_interrupt_lose_what_was_in_flight(
+    desk: Path, sweep: Design, finished: Study
+) -> None:
+    first, more = random.Random(7).randint(1, 6), random.Random(8).randint(2, 6)  # noqa: S311
+    status, _ = stopped_after(desk, first, signal.SIGKILL, "--jobs", "2")
+    assert status == -signal.SIGKILL
+    killed = desk / "killed"
+    assert json.loads((killed / "study.json").read_text())["status"] == "interrupted"
+    complete = {path: path.stat().st_mtime_ns for path in killed.glob("runs/*/*")}
+    status, error = stopped_after(desk, first + more, signal.SIGINT, "--jobs", "1", "--resume")
+    assert status == 130
+    assert error == "regretless: interrupted; continue with --resume\n"
+    half = Study(killed)
+    assert half.record["status"] == "interrupted"
+    assert first + more <= len(half.runs()) < 24
+    assert len(pd.read_parquet(killed / "cohorts.parquet")) == len(half.runs())
+    assert not (killed / ".drafts").exists()
+    complete |= {path: path.stat().st_mtime_ns for path in killed.glob("runs/*/*")}
+    conduct(sweep, Options(killed, jobs=1, resume=True))
+    assert tables(killed) == tables(finished.path)
+    assert {path: path.stat().st_mtime_ns for path in complete} == complete
+
+
+def test_a_study_is_never_overwritten_or_mixed(desk: Path, finished: Study) -> None:
+    other = read_study(str(desk / "moods.toml"))
+    own = read_study(str(desk / "sweep.toml"))
+    before = tables(finished.path)
+    with pytest.raises(UserError, match="holds a study; continue it with --resume"):
+        conduct(own, Options(finished.path))
+    with pytest.raises(UserError, match="holds another study; give another --out"):
+        conduct(other, Options(finished.path, resume=True))
+    with pytest.raises(UserError, match="holds other files; give a new directory"):
+        conduct(own, Options(desk))
+    with pytest.raises(UserError, match="is a file; give a directory"):
+        conduct(own, Options(desk / "tiny.toml"))
+    assert tables(finished.path) == before
+
+
+def test_every_setting_is_built_before_anything_is_written(desk: Path) -> None:
+    """A name that only the market knows: found in a worker, and no directory is made."""
+    text = SWEEP.replace('"running-mean"', '"runing-mean"')
+    (desk / "wrong.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=r"did you mean 'running-mean'\?") as caught:
+        conduct(read_study(str(desk / "wrong.toml")), Options(desk / "wrong", jobs=1))
+    setting = "forecaster.kind = 'runing-mean', cohort.farmers.count = 3"
+    assert str(caught.value).startswith(f"study 'wrong', {setting}: ")
+    assert "\n" not in str(caught.value)
+    assert not (desk / "wrong").exists()
+
+
+def test_regret_of_the_sweep_is_finite(finished: Study) -> None:
+    effects = finished.effects()
+    assert np.isfinite(effects[["mean", "low", "high"]].to_numpy()).all()
+    assert set(effects["value"]) == {'"decision-swap"', '"running-mean"', "3", "4"}
