@@ -22,7 +22,7 @@ from regretless.market.model import MarketModel
 from regretless.market.records.records import Round
 from regretless.market.regret import reference
 from regretless.market.regret.ledger import MEASURES
-from regretless.scenarios.build.rows import over_stays
+from regretless.scenarios.build.guarantees import over_stays
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.scenario import validated
