@@ -22,6 +22,7 @@ from regretless.forecaster.minimax.box import (
     walk_for,
     worst_case,
 )
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.basis import Hull
 from regretless.market.records.records import Ensemble
 
@@ -77,7 +78,7 @@ class Solver(Protocol):
         ...
 
 
-class CubeSolver:
+class CubeSolver(Remembering):
     """The game over the box or the simplex.
 
     Parameters
@@ -86,6 +87,8 @@ class CubeSolver:
         Number of basis functions, n.
     hull : "box" or "simplex"
     """
+
+    REMEMBERED = ("origin", "last")
 
     def __init__(self, size: int, hull: Hull = "box") -> None:
         self.hull: Hull = hull
@@ -145,11 +148,3 @@ class CubeSolver:
         self.origin = solution.mass @ solution.points
         count = min(len(solution.points), len(self.last))
         self.last[:count], self.last[count:] = solution.points[:count], np.nan
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
-        return {"origin": self.origin, "last": self.last.copy()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        self.origin, self.last = np.array(state["origin"]), np.array(state["last"])
