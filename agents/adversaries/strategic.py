@@ -2,7 +2,7 @@
 
 A payoff is linear in the outcome, or where no ``weights`` are given zero-sum: the follower's own
 loss. Where outcomes are a continuum the list is a grid. A list and a payoff make the commitment
-value and the leader's surplus computable after the run (``market.exploitability.worst_leader``).
+value and the leader's surplus computable after the run (``market.exploitability``).
 
 A population's reaction is its law of play (K, A) per cohort. An outcome y is worth
 

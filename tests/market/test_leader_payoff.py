@@ -11,7 +11,7 @@ import pytest
 
 from regretless.agents.adversaries.payoffs import LinearPayoff
 from regretless.market.core.errors import UserError
-from regretless.market.exploitability.worst_leader import stackelberg
+from regretless.market.exploitability import stackelberg
 from regretless.market.game.round import play_round
 from regretless.market.logs import journal
 from regretless.market.logs.journal import Journal
