@@ -82,6 +82,10 @@ class LearnerCohort(Remembering):
         """Registered name of the learner, for the logs."""
         return self.learner.name
 
+    def fixed_parts(self) -> tuple[object, ...]:
+        """Return what playing never changes: a copy that plays on shares it."""
+        return self.loss, self.ledger, self.row_of, self.policies
+
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Play the learner's laws, whatever is forecast."""
         law = self.learner.play()

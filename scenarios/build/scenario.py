@@ -16,7 +16,7 @@ from regretless.agents.policies import NamedPolicy
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
-from regretless.market.exploitability.tracker import MEASURES
+from regretless.market.exploitability.tracker import MEASURES, Tracker
 from regretless.market.game.basis import Basis
 from regretless.market.game.delay import Relay
 from regretless.market.game.network import Network
@@ -109,15 +109,11 @@ class Scenario:
         places = [draft.spec.name for draft in drafts]
         members.sort(key=lambda member: places.index(member[0].name))
         cohorts, guarantees = zip(*members, strict=True)
-        joins = [draft.spec.joins for draft in drafts]
-        followed = [not set(MEASURES).isdisjoint(draft.spec.measures) for draft in drafts]
         game = Game(
             blocks,
             cohorts,
             adversary=adversary,
             seed=root,
-            joins=joins,
-            followed=followed,
             market=self._market(cohorts),
             stays=[stay_of_rows(d, c.row_of) for d, c in zip(drafts, cohorts, strict=True)],
             network=network,
@@ -128,6 +124,7 @@ class Scenario:
             guarantees,
             seed=root,
             rounds=self.spec.rounds,
+            tracker=_tracker(game, drafts, root),
             log_every=log_every,
             log_agents=self.spec.log_agents,
             windows=windows.spans(self.spec.rounds) if windows else (),
@@ -230,3 +227,12 @@ class Scenario:
                 place = Place(root, rounds, block, blocks[block].basis, blocks[block].relay)
                 late.append((seat(draft, place), draft.spec))
         return [*admitted(late, blocks, rounds=rounds), *learners]
+
+
+def _tracker(game: Game, drafts: Sequence[Draft], root: int) -> Tracker | None:
+    """Follow the cohorts that keep their exploitability; None where none does."""
+    followed = [not set(MEASURES).isdisjoint(draft.spec.measures) for draft in drafts]
+    if not any(followed):
+        return None
+    unmoved = game.market is None
+    return Tracker(game.cohorts, game.adversary, followed, seed=root, unmoved=unmoved)

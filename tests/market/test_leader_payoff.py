@@ -84,7 +84,7 @@ def test_one_cohort_has_one_column_and_no_motive_none() -> None:
 
 
 def test_payoff_less_surplus_is_the_commitment_value() -> None:
-    """Of every cohort, whether it plays from the start or not; what the transcript says agrees."""
+    """Of every cohort, whether it plays from the start or not; what the tracker says agrees."""
     model = finished(scenario(*CROWD, rounds=200))
     surplus = model.agents_frame().groupby("cohort", sort=False)["leader_surplus"].mean()
     loss = model.game.cohorts[0].loss[:1]
@@ -93,8 +93,8 @@ def test_payoff_less_surplus_is_the_commitment_value() -> None:
     for place, name in enumerate(surplus.index):
         mean = paid(model)[f"leader_payoff_{place}"].mean()
         assert mean - surplus[name] == pytest.approx(value, abs=1e-7)
-        assert model.game.transcript is not None
-        assert model.game.transcript.paid(place) == pytest.approx(mean, abs=CLOSE)
+        assert model.tracker is not None
+        assert model.tracker.paid(place) == pytest.approx(mean, abs=CLOSE)
 
 
 def test_a_payoff_that_does_not_fit_a_cohort_is_refused_in_one_line() -> None:
