@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from regretless.forecaster.bases import LipschitzGridBasis
 from regretless.forecaster.events.protected import Rows
 from regretless.forecaster.minimax.box import field_at, worst_case
-from regretless.forecaster.minimax.ensembles import Cloud, candidates, nearest
+from regretless.forecaster.minimax.ensembles import Cloud, candidates, nearest_cloud
 from regretless.forecaster.minimax.image import ImageSolver
 from regretless.forecaster.minimax.solver import CubeSolver, Solution, Solver
 from regretless.forecaster.minimax.support import Support
@@ -102,7 +102,7 @@ class EnsembleBroadcast(Remembering):
         return self._spelled(self.forecaster.mixture(x))
 
     def _spelled(self, told: Mixture) -> Mixture:
-        clouds = tuple(nearest(point, self.support, self._start) for point in told.points)
+        clouds = tuple(nearest_cloud(point, self.support, self._start) for point in told.points)
         self._next = clouds[0]
         points = np.array([cloud.point for cloud in clouds])
         return Mixture(points, told.weights, ensembles=clouds)

@@ -99,7 +99,7 @@ class Member:
         )
 
 
-class Part(History):
+class PartialHistory(History):
     """The past as a member sees it.
 
     Parameters
@@ -187,14 +187,15 @@ class Coalition(Remembering, Adversary):
 
     def context(self, history: History) -> Context:
         """Return all members' features side by side."""
-        parts = [m.player.context(Part(history, m.own)) for m in self.members]
+        parts = [m.player.context(PartialHistory(history, m.own)) for m in self.members]
         names = tuple(name for part in parts for name in part.names)
         return Context(names, np.concatenate([part.values for part in parts]))
 
     def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal the product of the members' laws."""
         laws = [
-            m.player.commit(context, Part(history, m.own), m.shown(announced)) for m in self.members
+            m.player.commit(context, PartialHistory(history, m.own), m.shown(announced))
+            for m in self.members
         ]
         _check_count([len(law.weights) for law in laws])
         weights = [np.prod(combined) for combined in product(*(law.weights for law in laws))]

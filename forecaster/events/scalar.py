@@ -72,7 +72,7 @@ class LossEvents(Remembering):
         cuts = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
         self._gain, self._variation = np.zeros(cuts[-1]), np.zeros(cuts[-1])
         self._parts = [
-            Part(group, gain_range(group.weights, within), slice(int(first), int(last)), shape)
+            GroupPart(group, gain_range(group.weights, within), slice(int(first), int(last)), shape)
             for group, first, last, shape in zip(
                 self.groups, cuts[:-1], cuts[1:], shapes, strict=True
             )
@@ -162,7 +162,7 @@ class LossEvents(Remembering):
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class GroupPart:
     """One group's share of the flat accumulators.
 
     Parameters

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from regretless.market.core.errors import UserError
 from regretless.market.game.delay import NEVER
 
-Integers = NDArray[np.intp]
+Ints = NDArray[np.intp]
 
 REGRETS = ("decision_swap_regret", "swap_regret")
 COLUMNS = ("cohort", "distance", "agents", "regret_mean", "regret_worst", "exploitability_mean")
@@ -43,8 +43,8 @@ class Network:
         Neighbours, the lower number first; None where there is no graph.
     """
 
-    distance: Integers
-    edges: Integers | None = None
+    distance: Ints
+    edges: Ints | None = None
 
     @property
     def farthest(self) -> int:
@@ -91,7 +91,7 @@ def scale_free(agents: int, rng: np.random.Generator, *, attachments: int) -> An
     return nx.barabasi_albert_graph(agents, attachments, seed=int(rng.integers(2**32)))
 
 
-def edge_list(agents: int, edges: Integers) -> Any:
+def edge_list(agents: int, edges: Ints) -> Any:
     """Make the graph of a user's edges (E, 2), between agents numbered from 0."""
     graph = nx.Graph()
     graph.add_nodes_from(range(agents))
@@ -99,7 +99,7 @@ def edge_list(agents: int, edges: Integers) -> Any:
     return graph
 
 
-def networked(agents: int, subscribers: Integers, graph: Any | None = None) -> Network:
+def networked(agents: int, subscribers: Ints, graph: Any | None = None) -> Network:
     """Measure everybody's distance from the subscribers.
 
     Parameters

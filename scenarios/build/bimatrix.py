@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from regretless.agents.adversaries.payoffs import LinearPayoff
 from regretless.market.core.errors import UserError
-from regretless.market.exploitability.bimatrix import Game, read_game
+from regretless.market.exploitability.bimatrix import Bimatrix, read_game
 from regretless.market.game.protocols import Adversary
 from regretless.market.losses.spaces import Box
 from regretless.scenarios.spec.scenario import ScenarioSpec
@@ -47,7 +47,7 @@ class MixedActions(Box):
         return outcomes
 
 
-def game_of(spec: ScenarioSpec) -> Game | None:
+def game_of(spec: ScenarioSpec) -> Bimatrix | None:
     """Read the game of a scenario and fill in the number of outcomes; None without one.
 
     Raises
@@ -72,7 +72,7 @@ def game_of(spec: ScenarioSpec) -> Game | None:
     return game
 
 
-def motive(maker: Any, given: dict[str, Any], game: Game | None) -> dict[str, Any]:
+def motive(maker: Any, given: dict[str, Any], game: Bimatrix | None) -> dict[str, Any]:
     """Return the game's payoff as a parameter of an adversary that takes one and was given none."""
     if game is None or "weights" in given or "offset" in given or not takes(maker, "weights"):
         return {}
@@ -89,7 +89,7 @@ def takes(maker: Any, key: str) -> bool:
     return hands_on and any(takes(base, key) for base in bases if base is not object)
 
 
-def paid(adversary: Adversary, game: Game) -> None:
+def paid(adversary: Adversary, game: Bimatrix) -> None:
     """Give an adversary without a payoff that of the game."""
     if getattr(adversary, "payoff", None) is None:
         vars(adversary)["payoff"] = LinearPayoff(game.leader_payoff.T)

@@ -13,7 +13,7 @@ from regretless.agents.utilities.populations import Population
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.exploitability.bimatrix import Game
+from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.presence import Stay
 from regretless.market.losses import Linear, Loss
 from regretless.market.regret.ledger import MEASURES, Ledger
@@ -43,7 +43,7 @@ class Draft:
     distance: NDArray[np.intp] | None = None
 
 
-def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Game | None = None) -> Loss:
+def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Bimatrix | None = None) -> Loss:
     """Draw a cohort's losses from its stream, one per agent.
 
     Parameters
@@ -53,7 +53,7 @@ def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Game | None = No
         Root seed.
     goods : int
         Coordinates of an outcome, d.
-    game : Game, optional
+    game : Bimatrix, optional
         Of the scenario. A follower's loss is in [0, 1] at mixed actions and needs no other range.
 
     Returns
