@@ -7,7 +7,7 @@ last round ended.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from regretless.forecaster.minimax.box import (
 )
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.basis import Hull
+from regretless.market.game.protocols import Resumable
 from regretless.market.records.records import Ensemble
 
 Array = NDArray[np.float64]
@@ -52,7 +53,7 @@ class Solution:
     ensembles: tuple[Ensemble, ...] | None = None
 
 
-class Solver(Protocol):
+class Solver(Resumable, Protocol):
     """Solves every round's game over one set of possible s(y), warm-started from the last one."""
 
     hull: Hull
@@ -67,14 +68,6 @@ class Solver(Protocol):
 
     def remember(self, solution: Solution) -> None:
         """Start the next round from this one."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
-        ...
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
         ...
 
 
