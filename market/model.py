@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, restore_generator
 from regretless.market.exploitability import tracker
-from regretless.market.exploitability.tracker import Transcript as Tracker
+from regretless.market.exploitability.tracker import Tracker
 from regretless.market.game.guarantees import Guarantee, unpromised
 from regretless.market.game.presence import present
 from regretless.market.game.protocols import Cohort, Resumable
