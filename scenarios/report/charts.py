@@ -8,7 +8,7 @@ HTML in text, shows it as it is, and once so that it cannot end its ``<script>``
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -24,9 +24,9 @@ BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000", "#F0E442")
 INK, FAINT, GRID = "#333333", "#8a8a8a", "#e6e6e6"
 MOST_POINTS = 1500  # of a curve; longer ones are thinned evenly
-FAR = 1.5  # what is this many times above the curves waits in the legend
+FAR = 1.5  # what is this many times higher than the curves waits, hidden, in the legend
 EDGE = 110  # pixels above and below the panels: margins, the name of the axis, one line of legend
-GAP = 48  # pixels between panels
+GAP = 44  # pixels between panels
 LAYOUT: dict[str, Any] = {
     "template": "none",
     "margin": {"l": 60, "r": 12, "t": 36, "b": 24},
@@ -55,7 +55,7 @@ for (const data of document.querySelectorAll("script.chart")) {
   box.closest("figure").hidden = false;
   if (small) chart.layout.dragmode = false;
   const buttons = [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]];
-  const config = { displaylogo: false, displayModeBar: !small, responsive: true,
+  const config = { displaylogo: false, displayModeBar: small ? false : "hover", responsive: true,
     modeBarButtons: buttons, showSendToCloud: false, plotlyServerURL: "" };
   Plotly.newPlot(box, chart.data, chart.layout, config).then(() => box.classList.add("drawn"));
   boxes.push(box);
@@ -137,14 +137,39 @@ def line(x: Any, y: Any, name: str, **style: Any) -> go.Scatter:
     )
 
 
+def limits(
+    word: str, levels: pd.Series[float], shades: Mapping[Any, str], top: float, ends: Any
+) -> Iterator[go.Scatter]:
+    """Yield a dashed line per cohort and known level; those far above all curves are hidden.
+
+    Parameters
+    ----------
+    word : str
+        What they are, for the legend, which shows and hides them together.
+    levels : series
+        Indexed by cohort.
+    shades : mapping
+        The colour of each cohort.
+    top : float
+        The greatest value of the curves.
+    ends : pair of int
+        First and last round.
+    """
+    far = levels > FAR * top
+    for label, part in ((word, levels[~far]), (f"{word}, far above", levels[far])):
+        for i, (name, level) in enumerate(part.dropna().items()):
+            dashed = line(ends, [level] * 2, label, color=shades[name], width=1.5, dash="dash")
+            yield dashed.update(
+                hovertemplate=f"{short(name)}: %{{y:.3g}}<extra>{word}</extra>",
+                legendgroup=label,
+                showlegend=i == 0,
+                visible=True if label == word else "legendonly",
+            )
+
+
 def zero(figure: go.Figure, **where: Any) -> None:
     """Draw the line of zero."""
     figure.add_hline(0, line={"color": INK, "width": 1}, **where)
-
-
-def near(value: float, top: float) -> bool | str:
-    """Say whether a line is shown, or waits in the legend as it is far above all others."""
-    return True if value <= FAR * top else "legendonly"
 
 
 def thinned(rounds: np.ndarray[Any, Any], points: int = MOST_POINTS) -> np.ndarray[Any, Any]:

@@ -49,6 +49,7 @@ th button { padding: 0; border: 0; background: none; font: inherit; color: inher
 th[aria-sort="ascending"] button::after { content: " \\2191"; }
 th[aria-sort="descending"] button::after { content: " \\2193"; }
 a { color: inherit; }
+@media (max-width: 56rem) { table { font-size: .75rem; } }
 @media print { :root { font-size: 13px; } body { max-width: none; padding: 0; }
   .wide, .wide:has(td.runs) { width: auto; margin: 0; overflow: visible; }
   table, table:has(td.runs) { font-size: .7rem; } th, td { padding: .2rem .3rem; }

@@ -35,8 +35,8 @@ from regretless.scenarios.report.charts import (
     FAINT,
     INK,
     colours,
+    limits,
     line,
-    near,
     panels,
     plain,
     short,
@@ -45,14 +45,15 @@ from regretless.scenarios.report.charts import (
 )
 from regretless.scenarios.report.run_figures import Tables, cohort_colours, rolled, rolling, told
 
+BAR = {"title": "regret", "thickness": 10, "orientation": "h", "y": 0, "yanchor": "top"}
 MOST = 2500  # edges, or agents of a network, that are drawn; beyond, a sample
 CAPTIONS = {
     "surplus": (
         "Leader's surplus over time: what each cohort has paid the leader per agent and round so "
         "far (by the end: in the legend), less the commitment value, which it could secure by "
         "announcing the best law of outcomes to an agent who best-responds. Above zero it takes "
-        "more than that. At the end no surplus exceeds its cap, a triangle, which sinks with swap "
-        "regret; one far above waits in the legend."
+        "more than that. At the end no surplus exceeds its cap (dashed; those far above wait in "
+        "the legend), which sinks with swap regret."
     ),
     "demand": (
         "Demand and outcomes, as rolling means: the share of the budgets that each good gets; how "
@@ -95,12 +96,12 @@ def surplus(tables: Tables) -> go.Figure | None:
         width = 2 + 3 * (1 - (i + 1) / len(ends))  # equal curves show one within the other
         figure.add_trace(line(points, curve[points], label, color=shades[name], width=width))
     zero(figure)
-    for name, cap in ends["surplus_cap"].items():
-        label = f"{short(name)}, cap {cap:.3g}"
-        end = line([rounds["round"].iloc[-1]], [cap], label).update(mode="markers")
-        marker = {"symbol": "triangle-left", "size": 11, "color": shades[name]}
-        figure.add_trace(end.update(marker=marker, visible=near(cap, top)))
-    return figure.update_xaxes(title="round").update_yaxes(title="surplus per round so far")
+    last = rounds["round"].iloc[[0, -1]]
+    caps = limits("cap after the last round", ends["surplus_cap"], shades, top, last)
+    figure.add_traces(list(caps))
+    return figure.update_xaxes(title_text="round").update_yaxes(
+        title_text="surplus per round so far"
+    )
 
 
 def _payoffs(rounds: pd.DataFrame, agents: pd.DataFrame) -> dict[Any, pd.Series[float]]:
@@ -143,7 +144,7 @@ def demand(tables: Tables, goods: Sequence[str]) -> go.Figure | None:
     figure.add_hline(1 / len(goods), line=even, row=2, col=1)
     if answered:
         zero(figure, row=3, col=1)
-    return figure.update_xaxes(title=f"round; {rolled(len(rounds))}", row=len(titles))
+    return figure.update_xaxes(title_text=f"round; {rolled(len(rounds))}", row=len(titles))
 
 
 def network(tables: Tables) -> go.Figure | None:
@@ -160,7 +161,7 @@ def network(tables: Tables) -> go.Figure | None:
     figure.add_trace(_edges(places[graph[_sampled(len(graph))]]))
     figure.add_trace(_dots(agents, places, _sampled(len(agents))))
     figure.update_xaxes(visible=False).update_yaxes(visible=False, scaleanchor="x")
-    return figure.update_layout(showlegend=False)
+    return figure.update_layout(showlegend=False, margin_l=12)
 
 
 def _sampled(count: int) -> np.ndarray[Any, Any]:
@@ -196,7 +197,7 @@ def _dots(
             "cmax": float(regret.max()) or 1.0,
             "colorscale": "Viridis",
             "reversescale": True,
-            "colorbar": {"title": "regret", "thickness": 10, "len": 0.7},
+            "colorbar": BAR,
             "size": np.where(ringed, 10, 7),
             "line": {"color": INK, "width": np.where(ringed, 2, 0)},
         },
@@ -225,8 +226,8 @@ def distances(tables: Tables) -> go.Figure | None:
             curve.update(name=short(name), legendgroup=str(name), showlegend=width > 1 and row == 1)
             curve.update(mode="lines+markers", hovertemplate=f"{word}: %{{y:.4g}}")
             figure.add_trace(curve, row=row, col=1)
-    names = [*map(str, range(last + 1)), *["never"] * bool(table["distance"].isna().any())]
-    if len(names) <= 20:
+    if table["distance"].isna().any():
+        names = [*map(str, range(last + 1)), "never"]
         figure.update_xaxes(tickvals=list(range(len(names))), ticktext=names)
-    figure.update_xaxes(title="distance from the forecaster", row=2)
+    figure.update_xaxes(title_text="distance from the forecaster", row=2)
     return figure.update_yaxes(rangemode="tozero")

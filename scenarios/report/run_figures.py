@@ -32,8 +32,8 @@ from regretless.scenarios.report.charts import (
     VERMILLION,
     choose_scale,
     colours,
+    limits,
     line,
-    near,
     panels,
     plain,
     short,
@@ -54,8 +54,8 @@ CAPTIONS = {
     "regret": (
         "Regret per round so far, mean (thick) and worst agent (thin) of each cohort: lines that "
         "sink towards zero mean that no agent knows a better rule in hindsight. Where a theorem "
-        "applies its bound after the last round is dashed; one far above waits in the legend, "
-        "where a click shows it."
+        "applies its bound after the last round is dashed; those far above wait in the legend, "
+        "where a click shows them."
     ),
     "windows": (
         "Regret per window of rounds, each taken alone, mean (thick) and worst agent (thin) of "
@@ -98,23 +98,23 @@ def regret(tables: Tables) -> go.Figure | None:
     if curves.empty:
         return None
     figure = panels(each=360).add_traces(list(_regrets(curves, agents)))
-    figure.update_xaxes(title="round").update_yaxes(title=f"{_measured(curves)} per round")
+    figure.update_xaxes(title_text="round").update_yaxes(
+        title_text=f"{_measured(curves)} per round"
+    )
     choose_scale(figure, logarithmic=spans_decades(curves["mean"]))
     return figure
 
 
 def _regrets(curves: pd.DataFrame, agents: pd.DataFrame) -> Iterator[go.Scatter]:
-    shades, top = cohort_colours(agents), float(curves["max"].max())
-    for name in curves.index.unique("cohort"):
-        curve, colour = curves.loc[name], shades[name]
+    shades, names = cohort_colours(agents), curves.index.unique("cohort")
+    for name in names:
+        curve = curves.loc[name]
         for column, width in PAIR.items():
-            pair = line(curve.index, curve[column], short(name), color=colour, width=width)
+            pair = line(curve.index, curve[column], short(name), color=shades[name], width=width)
             yield pair.update(legendgroup=str(name), showlegend=column == "mean")
-        bound = float(agents.loc[agents["cohort"] == name, "bound"].max())
-        if np.isfinite(bound):
-            label, ends = f"{short(name)}, bound {bound:.3g}", curve.index[[0, -1]]
-            dashed = line(ends, [bound] * 2, label, color=colour, width=1.5, dash="dash")
-            yield dashed.update(visible=near(bound, top))
+    bounds = agents.groupby("cohort", sort=False)["bound"].max().reindex(names)
+    ends = curves.index.unique("round")[[0, -1]]
+    yield from limits("bound after the last round", bounds, shades, curves["max"].max(), ends)
 
 
 def _measured(curves: pd.DataFrame) -> str:
@@ -146,7 +146,9 @@ def windows(tables: Tables) -> go.Figure | None:
             pair = line(spans, levels, short(name), color=shades[name], width=width)
             figure.add_trace(pair.update(legendgroup=str(name), showlegend=column == "mean"))
     zero(figure)
-    return figure.update_xaxes(title="round").update_yaxes(title="regret per round of the window")
+    return figure.update_xaxes(title_text="round").update_yaxes(
+        title_text="regret per round of the window"
+    )
 
 
 def _steps(kept: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
@@ -157,7 +159,10 @@ def _steps(kept: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
 
 
 def spread(tables: Tables) -> go.Figure | None:
-    """Draw histograms of regret: a row per cohort, a column per measure that was kept."""
+    """Draw histograms of regret: a row per cohort, a column per measure that was kept.
+
+    None where no cohort has two agents; so it is with ``exploitability``.
+    """
     return _histograms(tables["agents"], MEASURES)
 
 
@@ -170,22 +175,23 @@ def _histograms(agents: pd.DataFrame, measures: Mapping[str, str]) -> go.Figure 
     groups = agents.groupby("cohort", sort=False)
     kept = {column: word for column, word in measures.items() if agents[column].notna().any()}
     cohorts = {n: own for n, own in groups if own[list(kept)].notna().any(axis=None)}
-    if not kept or not cohorts:
+    if max(map(len, cohorts.values()), default=0) < 2:  # which the summary tells in full
         return None
     alone, rows = len(kept) == 1, len(cohorts)
     titles = [
         _title(n, own[c], i, alone=alone) for n, own in cohorts.items() for i, c in enumerate(kept)
     ]
     figure = panels(
-        titles, rows=rows, each=110, cols=len(kept), shared_xaxes="all", shared_yaxes=True
+        titles, rows=rows, each=96, cols=len(kept), shared_xaxes="all", shared_yaxes=True
     )
     shades, edges = cohort_colours(agents), _edges(agents[list(kept)].to_numpy(dtype=np.float64))
     for row, (name, members) in enumerate(cohorts.items(), 1):
         for column, (measure, word) in enumerate(kept.items(), 1):
             bars = _bars(members[measure].dropna(), edges, shades[name])
             figure.add_trace(bars, row=row, col=column)
-            figure.update_xaxes(title=word if row == rows else None, row=row, col=column)
-        figure.update_yaxes(title="agents", row=row, col=1)
+            figure.update_xaxes(title_text=word if row == rows else None, row=row, col=column)
+        tallest = max(bars.y.max() for bars in figure.select_traces(row=row))
+        figure.update_yaxes(title_text="agents", dtick=1 if tallest < 5 else None, row=row, col=1)
     return figure.update_layout(bargap=0, showlegend=False)
 
 
@@ -203,7 +209,7 @@ def _title(name: Any, values: pd.Series[float], place: int, *, alone: bool) -> s
 def _edges(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Bins from zero, or the least value below it, to the greatest value."""
     low, high = min(0.0, float(np.nanmin(values))), float(np.nanmax(values))
-    return np.linspace(low, max(high, low + 1e-6), BINS + 1)
+    return np.linspace(low, high if high > low else low + TOLERANCE, BINS + 1)
 
 
 def _bars(values: pd.Series[float], edges: np.ndarray[Any, Any], colour: str) -> go.Bar:
@@ -238,7 +244,9 @@ def agents(tables: Tables) -> go.Figure | None:
             )
         )
     zero(figure)
-    figure.update_xaxes(title="mean loss, in [0, 1]").update_yaxes(title="regret per round")
+    figure.update_xaxes(title_text="mean loss, in [0, 1]").update_yaxes(
+        title_text="regret per round"
+    )
     return figure.update_layout(showlegend=True)
 
 
@@ -291,7 +299,7 @@ def forecast(tables: Tables, names: Sequence[str]) -> go.Figure | None:
             drawn = rolling(curve, word, color=colour, width=1.8)
             drawn.update(legendgroup=word, showlegend=row == 1)
             figure.add_trace(drawn, row=row, col=1)
-    figure.update_xaxes(title=f"round; {rolled(len(rounds))}", row=len(names))
+    figure.update_xaxes(title_text=f"round; {rolled(len(rounds))}", row=len(names))
     return figure
 
 
@@ -323,5 +331,5 @@ def certificates(tables: Tables) -> go.Figure | None:
     figure = panels(each=220)
     figure.add_trace(line(number, total[points], "left open by the solver", color=BLUE, width=2))
     figure.add_trace(line(number, allowed, label, color=FAINT, width=1.5, dash="dash"))
-    figure.update_xaxes(title="round")
-    return figure.update_yaxes(title="sum of certificates", rangemode="tozero")
+    figure.update_xaxes(title_text="round")
+    return figure.update_yaxes(title_text="sum of certificates", rangemode="tozero")

@@ -104,7 +104,7 @@ def values(table: pd.DataFrame, labels: pd.Series[str]) -> go.Figure:
             figure.add_trace(marks.update(showlegend=row == 1), row=row, col=1)
         figure.add_vline(0, line={"color": INK, "width": 1}, row=row, col=1)
     title = "Decision-Swap earns more by"
-    return figure.update_xaxes(title=title, row=len(slots))
+    return figure.update_xaxes(title_text=title, row=len(slots))
 
 
 def _slotted(slots: Mapping[Any, Sequence[str]]) -> go.Figure:
@@ -158,7 +158,7 @@ def curves(table: pd.DataFrame) -> go.Figure:
         curve.update(hovertemplate="round %{x}: %{y:.5g}" + INTERVAL)
         _add(figure, curve, rows, row)
     choose_scale(figure, logarithmic=spans_decades(table["mean"]))
-    return figure.update_xaxes(title="round", row=table["cohort"].nunique())
+    return figure.update_xaxes(title_text="round", row=table["cohort"].nunique())
 
 
 def windows(table: pd.DataFrame) -> go.Figure:
@@ -182,7 +182,7 @@ def windows(table: pd.DataFrame) -> go.Figure:
     shown = range(0, len(spans), -(-len(spans) // 8))
     names = ["{} to {}".format(*spans[i]) for i in shown]
     figure.update_xaxes(tickvals=list(shown), ticktext=names)
-    return figure.update_xaxes(title="rounds of the window", row=table["cohort"].nunique())
+    return figure.update_xaxes(title_text="rounds of the window", row=table["cohort"].nunique())
 
 
 def _by_cohort(table: pd.DataFrame, each: int) -> go.Figure:
@@ -190,7 +190,7 @@ def _by_cohort(table: pd.DataFrame, each: int) -> go.Figure:
     cohorts = table["cohort"].unique()
     figure = panels(list(map(short, cohorts)), rows=len(cohorts), each=each)
     figure.update_layout(showlegend=table["setting"].nunique() <= NAMED)
-    return figure.update_yaxes(title="regret per round")
+    return figure.update_yaxes(title_text="regret per round")
 
 
 def _settings(table: pd.DataFrame) -> Iterator[tuple[int, int, str, str, pd.DataFrame]]:
