@@ -57,7 +57,7 @@ for (const data of document.querySelectorAll("script.chart")) {
   const buttons = [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]];
   const config = { displaylogo: false, displayModeBar: small ? false : "hover", responsive: true,
     modeBarButtons: buttons, showSendToCloud: false, plotlyServerURL: "" };
-  Plotly.newPlot(box, chart.data, chart.layout, config).then(() => box.classList.add("drawn"));
+  Plotly.newPlot(box, chart.data, chart.layout, config);
   boxes.push(box);
 }
 addEventListener("beforeprint", () => boxes.forEach((box) =>

@@ -50,7 +50,9 @@ th[aria-sort="ascending"] button::after { content: " \\2191"; }
 th[aria-sort="descending"] button::after { content: " \\2193"; }
 a { color: inherit; }
 @media (max-width: 56rem) { table { font-size: .75rem; } }
-@media print { :root { font-size: 13px; } body { max-width: none; padding: 0; }
+@media print { :root { color-scheme: light; font-size: 13px; --ink: #1c1c1c;
+  --faint: #626262; --line: #d9d9d9; --page: #fff; --code: #f1f1ef; }
+  body { max-width: none; padding: 0; }
   .wide, .wide:has(td.runs) { width: auto; margin: 0; overflow: visible; }
   table, table:has(td.runs) { font-size: .7rem; } th, td { padding: .2rem .3rem; }
   td.runs, table:has(td.runs) th:last-child { display: none; }

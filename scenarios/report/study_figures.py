@@ -76,7 +76,7 @@ def effects(table: pd.DataFrame) -> go.Figure | None:
                 marks = _marks(points, at, points["value"], cohort, colour)
                 marks.update(meta=measure, visible=measure == measures[0])
                 figure.add_trace(marks.update(showlegend=row == 1), row=row, col=1)
-    axis = figure.get_subplot(len(slots), 1).xaxis.update(title=SHOWN[measures[0]]).plotly_name
+    axis = figure.get_subplot(len(slots), 1).xaxis.update(title_text=SHOWN[measures[0]]).plotly_name
     buttons = [_button(figure, measure, axis) for measure in measures]
     choose(figure, buttons, direction="down")
     return figure
