@@ -52,7 +52,7 @@ const small = matchMedia("(pointer: coarse), (max-width: 40rem)").matches;
 for (const data of document.querySelectorAll("script.chart")) {
   const box = document.getElementById(data.dataset.box);
   const chart = JSON.parse(data.textContent);
-  box.closest("figure").hidden = false;
+  box.parentNode.hidden = false;
   if (small) chart.layout.dragmode = false;
   const buttons = [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]];
   const config = { displaylogo: false, displayModeBar: small ? false : "hover", responsive: true,
@@ -77,9 +77,9 @@ def plain(text: Any) -> str:
     return escape(str(text), quote=False).replace("$", "&#36;")
 
 
-def short(text: Any) -> str:
-    """Fit a user's text into a title or beside an axis."""
-    return plain(textwrap.shorten(str(text), 28, placeholder="...") or "...")
+def short(text: Any, width: int = 28) -> str:
+    """Fit a user's text into a title, a legend or beside an axis."""
+    return plain(textwrap.shorten(str(text), width, placeholder="...") or "...")
 
 
 def colours(names: Iterable[Any]) -> dict[Any, str]:
@@ -160,7 +160,8 @@ def limits(
         for i, (name, level) in enumerate(part.dropna().items()):
             dashed = line(ends, [level] * 2, label, color=shades[name], width=1.5, dash="dash")
             yield dashed.update(
-                hovertemplate=f"{short(name)}: %{{y:.3g}}<extra>{word}</extra>",
+                text=[short(name)] * 2,
+                hovertemplate=f"%{{text}}: %{{y:.3g}}<extra>{word}</extra>",
                 legendgroup=label,
                 showlegend=i == 0,
                 visible=True if label == word else "legendonly",
@@ -222,7 +223,7 @@ def card(figure: go.Figure, name: str, caption: str) -> str:
     data = to_json(figure, engine="json").replace("<", "\\u003c").replace(">", "\\u003e")
     label = escape(caption.partition(":")[0])
     return (
-        f'<figure hidden>\n<div class="card"><div id="chart-{name}" role="img" '
+        f'<figure>\n<div class="card" hidden><div id="chart-{name}" role="img" '
         f'aria-label="{label}"></div></div>\n<figcaption>{escape(caption)}</figcaption>\n'
         f'<script type="application/json" class="chart" data-box="chart-{name}">{data}</script>\n'
         "</figure>"

@@ -90,8 +90,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
 """
 
 STILL = (
-    "Scripts are off: the figures, which this page's own script draws, are not shown, and tables "
-    "are not sorted by a click. The numbers in the tables are complete."
+    "Scripts are off: figures, which a script within this page draws, are missing, and tables are "
+    "not sorted by a click. The tables themselves are complete."
 )
 
 

@@ -40,14 +40,15 @@ SHOWN = {  # measures of the effects, with their units
     "exploitability_worst": "exploitability, worst",
 }
 NAMED = 16  # settings that a legend can hold
+WIDE = 90  # letters where a pointer or a legend tells a setting
 SLOT = 26  # pixels of a value's or a setting's place beside an axis
 INTERVAL = "<br>95 % interval %{customdata[0]:.5g} to %{customdata[1]:.5g}"
 
 
-def value_text(value: Any) -> str:
+def value_text(value: Any, width: int = 28) -> str:
     """Write a value of a key, JSON text or not, so that it fits beside an axis."""
     quoted = isinstance(value, str) and value.startswith('"')
-    return short(json.loads(value) if quoted else value)
+    return short(json.loads(value) if quoted else value, width)
 
 
 def setting_colours(labels: Sequence[str]) -> dict[str, str]:
@@ -135,7 +136,7 @@ def _marks(
         x=points["mean"].to_numpy(),
         y=at,
         error_x=_reach(points),
-        text=list(map(value_text, names)),
+        text=[value_text(name, WIDE) for name in names],
         customdata=points[known].to_numpy(dtype=np.float64),
         name=short(label),
         legendgroup=label,
@@ -153,10 +154,10 @@ def _reach(points: pd.DataFrame) -> dict[str, Any]:
 def curves(table: pd.DataFrame) -> go.Figure:
     """Draw regret over time; ``table`` is ``study_curves.setting_curves``."""
     figure = _by_cohort(table, each=240)
-    for row, _, setting, colour, rows in _settings(table):
-        curve = line(rows["round"], rows["mean"], short(setting), color=colour, width=2)
-        curve.update(hovertemplate="round %{x}: %{y:.5g}" + INTERVAL)
-        _add(figure, curve, rows, row)
+    for row, _, colour, own, style in _settings(table):
+        curve = line(own["round"], own["mean"], "", color=colour, width=2)
+        curve.update(style, hovertemplate="round %{x}: %{y:.5g}" + INTERVAL)
+        figure.add_trace(curve, row=row, col=1)
     choose_scale(figure, logarithmic=spans_decades(table["mean"]))
     return figure.update_xaxes(title_text="round", row=table["cohort"].nunique())
 
@@ -165,19 +166,18 @@ def windows(table: pd.DataFrame) -> go.Figure:
     """Draw one measure of ``windows.windows_table``, with the column ``setting``."""
     figure, count = _by_cohort(table, each=200), table["setting"].nunique()
     spans = sorted({(row["first"], row["last"]) for row in table.to_dict("records")})
-    for row, place, setting, colour, rows in _settings(table):
-        own = list(zip(rows["first"], rows["last"], strict=True))
+    for row, place, colour, own, style in _settings(table):
+        places = [spans.index(span) for span in zip(own["first"], own["last"], strict=True)]
         marks = go.Scatter(
-            x=[spans.index(span) + _shift(place, count) for span in own],
-            y=rows["mean"].to_numpy(),
-            error_y=_reach(rows),
-            text=["rounds {} to {}".format(*span) for span in own],
-            name=short(setting),
+            x=[at + _shift(place, count) for at in places],
+            y=own["mean"].to_numpy(),
+            error_y=_reach(own),
+            text=["rounds {} to {}".format(*spans[at]) for at in places],
             mode="markers",
             marker={"color": colour, "size": 7},
             hovertemplate="%{text}: %{y:.5g}" + INTERVAL,
         )
-        _add(figure, marks, rows, row)
+        figure.add_trace(marks.update(style), row=row, col=1)
     zero(figure)
     shown = range(0, len(spans), -(-len(spans) // 8))
     names = ["{} to {}".format(*spans[i]) for i in shown]
@@ -193,18 +193,19 @@ def _by_cohort(table: pd.DataFrame, each: int) -> go.Figure:
     return figure.update_yaxes(title_text="regret per round")
 
 
-def _settings(table: pd.DataFrame) -> Iterator[tuple[int, int, str, str, pd.DataFrame]]:
-    """Yield a cohort's row, a setting's place, name and colour, and their part of the table."""
-    shades = setting_colours(list(table["setting"].unique()))
-    for row, (_, own) in enumerate(table.groupby("cohort", sort=False), 1):
+def _settings(
+    table: pd.DataFrame,
+) -> Iterator[tuple[int, int, str, pd.DataFrame, dict[str, Any]]]:
+    """Yield a cohort's row, a setting's place, its colour, part of the table, name and interval."""
+    shades, seen = setting_colours(list(table["setting"].unique())), set[str]()
+    for row, (_, cohort) in enumerate(table.groupby("cohort", sort=False), 1):
         for place, (setting, colour) in enumerate(shades.items()):
-            rows = own[own["setting"] == setting]
-            if len(rows):
-                yield row, place, setting, colour, rows
-
-
-def _add(figure: go.Figure, trace: go.Scatter, rows: pd.DataFrame, row: int) -> None:
-    """Add a setting's trace, which tells its interval, and hides with those in other panels."""
-    trace.update(customdata=rows[["low", "high"]].to_numpy(), legendgroup=trace.name)
-    known = any(other.name == trace.name for other in figure.data)
-    figure.add_trace(trace.update(showlegend=not known), row=row, col=1)
+            own = cohort[cohort["setting"] == setting]
+            if len(own):
+                style = {
+                    "name": short(setting, WIDE),
+                    "customdata": own[["low", "high"]].to_numpy(),
+                }
+                shown = {"legendgroup": setting, "showlegend": setting not in seen}
+                seen.add(setting)
+                yield row, place, colour, own, style | shown

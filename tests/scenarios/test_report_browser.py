@@ -45,7 +45,7 @@ def test_a_run_page_draws_its_figures(tmp_path: Path) -> None:
     # mean and worst agent of two cohorts, and a bound of each where it is near enough to be shown
     assert seen.traces("regret") in {4, 5, 6}
     assert seen.traces("agents") == 2
-    assert "<figure hidden" not in seen.document  # as it is without scripts
+    assert 'class="card" hidden' not in seen.document  # as it is without scripts
     assert "<title>market &lt;b&gt;&amp;amp;</title>" in seen.document
     assert "crowd &lt;/script&gt;&lt;" in seen.document  # in the legend
 
