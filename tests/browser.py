@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from regretless.scenarios.report import interactive
+from regretless.scenarios.report import charts
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
@@ -43,11 +43,11 @@ class Visit:
     console: tuple[str, ...]
 
     def traces(self, name: str) -> int:
-        """Count the traces that Plotly has drawn into a figure's box."""
-        start = self.document.index(f'id="live-{name}"')
-        drawn = self.document[start : self.document.index(f'data-box="live-{name}"')]
+        """Count the traces that Plotly has drawn into a chart's box."""
+        start = self.document.index(f'id="chart-{name}"')
+        drawn = self.document[start : self.document.index(f'data-box="chart-{name}"')]
         assert "main-svg" in drawn
-        return len(re.findall(r'class="trace scatter', drawn))
+        return len(re.findall(r'class="trace (?:scatter|bars)', drawn))
 
 
 def find() -> str:
@@ -77,6 +77,6 @@ def visit(page: Path, profile: Path) -> Visit:
 
 def addresses(text: str) -> list[str]:
     """Return network addresses in a page, but for Plotly's own script and names of standards."""
-    script, *_ = interactive.scripts()
+    script, _ = charts.scripts()
     loose = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text.replace(script, ""))
     return re.findall(r"https?://|wss?://|@import|<link|src=", loose)

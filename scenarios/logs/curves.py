@@ -27,6 +27,11 @@ def log_parts(run: Path) -> Iterator[pd.DataFrame]:
         yield from pd.read_csv(file, usecols=COLUMNS, chunksize=PART)
 
 
+def leading_regret(frame: pd.DataFrame) -> pd.Series[float]:
+    """Return decision swap regret of each row, swap regret where the first was not kept."""
+    return frame["decision_swap_regret"].fillna(frame["swap_regret"])
+
+
 def regret_curves(parts: Iterable[pd.DataFrame], agents: pd.DataFrame) -> pd.DataFrame:
     """Sum a regret log up per cohort and round.
 
@@ -40,8 +45,8 @@ def regret_curves(parts: Iterable[pd.DataFrame], agents: pd.DataFrame) -> pd.Dat
     Returns
     -------
     DataFrame
-        Indexed by cohort and round: ``mean`` and ``max`` over the agents of decision swap regret
-        (swap regret where that was not kept), NaN where neither was; ``count`` and ``kept``, how
+        Indexed by cohort and round: ``mean`` and ``max`` over the agents of the leading regret, NaN
+        where none was kept; ``count`` and ``kept``, how
         many agents have the one or the other, and how many have decision swap regret.
     """
     cohort = agents.set_index("agent")["cohort"]
@@ -55,8 +60,7 @@ def regret_curves(parts: Iterable[pd.DataFrame], agents: pd.DataFrame) -> pd.Dat
 
 
 def _summed(part: pd.DataFrame, cohort: pd.Series[str]) -> pd.DataFrame:
-    regret = part["decision_swap_regret"].fillna(part["swap_regret"])
     keys = [part["agent"].map(cohort).rename("cohort"), part["round"]]
-    found = regret.groupby(keys, sort=False).agg(["sum", "count", "max"])
+    found = leading_regret(part).groupby(keys, sort=False).agg(["sum", "count", "max"])
     kept = part["decision_swap_regret"].groupby(keys, sort=False).count()
     return found.assign(kept=kept)

@@ -1,4 +1,4 @@
-"""What every page of ours is made of: its style, tables, cells and figures, as HTML text."""
+"""What every page of ours is made of: its style, its tables and cells, as HTML text."""
 
 from __future__ import annotations
 
@@ -42,59 +42,85 @@ th:first-child, td:first-child { padding-left: 0; }
 th:last-child, td:last-child { padding-right: 0; }
 .t { text-align: left; }
 figure { margin: 0 0 1.8rem; }
-.card { overflow-x: auto; padding: .6rem; background: #fff; border: 1px solid var(--line);
-  border-radius: 6px; }
-.still svg { display: block; width: 100%; min-width: 32rem; height: auto; }
+.card { padding: .5rem; background: #fff; border: 1px solid var(--line); border-radius: 6px; }
 figcaption { margin-top: .5rem; max-width: 46rem; }
-.live { min-width: 32rem; }
-.live[hidden], .drawn > .still { display: none; }
 th button { padding: 0; border: 0; background: none; font: inherit; color: inherit;
   text-align: inherit; cursor: pointer; text-decoration: underline dotted; }
 th[aria-sort="ascending"] button::after { content: " \\2191"; }
 th[aria-sort="descending"] button::after { content: " \\2193"; }
 a { color: inherit; }
-@media print { :root { font-size: 13px; } body { max-width: none; padding: 0; }
+@media (max-width: 56rem) { table { font-size: .75rem; } }
+@media print { :root { color-scheme: light; font-size: 13px; --ink: #1c1c1c;
+  --faint: #626262; --line: #d9d9d9; --page: #fff; --code: #f1f1ef; }
+  body { max-width: none; padding: 0; }
   .wide, .wide:has(td.runs) { width: auto; margin: 0; overflow: visible; }
   table, table:has(td.runs) { font-size: .7rem; } th, td { padding: .2rem .3rem; }
   td.runs, table:has(td.runs) th:last-child { display: none; }
-  h2 { break-after: avoid; } tr, .card { break-inside: avoid; } .card { overflow: visible; }
-  .still svg { min-width: 0; } .live, .screen { display: none; }
-  .drawn > .still { display: block; } }
+  h2 { break-after: avoid; } tr, figure { break-inside: avoid; }
+  .card { padding: 0; border: 0; } .modebar, .updatemenu-container { display: none; } }
 pre { overflow-x: auto; padding: .8rem 1rem; border-radius: 6px; background: var(--code);
   font-size: .85rem; }
 footer { margin-top: 2.5rem; padding-top: .8rem; border-top: 1px solid var(--line); }
 """
 
-STILL = "Scripts are off: figures are drawings, and tables are not sorted by a click."
+SORT = """
+"use strict";
+for (const table of document.querySelectorAll("table.sortable")) {
+  const body = table.tBodies[0];
+  table.querySelectorAll("thead th").forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const sign = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
+      for (const other of head.parentNode.children) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", sign === 1 ? "ascending" : "descending");
+      const text = (row) => row.cells[column].textContent.trim();
+      const number = (row) => parseFloat(text(row).replaceAll(",", ""));
+      const rows = [...body.rows];
+      const known = rows.filter((row) => text(row) !== "-");
+      const numeric = known.every((row) => !Number.isNaN(number(row)));
+      known.sort((a, b) => sign * (numeric ? number(a) - number(b)
+        : text(a).localeCompare(text(b))));
+      body.append(...known, ...rows.filter((row) => text(row) === "-"));
+    });
+  });
+}
+"""
+
+STILL = (
+    "Scripts are off: figures, which a script within this page draws, are missing, and tables are "
+    "not sorted by a click. The tables themselves are complete."
+)
 
 
 def page(title: str, body: str, scripts: Sequence[str] = ()) -> str:
-    """Put a body, already HTML, into a page.
+    """Put a body, already HTML, into a page whose tables can be sorted.
 
     Parameters
     ----------
     title : str
     body : str
     scripts : sequence of str
-        Programs to run after the body. The page's policy allows these, by their hashes, and no
-        other: no further script, and no request to any address (W3C, *Content Security Policy
-        Level 3*).
+        Further programs to run after the body. The page's policy allows these, by their hashes,
+        and no other: no further script, and no request to any address (W3C, *Content Security
+        Policy Level 3*).
     """
+    scripts = (SORT, *scripts)
     programs = "".join(f"<script>{script}</script>\n" for script in scripts)
-    note = f'<noscript><p class="note">{STILL}</p></noscript>\n' if scripts else ""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{CSS}</style>\n</head>\n"
-        f"<body>\n{note}{body}\n{programs}</body>\n</html>\n"
+        f"<title>{escape(title)}</title>\n<style>{CSS}</style>\n</head>\n<body>\n"
+        f'<noscript><p class="note">{STILL}</p></noscript>\n{body}\n{programs}</body>\n</html>\n'
     )
 
 
 def _policy(scripts: Sequence[str]) -> str:
     hashes = (hashlib.sha256(script.encode()).digest() for script in scripts)
     allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in hashes)
-    allowed = allowed or "'none'"
     return (
         f"default-src 'none'; script-src {allowed}; "
         "style-src 'unsafe-inline'; img-src data: blob:; "
@@ -131,26 +157,3 @@ def cell(text: object, *, tag: str = "td", left: bool = False, span: int = 1) ->
     side = ' class="t"' if left else ""
     rows = f' rowspan="{span}"' if span > 1 else ""
     return f"<{tag}{side}{rows}>{escape(str(text))}</{tag}>"
-
-
-def card(svg: str, caption: str, live: str = "") -> str:
-    """Put a drawing and its caption into a card.
-
-    Parameters
-    ----------
-    svg : str
-        The drawing; empty where there is only an interactive figure, which paper and browsers
-        without scripts then leave out.
-    caption : str
-    live : str
-        An interactive figure (``scenarios.report.interactive.box``) that takes the drawing's place
-        on a screen.
-    """
-    label = escape(caption.partition(":")[0])
-    image = svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
-    still = f'<div class="still">{image}</div>' if svg else ""
-    kind = "" if svg else ' class="screen" hidden'
-    return (
-        f'<figure{kind}>\n<div class="card">{still}{live}</div>\n'
-        f"<figcaption>{escape(caption)}</figcaption>\n</figure>"
-    )

@@ -14,6 +14,7 @@ import pandas as pd
 from scipy import stats
 
 from regretless.scenarios.logs.curves import log_parts, regret_curves
+from regretless.scenarios.report.charts import thinned
 from regretless.scenarios.studies.analysis import LEVEL
 
 if TYPE_CHECKING:
@@ -58,9 +59,8 @@ def setting_curves(study: Study, settings: pd.Series[str]) -> pd.DataFrame | Non
 
 def _thinned(curve: pd.DataFrame, points: int) -> pd.DataFrame:
     """Keep at most ``points`` rounds, the same in all runs of as many rounds, with both ends."""
-    rounds = curve.index.unique("round").to_numpy()
-    picks = np.linspace(0, len(rounds) - 1, min(len(rounds), points)).astype(int)
-    kept = curve[curve.index.isin(rounds[picks], level="round")]
+    rounds = thinned(curve.index.unique("round").to_numpy(), points)
+    kept = curve[curve.index.isin(rounds, level="round")]
     return kept["mean"].dropna().reset_index()
 
 

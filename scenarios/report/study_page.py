@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.report import figures as plots
-from regretless.scenarios.report import interactive, study_figures, study_interactive
-from regretless.scenarios.report.html import card, cell, page, save, table
+from regretless.scenarios.report import study_figures
+from regretless.scenarios.report.charts import card, scripts
+from regretless.scenarios.report.html import cell, page, save, table
 from regretless.scenarios.report.study_curves import setting_curves
 from regretless.scenarios.studies.analysis import REGRETS, effects_table, interval, value_table
 from regretless.scenarios.studies.results import Study
@@ -37,13 +37,9 @@ COLUMNS = {  # of the table of settings
 }
 NEGLIGIBLE = 1e-9  # a reach of rounding errors alone
 CAPTIONS = {
-    "live": (
-        "Effects, one measure at a time: choose it in the menu; point at a mark for its mean, its "
-        "95 % interval over seeds and the number of seeds."
-    ),
-    "effect": (
-        "Effect of {key}, a row per cohort, averaged over all other keys: means and 95 % intervals "
-        "over seeds. A bare dot has no interval."
+    "effects": (
+        "Effects, a row per value of each key, averaged over all other keys: means and 95 % "
+        "intervals over seeds. The menu chooses the measure, also for paper."
     ),
     "value": (
         "Value of the forecast: welfare with Decision-Swap less that with another forecaster on "
@@ -52,7 +48,7 @@ CAPTIONS = {
     ),
     "curves": (
         "Regret over time by setting, mean over agents and seeds with the 95 % interval over seeds "
-        "(shaded, or told when pointed at): decision swap regret per round so far, swap regret "
+        "(told when pointed at): decision swap regret per round so far, swap regret "
         "where that was not kept.{keys}"
     ),
     "windows": (
@@ -89,7 +85,7 @@ def write_study_report(path: Path, target: Path) -> Path:
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{path}: its tables cannot be read: {reason}; play it again") from error
-    return save(page(str(study.record["name"]), body, interactive.scripts()), target)
+    return save(page(str(study.record["name"]), body, scripts()), target)
 
 
 def _sections(study: Study) -> Iterator[str]:
@@ -102,11 +98,10 @@ def _sections(study: Study) -> Iterator[str]:
     yield "<h2>What was varied</h2>"
     yield _varied(file, parameters)
     yield from _failures(study)
-    with plots.styled():
-        yield from _effects(effects_table(cohorts, parameters))
-        yield from _value(value_table(cohorts, parameters))
-        yield from _curves(study, parameters)
-        yield from _windows(study)
+    yield from _effects(effects_table(cohorts, parameters))
+    yield from _value(value_table(cohorts, parameters))
+    yield from _curves(study, parameters)
+    yield from _windows(study)
     yield "<h2>All settings</h2>"
     yield _settings(study, cohorts, parameters)
     version = study.record.get("versions", {}).get("regretless", "")
@@ -173,14 +168,10 @@ def _failures(study: Study) -> Iterator[str]:
 
 
 def _effects(effects: pd.DataFrame) -> Iterator[str]:
-    drawn = {key: study_figures.effects(effects, key) for key in effects["key"].unique()}
-    if not any(figure is not None for figure in drawn.values()):
-        return
-    yield "<h2>Effects</h2>"
-    yield card("", CAPTIONS["live"], interactive.box(study_interactive.effects(effects), "effects"))
-    for place, (key, figure) in enumerate(drawn.items()):
-        if figure is not None:
-            yield card(plots.svg(figure, f"effect{place}"), CAPTIONS["effect"].format(key=key))
+    figure = study_figures.effects(effects)
+    if figure is not None:
+        yield "<h2>Effects</h2>"
+        yield card(figure, "effects", CAPTIONS["effects"])
 
 
 def _value(value: pd.DataFrame) -> Iterator[str]:
@@ -190,7 +181,7 @@ def _value(value: pd.DataFrame) -> Iterator[str]:
     beside = ("cohort", "baseline", "pairs", "mean", "low", "high")
     names, keys = setting_names(value, beside=beside), keys_of(value, beside=beside)
     caption = CAPTIONS["value"].format(keys=_named_by(keys))
-    yield card(plots.svg(study_figures.values(value, names), "value"), caption)
+    yield card(study_figures.values(value, names), "value", caption)
     head = ["cohort", *keys, "against", "pairs", "Decision-Swap earns more by", "95 % interval"]
     rows = []
     for row in value.to_dict("records"):
@@ -210,9 +201,8 @@ def _curves(study: Study, parameters: pd.DataFrame) -> Iterator[str]:
     if found is None:
         yield '<p class="note">Not drawn: the regret logs are too large to be read for a page.</p>'
     else:
-        box = interactive.box(study_interactive.curves(found), "curves")
         caption = CAPTIONS["curves"].format(keys=_named_by(keys) + _coloured(found["setting"]))
-        yield card(plots.svg(study_figures.curves(found), "curves"), caption, box)
+        yield card(study_figures.curves(found), "curves", caption)
 
 
 def _windows(study: Study) -> Iterator[str]:
@@ -228,7 +218,7 @@ def _windows(study: Study) -> Iterator[str]:
     word = measure.removesuffix("_mean").replace("_", " ").capitalize()
     yield "<h2>Regret by window</h2>"
     caption = CAPTIONS["windows"].format(measure=word, keys=keys)
-    yield card(plots.svg(study_figures.windows(shown), "windows"), caption)
+    yield card(study_figures.windows(shown), "windows", caption)
 
 
 def _settings(study: Study, cohorts: pd.DataFrame, parameters: pd.DataFrame) -> str:

@@ -28,8 +28,7 @@ from regretless.scenarios.build.network import drawn_network
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.cli.commands import app
 from regretless.scenarios.logs.directory import read_run
-from regretless.scenarios.report import figures
-from regretless.scenarios.report import network as network_plot
+from regretless.scenarios.report import market_figures
 from regretless.scenarios.report.page import write_report
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.files import catalogue
@@ -280,9 +279,7 @@ def test_the_tables_say_who_hears(tmp_path: Path) -> None:
     assert edges.to_numpy().max() == 8
     write_report(tmp_path / "run")
     assert "Who hears the forecast" in (tmp_path / "run" / "report.html").read_text()
-    with figures.styled():
-        once, again = (figures.svg(network_plot.network(tables), "n") for _ in range(2))  # type: ignore[arg-type]
-    assert once == again
+    assert market_figures.network(tables) == market_figures.network(tables)
     text = run(scenario(cohort()), Options(tmp_path / "none"))
     assert "distance" not in text.agents_frame()
     assert not (tmp_path / "none" / "edges.parquet").exists()
@@ -311,14 +308,15 @@ def test_regret_by_distance_is_the_groups_mean() -> None:
 
 
 def test_a_large_graph_is_drawn_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network_plot, "MOST", 5)
+    monkeypatch.setattr(market_figures, "MOST", 5)
     model = scenario(cohort(count=12), network={"graph": "small-world", "subscribers": 2}).build()
     played(model)
     tables = {"agents": model.agents_frame(), "edges": model.edges_frame()}
-    with figures.styled():
-        figure = network_plot.network(tables)
-        assert figure is not None
-        assert "5 of them drawn" in figures.svg(figure, "n")
+    figure = market_figures.network(tables)
+    assert figure is not None
+    assert "5 of them drawn" in figure.layout.annotations[0].text
+    edges, dots = figure.data
+    assert len(dots.x) == len(edges.x) / 3 == 5  # both ends of an edge, and a gap
 
 
 @pytest.mark.parametrize(

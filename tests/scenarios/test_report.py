@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
-from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import pytest
-from browser import addresses
+from pages import check, panels
 
 from regretless.market.core.errors import UserError
-from regretless.market.exploitability.tracker import TOLERANCE
 from regretless.market.game.crowding import crowding
 from regretless.scenarios import load
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.curves import regret_curves
 from regretless.scenarios.logs.directory import read_run
-from regretless.scenarios.report import agents as agent_plot
-from regretless.scenarios.report import figures, interactive, interactive_run, market
+from regretless.scenarios.report import charts, market_figures, run_figures
 from regretless.scenarios.report.page import outcome_titles, write_report
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.files import find, override, read
@@ -31,56 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROUNDS, AGENTS = 60, 8
-VOID = {"meta", "br", "hr", "img", "link", "input"}
-
-
-class Page(HTMLParser):
-    """Collects table rows, ids, text and programs, and whatever is not closed in order."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.stack: list[str] = []
-        self.faults: list[str] = []
-        self.ids: list[str] = []
-        self.tags: list[str] = []
-        self.rows: list[list[str]] = []
-        self.text = ""
-        self.programs: list[str] = []
-        self.feed(text)
-        self.close()
-        self.faults += self.stack
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Open an element."""
-        self.handle_startendtag(tag, attrs)
-        if tag not in VOID:
-            self.stack.append(tag)
-        if tag == "script" and ("type", "application/json") not in attrs:
-            self.programs.append("")
-        if tag == "tr":
-            self.rows.append([])
-        if tag in {"td", "th"}:
-            self.rows[-1].append("")
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element."""
-        self.tags.append(tag)
-        self.ids += [value for key, value in attrs if key == "id" and value]
-
-    def handle_endtag(self, tag: str) -> None:
-        """Close an element."""
-        if not self.stack or self.stack.pop() != tag:
-            self.faults.append(f"</{tag}>")
-
-    def handle_data(self, data: str) -> None:
-        """Keep text, and programs apart; the data of figures are neither."""
-        if self.stack and self.stack[-1] == "script":
-            if self.programs:  # all data come before them
-                self.programs[-1] += data
-            return
-        self.text += data
-        if {"td", "th"} & set(self.stack):
-            self.rows[-1][-1] += data
 
 
 def small(*assignments: str) -> dict[str, Any]:
@@ -106,19 +53,6 @@ def directory(finished: Path, tmp_path: Path) -> Path:
 
 def report(directory: Path) -> str:
     return write_report(directory).read_text(encoding="utf-8")
-
-
-def panels(page: Page) -> set[str]:
-    return {name.removesuffix("-figure_1") for name in page.ids if name.endswith("-figure_1")}
-
-
-def check(text: str) -> Page:
-    page = Page(text)
-    assert page.faults == []
-    assert len(page.ids) == len(set(page.ids))
-    assert tuple(page.programs) == interactive.scripts()
-    assert addresses(text) == []
-    return page
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
@@ -189,8 +123,8 @@ def test_cohorts_that_measure_different_things(tmp_path: Path) -> None:
     page = check(report(played(tmp_path / "run", raw, log_every=4)))
     assert [row[0] for row in page.rows[1:4]] == ["growers", "swap", "external"]
     assert page.rows[2][3] == page.rows[2][5] == page.rows[3][4] == "-"
-    assert "decision swap or swap regret per round" in page.text
-    assert "not measured" in page.text
+    assert "decision swap or swap regret per round" in page.charts
+    assert "not measured" in page.charts
 
 
 def test_without_any_swap_regret_the_page_says_so(tmp_path: Path) -> None:
@@ -199,13 +133,10 @@ def test_without_any_swap_regret_the_page_says_so(tmp_path: Path) -> None:
     assert "Swap regret was not measured." in page.text
 
 
-def test_same_logs_give_the_same_bytes_whatever_the_settings(directory: Path) -> None:
+def test_same_logs_give_the_same_bytes(directory: Path) -> None:
     first = write_report(directory).read_bytes()
     other = shutil.copytree(directory, directory.parent / "elsewhere")
-    with mpl.rc_context({"lines.linewidth": 9.0, "svg.fonttype": "path", "font.size": 30.0}):
-        settings = dict(mpl.rcParams)
-        assert write_report(other).read_bytes() == first
-        assert dict(mpl.rcParams) == settings
+    assert write_report(other).read_bytes() == first
 
 
 def test_interrupted_run_says_how_far_it_came(tmp_path: Path) -> None:
@@ -254,22 +185,19 @@ def test_page_that_cannot_be_written_leaves_nothing_behind(directory: Path) -> N
     assert not list(directory.glob(".*.tmp"))
 
 
-def test_regret_figure_draws_the_log(finished: Path) -> None:
-    tables = read_run(finished)[1]
-    figure = figures.regret_over_time(tables)
+@pytest.fixture
+def tables(finished: Path) -> dict[str, pd.DataFrame]:
+    read = read_run(finished)[1]
+    return read | {"regret_curves": regret_curves([read["regret_log"]], read["agents"])}
+
+
+def drawn(figure: go.Figure | None) -> tuple[Any, ...]:
     assert figure is not None
-    mean, worst = figure.axes[0].get_lines()
-    regret = tables["agents"]["decision_swap_regret"]
-    assert mean.get_xdata()[[0, -1]].tolist() == [0, ROUNDS - 1]
-    assert mean.get_ydata()[-1] == pytest.approx(regret.mean())
-    assert worst.get_ydata()[-1] == pytest.approx(regret.max())
-    assert "off the axis" in figure.axes[0].get_title()
+    return tuple(figure.data)
 
 
-def test_interactive_regret_is_that_of_the_log(finished: Path) -> None:
-    tables = read_run(finished)[1]
-    tables["regret_curves"] = regret_curves([tables["regret_log"]], tables["agents"])
-    mean, worst, bound = interactive_run.regret_over_time(tables).data
+def test_regret_is_that_of_the_log(tables: dict[str, pd.DataFrame]) -> None:
+    mean, worst, bound = drawn(run_figures.regret(tables))
     regret = tables["agents"]["decision_swap_regret"]
     assert (mean.x[0], mean.x[-1]) == (0, ROUNDS - 1)
     assert mean.y[-1] == pytest.approx(regret.mean())
@@ -277,15 +205,26 @@ def test_interactive_regret_is_that_of_the_log(finished: Path) -> None:
     assert set(bound.y) == {tables["agents"]["bound"].max()}
     assert bound.visible == "legendonly"  # far above all regret
     tables["agents"]["bound"] = 0.5
-    assert interactive_run.regret_over_time(tables).data[-1].visible is True
+    assert drawn(run_figures.regret(tables))[-1].visible is True
     tables["agents"]["bound"] = np.nan  # no theorem applies
-    assert len(interactive_run.regret_over_time(tables).data) == 2
+    assert len(drawn(run_figures.regret(tables))) == 2
+
+
+def test_two_buttons_choose_the_scale(tables: dict[str, pd.DataFrame]) -> None:
+    figure = run_figures.regret(tables)
+    assert figure is not None
+    (menu,) = figure.layout.updatemenus
+    assert [button.args[0] for button in menu.buttons] == [
+        {"yaxis.type": "linear"},
+        {"yaxis.type": "log"},
+    ]
+    assert menu.buttons[menu.active].args[0]["yaxis.type"] == figure.layout.yaxis.type
 
 
 def test_data_of_a_figure_cannot_end_their_element() -> None:
     """Whatever text comes to a figure, also text that ``plain`` has not seen."""
     nasty = "</script><!--<script>"
-    data = interactive.box(interactive.figure_of([{"name": nasty}], height=100), "x")
+    data = charts.card(charts.panels().add_traces([{"name": nasty}]), "x", nasty)
     assert data.count("</script>") == data.count("<script") == 1
     assert "<!--" not in data
     written = data[data.index("{") : data.rindex("}") + 1]
@@ -295,7 +234,7 @@ def test_data_of_a_figure_cannot_end_their_element() -> None:
 def test_a_dot_tells_who_the_agent_is(finished: Path) -> None:
     agents = read_run(finished)[1]["agents"]
     agents.loc[0, "exploitability"] = np.nan
-    (dots,) = interactive_run.agents({"agents": agents}).data
+    dots, *_ = drawn(run_figures.agents({"agents": agents}))
     assert dots.x.tolist() == agents["mean_loss"].tolist()
     assert dots.y.tolist() == agents["decision_swap_regret"].tolist()
     assert "exploitability" not in dots.text[0]
@@ -307,98 +246,87 @@ def test_a_dot_tells_who_the_agent_is(finished: Path) -> None:
 
 
 def test_among_very_many_agents_the_worst_are_drawn(finished: Path) -> None:
-    count = 3 * agent_plot.MOST
+    count = 3 * run_figures.MOST
     agents = read_run(finished)[1]["agents"].head(1)
     regret = np.random.default_rng(0).random(count)
     many = agents.loc[agents.index.repeat(count)].reset_index(drop=True)
     many = many.assign(decision_swap_regret=regret)
-    drawn = agent_plot.drawn_agents(many)
-    assert len(drawn) == agent_plot.MOST
-    worst = np.sort(regret)[-agent_plot.MOST // 4 :]
-    assert np.isin(worst, drawn["regret"]).all()
-    assert drawn.equals(agent_plot.drawn_agents(many))
+    shown = run_figures.drawn_agents(many)
+    assert len(shown) == run_figures.MOST
+    worst = np.sort(regret)[-run_figures.MOST // 4 :]
+    assert np.isin(worst, shown["regret"]).all()
+    assert shown.equals(run_figures.drawn_agents(many))
 
 
-def test_exploitability_is_counted_per_cohort_and_states_its_tolerance(finished: Path) -> None:
+def test_exploitability_is_counted_per_cohort(finished: Path) -> None:
     agents = read_run(finished)[1]["agents"]
     agents["exploitability"] = np.resize([0.0, 0.02, np.nan], AGENTS)
-    figure = agent_plot.exploitability({"agents": agents})
-    assert figure is not None
-    (axes,) = figure.axes
+    figure = run_figures.exploitability({"agents": agents})
+    (bars,) = drawn(figure)
     known = agents["exploitability"].count()
-    assert sum(bar.get_height() for bar in axes.patches) == known
+    assert bars.y.sum() == known
     zero = (agents["exploitability"] == 0).sum()
-    title = f"{known} of {AGENTS} measured; {zero / known:.0%} at 0, worst 0.0200"
-    assert title in axes.get_title()
-    assert f"{TOLERANCE} of swap regret forgiven" in axes.get_xlabel()
+    assert bars.y[0] == zero
+    (title,) = figure.layout.annotations  # type: ignore[union-attr]
+    share = f"{zero / known:.0%} at 0, worst 0.0200"
+    assert title.text == f"growers ({known} of {AGENTS}; {share})"
 
 
-def test_a_bound_within_reach_is_a_line(finished: Path) -> None:
-    tables = read_run(finished)[1]
-    tables["agents"]["bound"] = 0.5
-    figure = figures.regret_over_time(tables)
-    assert figure is not None
-    assert figure.axes[0].get_lines()[-1].get_ydata() == [0.5, 0.5]
+def test_what_the_summary_tells_in_full_is_not_drawn_again(finished: Path) -> None:
+    agents = read_run(finished)[1]["agents"].head(1)
+    assert run_figures.spread({"agents": agents}) is None
+    assert run_figures.exploitability({"agents": agents}) is None
 
 
-def test_certificates_are_added_up(finished: Path) -> None:
-    tables = read_run(finished)[1]
+def test_certificates_are_added_up(tables: dict[str, pd.DataFrame]) -> None:
     tables["rounds"]["certificate"] = np.resize([0.5, -1.0], ROUNDS)
-    figure = figures.certificates(tables)
-    assert figure is not None
-    total, allowed = figure.axes[0].get_lines()
-    assert total.get_ydata()[-1] == pytest.approx(0.5 * ROUNDS / 2)
-    assert allowed.get_ydata()[-1] == pytest.approx(0.1 * ROUNDS**0.5)
+    total, allowed = drawn(run_figures.certificates(tables))
+    assert total.y[-1] == pytest.approx(0.5 * ROUNDS / 2)
+    assert allowed.y[-1] == pytest.approx(0.1 * ROUNDS**0.5)
 
 
-def test_forecast_figure_averages_blocks_and_rounds(finished: Path) -> None:
-    tables = read_run(finished)[1]
+def test_forecast_figure_averages_blocks_and_rounds(tables: dict[str, pd.DataFrame]) -> None:
     rounds, forecasts = tables["rounds"], tables["forecasts"]
     second = forecasts.assign(block="second", label_0=0.0)
     tables["forecasts"] = pd.concat([forecasts, second], ignore_index=True)
-    figure = figures.forecast_against_outcome(tables, ["a", "b", "c"])
-    assert figure is not None
-    outcome, forecast = figure.axes[0].get_lines()
+    outcome, forecast, *_ = drawn(run_figures.forecast(tables, ["a", "b", "c"]))
     window = ROUNDS // 5
-    assert outcome.get_ydata()[-1] == pytest.approx(rounds["y_0"].tail(window).mean())
-    drawn = forecasts.loc[forecasts["drawn"], "label_0"]
-    assert forecast.get_ydata()[-1] == pytest.approx(drawn.tail(window).mean() / 2)
+    assert outcome.y[-1] == pytest.approx(rounds["y_0"].tail(window).mean())
+    said = forecasts.loc[forecasts["drawn"], "label_0"]
+    assert forecast.y[-1] == pytest.approx(said.tail(window).mean() / 2)
 
 
 def test_market_figure_draws_demand_and_what_it_did(tmp_path: Path) -> None:
     run(load("crowding", rounds=ROUNDS), Options(tmp_path / "run"))
     tables = read_run(tmp_path / "run")[1]
     goods = ["tea", "salt", "rum"]
-    figure = market.market(tables, goods)
-    assert figure is not None
+    figure = market_figures.demand(tables, goods)
     measured = crowding(tables["rounds"], tables["forecasts"]).tail(ROUNDS // 5)
-    demand, concentration, confirmed = (axes.get_lines() for axes in figure.axes)
-    for i in range(3):
+    *demand, concentration, confirmed = drawn(figure)
+    for i, (curve, good) in enumerate(zip(demand, goods, strict=True)):
         expected = tables["rounds"][f"demand_{i}"].tail(ROUNDS // 5).mean()
-        assert demand[i].get_ydata()[-1] == pytest.approx(expected)
-    assert concentration[0].get_ydata()[-1] == pytest.approx(measured["concentration"].mean())
-    assert concentration[1].get_ydata() == [1 / 3, 1 / 3]
-    assert confirmed[0].get_ydata()[-1] == pytest.approx(measured["confirmed"].mean())
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == goods
+        assert curve.y[-1] == pytest.approx(expected)
+        assert curve.name == good
+    assert concentration.y[-1] == pytest.approx(measured["concentration"].mean())
+    assert confirmed.y[-1] == pytest.approx(measured["confirmed"].mean())
+    assert [line.y0 for line in figure.layout.shapes] == [1 / 3, 0]  # type: ignore[union-attr]
     labels = [name for name in tables["forecasts"] if name.startswith("label_")]
     tables["forecasts"] = tables["forecasts"].drop(columns=labels)
-    silent = market.market(tables, goods)
-    assert silent is not None
-    assert len(silent.axes) == 2
+    assert len(drawn(market_figures.demand(tables, goods))) == 4
 
 
-def test_no_figure_without_its_table(finished: Path) -> None:
-    tables = {"agents": read_run(finished)[1]["agents"]}
-    assert figures.regret_over_time(tables) is None
-    assert figures.forecast_against_outcome(tables, []) is None
-    assert figures.certificates(tables) is None
-    assert market.market(tables, []) is None
-    assert market.market(read_run(finished)[1], []) is None  # which had no market
+def test_no_figure_without_its_table(tables: dict[str, pd.DataFrame]) -> None:
+    assert market_figures.demand(tables, []) is None  # which had no market
+    bare = {"agents": tables["agents"]}
+    assert run_figures.regret(bare) is None
+    assert run_figures.forecast(bare, []) is None
+    assert run_figures.certificates(bare) is None
+    assert market_figures.demand(bare, []) is None
 
 
 def test_long_curves_are_thinned_with_both_ends() -> None:
-    rounds = figures.thinned(np.arange(100_000))
-    assert len(rounds) == figures.MOST_POINTS
+    rounds = charts.thinned(np.arange(100_000))
+    assert len(rounds) == charts.MOST_POINTS
     assert rounds[[0, -1]].tolist() == [0, 99_999]
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from browser import visit
-from test_report import Page, check, panels
+from pages import Page, check, panels
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.report import interactive, study_figures, study_interactive
+from regretless.scenarios.report import charts, study_figures
 from regretless.scenarios.report.page import write_report
 from regretless.scenarios.report.study_curves import setting_curves
 from regretless.scenarios.report.study_page import setting_names
@@ -83,7 +83,7 @@ def settings(page: Page) -> list[list[str]]:
 
 
 def test_every_panel_is_there(whole: Page) -> None:
-    assert panels(whole) == {"effect0", "effect1", "value", "curves", "windows"}
+    assert panels(whole) == {"effects", "value", "curves", "windows"}
     assert "8 runs: 4 settings, 2 seeds each. 8 done, 0 failed, 0 missing." in whole.text
     assert f"claim {NASTY}" in whole.text
     assert "Failures" not in whole.text
@@ -93,16 +93,15 @@ def test_every_panel_is_there(whole: Page) -> None:
     assert "b" not in whole.tags
 
 
-def test_a_browser_draws_the_interactive_figures(
-    finished: Path, whole: Page, tmp_path: Path
-) -> None:
+def test_a_browser_draws_the_figures(finished: Path, whole: Page, tmp_path: Path) -> None:
     seen = visit(finished / "report.html", tmp_path / "profile")
     assert seen.console == ()
     # of the measure that is chosen: two keys, and the one cohort that kept it
     assert seen.traces("effects") == 2
     assert seen.traces("curves") == 8  # two cohorts in four settings
-    assert seen.document.count('class="card drawn"') == 2
-    assert '<figure class="screen" hidden' not in seen.document  # as it is without scripts
+    assert seen.traces("value") == 2
+    assert seen.traces("windows") == 4  # of the cohort that kept decision swap regret
+    assert seen.document.count('class="js-plotly-plot"') == 4
     heads = sum(len(row) for row in whole.rows if row[-1] in {"runs", "95 % interval"})
     assert seen.document.count('<button type="button">') == heads
     assert "<title>sweep</title>" in seen.document
@@ -144,22 +143,20 @@ def test_values_are_those_of_the_table(finished: Path, whole: Page) -> None:
 
 def test_marks_of_the_effects_are_those_of_the_table(finished: Path) -> None:
     table = Study(finished).effects()
-    figure = study_interactive.effects(table)
+    figure = study_figures.effects(table)
+    assert figure is not None
+    keys = [title.text for title in figure.layout.annotations]
     for trace in figure.data:
-        own = table[(table["measure"] == trace.meta) & (live_key(figure, trace) == table["key"])]
-        own = own[own["cohort"].map(interactive.plain) == trace.name]
-        assert trace.y.tolist() == own["mean"].tolist()
+        key = keys[int(trace.yaxis.removeprefix("y") or 1) - 1]
+        own = table[(table["measure"] == trace.meta) & (table["key"] == key)]
+        own = own[own["cohort"].map(charts.short) == trace.name]
+        assert trace.x.tolist() == own["mean"].tolist()
         assert trace.customdata.tolist() == own[["low", "high", "seeds"]].to_numpy().tolist()
         assert trace.visible == (trace.meta == "decision_swap_regret_worst")
     (menu,) = figure.layout.updatemenus
     measures = [name for name in study_figures.SHOWN if (table["measure"] == name).any()]
     for button, measure in zip(menu.buttons, measures, strict=True):
         assert button.args[0]["visible"] == [trace.meta == measure for trace in figure.data]
-
-
-def live_key(figure: study_interactive.go.Figure, trace: study_interactive.go.Scatter) -> str:
-    axis = "xaxis" + trace.xaxis.removeprefix("x").removeprefix("1")
-    return str(figure.layout[axis].title.text)
 
 
 def test_curves_end_at_the_regret_of_the_last_round(finished: Path) -> None:
@@ -176,9 +173,9 @@ def test_curves_end_at_the_regret_of_the_last_round(finished: Path) -> None:
     last = curves[curves["round"] == 23].set_index(["setting", "cohort"])
     assert (last["seeds"] == 2).all()
     pd.testing.assert_series_equal(last["mean"], expected, check_names=False, check_like=True)
-    for trace in study_interactive.curves(curves).data:
+    for trace in study_figures.curves(curves).data:
         assert trace.y[-1] in last["mean"].to_numpy()
-    assert len(study_interactive.curves(curves).data) == 8
+    assert len(study_figures.curves(curves).data) == 8
 
 
 def test_same_runs_give_the_same_bytes(finished: Path, whole: Page, directory: Path) -> None:
@@ -213,7 +210,7 @@ def test_a_study_of_the_scenario_as_it_is(finished: Path, directory: Path) -> No
     page = shown(directory)
     assert "2 runs: 1 setting, 2 seeds each. 2 done" in page.text
     assert panels(page) == {"curves", "windows"}
-    assert "the scenario as it is" in page.text
+    assert "the scenario as it is" in page.charts
     assert [row[0] for row in settings(page)] == [f"crowd {NASTY}", "calm"]
 
 
@@ -238,6 +235,5 @@ def test_many_settings_are_told_apart_by_shade(finished: Path) -> None:
     curves = setting_curves(study, setting_names(study.parameters()))
     assert curves is not None
     many = [curves.assign(setting=curves["setting"] + str(i)) for i in range(5)]
-    figure = study_figures.curves(pd.concat(many))
-    assert figure.legends == []
-    assert len(study_figures.curves(curves).legends) == 1
+    assert study_figures.curves(pd.concat(many)).layout.showlegend is False
+    assert study_figures.curves(curves).layout.showlegend is True

@@ -1,0 +1,230 @@
+"""Charts: Plotly in the house's style, its script once in a page, each chart beside it as data.
+
+A chart is a box and its data. A short script hands the data to plotly.js, and only then shows the
+box. The data are no program: text in them is escaped twice, once so that Plotly, which reads some
+HTML in text, shows it as it is, and once so that it cannot end its ``<script>`` element.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.io import to_json
+from plotly.offline import get_plotlyjs
+from plotly.subplots import make_subplots
+
+# Okabe and Ito's palette, told apart with any common colour vision; the faint yellow comes last.
+BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000", "#F0E442")
+INK, FAINT, GRID = "#333333", "#8a8a8a", "#e6e6e6"
+MOST_POINTS = 1500  # of a curve; longer ones are thinned evenly
+FAR = 1.5  # what is this many times higher than the curves waits, hidden, in the legend
+EDGE = 110  # pixels above and below the panels: margins, the name of the axis, one line of legend
+GAP = 44  # pixels between panels
+LAYOUT: dict[str, Any] = {
+    "template": "none",
+    "margin": {"l": 60, "r": 12, "t": 36, "b": 24},
+    "font": {"family": "system-ui, sans-serif", "size": 12, "color": INK},
+    "legend": {"orientation": "h", "x": 0, "yref": "container", "y": 0, "yanchor": "bottom"},
+    "hovermode": "closest",
+    "hoverlabel": {"namelength": -1},
+    "paper_bgcolor": "#ffffff",
+    "plot_bgcolor": "#ffffff",
+}
+AXIS: dict[str, Any] = {
+    "gridcolor": GRID,
+    "zeroline": False,
+    "automargin": True,
+    "title": {"standoff": 8, "font": {"size": 12}},
+    "exponentformat": "e",
+}
+START = """
+"use strict";
+const boxes = [];
+// on a small screen a finger scrolls the page, and tools would hide titles
+const small = matchMedia("(pointer: coarse), (max-width: 40rem)").matches;
+for (const data of document.querySelectorAll("script.chart")) {
+  const box = document.getElementById(data.dataset.box);
+  const chart = JSON.parse(data.textContent);
+  box.parentNode.hidden = false;
+  if (small) chart.layout.dragmode = false;
+  const buttons = [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]];
+  const config = { displaylogo: false, displayModeBar: small ? false : "hover", responsive: true,
+    modeBarButtons: buttons, showSendToCloud: false, plotlyServerURL: "" };
+  Plotly.newPlot(box, chart.data, chart.layout, config);
+  boxes.push(box);
+}
+addEventListener("beforeprint", () => boxes.forEach((box) =>
+  Plotly.relayout(box, { autosize: false, width: 640 })));
+addEventListener("afterprint", () => boxes.forEach((box) =>
+  Plotly.relayout(box, { autosize: true, width: null })));
+"""
+
+
+def scripts() -> tuple[str, ...]:
+    """Return the scripts that draw charts: plotly.js and our own."""
+    return get_plotlyjs(), START
+
+
+def plain(text: Any) -> str:
+    """Write a user's text so that Plotly shows it as it is, not as HTML or mathematics."""
+    return escape(str(text), quote=False).replace("$", "&#36;")
+
+
+def short(text: Any, width: int = 28) -> str:
+    """Fit a user's text into a title, a legend or beside an axis."""
+    return plain(textwrap.shorten(str(text), width, placeholder="...") or "...")
+
+
+def colours(names: Iterable[Any]) -> dict[Any, str]:
+    """Give each name a colour of the palette."""
+    return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
+
+
+def panels(
+    titles: Sequence[str] = (),
+    *,
+    rows: int = 1,
+    each: int = 150,
+    heights: Sequence[float] | None = None,
+    **grid: Any,
+) -> go.Figure:
+    """Make a chart of empty panels, one above the other.
+
+    Parameters
+    ----------
+    titles : sequence of str
+        Plain text, one per panel, or none.
+    rows : int
+    each : int
+        Height of a panel in pixels.
+    heights : sequence of float, optional
+        Shares of the panels where they are not alike.
+    **grid
+        Of ``plotly.subplots.make_subplots``.
+    """
+    inner = rows * each + (rows - 1) * GAP
+    grid = {"shared_xaxes": True} | grid
+    made = make_subplots(
+        rows,
+        vertical_spacing=GAP / inner,
+        row_heights=heights,
+        subplot_titles=tuple(titles) or None,
+        **grid,
+    )
+    for title, axis in zip(made.layout.annotations, made.select_xaxes(), strict=False):
+        title.update(x=axis.domain[0], xanchor="left", font_size=13)
+    made.update_layout(LAYOUT, height=inner + EDGE)
+    made.update_xaxes(AXIS)
+    return made.update_yaxes(AXIS)
+
+
+def line(x: Any, y: Any, name: str, **style: Any) -> go.Scatter:
+    """Return a curve over rounds that tells its values; ``style`` is its line's."""
+    return go.Scatter(
+        x=np.asarray(x),
+        y=np.asarray(y, dtype=np.float64),
+        name=name,
+        mode="lines",
+        line=style,
+        hovertemplate="round %{x}: %{y:.5g}",
+    )
+
+
+def limits(
+    word: str, levels: pd.Series[float], shades: Mapping[Any, str], top: float, ends: Any
+) -> Iterator[go.Scatter]:
+    """Yield a dashed line per cohort and known level; those far above all curves are hidden.
+
+    Parameters
+    ----------
+    word : str
+        What they are, for the legend, which shows and hides them together.
+    levels : series
+        Indexed by cohort.
+    shades : mapping
+        The colour of each cohort.
+    top : float
+        The greatest value of the curves.
+    ends : pair of int
+        First and last round.
+    """
+    far = levels > FAR * top
+    for label, part in ((word, levels[~far]), (f"{word}, far above", levels[far])):
+        for i, (name, level) in enumerate(part.dropna().items()):
+            dashed = line(ends, [level] * 2, label, color=shades[name], width=1.5, dash="dash")
+            yield dashed.update(
+                text=[short(name)] * 2,
+                hovertemplate=f"%{{text}}: %{{y:.3g}}<extra>{word}</extra>",
+                legendgroup=label,
+                showlegend=i == 0,
+                visible=True if label == word else "legendonly",
+            )
+
+
+def zero(figure: go.Figure, **where: Any) -> None:
+    """Draw the line of zero."""
+    figure.add_hline(0, line={"color": INK, "width": 1}, **where)
+
+
+def thinned(rounds: np.ndarray[Any, Any], points: int = MOST_POINTS) -> np.ndarray[Any, Any]:
+    """Pick at most so many of a curve's rounds, evenly, both ends among them."""
+    picks = np.linspace(0, len(rounds) - 1, min(len(rounds), points))
+    kept: np.ndarray[Any, Any] = rounds[picks.astype(int)]
+    return kept
+
+
+def spans_decades(means: pd.Series[float]) -> bool:
+    """Say whether a curve is positive and spans more than a factor of twenty."""
+    positive = means[means > 0]
+    return len(positive) > 0.95 * len(means) and bool(positive.max() > 20 * positive.min())
+
+
+def choose_scale(figure: go.Figure, *, logarithmic: bool) -> None:
+    """Let two buttons choose the scale of all vertical axes, and begin with the one."""
+    names = [axis.plotly_name for axis in figure.select_yaxes()]
+    scales = {"linear": "linear", "logarithmic": "log"}
+    buttons = [
+        {
+            "label": word,
+            "method": "relayout",
+            "args": [{f"{name}.type": scale for name in names}],
+        }
+        for word, scale in scales.items()
+    ]
+    figure.update_yaxes(type="log" if logarithmic else "linear")
+    choose(figure, buttons, type="buttons", direction="right", active=int(logarithmic))
+
+
+def choose(figure: go.Figure, buttons: list[dict[str, Any]], **menu: Any) -> None:
+    """Put a menu above a chart."""
+    top = {"x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom", "pad": {"b": 26}}
+    figure.update_layout(updatemenus=[{"buttons": buttons} | top | menu], margin_t=80)
+    figure.layout.height += 44
+
+
+def card(figure: go.Figure, name: str, caption: str) -> str:
+    """Write a chart and its caption as HTML; the script shows it when it is drawn.
+
+    Parameters
+    ----------
+    figure : plotly.graph_objects.Figure
+    name : str
+        Unique within the page.
+    caption : str
+        What stands before its colon also tells those what it is who do not see it.
+    """
+    data = to_json(figure, engine="json").replace("<", "\\u003c").replace(">", "\\u003e")
+    label = escape(caption.partition(":")[0])
+    return (
+        f'<figure>\n<div class="card" hidden><div id="chart-{name}" role="img" '
+        f'aria-label="{label}"></div></div>\n<figcaption>{escape(caption)}</figcaption>\n'
+        f'<script type="application/json" class="chart" data-box="chart-{name}">{data}</script>\n'
+        "</figure>"
+    )

@@ -1,0 +1,335 @@
+"""Figures of a run, each drawn from the tables of its run directory.
+
+    regret            per cohort: mean over the agents, worst agent and bound, round by round
+    windows           per cohort: mean and worst regret of every window of rounds, taken alone
+    spread            per cohort: swap and decision swap regret of every agent at the end
+    agents            a dot per agent: mean loss against regret
+    exploitability    per cohort: what the worst leader could have gained from each agent
+    forecast          per outcome: rolling means of the drawn label forecast and the truth
+    certificates      what the forecaster's solver left open, added up, and its tolerance
+
+A function returns None where the tables lack what it would show. Exploitability forgives some swap
+regret (``market.exploitability.tracker.TOLERANCE``) and lies in [0, 1], in units of a leader's
+payoff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from regretless.market.core.randomness import stream
+from regretless.market.exploitability.tracker import TOLERANCE
+from regretless.scenarios.logs.curves import leading_regret
+from regretless.scenarios.report.charts import (
+    BLUE,
+    FAINT,
+    INK,
+    VERMILLION,
+    choose_scale,
+    colours,
+    limits,
+    line,
+    panels,
+    plain,
+    short,
+    spans_decades,
+    thinned,
+    zero,
+)
+
+Tables = Mapping[str, pd.DataFrame]
+
+WINDOW = 30  # rounds of a rolling mean, fewer in a short run
+OPEN = 0.1  # the solver's tolerance, in units of sqrt(rounds)
+MOST = 4000  # agents that are drawn; beyond, a seeded sample with the worst in it
+BINS = 30
+PAIR = {"mean": 2.5, "max": 1.0}  # over the agents, with the widths of their lines
+MEASURES = {"swap_regret": "swap regret", "decision_swap_regret": "decision swap regret"}
+CAPTIONS = {
+    "regret": (
+        "Regret per round so far, mean (thick) and worst agent (thin) of each cohort: lines that "
+        "sink towards zero mean that no agent knows a better rule in hindsight. Where a theorem "
+        "applies its bound after the last round is dashed; those far above wait in the legend, "
+        "where a click shows them."
+    ),
+    "windows": (
+        "Regret per window of rounds, each taken alone, mean (thick) and worst agent (thin) of "
+        "each cohort: a step that rises after a change of regime is what agents regret of those "
+        "rounds, whatever they did well before."
+    ),
+    "spread": (
+        "Agents by their regret per round at the end, a row per cohort: bars on the left are "
+        "agents who would have gained nothing by swapping, and the rightmost bar holds the worst."
+    ),
+    "agents": (
+        "Every agent at the end, mean loss against regret: a dot far above the others is an agent "
+        "who would have gained from another rule; one far to the right did badly, whether or not "
+        "it could have helped it."
+    ),
+    "exploitability": (
+        "Exploitability, a row per cohort: how far each agent's play is from play that no leader "
+        "could have gained from, whatever the leader's payoffs in [0, 1] and commitment; swap "
+        f"regret up to {TOLERANCE} is forgiven, and an agent within that stands at 0."
+    ),
+    "forecast": (
+        "What came, and the outcome that the drawn forecast stood for, as rolling means: the lines "
+        "should move together, while a steady gap is no error where losses are curved, because "
+        "there the forecast is to be right on average about the losses, not about the outcome."
+    ),
+    "certificates": (
+        "What the forecaster's solver left open per round, added up where it is positive: below "
+        "the dashed line it kept to its tolerance."
+    ),
+}
+
+
+def regret(tables: Tables) -> go.Figure | None:
+    """Draw mean, worst agent and bound of each cohort."""
+    agents, curves = tables["agents"], tables.get("regret_curves")
+    if curves is None or len(curves) < 2 or curves.index.unique("round").size < 2:
+        return None
+    rounds = curves.index.unique("round").to_numpy()
+    curves = curves[curves.index.isin(thinned(rounds), level="round")].dropna()
+    if curves.empty:
+        return None
+    figure = panels(each=360).add_traces(list(_regrets(curves, agents)))
+    figure.update_xaxes(title_text="round").update_yaxes(
+        title_text=f"{_measured(curves)} per round"
+    )
+    choose_scale(figure, logarithmic=spans_decades(curves["mean"]))
+    return figure
+
+
+def _regrets(curves: pd.DataFrame, agents: pd.DataFrame) -> Iterator[go.Scatter]:
+    shades, names = cohort_colours(agents), curves.index.unique("cohort")
+    for name in names:
+        curve = curves.loc[name]
+        for column, width in PAIR.items():
+            pair = line(curve.index, curve[column], short(name), color=shades[name], width=width)
+            yield pair.update(legendgroup=str(name), showlegend=column == "mean")
+    bounds = agents.groupby("cohort", sort=False)["bound"].max().reindex(names)
+    ends = curves.index.unique("round")[[0, -1]]
+    yield from limits("bound after the last round", bounds, shades, curves["max"].max(), ends)
+
+
+def _measured(curves: pd.DataFrame) -> str:
+    """Name the regret that curves show."""
+    if (curves["kept"] == curves["count"]).all():
+        return "decision swap regret"
+    return "decision swap or swap regret" if curves["kept"].any() else "swap regret"
+
+
+def cohort_colours(agents: pd.DataFrame) -> dict[Any, str]:
+    """Give each cohort of an ``agents`` table its colour, the same in all figures."""
+    return colours(agents["cohort"].unique())
+
+
+def windows(tables: Tables) -> go.Figure | None:
+    """Draw each cohort's regret window by window; None where no window has ended."""
+    kept, agents = tables.get("windows"), tables["agents"]
+    steps = pd.DataFrame() if kept is None or kept.empty else _steps(kept, agents)
+    if steps.empty:
+        return None
+    figure, shades = panels(each=300), cohort_colours(agents)
+    for name in steps.index.unique("cohort"):
+        own = steps.loc[name].reset_index()
+        own = own.iloc[thinned(own.index.to_numpy())]
+        spans = np.stack([own["first"], own["last"] + 1, own["last"] + 1], axis=1).ravel()
+        for column, width in PAIR.items():
+            levels = np.repeat(own[column].to_numpy(), 3)
+            levels[2::3] = np.nan  # which parts a step from the next
+            pair = line(spans, levels, short(name), color=shades[name], width=width)
+            figure.add_trace(pair.update(legendgroup=str(name), showlegend=column == "mean"))
+    zero(figure)
+    return figure.update_xaxes(title_text="round").update_yaxes(
+        title_text="regret per round of the window"
+    )
+
+
+def _steps(kept: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
+    """Return mean and worst regret, indexed by cohort, first and last round of the window."""
+    cohort = kept["agent"].map(agents.set_index("agent")["cohort"]).rename("cohort")
+    keys = [cohort, kept["first"], kept["last"]]
+    return leading_regret(kept).groupby(keys, sort=False).agg(["mean", "max"]).dropna()
+
+
+def spread(tables: Tables) -> go.Figure | None:
+    """Draw histograms of regret: a row per cohort, a column per measure that was kept.
+
+    None where no cohort has two agents; so it is with ``exploitability``.
+    """
+    return _histograms(tables["agents"], MEASURES)
+
+
+def exploitability(tables: Tables) -> go.Figure | None:
+    """Draw a histogram per cohort; None where exploitability was not measured."""
+    return _histograms(tables["agents"], {"exploitability": "exploitability"})
+
+
+def _histograms(agents: pd.DataFrame, measures: Mapping[str, str]) -> go.Figure | None:
+    groups = agents.groupby("cohort", sort=False)
+    kept = {column: word for column, word in measures.items() if agents[column].notna().any()}
+    cohorts = {n: own for n, own in groups if own[list(kept)].notna().any(axis=None)}
+    if max(map(len, cohorts.values()), default=0) < 2:  # which the summary tells in full
+        return None
+    alone, rows = len(kept) == 1, len(cohorts)
+    titles = [
+        _title(n, own[c], i, alone=alone) for n, own in cohorts.items() for i, c in enumerate(kept)
+    ]
+    figure = panels(
+        titles, rows=rows, each=96, cols=len(kept), shared_xaxes="all", shared_yaxes=True
+    )
+    shades, edges = cohort_colours(agents), _edges(agents[list(kept)].to_numpy(dtype=np.float64))
+    for row, (name, members) in enumerate(cohorts.items(), 1):
+        for column, (measure, word) in enumerate(kept.items(), 1):
+            bars = _bars(members[measure].dropna(), edges, shades[name])
+            figure.add_trace(bars, row=row, col=column)
+            figure.update_xaxes(title_text=word if row == rows else None, row=row, col=column)
+        tallest = max(bars.y.max() for bars in figure.select_traces(row=row))
+        figure.update_yaxes(title_text="agents", dtick=1 if tallest < 5 else None, row=row, col=1)
+    return figure.update_layout(bargap=0, showlegend=False)
+
+
+def _title(name: Any, values: pd.Series[float], place: int, *, alone: bool) -> str:
+    """Head a histogram; beside another one of the same cohort the name is not told twice."""
+    known = values.dropna()
+    if known.empty:
+        return "not measured"
+    told = f"{len(known):,}" if len(known) == len(values) else f"{len(known):,} of {len(values):,}"
+    if alone:
+        told += f"; {(known == 0).mean():.0%} at 0, worst {known.max():.4f}"
+    return " " if place else f"{short(name)} ({told})"
+
+
+def _edges(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Bins from zero, or the least value below it, to the greatest value."""
+    low, high = min(0.0, float(np.nanmin(values))), float(np.nanmax(values))
+    return np.linspace(low, high if high > low else low + TOLERANCE, BINS + 1)
+
+
+def _bars(values: pd.Series[float], edges: np.ndarray[Any, Any], colour: str) -> go.Bar:
+    counts, _ = np.histogram(values, edges)
+    return go.Bar(
+        x=(edges[1:] + edges[:-1]) / 2,
+        y=counts,
+        customdata=np.stack([edges[:-1], edges[1:]], axis=1),
+        marker={"color": colour, "line": {"width": 0}},
+        hovertemplate="%{customdata[0]:.4g} to %{customdata[1]:.4g}: %{y} agents<extra></extra>",
+    )
+
+
+def agents(tables: Tables) -> go.Figure | None:
+    """Draw a dot per agent, which tells who it is; None where no swap regret was measured."""
+    everybody = tables["agents"]
+    shown, shades = drawn_agents(everybody), cohort_colours(everybody)
+    if shown.empty:
+        return None
+    part = f"{len(shown):,} of {len(everybody):,} agents"
+    figure = panels([part] if len(shown) < len(everybody) else [], each=380)
+    for name, members in shown.groupby("cohort", sort=False):
+        figure.add_trace(
+            go.Scatter(
+                x=members["mean_loss"].to_numpy(),
+                y=members["regret"].to_numpy(),
+                text=[told(agent) for agent in members.to_dict("records")],
+                name=short(name),
+                mode="markers",
+                marker={"color": shades[name], "size": 7, "opacity": 0.6},
+                hovertemplate="%{text}",
+            )
+        )
+    zero(figure)
+    figure.update_xaxes(title_text="mean loss, in [0, 1]").update_yaxes(
+        title_text="regret per round"
+    )
+    return figure.update_layout(showlegend=True)
+
+
+def drawn_agents(agents: pd.DataFrame) -> pd.DataFrame:
+    """Return the agents that are drawn, with their ``regret``: all, or a sample with the worst."""
+    known = agents.assign(regret=leading_regret(agents)).dropna(subset=["regret", "mean_loss"])
+    if len(known) <= MOST:
+        return known
+    worst = known["regret"].nlargest(MOST // 4).index
+    rest = known.index.difference(worst).to_numpy()
+    more = stream(0, "agent plot").choice(rest, MOST - len(worst), replace=False)
+    return known.loc[np.sort(np.concatenate([worst.to_numpy(), more]))]
+
+
+def told(agent: Mapping[Any, Any]) -> str:
+    """Write what is known of an agent, a line each; what was not measured is left out."""
+    numbers = {
+        "mean utility per round, own units": (
+            -(agent["loss_offset"] + agent["loss_scale"] * agent["mean_loss"])
+        ),
+        "mean loss": agent["mean_loss"],
+        "swap regret": agent["swap_regret"],
+        "decision swap regret": agent["decision_swap_regret"],
+        "exploitability": agent["exploitability"],
+    }
+    lines = [f"agent {agent['agent']}, {plain(agent['utility'])}, {plain(agent['response'])}"]
+    lines += [f"{word}: {value:.4g}" for word, value in numbers.items() if np.isfinite(value)]
+    return "<br>".join(lines)
+
+
+def forecast(tables: Tables, names: Sequence[str]) -> go.Figure | None:
+    """Draw rolling means of each outcome and its drawn label forecast, a panel per coordinate.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+    names : sequence of str
+        Titles of the panels, one per outcome.
+    """
+    rounds, forecasts = tables.get("rounds"), tables.get("forecasts")
+    if rounds is None or len(rounds) < 2 or forecasts is None or "label_0" not in forecasts:
+        return None
+    labels = [f"label_{i}" for i in range(len(names))]
+    said = forecasts[forecasts["drawn"]].groupby("round")[labels].mean()
+    truth = rounds.set_index("round")[[f"y_{i}" for i in range(len(names))]]
+    figure = panels(list(map(plain, names)), rows=len(names), each=120)
+    for row, (y, label) in enumerate(zip(truth, labels, strict=True), 1):
+        pairs = {"outcome": truth[y], "forecast": said[label].reindex(truth.index)}
+        for (word, curve), colour in zip(pairs.items(), (INK, VERMILLION), strict=True):
+            drawn = rolling(curve, word, color=colour, width=1.8)
+            drawn.update(legendgroup=word, showlegend=row == 1)
+            figure.add_trace(drawn, row=row, col=1)
+    figure.update_xaxes(title_text=f"round; {rolled(len(rounds))}", row=len(names))
+    return figure
+
+
+def rolling(curve: pd.Series[float], name: str, **style: Any) -> go.Scatter:
+    """Draw the rolling mean of a column that is indexed by round."""
+    points = thinned(curve.index.to_numpy())
+    return line(points, curve.rolling(_window(len(curve))).mean()[points], name, **style)
+
+
+def rolled(rounds: int) -> str:
+    """Say over what a rolling mean goes."""
+    window = _window(rounds)
+    return f"means of the last {window} rounds" if window > 1 else "values as they are"
+
+
+def _window(rounds: int) -> int:
+    return max(1, min(WINDOW, rounds // 5))
+
+
+def certificates(tables: Tables) -> go.Figure | None:
+    """Draw the sum so far of the positive certificates, against the tolerance 0.1 sqrt(t)."""
+    rounds = tables.get("rounds")
+    if rounds is None or len(rounds) < 2 or rounds["certificate"].isna().all():
+        return None
+    total = rounds["certificate"].clip(lower=0).fillna(0).cumsum().to_numpy()
+    points = thinned(np.arange(len(total)))
+    number = rounds["round"].to_numpy()[points]
+    allowed, label = OPEN * np.sqrt(number + 1), f"tolerance {OPEN:g} √t"
+    figure = panels(each=220)
+    figure.add_trace(line(number, total[points], "left open by the solver", color=BLUE, width=2))
+    figure.add_trace(line(number, allowed, label, color=FAINT, width=1.5, dash="dash"))
+    figure.update_xaxes(title_text="round")
+    return figure.update_yaxes(title_text="sum of certificates", rangemode="tozero")

@@ -1,0 +1,77 @@
+"""A report page taken apart: what must hold of each, and what tests look for in it."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+from browser import addresses
+
+from regretless.scenarios.report import charts
+from regretless.scenarios.report.html import SORT
+
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+
+
+class Page(HTMLParser):
+    """Collects table rows, ids, text, charts and programs, and whatever is not closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.stack: list[str] = []
+        self.faults: list[str] = []
+        self.ids: list[str] = []
+        self.tags: list[str] = []
+        self.rows: list[list[str]] = []
+        self.text = ""
+        self.charts = ""
+        self.programs: list[str] = []
+        self.feed(text)
+        self.close()
+        self.faults += self.stack
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Open an element."""
+        self.handle_startendtag(tag, attrs)
+        if tag not in VOID:
+            self.stack.append(tag)
+        if tag == "script" and ("type", "application/json") not in attrs:
+            self.programs.append("")
+        if tag == "tr":
+            self.rows.append([])
+        if tag in {"td", "th"}:
+            self.rows[-1].append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element."""
+        self.tags.append(tag)
+        self.ids += [value for key, value in attrs if key == "id" and value]
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close an element."""
+        if not self.stack or self.stack.pop() != tag:
+            self.faults.append(f"</{tag}>")
+
+    def handle_data(self, data: str) -> None:
+        """Keep text, programs and the data of charts apart."""
+        if self.stack and self.stack[-1] == "script":
+            if self.programs:  # all data come before them
+                self.programs[-1] += data
+            else:
+                self.charts += data
+            return
+        self.text += data
+        if {"td", "th"} & set(self.stack):
+            self.rows[-1][-1] += data
+
+
+def panels(page: Page) -> set[str]:
+    return {name.removeprefix("chart-") for name in page.ids}
+
+
+def check(text: str) -> Page:
+    page = Page(text)
+    assert page.faults == []
+    assert len(page.ids) == len(set(page.ids))
+    assert tuple(page.programs) == (SORT, *charts.scripts())
+    assert addresses(text) == []
+    return page
