@@ -1,10 +1,11 @@
-"""What the figures of all tables share: panels, lines, dots and bars, and one legend below."""
+"""What all tables share in being drawn and written: panels, lines, dots, bars; files at once."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -63,17 +64,13 @@ def panelled(  # noqa: PLR0913 - keyword-only settings of a figure
         axis.remove()
     figure.supylabel(ylabel, size=10)
     if legend:
-        pairs = [pair for axis in figure.axes for pair in _handles(axis)]
-        named = {label: handle for label, handle in reversed(pairs)}
-        labels = list(dict.fromkeys(label for label, _ in pairs))
-        handles = [named[label] for label in labels]
+        explained: dict[str, Any] = {}
+        for axis in figure.axes:
+            for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+                explained.setdefault(label, handle)
+        handles, labels = list(explained.values()), list(explained)
         figure.legend(handles, labels, loc="outside lower center", ncols=legend, fontsize=9)
     return figure
-
-
-def _handles(axis: Axes) -> list[tuple[str, Any]]:
-    handles, labels = axis.get_legend_handles_labels()
-    return list(zip(labels, handles, strict=True))
 
 
 def lines(  # noqa: PLR0913 - what is drawn against what, and how
@@ -114,7 +111,33 @@ def bars(axis: Axes, runs: pd.DataFrame, groups: str, by: str, y: str) -> None:
     for number, (name, colour) in enumerate(zip(names, (BLUE, SKY, ORANGE, GREY), strict=False)):
         shift = (number - (len(names) - 1) / 2) * width
         own = runs[runs[by] == name].groupby(groups, sort=False)[y]
-        axis.bar(np.arange(len(places)) + shift, own.mean()[places], width, color=colour, label=name)
+        axis.bar(
+            np.arange(len(places)) + shift, own.mean()[places], width, color=colour, label=name
+        )
         dots = runs[runs[by] == name]
         axis.plot(dots[groups].map(places.index) + shift, dots[y], ".", ms=3, color="#333333")
     axis.set_xticks(range(len(places)), [p.replace(" ", "\n") for p in places], fontsize=7.5)
+
+
+def written(out: Path, contents: Mapping[str, pd.DataFrame | Figure]) -> list[Path]:
+    """Write frames as CSV and figures as PNG, each under its name; never half a file.
+
+    Parameters
+    ----------
+    out : Path
+        A folder, made if need be.
+    contents : mapping of str to DataFrame or Figure
+
+    Returns
+    -------
+    list of Path
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        draft = out / f".draft-{name}"
+        if isinstance(content, pd.DataFrame):
+            content.to_csv(draft, index=False)
+        else:
+            content.savefig(draft, dpi=150, format="png")
+        draft.replace(out / name)
+    return [out / name for name in contents]

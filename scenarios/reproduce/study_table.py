@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.reproduce.figures import written
 from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import Design, read_study
@@ -74,7 +75,7 @@ class Run:
 
 def worst(run: Run) -> Row:
     """Measure the agent with most swap regret, and its bounds."""
-    agent = run.agents.loc[run.agents["swap_regret"].idxmax()]
+    agent = run.agents.iloc[int(run.agents["swap_regret"].to_numpy().argmax())]
     return {name: agent[name] for name in ("swap_regret", "bound", "bound_from_bias")}
 
 
@@ -215,7 +216,7 @@ class StudyTable:
         Raises
         ------
         UserError
-            If the directory holds something else, or no run is complete.
+            If the directory holds something else, or a run failed.
         """
         design = self.design(rounds, seeds)
         known = read_record(out)
@@ -223,14 +224,17 @@ class StudyTable:
             reason = f"--out: {out} holds this table with other --rounds or --seeds"
             raise UserError(f"{reason}; give another folder")
         options = Options(out, jobs=jobs, resume=True)
-        return self.measured(conduct(design, options, progress=progress))
+        study = conduct(design, options, progress=progress)
+        if failed := study.record["failed"]:
+            where = out / "failures.parquet"
+            raise UserError(f"{failed} of {len(design)} runs failed, see {where}; start again")
+        return self.measured(study)
 
     def measured(self, study: Study) -> pd.DataFrame:
         """Measure the complete runs of a study."""
-        keys, homes = study.parameters().set_index("run", drop=False), study.homes()
-        if not homes:
-            raise UserError(f"no run is complete; see {study.path / 'failures.parquet'}")
-        runs = [Run(keys.loc[run].to_dict(), home) for run, home in homes.items()]
+        homes: dict[int, Path] = study.homes()
+        keys: list[Row] = study.parameters().to_dict("records")  # type: ignore[assignment]
+        runs = [Run(keys[run], home) for run, home in homes.items()]
         return pd.DataFrame(
             run.key | {"rounds": run.manifest["rounds"]} | row
             for run in runs
@@ -251,8 +255,4 @@ class StudyTable:
 
     def write(self, table: pd.DataFrame, out: Path) -> list[Path]:
         """Write the rows as CSV and the figure; return the paths."""
-        out.mkdir(parents=True, exist_ok=True)
-        rows, figure = out / f"{self.study}.csv", out / f"{self.study}.png"
-        table.to_csv(rows, index=False)
-        self.figure(table).savefig(figure, dpi=150)
-        return [rows, figure]
+        return written(out, {f"{self.study}.csv": table, f"{self.study}.png": self.figure(table)})

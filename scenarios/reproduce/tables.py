@@ -137,20 +137,22 @@ def curve(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def anchoring_figure(table: pd.DataFrame) -> Figure:
-    """Draw every base's curve, the base alone (dotted), the plain forecaster, and what is wanted."""
+    """Draw every base's curve, the base alone (dotted), no base (grey), and what is wanted."""
 
     def draw(axis: Axes, rows: pd.DataFrame) -> None:
         named = rows.assign(base="anchored at " + rows["base"])
         colours = dict(zip(named["base"].unique(), (VERMILION, BLUE), strict=True))
         axis.axhline(rows["plain"].iloc[0], color=GREY, label="no base")
         lines(axis, named, "zone", "regret", by="base", styles=colours, dots=False)
-        for (base, own), colour in zip(rows.groupby("base", sort=False), COLOURS[1::-1], strict=True):
+        for (base, own), colour in zip(
+            rows.groupby("base", sort=False), COLOURS[1::-1], strict=True
+        ):
             axis.axhline(own["alone"].iloc[0], ls=":", color=colour, label=f"{base} alone")
             axis.plot(own["zone"], own["wanted"], "_", color=colour, label=f"wanted, {base}")
         axis.set(xlabel="dead zone z", yscale="log")
 
     groups = split(curve(table), "stream")
-    return panelled(groups, draw, size=(2.8, 3.6), ylabel=REGRET, legend=7)
+    return panelled(groups, draw, size=(2.8, 3.6), ylabel=REGRET, legend=4)
 
 
 ANCHORING = StudyTable(
@@ -329,7 +331,12 @@ def groups_of(run: Run) -> list[Row]:
 def unseen_figure(table: pd.DataFrame) -> Figure:
     """Draw every run's worst agent and the means over seeds, one panel per population."""
     shown = table[table["agents"] > 0].rename(columns={GAMMA: "gamma"})
-    at = "\nn = " + shown["size"].astype(str) + ", lambda = " + shown["lipschitz"].map("{:.3g}".format)
+    at = (
+        "\nn = "
+        + shown["size"].astype(str)
+        + ", lambda = "
+        + shown["lipschitz"].map("{:.3g}".format)
+    )
     styles = {"named": BLACK, "covered": BLUE, "unseen": VERMILION}
 
     def draw(axis: Axes, rows: pd.DataFrame) -> None:

@@ -29,7 +29,7 @@ from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.studies.analysis import COHORTS, EFFECTS, VALUE
 
 # What a run directory may do without: nothing in a study is computed from these tables.
-TABLES = ("rounds", "forecasts", "regret_log", "swaps", "biases", "edges")
+Dispensable = Literal["rounds", "forecasts", "regret_log", "swaps", "biases", "edges"]
 TAKEN = {*COHORTS, *EFFECTS, *VALUE, "seed", "first", "last"}  # columns of a study's tables
 CATALOGUE = Path(__file__).parent / "catalogue"
 Setting = dict[str, Any]
@@ -43,7 +43,7 @@ class StudySpec(Strict):
     seeds: list[int] = Field(default_factory=lambda: [0])
     rounds: Count | None = None
     log_every: Count = 1
-    leave_out: list[Literal[TABLES]] = Field(default_factory=list)  # tables of a run
+    leave_out: list[Dispensable] = Field(default_factory=list)
     fixed: Setting = Field(default_factory=dict, alias="set")
     grid: dict[str, Any] = Field(default_factory=dict)  # a list of values, or labels with keys
     rows: list[Setting] = Field(default_factory=list, alias="list")
@@ -81,7 +81,7 @@ class StudySpec(Strict):
         return self
 
     def _axis(self, name: str) -> list[Setting]:
-        """What each value or label of a grid's entry puts into the scenario."""
+        """Return what each value or label of a grid's entry puts into the scenario."""
         values = self.grid[name]
         if isinstance(values, dict):
             return list(values.values())

@@ -172,10 +172,10 @@ def collect(
         If a worker died. What the work itself raises is raised here.
     """
     found: dict[int, A] = {}
-    answers = map(partial(_attempt, work), enumerate(tasks))
+    attempt = partial(_attempt, work)
     with LocalWorkers(jobs, _death) as workers:
-        if jobs != 1:
-            answers = workers.answers(partial(_attempt, work), enumerate(tasks))
+        alone = map(attempt, enumerate(tasks))
+        answers = alone if jobs == 1 else workers.answers(attempt, enumerate(tasks))
         for place, answer, error in answers:
             if error is not None:
                 raise error
