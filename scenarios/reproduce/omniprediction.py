@@ -18,7 +18,7 @@ the m at which ``excess`` is already negative.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,8 @@ def one_run(run: Run) -> list[dict[str, Any]]:
     """Fit everything to one sample; a row per loss and method."""
     name, examples, seed = run
     task, rows = TASKS[name](examples, seed), []
-    models = {OURS: fitted(task, seed), TRAINED: fitted_to_trained(task, seed)}
+    known, (learned, rest) = [Forecasting(rule) for rule in policies()], trained(task)
+    models = {OURS: fitted(task, known, seed), TRAINED: fitted(rest, learned, seed)}
     others = baselines(task)
     followed = [rule.predict(task.fresh_x) for rule in policies()]
     for loss, continuous in LOSSES.items():
@@ -103,23 +104,8 @@ def one_run(run: Run) -> list[dict[str, Any]]:
     return rows
 
 
-def fitted(task: Task, seed: int) -> OfflineOmnipredictor:
-    """Learn the one predictor for all losses."""
-    model = OfflineOmnipredictor(
-        list(LOSSES.values()),
-        [Forecasting(rule) for rule in policies()],
-        theta=THETA,
-        events="losses",
-        rounds_kept=KEPT,
-        burn_in=BURN_IN,
-        random_state=seed,
-    )
-    return model.fit(task.x, task.y)
-
-
-def fitted_to_trained(task: Task, seed: int) -> OfflineOmnipredictor:
-    """Learn it with a trained policy for each loss."""
-    rules, rest = trained(task)
+def fitted(task: Task, rules: Sequence[Any], seed: int) -> OfflineOmnipredictor:
+    """Learn the one predictor for all losses, against these policies."""
     model = OfflineOmnipredictor(
         list(LOSSES.values()),
         rules,
@@ -129,7 +115,7 @@ def fitted_to_trained(task: Task, seed: int) -> OfflineOmnipredictor:
         burn_in=BURN_IN,
         random_state=seed,
     )
-    return model.fit(rest.x, rest.y)
+    return model.fit(task.x, task.y)
 
 
 def _mean(table: Array, actions: NDArray[np.intp]) -> float:
