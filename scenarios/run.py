@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import Block
 from regretless.market.logs.welfare import welfare_record
@@ -117,6 +118,9 @@ def _finish(
 ) -> None:
     manifest["wall_seconds"] = round(time.perf_counter() - started, 3)
     manifest["exploitability"] = recorded(model)
+    for told, block in zip(manifest["blocks"], model.game.blocks, strict=True):
+        if isinstance(block.forecaster, AnchoredPrediction):
+            told["kept"] = block.forecaster.kept / max(model.played, 1)
     if model.game.market is not None:
         manifest["market"] = model.game.market.described()
     model.journal.flush()

@@ -27,17 +27,18 @@ if TYPE_CHECKING:
     from regretless.market.model import MarketModel
     from regretless.scenarios.build.scenario import Scenario
 
-TABLES: dict[str, dict[str, int]] = {  # of `reproduce`, with how much each plays by default
-    "streams": {"rounds": 4000, "seeds": 10},
+A_STUDY: dict[str, int | None] = {"rounds": None, "seeds": None}  # its file says how much
+TABLES: dict[str, dict[str, int | None]] = {  # of `reproduce`: how much each plays by default
+    "streams": A_STUDY,
     "bases": {},
-    "covers": {"rounds": 2000, "seeds": 3},
-    "events": {"rounds": 4000, "seeds": 5},
-    "anchoring": {"rounds": 4000, "seeds": 10},
+    "covers": A_STUDY,
+    "events": A_STUDY,
+    "anchoring": A_STUDY,
     "rates": {"rounds": 64_000, "seeds": 3},
     "exploitation": {"rounds": 100_000, "seeds": 5},
-    "crowding": {"rounds": 1000, "seeds": 3},
+    "crowding": A_STUDY,
     "omniprediction": {"seeds": 3},
-    "unseen": {"rounds": 1000, "seeds": 3},
+    "unseen": A_STUDY,
 }
 
 app = typer.Typer(
@@ -153,11 +154,17 @@ def reproduce(
         (out / name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"--out {out}: {error.strerror}; give a folder to write in") from error
-    sizes = TABLES[name] | given
-    table = importlib.import_module(f"regretless.scenarios.reproduce.{name}")
-    total = table.cells(sizes["seeds"]) if "seeds" in sizes else table.cells()
+    options: dict[str, Any] = TABLES[name] | given
+    table: Any
+    if TABLES[name] is A_STUDY:
+        from regretless.scenarios.reproduce.tables import STUDIES
+
+        table, options = STUDIES[name], options | {"out": out / name}
+    else:
+        table = importlib.import_module(f"regretless.scenarios.reproduce.{name}")
+    total = table.cells(options["seeds"]) if "seeds" in options else table.cells()
     with progress_bar(name, total, quiet=False) as advance:
-        measured = table.measure(**sizes, jobs=jobs, progress=advance)
+        measured = table.measure(**options, jobs=jobs, progress=advance)
     typer.echo(table.text(measured))
     for path in table.write(measured, out / name):
         typer.echo(f"written: {path}")

@@ -1,1 +1,1 @@
-"""Published and own tables, re-measured: one file per table."""
+"""Published and own tables, re-measured: those that are studies in ``tables``, and four more."""

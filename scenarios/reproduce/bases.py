@@ -34,7 +34,8 @@ from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
 from regretless.scenarios.reproduce.bases_figure import bases_figure
 from regretless.scenarios.reproduce.families import FAMILIES
-from regretless.scenarios.reproduce.workers import collect
+from regretless.scenarios.reproduce.figures import written
+from regretless.scenarios.studies.processes import collect
 
 Array = NDArray[np.float64]
 
@@ -155,7 +156,7 @@ def measure(
     wanted = cases() if rows is None else rows
     # the last families are the slowest: measured first, they keep all workers busy to the end
     found = collect(one_case, wanted[::-1], jobs=jobs, progress=progress)
-    return found.iloc[::-1].reset_index(drop=True)
+    return pd.DataFrame(found[::-1])
 
 
 def text(table: pd.DataFrame) -> str:
@@ -207,8 +208,4 @@ def _brief(value: float) -> str:
 
 def write(table: pd.DataFrame, out: Path) -> list[Path]:
     """Write the rows as CSV and as a figure; return the paths."""
-    out.mkdir(parents=True, exist_ok=True)
-    rows, figure = out / "bases.csv", out / "bases.png"
-    table.to_csv(rows, index=False)
-    bases_figure(table).savefig(figure, dpi=150)
-    return [rows, figure]
+    return written(out, {"bases.csv": table, "bases.png": bases_figure(table)})

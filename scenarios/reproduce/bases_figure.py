@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from functools import partial
 from itertools import cycle
 from typing import Any
 
@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-COLUMNS = 3
+from regretless.scenarios.reproduce.figures import panelled, split
+
 ROUNDING = 1e-9  # errors below it are those of floating point
 LEAST = 1e-3  # where exact bases are drawn beside others
 PAPER, DEFAULT = ("#D55E00", "o"), ("#0072B2", "s")
@@ -27,22 +28,16 @@ def bases_figure(table: pd.DataFrame) -> Figure:
     table : DataFrame
         As ``bases.measure`` returns it.
     """
-    kinds = table["family"].str.split(",").str[0]
-    panels = [
-        rows[rows["d"] == rows["d"].mode()[0]] for _, rows in table.groupby(kinds, sort=False)
-    ]
     others = table.loc[table["role"] == "alternative", "basis"].unique()
     styles = dict(zip(others, zip(cycle(COLOURS), cycle(MARKERS), strict=False), strict=False))
-    across = min(COLUMNS, len(panels))
-    down = math.ceil(len(panels) / across)
-    figure = Figure(figsize=(3.9 * across, 3.7 * down + 0.4), layout="constrained")
-    axes = figure.subplots(down, across, squeeze=False).ravel()
-    for axis, rows in zip(axes, panels, strict=False):
-        _panel(axis, rows, styles)
-    for axis in axes[len(panels) :]:
-        axis.remove()
-    figure.supylabel("measured error", size=11)
-    return figure
+    groups = []
+    for kind, rows in split(table.assign(kind=table["family"].str.split(",").str[0]), "kind"):
+        chosen = rows[rows["d"] == rows["d"].mode()[0]]
+        told = " (rounding alone)" if (chosen["error_measured"] < ROUNDING).all() else ""
+        groups.append((f"{kind}, d = {chosen['d'].iloc[0]}{told}", chosen))
+    draw = partial(_panel, styles=styles)
+    size, label = (3.9, 3.8), "measured error"
+    return panelled(groups, draw, size=size, across=3, ylabel=label, sharey=False)
 
 
 def _panel(axis: Axes, rows: pd.DataFrame, styles: dict[str, tuple[str, str]]) -> None:
@@ -58,9 +53,6 @@ def _panel(axis: Axes, rows: pd.DataFrame, styles: dict[str, tuple[str, str]]) -
         axis.plot(line["n"].sort_values(), errors, label=label, **style)
     for n in rows.loc[exact, "n"] if floor else []:
         axis.annotate("exact", (n, floor), (0, 6), textcoords="offset points", ha="center", size=7)
-    kind = rows["family"].iloc[0].split(",")[0]
-    told = " (rounding alone)" if exact.all() else ""
-    axis.set_title(f"{kind}, d = {rows['d'].iloc[0]}{told}", fontsize=10)
     axis.set(xscale="log", yscale="log")
     axis.set_xlabel("functions, n", fontsize=8)
     axis.tick_params(labelsize=8)
@@ -68,5 +60,4 @@ def _panel(axis: Axes, rows: pd.DataFrame, styles: dict[str, tuple[str, str]]) -
     axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.xaxis.set_minor_formatter(NullFormatter())
     axis.margins(x=0.1, y=0.12)
-    axis.grid(alpha=0.3)
     axis.legend(fontsize=7, ncol=2, loc="upper center", bbox_to_anchor=(0.5, -0.17), frameon=False)

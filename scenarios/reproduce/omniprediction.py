@@ -18,17 +18,19 @@ the m at which ``excess`` is already negative.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from regretless.forecaster import OfflineOmnipredictor
-from regretless.scenarios.reproduce.omniprediction_figure import omniprediction_figure
+from regretless.scenarios.reproduce import figures
 from regretless.scenarios.reproduce.omniprediction_tasks import (
     LOSSES,
     TASKS,
@@ -41,7 +43,7 @@ from regretless.scenarios.reproduce.omniprediction_tasks import (
     trained,
 )
 from regretless.scenarios.reproduce.rates_slopes import slope
-from regretless.scenarios.reproduce.workers import collect
+from regretless.scenarios.studies.processes import collect
 
 Array = NDArray[np.float64]
 
@@ -51,6 +53,15 @@ RIVAL = "one model per loss"
 CONVEX, LIPSCHITZ = -3 / 17, -1 / 6  # exponents of m that the paper's sample complexities imply
 KEPT, BURN_IN = 100, 0.5
 NEAR = 1.1  # the goal: within 10 % of a model trained for each loss
+
+COLOURS = {
+    OURS: figures.BLUE,
+    TRAINED: figures.SKY,
+    RIVAL: figures.BLACK,
+    "mean, boosted": figures.VERMILION,
+    "mean, linear": figures.ORANGE,
+    "quantiles, linear": figures.GREEN,
+}
 
 Run = tuple[str, int, int]
 
@@ -65,11 +76,12 @@ def cells(seeds: int) -> int:
     return len(plan(seeds))
 
 
-def one_run(run: Run) -> dict[str, Any]:
-    """Fit everything to one sample; a row per loss and method, in one cell ``rows``."""
+def one_run(run: Run) -> list[dict[str, Any]]:
+    """Fit everything to one sample; a row per loss and method."""
     name, examples, seed = run
     task, rows = TASKS[name](examples, seed), []
-    models = {OURS: fitted(task, seed), TRAINED: fitted_to_trained(task, seed)}
+    known, (learned, rest) = [Forecasting(rule) for rule in policies()], trained(task)
+    models = {OURS: fitted(task, known, seed), TRAINED: fitted(rest, learned, seed)}
     others = baselines(task)
     followed = [rule.predict(task.fresh_x) for rule in policies()]
     for loss, continuous in LOSSES.items():
@@ -89,26 +101,11 @@ def one_run(run: Run) -> dict[str, Any]:
             measured = {"mean_loss": value, "excess": value - best}
             measured |= {"above_best": value - task.best[loss], "bound": bounds.get(method, np.nan)}
             rows.append(cell | {"method": method} | measured)
-    return {"rows": rows}
+    return rows
 
 
-def fitted(task: Task, seed: int) -> OfflineOmnipredictor:
-    """Learn the one predictor for all losses."""
-    model = OfflineOmnipredictor(
-        list(LOSSES.values()),
-        [Forecasting(rule) for rule in policies()],
-        theta=THETA,
-        events="losses",
-        rounds_kept=KEPT,
-        burn_in=BURN_IN,
-        random_state=seed,
-    )
-    return model.fit(task.x, task.y)
-
-
-def fitted_to_trained(task: Task, seed: int) -> OfflineOmnipredictor:
-    """Learn it with a trained policy for each loss."""
-    rules, rest = trained(task)
+def fitted(task: Task, rules: Sequence[Any], seed: int) -> OfflineOmnipredictor:
+    """Learn the one predictor for all losses, against these policies."""
     model = OfflineOmnipredictor(
         list(LOSSES.values()),
         rules,
@@ -118,7 +115,7 @@ def fitted_to_trained(task: Task, seed: int) -> OfflineOmnipredictor:
         burn_in=BURN_IN,
         random_state=seed,
     )
-    return model.fit(rest.x, rest.y)
+    return model.fit(task.x, task.y)
 
 
 def _mean(table: Array, actions: NDArray[np.intp]) -> float:
@@ -134,14 +131,10 @@ def measure(
     Parameters
     ----------
     seeds : int
-    jobs, progress : as in ``workers.collect``
+    jobs, progress : as in ``processes.collect``
     """
-    return flattened(collect(one_run, plan(seeds), jobs=jobs, progress=progress))
-
-
-def flattened(runs: pd.DataFrame) -> pd.DataFrame:
-    """Lay the runs' rows under one another."""
-    return pd.DataFrame([row for rows in runs["rows"] for row in rows])
+    runs = collect(one_run, plan(seeds), jobs=jobs, progress=progress)
+    return pd.DataFrame([row for rows in runs for row in rows])
 
 
 def slopes(table: pd.DataFrame) -> pd.DataFrame:
@@ -213,10 +206,31 @@ def verdicts(means: pd.DataFrame, measure: str) -> list[str]:
     return lines
 
 
+def omniprediction_figure(table: pd.DataFrame) -> Figure:
+    """Draw the mean over seeds of every method, one panel per task and loss.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As ``measure`` returns it.
+    """
+
+    def draw(axis: Axes, runs: pd.DataFrame) -> None:
+        figures.lines(axis, runs, "examples", "excess", by="method", styles=COLOURS, dots=False)
+        axis.axhline(0.0, color=figures.GREY, lw=0.8)
+        axis.set(xscale="log", xlabel="examples m")
+        axis.set_xticks(sizes := sorted(runs["examples"].unique()), map(str, sizes))
+        axis.minorticks_off()
+
+    groups = figures.split(table.assign(panel=table["task"] + ", " + table["loss"]), "panel")
+    across, label = table["loss"].nunique(), "loss above the best of C"
+    size = (3.2, 2.8)
+    return figures.panelled(
+        groups, draw, size=size, across=across, ylabel=label, sharey=False, legend=3
+    )
+
+
 def write(table: pd.DataFrame, out: Path) -> list[Path]:
     """Write the runs as CSV and the table as a figure; return the paths."""
-    out.mkdir(parents=True, exist_ok=True)
-    rows, figure = out / "omniprediction.csv", out / "omniprediction.png"
-    table.to_csv(rows, index=False)
-    omniprediction_figure(table).savefig(figure, dpi=150)
-    return [rows, figure]
+    figure = omniprediction_figure(table)
+    return figures.written(out, {"omniprediction.csv": table, "omniprediction.png": figure})

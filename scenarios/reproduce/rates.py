@@ -43,16 +43,19 @@ from regretless.market.model import MarketModel
 from regretless.market.records.decision import Decision, one_hot
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.reproduce import streams
+from regretless.scenarios.reproduce.figures import written
 from regretless.scenarios.reproduce.rates_figure import rates_figure
 from regretless.scenarios.reproduce.rates_slopes import laid_out, slopes
-from regretless.scenarios.reproduce.workers import collect
 from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.studies.processes import collect
 
 FIRST, LONGEST, COSTLY = 1000, 64_000, 32_000  # rounds
 AGENTS, ACTIONS = 20, 5
 ROUNDING = 1e-9
-STREAMS = {name: streams.STREAMS[name] for name in ("iid", "adaptive")}
+STREAMS: dict[str, dict[str, Any]] = {
+    "iid": {"kind": "iid"},
+    "adaptive": {"kind": "breaker", "strength": 0.5},
+}
 
 Run = tuple[str, str, int, int, int]
 
@@ -173,13 +176,13 @@ def cells(seeds: int) -> int:
     return len(FAMILIES) * len(STREAMS) * seeds
 
 
-def one_run(run: Run) -> dict[str, list[dict[str, Any]]]:
+def one_run(run: Run) -> list[dict[str, Any]]:
     """Play one run: family, stream, rounds, first T and seed.
 
     Returns
     -------
-    dict
-        ``rows``, one per T: the worst agent's ``decision_swap_regret`` with its ``bound`` and
+    list of dict
+        A row per T: the worst agent's ``decision_swap_regret`` with its ``bound`` and
         ``bound_from_bias``, how many agents are ``above`` either of theirs, the worst
         ``linear_regret``, the ``floor``, the sum of positive certificates ``slack``, and
         ``milliseconds`` per round so far.
@@ -197,7 +200,7 @@ def one_run(run: Run) -> dict[str, list[dict[str, Any]]]:
         elapsed = perf_counter() - started
         measured = {"linear_regret": linear.worst(), "milliseconds": 1e3 * elapsed / horizon}
         rows.append(cell | {"rounds": horizon} | worst_agent(model) | measured)
-    return {"rows": rows}
+    return rows
 
 
 def worst_agent(model: MarketModel) -> dict[str, Any]:
@@ -233,7 +236,7 @@ def measure(  # noqa: PLR0913 - what to measure, and how
     first : int
         The least T.
     families : sequence of str
-    jobs, progress : as in ``workers.collect``
+    jobs, progress : as in ``processes.collect``
 
     Returns
     -------
@@ -245,7 +248,7 @@ def measure(  # noqa: PLR0913 - what to measure, and how
         for family, stream, seed in product(families, STREAMS, range(seeds))
     ]
     found = collect(one_run, runs, jobs=jobs, progress=progress)
-    return pd.DataFrame([row for rows in found["rows"] for row in rows])
+    return pd.DataFrame([row for rows in found for row in rows])
 
 
 def fits(table: pd.DataFrame) -> pd.DataFrame:
@@ -260,14 +263,5 @@ def text(table: pd.DataFrame) -> str:
 
 def write(table: pd.DataFrame, out: Path) -> list[Path]:
     """Write rows and slopes as CSV and the rows as a figure; return the paths."""
-    out.mkdir(parents=True, exist_ok=True)
-    writers: dict[str, Callable[[Path], Any]] = {
-        "rates.csv": lambda path: table.to_csv(path, index=False),
-        "slopes.csv": lambda path: fits(table).to_csv(path, index=False),
-        "rates.png": lambda path: rates_figure(table).savefig(path, dpi=150),
-    }
-    for name, writer in writers.items():
-        draft = out / f".draft-{name}"
-        writer(draft)
-        draft.replace(out / name)
-    return [out / name for name in writers]
+    figure = rates_figure(table)
+    return written(out, {"rates.csv": table, "slopes.csv": fits(table), "rates.png": figure})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,9 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-COLUMNS = 4
-COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7"]
-LEAST = 1e-5  # the logarithmic axis starts here; smaller regrets are drawn on it
+from regretless.scenarios.reproduce.figures import COLOURS, GREY, LEAST, lines, panelled, split
+
 LINES = {"bound": "--", "bound_from_bias": ":"}
 
 
@@ -25,46 +24,35 @@ def rates_figure(table: pd.DataFrame) -> Figure:
     table : DataFrame
         As ``rates.measure`` returns it.
     """
-    streams, families = table["stream"].unique(), table["family"].unique()
-    colours = dict(zip(streams, COLOURS, strict=False))
-    across = min(COLUMNS, len(families))
-    down = math.ceil(len(families) / across)
-    figure = Figure(figsize=(3.2 * across, 3.0 * down + 0.8), layout="constrained")
-    axes = figure.subplots(down, across, sharey=True, squeeze=False).ravel()
-    for axis, family in zip(axes, families, strict=False):
-        _panel(axis, table[table["family"] == family], colours)
-        axis.set_title(family, fontsize=10)
-        axis.set_xlabel("rounds, T", fontsize=9)
-    for axis in axes[len(families) :]:
-        axis.remove()
-    figure.supylabel("worst agent's decision swap regret", size=10)
+    colours = dict(zip(table["stream"].unique(), COLOURS, strict=False))
+    draw = partial(_panel, colours=colours)
+    label = "worst agent's decision swap regret"
+    figure = panelled(split(table, "family"), draw, size=(3.2, 3.2), across=4, ylabel=label)
     figure.legend(handles=_legend(colours), loc="outside lower center", ncol=4, fontsize=9)
     return figure
 
 
 def _panel(axis: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
     """Draw one family."""
+    shown = rows.assign(regret=rows["decision_swap_regret"].clip(lower=LEAST))
+    lines(axis, shown, "rounds", "regret", by="stream", styles=colours)
     for stream, runs in rows.groupby("stream", sort=False):
         colour = colours[str(stream)]
         means = runs.groupby("rounds").mean(numeric_only=True)
-        regret = runs["decision_swap_regret"].clip(lower=LEAST)
-        axis.plot(runs["rounds"], regret, "o", ms=3, alpha=0.35, color=colour)
-        axis.plot(means["decision_swap_regret"].clip(lower=LEAST), color=colour, lw=1.8)
         if rows["floor"].max() > 0:
             axis.plot(means["linear_regret"].clip(lower=LEAST), "x", color=colour, ms=5)
         for measure, line in LINES.items():
             axis.plot(means[measure], line, color=colour, lw=1.2)
     if rows["floor"].max() > 0:
-        axis.axhline(float(rows["floor"].mean()), color="#7F7F7F", lw=1.2, ls="-.")
+        axis.axhline(float(rows["floor"].mean()), color=GREY, lw=1.2, ls="-.")
     rounds = np.unique(rows["rounds"])
     start = rows.loc[rows["rounds"] == rounds[0], "decision_swap_regret"].mean()
     falling = max(float(start), LEAST) * np.sqrt(rounds[0] / rounds)
     axis.plot(rounds, falling, color="#000000", lw=0.7)
-    axis.set(xscale="log", yscale="log")
+    axis.set(xscale="log", yscale="log", xlabel="rounds, T")
     axis.set_xticks(rounds[::-2], [f"{T:g}" for T in rounds[::-2]])
     axis.xaxis.set_minor_locator(NullLocator())
     axis.tick_params(labelsize=8)
-    axis.grid(alpha=0.3)
 
 
 def _legend(colours: dict[str, str]) -> list[Line2D]:
@@ -76,6 +64,6 @@ def _legend(colours: dict[str, str]) -> list[Line2D]:
         Line2D([], [], color=grey, ls="--", label="bound, a priori"),
         Line2D([], [], color=grey, ls=":", label="bound from the biases"),
         Line2D([], [], color=grey, ls="", marker="x", label="linear part"),
-        Line2D([], [], color="#7F7F7F", ls="-.", label="2 delta"),
+        Line2D([], [], color=GREY, ls="-.", label="2 delta"),
         Line2D([], [], color="#000000", lw=0.7, label="slope -1/2"),
     ]

@@ -28,13 +28,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
-from scipy.stats import t as student
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
+from regretless.scenarios.studies.analysis import interval
 
 THEORY = -1 / 2
-CONFIDENCE = 0.95
 NOISE = 1e-4
 FEWEST = 3  # points under a slope
 
@@ -56,22 +54,6 @@ def slope(horizons: ArrayLike, regrets: ArrayLike) -> float:
     if kept.sum() < FEWEST:
         return math.nan
     return float(np.polyfit(np.log(rounds[kept]), np.log(values[kept]), 1)[0])
-
-
-def interval(values: Array) -> tuple[float, float, float]:
-    """Return the mean of the finite values (seeds,), and the ends of its interval.
-
-    NaN for all three without a finite value, for the ends with one.
-    """
-    found = values[np.isfinite(values)]
-    if not len(found):
-        return math.nan, math.nan, math.nan
-    mean = float(found.mean())
-    if len(found) == 1:
-        return mean, math.nan, math.nan
-    error = found.std(ddof=1) / math.sqrt(len(found))
-    reach = float(student.ppf((1 + CONFIDENCE) / 2, len(found) - 1) * error)
-    return mean, mean - reach, mean + reach
 
 
 def slopes(table: pd.DataFrame, paper: Mapping[str, float]) -> pd.DataFrame:
@@ -107,7 +89,7 @@ def _fitted(cell: pd.DataFrame, values: pd.Series[float]) -> dict[str, float]:
     """Fit one measure of a family and stream, seed by seed."""
     seeds = pd.DataFrame({"rounds": cell["rounds"], "value": values}).groupby(cell["seed"])
     found = np.array([slope(rows["rounds"], rows["value"]) for _, rows in seeds])
-    mean, low, high = interval(found)
+    mean, low, high = interval(found[np.isfinite(found)])
     return {"slope": mean, "low": low, "high": high, "left_out": int((values < NOISE).sum())}
 
 

@@ -133,8 +133,3 @@ def mixed(goods: int) -> list[Loss]:
         of(populations.cobb_douglas_population, returns=(0.5, 1.0)),
         of(populations.leontief_population, steepness=(1.0, STEEPEST)),
     ]
-
-
-def steepest(losses: list[Loss]) -> float:
-    """Return the Lipschitz constant of a population."""
-    return max(float(loss.lipschitz().max()) for loss in losses)

@@ -15,7 +15,7 @@ from regretless.scenarios.studies import analysis
 from regretless.scenarios.studies.cluster import DaskWorkers
 from regretless.scenarios.studies.design import Design, Task
 from regretless.scenarios.studies.directory import StudyDirectory
-from regretless.scenarios.studies.play import Answer, check, play
+from regretless.scenarios.studies.play import Answer, Failure, check, play
 from regretless.scenarios.studies.processes import LocalWorkers
 from regretless.scenarios.studies.results import Study
 
@@ -98,10 +98,14 @@ def conduct(
     return Study(options.out)
 
 
-def _workers(options: Options) -> LocalWorkers | DaskWorkers:
+def _workers(options: Options) -> LocalWorkers[Task, Answer] | DaskWorkers:
     if options.scheduler is None:
-        return LocalWorkers(options.jobs)
+        return LocalWorkers(options.jobs, _died)
     return DaskWorkers(options.scheduler, options.imports)
+
+
+def _died(task: Task, words: str) -> Answer:
+    return Answer(task.run, Failure("WorkerDied", words))
 
 
 def _check(design: Design, workers: Workers, settings: list[Task]) -> None:

@@ -1,7 +1,8 @@
 """What a study file says, and the runs that it stands for.
 
-A study is a base scenario, keys that vary (a full product, or a list of rows) and seeds. A
-**setting** is one choice of the varied keys; a run is a setting and a seed. Runs are numbered from
+A study is a base scenario, keys that vary (a full product, or a list of rows) and seeds. In a
+product a **label** may stand for several keys, as the name of a stream for a whole adversary. A
+**setting** is one choice of all that varies; a run is a setting and a seed. Runs are numbered from
 0, all seeds of the first setting first. Runs with equal seeds share their random streams, whatever
 the setting (common random numbers: Glasserman and Yao, Management Science 38, 1992).
 """
@@ -11,10 +12,10 @@ from __future__ import annotations
 import itertools
 import json
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -25,7 +26,11 @@ from regretless.scenarios.spec.files import assign, read
 from regretless.scenarios.spec.files import catalogue as named_scenarios
 from regretless.scenarios.spec.files import find as find_scenario
 from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.studies.analysis import COHORTS, EFFECTS, VALUE
 
+# What a run directory may do without: nothing in a study is computed from these tables.
+Dispensable = Literal["rounds", "forecasts", "regret_log", "swaps", "biases", "edges"]
+TAKEN = {*COHORTS, *EFFECTS, *VALUE, "seed", "first", "last"}  # columns of a study's tables
 CATALOGUE = Path(__file__).parent / "catalogue"
 Setting = dict[str, Any]
 
@@ -38,8 +43,9 @@ class StudySpec(Strict):
     seeds: list[int] = Field(default_factory=lambda: [0])
     rounds: Count | None = None
     log_every: Count = 1
+    leave_out: list[Dispensable] = Field(default_factory=list)
     fixed: Setting = Field(default_factory=dict, alias="set")
-    grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
+    grid: dict[str, Any] = Field(default_factory=dict)  # a list of values, or labels with keys
     rows: list[Setting] = Field(default_factory=list, alias="list")
 
     @field_validator("seeds", mode="before")
@@ -57,37 +63,44 @@ class StudySpec(Strict):
         if self.grid and self.rows:
             raise ValueError("give either [grid] or [[list]], not both")
         for key, values in self.grid.items():
-            _refuse_repeats(f"grid.{key}", values)
+            _check_axis(key, values)
         _refuse_repeats("list", self.rows)
         for number, row in enumerate(self.rows):
             if set(row) != set(self.rows[0]):
                 key = min(set(row) ^ set(self.rows[0]))
                 raise ValueError(f"list row {number}: not every row has '{key}'; give it to all")
-        for key in {*self.fixed, *self.varied}:
-            self._check_key(key)
+        own = {} if self.rounds is None else {"rounds": self.rounds}
+        given: set[str] = set()
+        for axis in ([own], [self.fixed], self.rows, *map(self._axis, self.grid)):
+            keys = {key for table in axis for key in table}
+            if keys & given:
+                raise ValueError(f"key '{min(keys & given)}' is given twice; drop one of them")
+            given |= keys
+            for table in axis:
+                _check_keys(table)
         return self
 
-    def _check_key(self, key: str) -> None:
-        if key == "seed":
-            raise ValueError("key 'seed' is taken by the study; use seeds = [...]")
-        twice = key in self.fixed and key in self.varied
-        if twice or (key == "rounds" and self.rounds is not None):
-            raise ValueError(f"key '{key}' is given twice; drop one of them")
-        values = [self.fixed.get(key), *(setting.get(key) for setting in self.settings())]
-        if "." not in key and any(isinstance(value, dict) for value in values):
-            raise ValueError(f'{key} is a table; write a dotted key in quotes, as in "{key}.NAME"')
-
-    @property
-    def varied(self) -> list[str]:
-        """The keys that vary, in the file's order."""
-        return list(self.grid) or list(self.rows[0] if self.rows else {})
+    def _axis(self, name: str) -> list[Setting]:
+        """Return what each value or label of a grid's entry puts into the scenario."""
+        values = self.grid[name]
+        if isinstance(values, dict):
+            return list(values.values())
+        return [{name: value} for value in values]
 
     def settings(self) -> list[Setting]:
-        """Every choice of the varied keys, the last key running fastest."""
+        """Every choice of what varies, a label by its name; the last entry runs fastest."""
         if self.rows:
             return self.rows
-        product = itertools.product(*self.grid.values())
+        product = itertools.product(*self.grid.values())  # of a table its labels
         return [dict(zip(self.grid, values, strict=True)) for values in product]
+
+    def keys_of(self, setting: Setting) -> Setting:
+        """Return what a setting puts into the scenario, with the keys that a label stands for."""
+        keys: Setting = {}
+        for name, value in setting.items():
+            labels = self.grid.get(name)
+            keys |= labels[value] if isinstance(labels, dict) else {name: value}
+        return keys
 
 
 @dataclass(frozen=True)
@@ -106,6 +119,8 @@ class Task:
         A user's modules.
     folder : str or None
         Where the logs go; None to send them back.
+    leave_out : tuple of str
+        Tables that are not kept.
     """
 
     run: int
@@ -114,6 +129,7 @@ class Task:
     log_every: int = 1
     imports: tuple[str, ...] = ()
     folder: str | None = None
+    leave_out: tuple[str, ...] = ()
 
     def scenario(self) -> Scenario:
         """Return the validated scenario; UserError if it does not validate."""
@@ -148,6 +164,13 @@ class Design:
         """Count the runs."""
         return len(self.settings) * len(self.spec.seeds)
 
+    def sized(self, *, rounds: int | None = None, seeds: int | None = None) -> Design:
+        """Return the same study with other rounds, or with so many seeds; None changes nothing."""
+        changed: dict[str, Any] = {} if rounds is None else {"rounds": rounds}
+        if seeds is not None:
+            changed["seeds"] = list(range(seeds))
+        return replace(self, spec=self.spec.model_copy(update=changed))
+
     def parameters(self) -> list[Setting]:
         """Return the keys and the seed of every run, in the runs' order."""
         pairs = itertools.product(self.settings, self.spec.seeds)
@@ -160,11 +183,11 @@ class Design:
             keys["rounds"] = self.spec.rounds
         raw = deepcopy(self.base)
         setting, seed = divmod(run, len(self.spec.seeds))
-        keys |= self.settings[setting] | {"seed": self.spec.seeds[seed]}
+        keys |= self.spec.keys_of(self.settings[setting]) | {"seed": self.spec.seeds[seed]}
         for key, value in keys.items():
             assign(raw, key, deepcopy(value))
-        origin = str(self.origin.resolve())
-        return Task(run, raw, origin, self.spec.log_every, imports, folder)
+        origin, left_out = str(self.origin.resolve()), tuple(self.spec.leave_out)
+        return Task(run, raw, origin, self.spec.log_every, imports, folder, left_out)
 
     def settings_to_check(self, imports: tuple[str, ...]) -> list[Task]:
         """Return the first run of every setting, each with a scenario that validates.
@@ -236,10 +259,29 @@ def _found(name: str) -> Path:
     raise UserError(f"unknown study '{name}'; {closest(name, bundled)} or a path to a .toml file")
 
 
+def _check_axis(key: str, values: Any) -> None:
+    labels = isinstance(values, dict) and all(isinstance(keys, dict) for keys in values.values())
+    if not values or not (labels or isinstance(values, list)):
+        wanted = "a list of values, or a table of keys for each label"
+        raise ValueError(f"grid.{key} = {values!r}: give {wanted}, and a key with dots in quotes")
+    if not labels:
+        _refuse_repeats(f"grid.{key}", values)
+    elif key in TAKEN or "." in key:
+        raise ValueError(f"grid.{key}: labels need a name without dots that no table's column has")
+
+
 def _refuse_repeats(key: str, values: list[Any]) -> None:
     for place, value in enumerate(values):
         if value in values[:place]:
             raise ValueError(f"{key} repeats {value!r}; drop it, seeds give repetitions")
+
+
+def _check_keys(table: Setting) -> None:
+    for key, value in table.items():
+        if key == "seed":
+            raise ValueError("key 'seed' is taken by the study; use seeds = [...]")
+        if "." not in key and isinstance(value, dict):
+            raise ValueError(f'{key} is a table; write a dotted key in quotes, as in "{key}.NAME"')
 
 
 def _one_line(error: ValidationError) -> str:

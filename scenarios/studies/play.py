@@ -86,12 +86,18 @@ def _build(task: Task) -> dict[str, bytes]:
 
 def _play(task: Task) -> dict[str, bytes]:
     if task.folder is not None:
-        run(task.scenario(), Options(Path(task.folder), log_every=task.log_every))
+        _written(task, Path(task.folder))
         return {}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
-        run(task.scenario(), Options(out, log_every=task.log_every))
+        _written(task, out)
         return {path.name: path.read_bytes() for path in sorted(out.iterdir())}
+
+
+def _written(task: Task, out: Path) -> None:
+    run(task.scenario(), Options(out, log_every=task.log_every))
+    for table in task.leave_out:
+        (out / f"{table}.parquet").unlink(missing_ok=True)
 
 
 def failure_of(error: BaseException) -> Failure:

@@ -17,36 +17,41 @@ import contextlib
 import os
 import sys
 import threading
+import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
-from regretless.scenarios.studies.design import Task
-from regretless.scenarios.studies.play import Answer, Failure
+from regretless.market.core.errors import UserError
 
 TASKS_PER_WORKER = 100
 GROWTH = 512.0  # MiB that a worker may grow by
 PATIENCE = 5.0  # seconds for a worker to end by itself
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-Work = Callable[[Task], Answer]
+T = TypeVar("T")
+A = TypeVar("A")
 
 
-class LocalWorkers:
+class LocalWorkers(Generic[T, A]):
     """Worker processes on this machine; a context manager that ends them.
 
     Parameters
     ----------
-    jobs : int, optional
-        How many; one per processor by default.
+    jobs : int or None
+        How many; None for one per processor.
+    died : callable
+        From a task whose worker died, and what it died of, to the answer in its place.
     """
 
     sends_files = False
 
-    def __init__(self, jobs: int | None = None) -> None:
+    def __init__(self, jobs: int | None, died: Callable[[T, str], A]) -> None:
         self.jobs = jobs or _processors()
+        self._died = died
         self._idle: list[_Worker] = []
         self._busy: list[_Worker] = []
 
@@ -62,14 +67,14 @@ class LocalWorkers:
             worker.kill()
         self._idle, self._busy = [], []
 
-    def answers(self, work: Work, tasks: Iterable[Task]) -> Iterator[Answer]:
+    def answers(self, work: Callable[[T], A], tasks: Iterable[T]) -> Iterator[A]:
         """Yield the answers as they come.
 
         Parameters
         ----------
         work : callable
-            A module's function.
-        tasks : iterable of Task
+            A module's function, which catches what may go wrong.
+        tasks : iterable
             Taken one at a time, when a worker is free.
         """
         waiting = deque(tasks)
@@ -81,13 +86,13 @@ class LocalWorkers:
             signals = {s: worker for worker in self._busy for s in worker.signals}
             ready = {id(signals[found]): signals[found] for found in wait(list(signals))}
             for worker in ready.values():
-                answer = worker.answer()
+                found = worker.answer()
                 self._busy.remove(worker)
                 if worker.fresh:
                     self._idle.append(worker)
                 else:
                     worker.kill()
-                yield answer
+                yield found[0] if found else self._died(worker.task, worker.last_words())
 
 
 class _Worker:
@@ -110,23 +115,30 @@ class _Worker:
         """Whether it may take another task."""
         return self._alive and not self._grown and self._tasks < TASKS_PER_WORKER
 
-    def give(self, work: Work, task: Task) -> None:
-        self._run = task.run
+    def give(self, work: Callable[[Any], Any], task: Any) -> None:
+        self.task = task
         self._tasks += 1
         with contextlib.suppress(OSError):  # a worker that died while idle: the answer will say so
             self._pipe.send((work, task))
 
-    def answer(self) -> Answer:
+    def answer(self) -> tuple[Any] | None:
+        """Return the answer, alone in a tuple; None if the worker has died."""
         try:
             if self._pipe.poll():
-                answer: Answer
                 answer, self._grown = self._pipe.recv()
-                return answer
+                return (answer,)
         except (EOFError, OSError):
             pass
         self._alive = False
+        return None
+
+    def last_words(self) -> str:
+        """Say how the process ended."""
         self._process.join(PATIENCE)
-        return Answer(self._run, Failure("WorkerDied", _last_words(self._process.exitcode)))
+        status = self._process.exitcode
+        if status is not None and status < 0:
+            return f"the worker process was ended by signal {-status}; was it out of memory?"
+        return f"the worker process ended with status {status} before the run was complete"
 
     def kill(self) -> None:
         self._pipe.close()
@@ -134,10 +146,55 @@ class _Worker:
         self._process.join()
 
 
-def _last_words(status: int | None) -> str:
-    if status is not None and status < 0:
-        return f"the worker process was ended by signal {-status}; was it out of memory?"
-    return f"the worker process ended with status {status} before the run was complete"
+def collect(
+    work: Callable[[T], A],
+    tasks: Sequence[T],
+    *,
+    jobs: int | None = None,
+    progress: Callable[[int], Any] | None = None,
+) -> list[A]:
+    """Do all the work, in worker processes unless ``jobs`` is 1; answers in the tasks' order.
+
+    Parameters
+    ----------
+    work : callable
+        A module's function.
+    tasks : sequence
+        Plain values.
+    jobs : int or None
+        Worker processes; None for one per processor, 1 for none.
+    progress : callable, optional
+        Called with the number of tasks that are done.
+
+    Raises
+    ------
+    UserError
+        If a worker died. What the work itself raises is raised here.
+    """
+    found: dict[int, A] = {}
+    attempt = partial(_attempt, work)
+    with LocalWorkers(jobs, _death) as workers:
+        alone = map(attempt, enumerate(tasks))
+        answers = alone if jobs == 1 else workers.answers(attempt, enumerate(tasks))
+        for place, answer, error in answers:
+            if error is not None:
+                raise error
+            found[place] = answer
+            if progress is not None:
+                progress(len(found))
+    return [found[place] for place in range(len(tasks))]
+
+
+def _attempt(work: Callable[[T], A], numbered: tuple[int, T]) -> tuple[int, Any, Exception | None]:
+    try:
+        return numbered[0], work(numbered[1]), None
+    except Exception as error:  # noqa: BLE001 - raised again by ``collect``, in the parent
+        error.add_note(traceback.format_exc())  # tracebacks do not travel
+        return numbered[0], None, error
+
+
+def _death(numbered: tuple[int, Any], words: str) -> tuple[int, Any, Exception | None]:
+    return numbered[0], None, UserError(f"{words}; start again, with fewer --jobs if it was")
 
 
 def _serve(pipe: Connection) -> None:

@@ -105,7 +105,14 @@ class Study:
     def has_windows(self) -> bool:
         """Whether the study's runs take regret over windows of rounds."""
         base, file = self.record["study"]["base"], self.record["study"]["file"]
-        keys = [*file["set"], *file["grid"], *(key for row in file["list"] for key in row)]
+        labels = [
+            table
+            for values in file["grid"].values()
+            if isinstance(values, dict)
+            for table in values.values()
+        ]
+        tables = file["set"], file["grid"], *file["list"], *labels
+        keys = [key for table in tables for key in table]
         return "windows" in base or any(key.startswith("windows.") for key in keys)
 
     def windows(self) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
+from streams import scenario
 
 from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.agents.learners import (
@@ -37,7 +38,6 @@ from regretless.market.records.decision import Decision, one_hot
 from regretless.market.records.records import Context, Forecast, Mixture
 from regretless.market.regret.ledger import Ledger
 from regretless.market.regret.reference import external_regret, swap_regret
-from regretless.scenarios.reproduce.streams import scenario
 
 Array = NDArray[np.float64]
 Adversary = Callable[[int, Array], Array]  # round, laws (K, A) -> losses (K, A)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from streams import STREAMS, market
 
 from regretless.forecaster import Constant, ExponentialSmoothing, RunningMean
 from regretless.forecaster.anchored import AnchoredPrediction
@@ -20,7 +21,6 @@ from regretless.forecaster.external_models import BatchModel, OnlineModel, adapt
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.records.records import Context, Forecast, Mixture
-from regretless.scenarios.reproduce.streams import STREAMS, market
 from regretless.scenarios.run import Options, run
 
 Array = NDArray[np.float64]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from streams import STREAMS, scenario
 
 from regretless.forecaster.events.bounds import BiasBound, centred_norm, draw_term, spread
 from regretless.market.model import MarketModel
-from regretless.scenarios.reproduce.streams import STREAMS, scenario
 
 OURS = ["decision-swap, adaptive", "decision-swap, exponential"]
 

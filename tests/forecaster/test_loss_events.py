@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from streams import STREAMS, market
 
 from regretless.forecaster.events.bounds import BiasBound, GainBound, gain_range
 from regretless.forecaster.events.protected import LossGroup
@@ -18,7 +19,6 @@ from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.reproduce.streams import STREAMS, market
 from regretless.scenarios.spec.scenario import validated
 
 Array = NDArray[np.float64]

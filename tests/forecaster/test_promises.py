@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from streams import market
 
 from regretless.agents.adversaries import Adversary
 from regretless.forecaster.events.protected import responses_at
@@ -23,7 +24,6 @@ from regretless.market import register
 from regretless.market.model import MarketModel
 from regretless.market.records.history import History
 from regretless.market.records.records import Announcement, Context, OutcomeLaw
-from regretless.scenarios.reproduce.streams import market
 
 Array = NDArray[np.float64]
 

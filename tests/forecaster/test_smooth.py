@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from streams import STREAMS, market
 
 from regretless.agents.responses import BestResponse
 from regretless.forecaster import SmoothDecisionSwap
@@ -21,7 +22,6 @@ from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear, SeparablePower
 from regretless.market.model import MarketModel
 from regretless.market.response import quantal_gap, quantal_response
-from regretless.scenarios.reproduce.streams import STREAMS, market
 
 Array = NDArray[np.float64]
 

@@ -9,6 +9,7 @@ import mesa
 import numpy as np
 import pandas as pd
 import pytest
+from streams import FORECASTS, STREAMS, scenario
 
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
@@ -19,7 +20,6 @@ from regretless.market.regret.ledger import MEASURES
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios import load
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.reproduce.streams import FORECASTS, STREAMS, scenario
 from regretless.scenarios.spec.files import find, override, read
 from regretless.scenarios.spec.scenario import validated
 

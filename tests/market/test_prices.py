@@ -33,7 +33,6 @@ from regretless.market.model import MarketModel
 from regretless.market.records.decision import Decision
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.cli import commands
-from regretless.scenarios.reproduce import crowding as table
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.files import find, override, read
 from regretless.scenarios.spec.scenario import validated
@@ -401,30 +400,3 @@ def test_momentum_fulfils_the_forecast() -> None:
         assert (agents["guarantee"] == "none").all()
     still = named("self-fulfilling", "rounds=400", "market.impact=0.0")[1]
     assert still["mean_loss"].mean() == pytest.approx(0.5, abs=0.005)
-
-
-@pytest.fixture(scope="module")
-def measured() -> pd.DataFrame:
-    done: list[int] = []
-    found = table.measure(rounds=60, seeds=1, jobs=1, progress=done.append)
-    assert done == list(range(1, table.cells(1) + 1))
-    return found
-
-
-def test_every_cell_is_measured(measured: pd.DataFrame, tmp_path: Path) -> None:
-    assert len(measured) == len(table.MARKETS) * len(table.LISTENERS)
-    at_once = measured["market"].str.startswith("same-round")
-    promised = ~at_once & measured["listener"].isin(["best response", "quantal"])
-    assert (measured["bound"].notna() == promised).all()
-    assert ((measured["guarantee"] != "none") == promised).all()
-    assert measured["concentration"].between(measured["even"] - 1e-9, 1).all()
-    assert (measured["churn"].between(0, 1)).all()
-    still = measured[measured["market"] == "no effect"]
-    assert (still["confirmed"] == 0).all()
-    momentum = measured[measured["market"].str.endswith("momentum")]
-    assert (momentum["mean_loss"] < still["mean_loss"].mean()).all()
-    text = table.text(measured)
-    assert "Does trusting one broadcast make everybody crowd?" in text
-    runs, means, figure = table.write(measured, tmp_path / "out")
-    assert len(pd.read_csv(runs)) == len(pd.read_csv(means)) == table.cells(1)
-    assert figure.read_bytes().startswith(b"\x89PNG")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from streams import scenario
 
 from regretless.agents.adversaries import Adversary, Breaker
 from regretless.market.core.errors import UserError
@@ -14,7 +15,6 @@ from regretless.market.game import round as rounds
 from regretless.market.game.round import Block, Game, Round, play_round
 from regretless.market.records.history import History
 from regretless.market.records.records import Announcement, Context, Mixture, OutcomeLaw
-from regretless.scenarios.reproduce.streams import scenario
 
 
 def game(seed: int = 0) -> Game:

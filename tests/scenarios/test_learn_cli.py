@@ -15,7 +15,7 @@ import pytest
 
 from regretless.forecaster import OfflineOmnipredictor
 from regretless.scenarios.cli import commands
-from regretless.scenarios.reproduce import omniprediction, unseen
+from regretless.scenarios.reproduce import omniprediction
 from regretless.scenarios.reproduce.omniprediction_tasks import (
     LAWS,
     LOSSES,
@@ -205,7 +205,7 @@ def test_the_class_of_policies_is_as_it_says() -> None:
 
 def test_omniprediction_measures_every_method(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
-    table = pd.DataFrame(omniprediction.one_run(("cells", 40, 0))["rows"])
+    table = pd.DataFrame(omniprediction.one_run(("cells", 40, 0)))
     methods = {m for m, _ in baselines(TASKS["cells"](40, 0))}
     assert set(table["method"]) == {omniprediction.OURS, omniprediction.TRAINED} | methods
     ours = table[table["method"] == omniprediction.OURS]
@@ -227,20 +227,3 @@ def test_the_weather_is_split_without_overlap() -> None:
         np.sort(np.concatenate([other.y, other.fresh_y]), axis=0)
     )
     assert np.isnan(list(task.best.values())).all()
-
-
-def test_unseen_groups_are_told_apart(tmp_path: Path) -> None:
-    setting = "ces, 2 powers"
-    near, far = (
-        pd.DataFrame(unseen.one_run((setting, gamma, 40, 0))["rows"]).set_index("group")
-        for gamma in (0.2, 0.05)
-    )
-    for table in (near, far):
-        assert table["agents"].sum() == unseen.NAMED + unseen.OTHERS
-        promised = table.drop(index="unseen").query("agents > 0")
-        assert (promised["worst"] <= promised["bound"]).all()
-        assert table["bound"].isna()["unseen"]
-    assert near.loc["covered", "agents"] > far.loc["covered", "agents"]
-    both = pd.concat([near, far]).reset_index()
-    assert setting in unseen.text(both)
-    assert all(path.exists() for path in unseen.write(both, tmp_path))

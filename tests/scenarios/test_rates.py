@@ -17,11 +17,11 @@ from regretless.scenarios.reproduce.rates_figure import rates_figure
 from regretless.scenarios.reproduce.rates_slopes import (
     NOISE,
     THEORY,
-    interval,
     slope,
     slopes,
     verdict,
 )
+from regretless.scenarios.studies.analysis import interval
 
 EXACT, COARSE = "linear", "convex, d = 1"
 ROUNDS, FIRST = 800, 100
@@ -91,7 +91,7 @@ def test_the_linear_part_differs_by_at_most_the_floor(table: pd.DataFrame) -> No
 
 def test_one_run_gives_every_horizon(table: pd.DataFrame) -> None:
     """What a run has played at round T is the run of T rounds."""
-    short = rates.one_run((COARSE, "adaptive", 200, 200, 0))["rows"]
+    short = rates.one_run((COARSE, "adaptive", 200, 200, 0))
     cell = table[(table["family"] == COARSE) & (table["stream"] == "adaptive")]
     same = cell[cell["rounds"] == 200].drop(columns="milliseconds").reset_index(drop=True)
     pd.testing.assert_frame_equal(pd.DataFrame(short).drop(columns="milliseconds"), same)
@@ -118,9 +118,9 @@ def test_every_family_is_a_scenario(family: str, stream: str) -> None:
 def test_costly_families_play_less(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[rates.Run] = []
 
-    def one(run: rates.Run) -> dict[str, list[dict[str, int]]]:
+    def one(run: rates.Run) -> list[dict[str, int]]:
         asked.append(run)
-        return {"rows": [{"rounds": run[2]}]}
+        return [{"rounds": run[2]}]
 
     monkeypatch.setattr(rates, "one_run", one)
     rates.measure(rounds=64_000, seeds=3, jobs=1)
@@ -173,7 +173,7 @@ def test_noise_is_left_out_and_counted() -> None:
 
 def test_the_interval_is_that_of_the_t_test() -> None:
     values = np.array([-0.4, -0.55, -0.5, -0.62])
-    found = interval(np.append(values, np.nan))
+    found = interval(values)
     oracle = ttest_1samp(values, 0.0).confidence_interval(0.95)
     assert found == pytest.approx((values.mean(), oracle.low, oracle.high))
     single = interval(np.array([-0.3]))

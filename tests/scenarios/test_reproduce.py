@@ -1,8 +1,9 @@
-"""`reproduce bases` and `reproduce covers` at a small size, and the command that makes them."""
+"""`reproduce bases` at a small size, and the command that makes the tables."""
 
 from __future__ import annotations
 
 import math
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from regretless.forecaster.events.cover import paper_gamma
 from regretless.market.game.basis import Basis
 from regretless.scenarios.build.bases import MAKERS, natural_kind
 from regretless.scenarios.cli import commands
-from regretless.scenarios.reproduce import bases, covers, printed, samples, streams
+from regretless.scenarios.reproduce import bases, printed, samples
 from regretless.scenarios.reproduce.families import FAMILIES
+from regretless.scenarios.reproduce.study_table import StudyTable
+from regretless.scenarios.reproduce.tables import STUDIES
 
 ROUNDING = 1e-9
 SMALL, SLOW = "mixed population", {("Leontief", "MReLU, as printed", 3)}
@@ -208,69 +210,6 @@ def test_bases_are_printed_and_written(table: pd.DataFrame, tmp_path: Path) -> N
     assert figure.read_bytes().startswith(b"\x89PNG")
 
 
-AGENTS, ROUNDS = 30, 40
-
-
-@pytest.fixture(scope="module")
-def regrets() -> pd.DataFrame:
-    done: list[int] = []
-    measured = covers.measure(rounds=ROUNDS, seeds=1, agents=AGENTS, jobs=1, progress=done.append)
-    assert done == list(range(1, covers.cells(1) + 1))
-    return measured
-
-
-def test_every_cover_is_measured(regrets: pd.DataFrame) -> None:
-    assert list(zip(regrets["cover"], regrets["play"], strict=True)) == covers.CELLS
-    assert regrets["swap_regret"].between(0, 1).all()
-    assert (regrets["mean_swap_regret"] <= regrets["swap_regret"]).all()
-    assert (regrets["milliseconds"] > 0).all()
-
-
-def test_only_who_plays_as_promised_has_a_bound(regrets: pd.DataFrame) -> None:
-    promised = (regrets["play"] == "representative") | (regrets["cover"] == covers.NONE)
-    assert regrets.loc[~promised, "bound"].isna().all()
-    assert (regrets.loc[promised, "swap_regret"] <= regrets.loc[promised, "bound"]).all()
-
-
-def test_covers_are_as_wide_as_asked(regrets: pd.DataFrame) -> None:
-    alone = regrets[regrets["cover"] == covers.NONE].iloc[0]
-    assert (alone["representatives"], alone["radius"]) == (AGENTS, 0.0)
-    rows = regrets.groupby("cover")[["representatives", "radius"]].agg(["min", "max"])
-    for column in ("representatives", "radius"):
-        assert (rows[column, "min"] == rows[column, "max"]).all()  # whatever they play
-    counts, radii = rows["representatives", "min"], rows["radius", "min"]
-    for name, asked in covers.COVERS.items():
-        if asked["kind"] == "cluster":
-            assert 0 < radii[name] <= asked["radius"] or counts[name] == AGENTS
-        else:
-            gamma = asked.get("gamma") or paper_gamma(9, ROUNDS)  # three powers of three goods
-            assert gamma / 4 < radii[name] <= gamma / 2 * 10
-    clusters = counts[["cluster 0.4", "cluster 0.2", "cluster 0.1", "cluster 0.05"]]
-    assert clusters.is_monotonic_increasing
-    assert clusters.iloc[0] < AGENTS / 2
-    assert counts["snap 0.5"] < AGENTS
-    assert counts["snap paper"] == AGENTS
-
-
-def test_the_population_is_diffuse() -> None:
-    model = covers.scenario(covers.NONE, "own", rounds=1, seed=0).build()
-    assert len(model.game.cohorts[0].loss) == covers.AGENTS
-    assert model.game.cohorts[0].loss.actions == covers.ACTIONS
-    assert model.game.adversary.outcomes == covers.GOODS
-
-
-def test_covers_are_printed_and_written(regrets: pd.DataFrame, tmp_path: Path) -> None:
-    lines = covers.text(regrets).splitlines()
-    assert len(lines) == 2 + len(covers.CELLS)
-    assert max(map(len, lines)) <= 110
-    worst = regrets.loc[regrets["cover"] == covers.NONE, "swap_regret"].iloc[0]
-    assert f"{worst:.4f} ({worst:.4f}-{worst:.4f})" in lines[2]
-    assert "nan" not in "".join(lines)
-    rows, figure = covers.write(regrets, tmp_path / "covers")
-    pd.testing.assert_frame_equal(pd.read_csv(rows), regrets, check_exact=False)
-    assert figure.read_bytes().startswith(b"\x89PNG")
-
-
 def answer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str | Path
 ) -> tuple[int, str, str]:
@@ -336,27 +275,48 @@ def test_the_command_prints_and_writes(
 
 
 @pytest.mark.parametrize(
-    ("table_of", "words", "sizes"),
+    ("words", "rounds", "seeds"),
     [
-        (streams, "", {"rounds": 4000, "seeds": 10}),
-        (covers, "", {"rounds": 2000, "seeds": 3}),
-        (covers, "--rounds 7", {"rounds": 7, "seeds": 3}),
-        (covers, "--seeds 2 --jobs 2", {"rounds": 2000, "seeds": 2, "jobs": 2}),
-        (bases, "", {}),
+        ("streams", 4000, 10),
+        ("covers", 2000, 3),
+        ("covers --rounds 7", 7, 3),
+        ("covers --seeds 2", 2000, 2),
     ],
 )
 def test_each_table_has_its_own_size(
-    table_of: Any,
-    words: str,
-    sizes: dict[str, int],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    words: str, rounds: int, seeds: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asked: dict[str, Any] = {}
-    monkeypatch.setattr(table_of, "measure", lambda **keys: asked.update(keys))
-    monkeypatch.setattr(table_of, "text", lambda _: "a table")
-    monkeypatch.setattr(table_of, "write", lambda _, out: [out / "a.csv"])
-    name = table_of.__name__.rpartition(".")[2]
-    commands.app(["reproduce", name, *words.split(), "--out", str(tmp_path)], standalone_mode=False)
-    del asked["progress"]
-    assert asked == {"jobs": None} | sizes
+    monkeypatch.setattr(StudyTable, "measure", lambda _, **keys: asked.update(keys))
+    monkeypatch.setattr(StudyTable, "text", lambda *_: "a table")
+    monkeypatch.setattr(StudyTable, "write", lambda *given: [given[-1] / "a.csv"])
+    commands.app(
+        ["reproduce", *words.split(), "--jobs", "2", "--out", str(tmp_path)], standalone_mode=False
+    )
+    name = words.split(maxsplit=1)[0]
+    assert (asked["out"], asked["jobs"]) == (tmp_path / name, 2)
+    spec = STUDIES[name].design(asked["rounds"], asked["seeds"]).spec
+    assert (spec.rounds, spec.seeds) == (rounds, list(range(seeds)))
+
+
+def test_the_command_goes_on_where_it_was(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """It leaves a study directory, plays what is missing in it, and never mixes two sizes."""
+    words = ["crowding", "--seeds", "1", "--jobs", "2", "--out", tmp_path]
+    status, first, complaint = answer(monkeypatch, capsys, *words, "--rounds", "8")
+    assert (status, complaint) == (0, "")
+    home = tmp_path / "crowding"
+    assert f"written: {home / 'crowding.csv'}" in first
+    assert (home / "study.json").is_file()
+    runs = sorted(home.glob("runs/run=*"))
+    assert len(runs) == 20
+    shutil.rmtree(runs[3])
+    kept = {run: (run / "manifest.json").read_bytes() for run in runs if run != runs[3]}
+    status, again, _ = answer(monkeypatch, capsys, *words, "--rounds", "8")
+    assert (status, again) == (0, first)
+    assert all((run / "manifest.json").read_bytes() == was for run, was in kept.items())
+    status, out, complaint = answer(monkeypatch, capsys, *words, "--rounds", "9")
+    assert (status, out) == (2, "")
+    assert complaint.count("\n") == 1
+    assert "holds this table with other --rounds or --seeds; give another folder" in complaint

@@ -13,7 +13,9 @@ import pytest
 from scipy import stats
 
 from regretless.market.core.errors import UserError
+from regretless.scenarios.report.page import write_report
 from regretless.scenarios.studies import analysis, load_study
+from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import CATALOGUE, Design, read_study
 from regretless.scenarios.studies.directory import parameters_table
 
@@ -87,6 +89,51 @@ def test_a_list_has_a_setting_per_row(tmp_path: Path) -> None:
     ]
 
 
+LABELS = """\
+scenario = "tiny.toml"
+seeds = 2
+leave_out = ["forecasts"]
+[grid]
+"cohort.farmers.count" = [3, 4]
+[grid.stream]
+calm = {}
+wild = { "adversary.kind" = "switching", "adversary.length" = 5 }
+"""
+
+
+def test_a_label_stands_for_several_keys(tmp_path: Path) -> None:
+    found = design(tmp_path, LABELS)
+    expected = [
+        {"cohort.farmers.count": count, "stream": stream, "seed": seed}
+        for count in (3, 4)
+        for stream in ("calm", "wild")
+        for seed in (0, 1)
+    ]
+    assert found.parameters() == expected
+    raws = [found.task(run).raw for run in range(8)]
+    assert [raw["cohort"][0]["count"] for raw in raws] == [3] * 4 + [4] * 4
+    calm, wild = {"kind": "drifting", "outcomes": 2}, {"kind": "switching", "outcomes": 2}
+    assert [raw["adversary"] for raw in raws[1:3]] == [calm, wild | {"length": 5}]
+    other = found.sized(rounds=9, seeds=3)
+    assert (len(other), other.task(0).raw["rounds"], other.base) == (12, 9, found.base)
+    assert found.sized() == found
+
+
+def test_tables_that_are_left_out_are_not_kept(tmp_path: Path) -> None:
+    """And all others are those of the same runs with everything kept."""
+    text = LABELS.replace("[3, 4]", "[3]").replace("seeds = 2", "seeds = 1\nrounds = 12")
+    whole = text.replace('leave_out = ["forecasts"]', "")
+    kept = conduct(design(tmp_path, whole), Options(tmp_path / "whole", jobs=1)).path
+    lean = conduct(design(tmp_path, text), Options(tmp_path / "lean", jobs=1)).path
+    tables = {str(p.relative_to(kept)): p.read_bytes() for p in kept.rglob("*.parquet")}
+    left = {str(p.relative_to(lean)): p.read_bytes() for p in lean.rglob("*.parquet")}
+    gone = {f"runs/run=000{run}/forecasts.parquet" for run in (0, 1)}
+    assert set(tables) - set(left) == gone
+    assert left == {name: table for name, table in tables.items() if name not in gone}
+    assert write_report(lean).is_file()
+    assert write_report(lean / "runs/run=0001").is_file()
+
+
 def test_columns_of_parameters_have_types() -> None:
     keys = {"flag": [True, False], "count": [1, 2], "rate": [1, 0.5], "kind": ["a", "b"]}
     keys |= {"table": [{"b": 1}, [1, 2]]}
@@ -112,6 +159,13 @@ FAULTS = {
     GRID + 'forecaster = [{kind = "constant"}]\n': "forecaster is a table; write a dotted key",
     GRID + "rounds = [5]\n[set]\nrounds = 4\n": "key 'rounds' is given twice; drop one",
     GRID + "rounds = [5]\n[[list]]\nrounds = 4\n": "give either [grid] or [[list]], not both",
+    GRID + "rounds = 5\n": "grid.rounds = 5: give a list of values, or a table of keys for each",
+    GRID + "stream = {a = 3}\n": "grid.stream = {'a': 3}: give a list of values, or a table",
+    GRID + "run = {a = {}}\n": "grid.run: labels need a name without dots that no table's column",
+    GRID + "s = {a = {seed = 3}}\n": "key 'seed' is taken by the study",
+    GRID + "s = {a = {market = {impact = 1}}}\n": "market is a table; write a dotted key in quotes",
+    GRID + "s = {a = {rounds = 3}}\nrounds = [4]\n": "key 'rounds' is given twice; drop one",
+    'scenario = "tiny.toml"\nleave_out = ["agents"]\n': "leave_out.0 = 'agents': input should be",
     'scenario = "tiny.toml"\n[[list]]\nrounds = 4\n[[list]]\nname = "b"\n': "list row 1: not every",
 }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import random
 import signal
 import subprocess
@@ -27,6 +29,7 @@ from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.studies import Study
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import Design, read_study
+from regretless.scenarios.studies.processes import collect
 
 COMMAND = Path(sys.executable).parent / "regretless"
 PATIENCE = 120  # seconds; a first run compiles
@@ -338,3 +341,19 @@ def test_regret_of_the_sweep_is_finite(finished: Study) -> None:
     effects = finished.effects()
     assert np.isfinite(effects[["mean", "low", "high"]].to_numpy()).all()
     assert set(effects["value"]) == {'"decision-swap"', '"running-mean"', "3", "4"}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_work_of_any_kind_is_collected_in_order(jobs: int) -> None:
+    done: list[int] = []
+    assert collect(math.isqrt, [49, 16, 25, 4], jobs=jobs, progress=done.append) == [7, 4, 5, 2]
+    assert done == [1, 2, 3, 4]
+    with pytest.raises(ValueError, match="isqrt") as caught:
+        collect(math.isqrt, [4, -1, 9], jobs=jobs)
+    assert "Traceback" in caught.value.__notes__[0]
+
+
+def test_a_worker_that_dies_ends_the_collection() -> None:
+    """The standard library's pool would wait for ever."""
+    with pytest.raises(UserError, match="ended with status 3"):
+        collect(os._exit, [3], jobs=2)

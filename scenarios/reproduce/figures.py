@@ -1,0 +1,143 @@
+"""What all tables share in being drawn and written: panels, lines, dots, bars; files at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+BLUE, VERMILION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+SKY, ORANGE, BLACK, GREY = "#56B4E9", "#E69F00", "#000000", "#999999"
+COLOURS = (BLUE, VERMILION, GREEN, PURPLE, SKY, ORANGE, BLACK, GREY)
+LEAST = 1e-5  # logarithmic axes start here; smaller regrets are drawn on it
+
+Groups = Sequence[tuple[str, pd.DataFrame]]
+
+
+def split(table: pd.DataFrame, by: str) -> Groups:
+    """Return the rows of each value of a column, in the table's order."""
+    return [(str(name), rows) for name, rows in table.groupby(by, sort=False)]
+
+
+def panelled(  # noqa: PLR0913 - keyword-only settings of a figure
+    groups: Groups,
+    draw: Callable[[Axes, pd.DataFrame], None],
+    *,
+    size: tuple[float, float],
+    across: int | None = None,
+    ylabel: str = "",
+    sharey: bool | Literal["row"] = True,
+    legend: int = 0,
+) -> Figure:
+    """Draw a panel for each group, in rows.
+
+    Parameters
+    ----------
+    groups : pairs of a title and a frame
+    draw : callable
+        Fills a panel from its frame.
+    size : pair of float
+        Of a panel, in inches.
+    across : int, optional
+        Panels in a row; all of them by default.
+    ylabel : str
+    sharey : bool or "row"
+    legend : int
+        Columns of the legend below, which explains all panels; 0 for none.
+    """
+    columns = min(across or len(groups), len(groups))
+    rows = math.ceil(len(groups) / columns)
+    figure = Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, sharey=sharey, squeeze=False)
+    for axis, (title, frame) in zip(axes.flat, groups, strict=False):
+        draw(axis, frame)
+        axis.set_title(title, fontsize=10)
+        axis.grid(alpha=0.3)
+    for axis in axes.flat[len(groups) :]:
+        axis.remove()
+    figure.supylabel(ylabel, size=10)
+    if legend:
+        explained: dict[str, Any] = {}
+        for axis in figure.axes:
+            for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+                explained.setdefault(label, handle)
+        handles, labels = list(explained.values()), list(explained)
+        figure.legend(handles, labels, loc="outside lower center", ncols=legend, fontsize=9)
+    return figure
+
+
+def lines(  # noqa: PLR0913 - what is drawn against what, and how
+    axis: Axes,
+    runs: pd.DataFrame,
+    x: str,
+    y: str,
+    *,
+    by: str,
+    styles: dict[str, str] | None = None,
+    dots: bool = True,
+) -> None:
+    """Draw every run as a dot and the means over seeds as a line, for each value of ``by``."""
+    colours = styles or dict(zip(runs[by].unique(), cycle(COLOURS), strict=False))
+    for name, own in runs.groupby(by, sort=False):
+        colour, means = colours[str(name)], own.groupby(x)[y].mean()
+        if dots:
+            axis.plot(own[x], own[y], "o", ms=3, alpha=0.35, color=colour)
+        axis.plot(means.index, means, "s-" if dots else "o-", ms=4, color=colour, label=str(name))
+
+
+def columns(axis: Axes, runs: pd.DataFrame, by: str, y: str, blue: Sequence[str] = ()) -> None:
+    """Draw a column of dots, with a bar at their mean, for each value of ``by``, on a log axis."""
+    names = list(runs[by].unique())
+    for place, name in enumerate(names):
+        values = runs.loc[runs[by] == name, y].clip(lower=LEAST).to_numpy(dtype=np.float64)
+        colour = BLUE if name in blue else GREY
+        axis.plot(np.full(len(values), place), values, "o", ms=4, alpha=0.5, color=colour)
+        axis.plot([place - 0.3, place + 0.3], [values.mean()] * 2, lw=2, color=colour)
+    axis.set(yscale="log")
+    axis.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=8)
+
+
+def bars(axis: Axes, runs: pd.DataFrame, groups: str, by: str, y: str) -> None:
+    """Draw groups of bars, one for each value of ``by``: means, and every run as a dot."""
+    places, names = list(runs[groups].unique()), list(runs[by].unique())
+    width = 0.8 / len(names)
+    for number, (name, colour) in enumerate(zip(names, (BLUE, SKY, ORANGE, GREY), strict=False)):
+        shift = (number - (len(names) - 1) / 2) * width
+        own = runs[runs[by] == name].groupby(groups, sort=False)[y]
+        axis.bar(
+            np.arange(len(places)) + shift, own.mean()[places], width, color=colour, label=name
+        )
+        dots = runs[runs[by] == name]
+        axis.plot(dots[groups].map(places.index) + shift, dots[y], ".", ms=3, color="#333333")
+    axis.set_xticks(range(len(places)), [p.replace(" ", "\n") for p in places], fontsize=7.5)
+
+
+def written(out: Path, contents: Mapping[str, pd.DataFrame | Figure]) -> list[Path]:
+    """Write frames as CSV and figures as PNG, each under its name; never half a file.
+
+    Parameters
+    ----------
+    out : Path
+        A folder, made if need be.
+    contents : mapping of str to DataFrame or Figure
+
+    Returns
+    -------
+    list of Path
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        draft = out / f".draft-{name}"
+        if isinstance(content, pd.DataFrame):
+            content.to_csv(draft, index=False)
+        else:
+            content.savefig(draft, dpi=150, format="png")
+        draft.replace(out / name)
+    return [out / name for name in contents]

@@ -1,0 +1,35 @@
+"""The market of the bundled study `streams`, as scenarios that tests play."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.studies.design import read_study
+
+DESIGN = read_study("streams")
+STREAMS, FORECASTS = (
+    {
+        name: {key.partition(".")[2]: value for key, value in keys.items()}
+        for name, keys in DESIGN.spec.grid[axis].items()
+    }
+    for axis in ("stream", "forecast")
+)
+
+
+def market(
+    adversary: dict[str, Any], forecaster: dict[str, Any], *, rounds: int, seed: int, **cohort: Any
+) -> Scenario:
+    """Return the scenario of a stream and a forecast; ``cohort`` changes the agents' table."""
+    raw = deepcopy(DESIGN.base) | {"rounds": rounds, "seed": seed, "forecaster": forecaster}
+    raw["adversary"] = {"outcomes": 3} | adversary
+    raw["cohort"] = [raw["cohort"][0] | cohort]
+    return Scenario(validated(raw, origin=Path()))
+
+
+def scenario(stream: str, forecast: str, *, rounds: int, seed: int) -> Scenario:
+    """Return the scenario of one cell and seed."""
+    return market(STREAMS[stream], FORECASTS[forecast], rounds=rounds, seed=seed)
