@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from regretless.market.core.randomness import generator_state, restore_generator
 from regretless.market.exploitability import tracker
+from regretless.market.exploitability.tracker import Transcript as Tracker
 from regretless.market.game.guarantees import Guarantee, unpromised
 from regretless.market.game.presence import present
 from regretless.market.game.protocols import Cohort, Resumable
@@ -114,6 +115,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         Root seed, for Mesa's own generator; the game has streams of its own.
     rounds : int
         How many rounds ``run`` plays in all.
+    tracker : Tracker or None
+        Follows what can be taken from the agents; None where no cohort keeps its exploitability.
     log_every : int
         Rounds between two entries of the regret log.
     log_agents : int, optional
@@ -129,6 +132,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         *,
         seed: int,
         rounds: int,
+        tracker: Tracker | None = None,
         log_every: int = 1,
         log_agents: int | None = None,
         windows: Sequence[Span] = (),
@@ -137,7 +141,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         self.game = game
         flaw = game.flaw
         self.guarantees = unpromised(game.cohorts, flaw) if flaw else tuple(guarantees)
-        self.rounds = rounds
+        self.rounds, self.tracker = rounds, tracker
         names = [block.name for block in game.blocks]
         payoff = getattr(game.adversary, "payoff", None)
         logged = logged_agents(game.cohorts, log_agents, seed=seed)
@@ -167,6 +171,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         played = play_round(self.game)
         self._cache.clear()
         self._last = {c: choice.actions for c, _, choice, _ in present(self.game.cohorts, played)}
+        if self.tracker is not None:
+            self.tracker.add(played)
         self.journal.add(played)
 
     def run(self, rounds: int | None = None, *, progress: Callable[[], Any] | None = None) -> None:
@@ -196,7 +202,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """
         key = cohort, measure
         if measure in tracker.MEASURES:
-            return closing_tables.exploited(self.game, cohort)[measure]
+            return self.exploited(cohort)[measure]
         if key not in self._cache:
             ledger = self.game.cohorts[cohort].ledger
             value = ledger.mean_loss() if measure == "mean_loss" else ledger.regret(measure)
@@ -205,6 +211,13 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
                 value = np.where(awaited, np.nan, value)
             self._cache[key] = np.full(len(ledger.count), np.nan) if value is None else value
         return self._cache[key]
+
+    def exploited(self, cohort: int) -> dict[str, Array]:
+        """Return exploitability of a cohort's rows (K,) by column; NaN where none is followed."""
+        if self.tracker is None:
+            unknown = np.full(len(self.game.cohorts[cohort].ledger.count), np.nan)
+            return dict.fromkeys(tracker.COLUMNS, unknown)
+        return self.tracker.measured(cohort)
 
     def stream_logs_to(self, sink: Sink) -> None:
         """Hand full chunks of the logs to ``sink`` from now on instead of keeping them."""
@@ -228,7 +241,10 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
     def agents_frame(self) -> pd.DataFrame:
         """One row per agent: every measure so far."""
-        table = closing_tables.agents_table(self.game, self.guarantees, rounds=self.rounds)
+        exploited = [self.exploited(place) for place in range(len(self.game.cohorts))]
+        table = closing_tables.agents_table(
+            self.game, self.guarantees, exploited, rounds=self.rounds
+        )
         return self.journal.marked(table)
 
     def edges_frame(self) -> pd.DataFrame:
@@ -255,6 +271,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             "forecast_stream": generator_state(self.game.forecast_stream),
             "outcome_stream": generator_state(self.game.outcome_stream),
             "journal": self.journal.state(),
+            "tracker": None if self.tracker is None else self.tracker.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -265,5 +282,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         restore_generator(self.game.forecast_stream, state["forecast_stream"])
         restore_generator(self.game.outcome_stream, state["outcome_stream"])
         self.journal.restore(state["journal"])
+        if self.tracker is not None:
+            self.tracker.restore(state["tracker"])
         self._cache.clear()
         self.steps = self.played

@@ -26,7 +26,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Loss
 from regretless.scenarios.build.data import numeric
-from regretless.scenarios.build.drafts import drawn_losses
+from regretless.scenarios.build.populations import drawn_losses
 from regretless.scenarios.spec.cohort import CohortSpec
 from regretless.scenarios.spec.files import override
 

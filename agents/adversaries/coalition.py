@@ -68,10 +68,10 @@ class Member:
         sees = sight_of(self.player)
         told: dict[str, Callable[[], Any]] = {}
         if "play" in sees:
-            rehearsal = announced.rehearsal
+            rollout = announced.rollout
             told["play"] = lambda: announced.play
-            told["rehearsal"] = lambda: (
-                lambda y, rounds, *, seed: rehearsal(self.whole(y), rounds, seed=seed)
+            told["rollout"] = lambda: (
+                lambda y, rounds, *, seed: rollout(self.whole(y), rounds, seed=seed)
             )
         if "draw" in sees:
             told["drawn"], told["induced"] = lambda: announced.drawn, lambda: announced.induced

@@ -28,21 +28,34 @@ class Confined:
         Chooses in the whole cube.
     space : Box or Polytope
         Where the outcomes may lie, mapped onto the cube.
+    payoff : Payoff, optional
+        What an adversary is taken to earn that has no payoff of its own.
+    support : array (m, d), optional
+        What one is taken to choose among that has no support of its own.
     """
 
-    def __init__(self, adversary: Adversary, space: Box) -> None:
-        self.adversary, self.space = adversary, space
+    def __init__(
+        self,
+        adversary: Adversary,
+        space: Box,
+        *,
+        payoff: Any = None,
+        support: Array | None = None,
+    ) -> None:
+        self.adversary, self.space, self._support = adversary, space, support
         self.outcomes = adversary.outcomes
         self.sees = sight_of(adversary)
-        self.payoff: Any = getattr(adversary, "payoff", None)
-        support = getattr(adversary, "support", None)
-        if support is not None:
-            adversary.support = space.confined(support)  # type: ignore[attr-defined]
+        own = getattr(adversary, "payoff", None)
+        self.payoff: Any = payoff if own is None else own
+        listed = getattr(adversary, "support", None)
+        if listed is not None:
+            adversary.support = space.confined(listed)  # type: ignore[attr-defined]
 
     @property
     def support(self) -> Array | None:
-        """The outcomes that the adversary chooses among, where it has such a list."""
-        return getattr(self.adversary, "support", None)
+        """The outcomes that the adversary chooses among, where there is such a list."""
+        own = getattr(self.adversary, "support", None)
+        return self._support if own is None else own
 
     def meet(self, followers: Sequence[Follower]) -> None:
         """Introduce the followers to an adversary that declares to see losses."""

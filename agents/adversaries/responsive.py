@@ -51,7 +51,7 @@ class Myopic(Strategic):
 
 @register.adversary("look-ahead")
 class LookAhead(Strategic):
-    """Best first step of a constant plan, by rehearsal.
+    """Best first step of a constant plan, by rollout.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class LookAhead(Strategic):
         seed = int(self.rng.integers(2**63))
         plans = np.empty(len(self.support))
         for i, outcome in enumerate(self.support):
-            laws = announced.rehearsal(outcome, self.horizon, seed=seed)
+            laws = announced.rollout(outcome, self.horizon, seed=seed)
             plans[i] = np.mean([self.worth(play)[i] for play in laws])
         return plans
 

@@ -81,6 +81,10 @@ class LearnerCohort:
         """Registered name of the learner, for the logs."""
         return self.learner.name
 
+    def fixed_parts(self) -> tuple[object, ...]:
+        """Return what playing never changes: a copy that plays on shares it."""
+        return self.loss, self.ledger, self.row_of, self.policies
+
     @property
     def resumable(self) -> bool:
         """Whether the learner offers ``state`` and ``restore``."""

@@ -94,6 +94,11 @@ class Cohort:
         """Name of the response rule, for the logs."""
         return self.response.name
 
+    def fixed_parts(self) -> tuple[object, ...]:
+        """Return what playing never changes: a copy that plays on shares it."""
+        own = self.loss, self.ledger, self.row_of, self.policies, self.coefficients
+        return (*own, self.served, self.by_proxy, self.parties)
+
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Respond to the forecast, all rows at once."""
         return self._decision(self._predicted(forecast))

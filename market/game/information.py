@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.market.core.errors import UserError, closest
-from regretless.market.game.rollout import Rehearsal, Table, laws_of_play
+from regretless.market.game.rollout import Rollout, Seating, laws_of_play
 from regretless.market.losses import Loss
 from regretless.market.records.records import Announcement, Context, Forecast, Mixture
 
@@ -90,7 +90,7 @@ def _met(cohort: Any) -> Follower:
 
 def announcement(
     sees: frozenset[str],
-    table: Table,
+    seating: Seating,
     mixtures: tuple[Mixture, ...],
     *,
     forecasts: tuple[Forecast, ...] | None,
@@ -101,7 +101,7 @@ def announcement(
     Parameters
     ----------
     sees : frozenset of str
-    table : Table
+    seating : Seating
         Who takes part.
     mixtures : tuple of Mixture
         One per block.
@@ -111,12 +111,12 @@ def announcement(
     """
     told: dict[str, Any] = {}
     if "play" in sees:
-        told["play"] = lambda: _sealed(laws_of_play(table, mixtures, context))
-        told["rehearsal"] = lambda: Rehearsal(table, context)
+        told["play"] = lambda: _sealed(laws_of_play(seating, mixtures, context))
+        told["rollout"] = lambda: Rollout(seating, context)
     if "draw" in sees and forecasts is not None:
         certain = tuple(alone(forecast) for forecast in forecasts)
         told["drawn"] = lambda: forecasts
-        told["induced"] = lambda: _sealed(laws_of_play(table, certain, context))
+        told["induced"] = lambda: _sealed(laws_of_play(seating, certain, context))
     return Announcement(mixtures if "mixture" in sees else None, **told)
 
 

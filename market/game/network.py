@@ -23,7 +23,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from regretless.market.core.errors import UserError
-from regretless.market.game.delay import NEVER
+from regretless.market.game.basis import Basis
+from regretless.market.game.delay import NEVER, Relay
 
 Integers = NDArray[np.intp]
 
@@ -50,6 +51,10 @@ class Network:
     def farthest(self) -> int:
         """Greatest distance from which the forecast is still heard."""
         return int(max(self.distance.max(initial=0), 0))
+
+    def relay(self, basis: Basis) -> Relay:
+        """Return what passes the news of a block on, as far as anybody hears it."""
+        return Relay(basis, self.farthest)
 
     def frame(self) -> pd.DataFrame:
         """Return a row per edge, agents numbered as in the agents table."""

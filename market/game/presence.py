@@ -72,40 +72,21 @@ def whole(rows: int, *, joins: int = 0, leaves: int | None = None) -> Stay:
 
 
 def checked_stays(
-    joins: Sequence[int], stays: Sequence[Stay | None], cohorts: Sequence[Cohort]
+    stays: Sequence[Stay | None], cohorts: Sequence[Cohort]
 ) -> tuple[Stay | None, ...]:
     """Return each cohort's stay, None for one that is there throughout.
 
     Raises
     ------
     ValueError
-        If the numbers do not fit the cohorts.
+        If the stays do not fit the cohorts.
     """
-    entries = checked_joins(joins, len(cohorts))
     given = tuple(stays) or (None,) * len(cohorts)
-    found = []
-    for entry, stay, cohort in zip(entries, given, cohorts, strict=True):
+    for stay, cohort in zip(given, cohorts, strict=True):
         rows = len(cohort.ledger.count)
         if stay is not None and len(stay.entered) != rows:
             raise ValueError(f"{cohort.name} has {rows} rows and a stay of {len(stay.entered)}")
-        found.append(whole(rows, joins=entry) if stay is None and entry else stay)
-    return tuple(found)
-
-
-def checked_joins(joins: Sequence[int], cohorts: int) -> tuple[int, ...]:
-    """Return the round before which each cohort enters, 0 for all where nothing is said.
-
-    Raises
-    ------
-    ValueError
-        If there is not one number of at least 0 per cohort, or nobody is there from the start.
-    """
-    rounds = tuple(joins) or (0,) * cohorts
-    if len(rounds) != cohorts or any(entry < 0 for entry in rounds):
-        raise ValueError(f"joins needs one round of at least 0 for each of {cohorts} cohorts")
-    if rounds and min(rounds) > 0:
-        raise ValueError("a game needs a cohort from the start")
-    return rounds
+    return given
 
 
 def seated(decision: Decision, here: Rows | None, row_of: NDArray[np.intp]) -> Decision:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -100,6 +101,10 @@ class Foreseeable(Protocol):
 
     def law(self, mixture: Mixture, context: Context) -> Array:
         """Return the law of play (K, A) in expectation over the draw from its block's mixture."""
+        ...
+
+    def fixed_parts(self) -> Iterable[object]:
+        """Return what playing never changes: a copy that plays on shares it."""
         ...
 
 

@@ -7,8 +7,8 @@ play.
 
 Functions are shared as they are, whatever their closures hold: a player keeps its generators in
 attributes. A cohort's losses, ledger and coefficients are shared with its copy, which never writes
-to them. The context is that of the present round throughout. Scripted agents take no part: a call
-of their ``act`` could have side effects.
+to them (``Foreseeable.fixed_parts``). The context is that of the present round throughout.
+Scripted agents take no part: a call of their ``act`` could have side effects.
 """
 
 from __future__ import annotations
@@ -32,11 +32,9 @@ from regretless.market.records.records import Context, Mixture
 Array = NDArray[np.float64]
 Laws = tuple[Array | None, ...]
 
-SHARED = ("loss", "ledger", "row_of", "policies", "coefficients", "served", "by_proxy", "parties")
-
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Seating:
     """Who takes part in the game, and from when.
 
     Parameters
@@ -65,17 +63,17 @@ class Table:
         return here is None or bool(here.any())
 
 
-def laws_of_play(table: Table, mixtures: Sequence[Mixture], context: Context) -> Laws:
+def laws_of_play(seating: Seating, mixtures: Sequence[Mixture], context: Context) -> Laws:
     """Return each cohort's law of play (K, A) given the mixtures; None if absent or scripted.
 
     The law of a row that is absent is zero; where nobody is there at all, so is everybody's.
     """
     laws: list[Array | None] = []
-    anybody = any(table.present(place) for place in range(len(table.cohorts)))
-    for place, cohort in enumerate(table.cohorts):
+    anybody = any(seating.present(place) for place in range(len(seating.cohorts)))
+    for place, cohort in enumerate(seating.cohorts):
         law = None
-        if isinstance(cohort, Foreseeable) and table.present(place):
-            law, here = cohort.law(mixtures[cohort.block], context), table.here(place)
+        if isinstance(cohort, Foreseeable) and seating.present(place):
+            law, here = cohort.law(mixtures[cohort.block], context), seating.here(place)
             law = law if here is None else np.where(here[:, None], law, 0.0)
         elif isinstance(cohort, Foreseeable) and not anybody:
             law = np.zeros(cohort.ledger.count.shape)
@@ -83,18 +81,18 @@ def laws_of_play(table: Table, mixtures: Sequence[Mixture], context: Context) ->
     return tuple(laws)
 
 
-class Rehearsal:
+class Rollout:
     """Plays copies of forecasters and cohorts against imagined outcomes.
 
     Parameters
     ----------
-    table : Table
+    seating : Seating
     context : Context
         Of the present round.
     """
 
-    def __init__(self, table: Table, context: Context) -> None:
-        self._table, self._context = table, context
+    def __init__(self, seating: Seating, context: Context) -> None:
+        self._seating, self._context = seating, context
 
     def __call__(self, outcome: ArrayLike, rounds: int, *, seed: int) -> list[Laws]:
         """Return the laws of play of the rounds to come if one outcome happens in all of them.
@@ -114,13 +112,13 @@ class Rehearsal:
             One tuple per round, in it an array (K, A) or None per cohort, as in ``Announcement``.
         """
         if rounds < 1:
-            raise ValueError(f"rounds is {rounds}; rehearse at least 1")
+            raise ValueError(f"rounds is {rounds}; roll out at least 1")
         y = np.asarray(outcome, dtype=np.float64)
-        table = cloned(self._table, seed)
+        seating = cloned(self._seating, seed)
         fresh = stream(seed, "rehearsal", "forecast")
         laws = []
         for ahead in range(rounds):
-            now = replace(table, rounds=table.rounds + ahead)
+            now = replace(seating, rounds=seating.rounds + ahead)
             mixtures = tuple(block.mixture(self._context) for block in now.blocks)
             laws.append(laws_of_play(now, mixtures, self._context))
             if ahead + 1 < rounds:
@@ -128,37 +126,40 @@ class Rehearsal:
         return laws
 
     def _live_through(
-        self, table: Table, mixtures: Sequence[Mixture], y: Array, fresh: np.random.Generator
+        self, seating: Seating, mixtures: Sequence[Mixture], y: Array, fresh: np.random.Generator
     ) -> None:
         """Let all copies play a round and learn from it."""
         forecasts = [mixture.draw(fresh) for mixture in mixtures]
-        for place, cohort in enumerate(table.cohorts):
-            if isinstance(cohort, Foreseeable) and table.present(place):
+        for place, cohort in enumerate(seating.cohorts):
+            if isinstance(cohort, Foreseeable) and seating.present(place):
                 decision = cohort.decide(forecasts[cohort.block], self._context)
                 cohort.learn(decision, cohort.loss.losses(y), y)
-        for block, forecast in zip(table.blocks, forecasts, strict=True):
+        for block, forecast in zip(seating.blocks, forecasts, strict=True):
             block.learn(forecast, y)
 
 
-def cloned(table: Table, seed: int) -> Table:
+def cloned(seating: Seating, seed: int) -> Seating:
     """Copy forecasters and foreseeable cohorts, with fresh random streams."""
-    relays = {id(block.relay): block.relay.copied() for block in table.blocks if block.relay}
+    relays = {id(block.relay): block.relay.copied() for block in seating.blocks if block.relay}
     blocks = [
         replace(
             block,
             forecaster=_copied(block.forecaster, seed, f"block {block.name}", {}),
             relay=relays.get(id(block.relay)),
         )
-        for block in table.blocks
+        for block in seating.blocks
     ]
-    cohorts: list[Cohort] = []
-    for cohort in table.cohorts:
-        parts = [getattr(cohort, name, None) for name in SHARED]
-        memo = {id(part): part for part in parts} | relays
-        foreseeable = isinstance(cohort, Foreseeable)
-        name = f"cohort {cohort.name}"
-        cohorts.append(_copied(cohort, seed, name, memo) if foreseeable else cohort)
-    return replace(table, blocks=blocks, cohorts=cohorts)
+    cohorts = [_cohort(cohort, seed, relays) for cohort in seating.cohorts]
+    return replace(seating, blocks=blocks, cohorts=cohorts)
+
+
+def _cohort(cohort: Cohort, seed: int, relays: dict[int, Any]) -> Cohort:
+    """Copy a cohort that can be foreseen; return any other as it is."""
+    if not isinstance(cohort, Foreseeable):
+        return cohort
+    known = {id(part): part for part in cohort.fixed_parts()} | relays
+    copied: Cohort = _copied(cohort, seed, f"cohort {cohort.name}", known)
+    return copied
 
 
 def _copied(thing: Any, seed: int, name: str, known: dict[int, Any]) -> Any:
@@ -170,7 +171,7 @@ def _copied(thing: Any, seed: int, name: str, known: dict[int, Any]) -> Any:
     try:
         return copy.deepcopy(thing, memo)
     except (TypeError, AttributeError) as error:
-        raise UserError(f"{name} cannot be rehearsed: {error}; give it __deepcopy__") from error
+        raise UserError(f"{name} cannot be rolled out: {error}; give it __deepcopy__") from error
 
 
 def _within(thing: Any, seen: set[int]) -> Iterator[Any]:

@@ -17,15 +17,15 @@ player holds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.exploitability.tracker import Transcript
 from regretless.market.game.basis import Basis
 from regretless.market.game.delay import Relay
 from regretless.market.game.information import announcement, introduce, sight_of
@@ -33,14 +33,13 @@ from regretless.market.game.network import Network
 from regretless.market.game.presence import (
     Rows,
     Stay,
-    checked_joins,
     checked_stays,
     present,
     seated,
 )
 from regretless.market.game.prices import UNPROMISED, Market, check_leader
 from regretless.market.game.protocols import Adversary, Cohort, Forecaster, Resumable, Scoring
-from regretless.market.game.rollout import Table
+from regretless.market.game.rollout import Seating
 from regretless.market.records.decision import Decision
 from regretless.market.records.history import History
 from regretless.market.records.records import (
@@ -102,17 +101,11 @@ class Game:
     adversary : Adversary
     seed : int
         Root of the referee's streams.
-    joins : sequence of int
-        The round before which each cohort enters (``market.game.presence``); empty for all at the
-        start.
-    followed : sequence of bool
-        Which cohorts' exploitability is measured (``market.exploitability.tracker``); empty for
-        none.
     market : Market or None
         How demand moves the outcome; None where it does not.
     stays : sequence of Stay or None
-        When each cohort's rows are there, in place of ``joins``; empty, or None, where that says
-        it all.
+        When each cohort's rows are there (``market.game.presence``); None for throughout, empty
+        where all are.
     network : Network or None
         Who hears the forecast, for the logs; None where everybody does at once.
     """
@@ -124,15 +117,12 @@ class Game:
         *,
         adversary: Adversary,
         seed: int,
-        joins: Sequence[int] = (),
-        followed: Sequence[bool] = (),
         market: Market | None = None,
         stays: Sequence[Stay | None] = (),
         network: Network | None = None,
     ) -> None:
         self.blocks, self.cohorts, self.adversary = tuple(blocks), tuple(cohorts), adversary
-        self.joins = checked_joins(joins, len(self.cohorts))
-        self.stays, self.network = checked_stays(joins, stays, self.cohorts), network
+        self.stays, self.network = checked_stays(stays, self.cohorts), network
         self.history = History(adversary.outcomes)
         self.forecast_stream = stream(seed, "referee", "forecast")
         self.outcome_stream = stream(seed, "referee", "outcome")
@@ -140,11 +130,6 @@ class Game:
         if market is not None:
             check_leader(adversary)
         introduce(adversary, self.cohorts)
-        self.transcript: Transcript | None = None
-        if any(followed):
-            self.transcript = Transcript(
-                self.cohorts, adversary, followed, seed=seed, unmoved=market is None
-            )
 
     @property
     def breaks_the_rule(self) -> bool:
@@ -159,10 +144,10 @@ class Game:
         answers = self.market is not None and self.market.answers_at_once
         return UNPROMISED if answers else ""
 
-    def here(self, place: int) -> Rows | None:
-        """Return which rows of a cohort take part in the next round (K,); None for all."""
-        stay = self.stays[place]
-        return None if stay is None else stay.some(self.history.rounds)
+    @property
+    def seating(self) -> Seating:
+        """Who takes part in the next round."""
+        return Seating(self.blocks, self.cohorts, self.stays, self.history.rounds)
 
     def awaited(self, place: int) -> Rows:
         """Return which rows of a cohort, of those that come late, have not played yet (K,)."""
@@ -176,8 +161,6 @@ class Game:
         named: dict[str, object] = {"adversary": self.adversary, "history": self.history}
         if self.market is not None:
             named["market"] = self.market
-        if self.transcript is not None:
-            named["transcript"] = self.transcript
         named |= {f"block {block.name}": block.forecaster for block in self.blocks}
         named |= {f"relay {b.name}": b.relay for b in self.blocks if b.relay is not None}
         return named | {f"cohort {cohort.name}": cohort for cohort in self.cohorts}
@@ -205,40 +188,39 @@ def play_round(game: Game) -> Round:
     """
     context = game.adversary.context(game.history)
     mixtures = tuple(block.mixture(context) for block in game.blocks)
-    early = _drawn(game, mixtures) if game.breaks_the_rule else None
-    law = _commit(game, context, mixtures, early)
-    forecasts = _drawn(game, mixtures) if early is None else early
-    outcome = law.draw(game.outcome_stream)  # nobody sees it before all have decided
-    settled = None if game.market is not None else outcome
-    answers = [
-        _answered(cohort, game.here(place), forecasts[cohort.block], context, settled)
-        for place, cohort in enumerate(game.cohorts)
-    ]
-    decisions = tuple(decision for decision, _ in answers)
-    if game.market is not None:
-        outcome = game.market.clear(outcome, decisions)
-    losses = tuple(
-        cohort.loss.losses(outcome) if decision is not None and table is None else table
-        for cohort, (decision, table) in zip(game.cohorts, answers, strict=True)
-    )
+    draw = cache(partial(_drawn, game, mixtures))  # after the commitment, unless a leader cheats
+    law = _committed(game, context, mixtures, draw)
+    forecasts, outcome = draw(), law.draw(game.outcome_stream)  # the outcome is not shown yet
+    answers = _decided(game, context, forecasts, outcome)
+    outcome, losses = _revealed(game, outcome, answers)
+    decisions = tuple(answer.decision for answer in answers)
     played = Round(game.history.rounds, context, forecasts, law, decisions, outcome, losses)
     _record(game, played)
     return played
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """What a cohort decided, None where nobody is here, and its losses where they are known."""
+
+    decision: Decision | None
+    losses: Array | None = None
 
 
 def _drawn(game: Game, mixtures: tuple[Mixture, ...]) -> tuple[Forecast, ...]:
     return tuple(mixture.draw(game.forecast_stream) for mixture in mixtures)
 
 
-def _commit(
+def _committed(
     game: Game,
     context: Context,
     mixtures: tuple[Mixture, ...],
-    forecasts: tuple[Forecast, ...] | None,
+    draw: Callable[[], tuple[Forecast, ...]],
 ) -> OutcomeLaw:
+    """Let the adversary seal a law; only one that breaks the rule has the draw made before."""
+    seen = draw() if game.breaks_the_rule else None
     sees = sight_of(game.adversary)
-    table = Table(game.blocks, game.cohorts, game.stays, game.history.rounds)
-    shown = announcement(sees, table, mixtures, forecasts=forecasts, context=context)
+    shown = announcement(sees, game.seating, mixtures, forecasts=seen, context=context)
     try:
         law = game.adversary.commit(context, game.history, shown)
     except UserError as error:
@@ -253,21 +235,44 @@ def _commit(
     return law
 
 
+def _decided(
+    game: Game, context: Context, forecasts: tuple[Forecast, ...], outcome: Array
+) -> list[_Answer]:
+    """Let every cohort decide; score it in the same pass where no market moves the outcome."""
+    seating, settled = game.seating, outcome if game.market is None else None
+    return [
+        _answered(cohort, seating.here(place), forecasts[cohort.block], context, settled)
+        for place, cohort in enumerate(game.cohorts)
+    ]
+
+
 def _answered(
     cohort: Cohort, here: Rows | None, forecast: Forecast, context: Context, settled: Array | None
-) -> tuple[Decision | None, Array | None]:
-    """Let those of a cohort who are here decide, and score them if the outcome is settled.
-
-    None for the decision where nobody is here, and for the losses where they are still to be had.
-    """
+) -> _Answer:
+    """Let those of a cohort who are here decide, and score them if the outcome is settled."""
     losses = None
     if here is not None and not here.any():
-        return None, None
+        return _Answer(None)
     if settled is not None and isinstance(cohort, Scoring):
         decision, losses = cohort.decide_and_score(forecast, context, settled)
     else:
         decision = cohort.decide(forecast, context)
-    return seated(decision, here, cohort.row_of), losses
+    return _Answer(seated(decision, here, cohort.row_of), losses)
+
+
+def _revealed(
+    game: Game, outcome: Array, answers: Sequence[_Answer]
+) -> tuple[Array, tuple[Array | None, ...]]:
+    """Let the market move the outcome, and score whoever has not been scored."""
+    if game.market is not None:
+        outcome = game.market.clear(outcome, [answer.decision for answer in answers])
+    losses = tuple(
+        cohort.loss.losses(outcome)
+        if answer.decision is not None and answer.losses is None
+        else answer.losses
+        for cohort, answer in zip(game.cohorts, answers, strict=True)
+    )
+    return outcome, losses
 
 
 def _record(game: Game, played: Round) -> None:
@@ -282,6 +287,4 @@ def _record(game: Game, played: Round) -> None:
         cohort.learn(decision, losses, outcome)
     for block, forecast in zip(game.blocks, played.forecasts, strict=True):
         block.learn(forecast, outcome)
-    if game.transcript is not None:
-        game.transcript.add(played)
     game.history.add(outcome)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from regretless.market.exploitability.tracker import COLUMNS
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.presence import whole
 from regretless.market.game.protocols import Cohort
@@ -23,20 +22,26 @@ MEASURED = ["mean_loss", *(f"{measure}_regret" for measure in MEASURES), "bound_
 RARE = 0.01  # events below this share of the rounds are left out of the bias table
 
 
-def agents_table(game: Game, guarantees: Sequence[Guarantee], *, rounds: int) -> pd.DataFrame:
+def agents_table(
+    game: Game,
+    guarantees: Sequence[Guarantee],
+    exploited: Sequence[Mapping[str, Array]],
+    *,
+    rounds: int,
+) -> pd.DataFrame:
     """One row per agent: who it is, its regrets, and what it was promised.
 
     A measure that was not kept is an empty column. ``bound`` is the theorem's, for realised draws
     with probability 0.99; ``bound_from_bias`` holds on every log of agents who respond to a
     prediction. Agents who are there for a part of the ``rounds`` of the run are measured over their
-    own rounds, and not before the first.
+    own rounds, and not before the first. ``exploited`` has each cohort's rows by column.
     """
     parts, first = [], 1
     for place, (cohort, guarantee) in enumerate(zip(game.cohorts, guarantees, strict=True)):
         rows = _cohort_rows(cohort, guarantee, first)
         if guarantee.covers is not None:
             rows["guarantee"] = guarantee.labels(cohort.row_of)
-        for name, values in exploited(game, place).items():
+        for name, values in exploited[place].items():
             rows[name] = values[cohort.row_of]
         awaited = game.awaited(place)[cohort.row_of]
         if awaited.any():
@@ -63,14 +68,6 @@ def _whereabouts(game: Game, rounds: int) -> dict[str, pd.Series[int]]:
     first, last = np.concatenate(entered), np.concatenate(left)
     columns = {"entered": pd.Series(first, dtype="Int64"), "left": pd.Series(last, dtype="Int64")}
     return {name: column.where(first < last) for name, column in columns.items()}
-
-
-def exploited(game: Game, cohort: int) -> dict[str, Array]:
-    """Exploitability of a cohort's rows (K,) by column, NaN where nothing was followed."""
-    if game.transcript is None:
-        unknown = np.full(len(game.cohorts[cohort].ledger.count), np.nan)
-        return dict.fromkeys(COLUMNS, unknown)
-    return game.transcript.measured(cohort)
 
 
 def _cohort_rows(cohort: Cohort, guarantee: Guarantee, first: int) -> pd.DataFrame:

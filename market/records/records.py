@@ -159,9 +159,9 @@ class Announcement:
         return tuple(self._ask("play", "play"))
 
     @property
-    def rehearsal(self) -> Any:
-        """Play to come under outcomes that are only imagined: a ``Rehearsal``."""
-        return self._ask("rehearsal", "play")
+    def rollout(self) -> Any:
+        """Play to come under outcomes that are only imagined: a ``Rollout``."""
+        return self._ask("rollout", "play")
 
     @property
     def drawn(self) -> tuple[Forecast, ...]:

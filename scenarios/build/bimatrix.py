@@ -1,22 +1,12 @@
-"""Game files as scenarios: outcomes are the leader's actions, followers lose what the file says.
-
-The adversary leads. It has the file's payoff unless the scenario gives it one of its own: as the
-``weights`` of its payoff if it takes them, otherwise as its attribute ``payoff``, so that its
-surplus is measured although it does not pursue it. Its support are the pure actions.
-"""
+"""Game files as scenarios: outcomes are the leader's actions, followers lose what the file says."""
 
 from __future__ import annotations
-
-import inspect
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from regretless.agents.adversaries.payoffs import LinearPayoff
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability.bimatrix import Game, read_game
-from regretless.market.game.protocols import Adversary
 from regretless.market.losses.spaces import Box
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
@@ -70,28 +60,3 @@ def game_of(spec: ScenarioSpec) -> Game | None:
             given = f"cohort.{cohort.name}.actions = {cohort.actions}"
             raise UserError(f"{given}: the game's follower has {followers}; write {followers}")
     return game
-
-
-def motive(maker: Any, given: dict[str, Any], game: Game | None) -> dict[str, Any]:
-    """Return the game's payoff as a parameter of an adversary that takes one and was given none."""
-    if game is None or "weights" in given or "offset" in given or not takes(maker, "weights"):
-        return {}
-    return {"weights": game.leader_payoff.T.tolist()}
-
-
-def takes(maker: Any, key: str) -> bool:
-    """Whether a maker has a parameter, of its own or handed on to its base class."""
-    parameters = inspect.signature(maker).parameters
-    if key in parameters:
-        return True
-    hands_on = any(own.kind is own.VAR_KEYWORD for own in parameters.values())
-    bases = maker.__bases__ if isinstance(maker, type) else ()
-    return hands_on and any(takes(base, key) for base in bases if base is not object)
-
-
-def paid(adversary: Adversary, game: Game) -> None:
-    """Give an adversary without a payoff that of the game."""
-    if getattr(adversary, "payoff", None) is None:
-        vars(adversary)["payoff"] = LinearPayoff(game.leader_payoff.T)
-    if getattr(adversary, "support", None) is None:
-        vars(adversary)["support"] = np.eye(len(game.leader_actions))

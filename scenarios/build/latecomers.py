@@ -25,54 +25,55 @@ from regretless.agents.responses import COMPILED, BestResponse
 from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.cover import Cover, nearest, paper_gamma
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Basis
+from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.round import Block
 from regretless.market.losses import Loss, unique_losses
-from regretless.market.model import Guarantee
-from regretless.scenarios.build.blocks import Anybody, Seat, exact_for, guarantee
-from regretless.scenarios.build.rows import over_stays
-from regretless.scenarios.build.rules import told
+from regretless.scenarios.build.cohorts import Anybody, Place, Seat, seat_of, told
+from regretless.scenarios.build.guarantees import Member, exact_for, guarantee, over_stays
+from regretless.scenarios.build.learners import learner_cohort
+from regretless.scenarios.build.populations import Draft
 from regretless.scenarios.spec.cohort import CohortSpec
-from regretless.scenarios.spec.scenario import ScenarioSpec
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.bool_]
-Member = tuple[Anybody, Guarantee]
 
 
-def check_joins(spec: ScenarioSpec) -> None:
-    """Raise UserError if a cohort comes too late or asks for what such agents cannot have."""
-    for cohort in spec.cohort:
-        key = f"cohort.{cohort.name}"
-        there = f"there are {spec.rounds} rounds, from 0"
-        if cohort.joins >= spec.rounds:
-            raise UserError(f"{key}.joins = {cohort.joins}: {there}; join earlier")
-        if not cohort.joins and cohort.gamma is not None:
-            raise UserError(f"{key}.gamma: how near losses must be that join late; give joins")
-        if cohort.joins and cohort.cover is not None:
-            raise UserError(f"{key}.cover: late agents go with protected losses; drop it")
-        if cohort.joins and (cohort.basis.kind != "auto" or cohort.basis.parameters):
-            raise UserError(f"{key}.basis: late agents hear a basis that is there; drop it")
-    if all(cohort.joins for cohort in spec.cohort):
-        raise UserError(
-            "all cohorts join late; leave joins out of one, the forecast is made for it"
-        )
+def latecomers(
+    drafts: Sequence[Draft], blocks: Sequence[Block], *, root: int, rounds: int
+) -> list[Member]:
+    """Seat those who join late beside a broadcast that does not know of them.
+
+    Parameters
+    ----------
+    drafts : sequence of Draft
+        Those who join late.
+    blocks : sequence of Block
+    root : int
+        Root seed.
+    rounds : int
+        Length of the run.
+    """
+    seats = []
+    for draft in drafts:
+        if not draft.spec.learns:
+            at = home(draft.spec.name, draft.loss, blocks)
+            place = Place(root, rounds, at, blocks[at].basis, blocks[at].relay)
+            seats.append((seat_of(draft, place), draft.spec))
+    return [
+        *admitted(seats, blocks, rounds=rounds),
+        *(idle(draft, root, rounds=rounds) for draft in drafts if draft.spec.learns),
+    ]
 
 
-def check_leaving(spec: ScenarioSpec) -> None:
-    """Raise UserError if a cohort cannot come and go one by one, or nobody is left."""
-    for cohort in spec.cohort:
-        key = f"cohort.{cohort.name}"
-        for name, rate in {"entry_rate": cohort.entry_rate, "exit_rate": cohort.exit_rate}.items():
-            if rate is not None and cohort.response not in register.response:
-                cure = "agents with a memory come and go together; use joins and leaves"
-                raise UserError(f"{key}.{name} = {rate}: {cure}")
-        last = cohort.leaves or spec.rounds
-        kept = (c.joins <= last < (c.leaves or spec.rounds) for c in spec.cohort)
-        if last < spec.rounds and not any(kept):
-            raise UserError(f"{key}.leaves = {last}: no cohort is left in that round; keep one")
+def idle(draft: Draft, root: int, *, rounds: int) -> Member:
+    """Seat learners who sit beside a broadcast that is made for others, late or not."""
+    spec, note = draft.spec, ""
+    if spec.joins:
+        note = f"{spec.name}: {spec.count} agents joined before round {spec.joins}"
+    cohort = learner_cohort(draft, root, rounds=rounds)
+    return Seat(cohort, None, stay=draft.stay_of(cohort.row_of)), Guarantee(note=note)
 
 
 def home(name: str, loss: Loss, blocks: Sequence[Block]) -> int:
@@ -131,32 +132,36 @@ def admitted(
 
     Returns
     -------
-    list of (cohort, Guarantee)
+    list of (Seat, Guarantee)
         Bounds hold with probability 0.99 for all late agents at once.
     """
     losses = sum(seat.promises for seat, _ in late)
     members: list[Member] = []
     for seat, spec in late:
-        cohort, block = seat.cohort, blocks[seat.cohort.block]
+        block = blocks[seat.cohort.block]
+        promised = guarantee(seat, block, losses)  # if they had been there from the start
+        reach = spec.gamma or paper_gamma(block.basis.size, rounds)
+        member = served(seat, block, promised, reach=reach, losses=losses)
         when = "before" if spec.entry_rate is None else "at a rate after"
         note = f"{spec.name}: {spec.count} agents joined {when} round {spec.joins}"
-        promised = guarantee(seat, block, losses)  # if they had been there from the start
-        cover = protection(cohort, block)
-        if promised.label == "none" or cover is None or not isinstance(cohort, Cohort):
-            note = "; ".join(filter(None, (note, promised.note)))
-            members.append((cohort, Guarantee(note=note)))
-            continue
-        gamma = spec.gamma or paper_gamma(block.basis.size, rounds)
-        at_once = seat.covers()
-        covered = (cover.radius <= gamma) & (True if at_once is None else at_once)
-        note += f", {covered[cohort.row_of].sum()} within {gamma:.2g} of a protected loss"
-        if not covered.any():
-            members.append((cohort, Guarantee(note=note)))
-            continue
-        member = represented(cohort, cover, covered)
-        bound = bounded(replace(seat, cohort=member), block, cover, covered, losses=losses)
-        members.append((member, Guarantee(promised.label, bound, note, covered)))
+        told = replace(member[1], note="; ".join(filter(None, (note, member[1].note))))
+        members.append((member[0], told))
     return members
+
+
+def served(seat: Seat, block: Block, promised: Guarantee, *, reach: float, losses: int) -> Member:
+    """Serve the rows of a late cohort that are within reach of a protected loss through it."""
+    cohort, cover = seat.cohort, protection(seat.cohort, block)
+    if promised.label == "none" or cover is None or not isinstance(cohort, Cohort):
+        return seat, Guarantee(note=promised.note)
+    at_once = seat.at_once()
+    covered = (cover.radius <= reach) & (True if at_once is None else at_once)
+    note = f"{covered[cohort.row_of].sum()} within {reach:.2g} of a protected loss"
+    if not covered.any():
+        return seat, Guarantee(note=note)
+    seat = replace(seat, cohort=represented(cohort, cover, covered))
+    bound = bounded(seat, block, cover, covered, losses=losses)
+    return seat, Guarantee(promised.label, bound, note, covered)
 
 
 def protection(cohort: Anybody, block: Block) -> Cover | None:

@@ -22,41 +22,17 @@ from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.losses import unique_losses
-from regretless.market.model import Guarantee
 from regretless.scenarios.build.construct import construct
-from regretless.scenarios.build.drafts import Draft, ledger
+from regretless.scenarios.build.populations import Draft
 from regretless.scenarios.spec.cohort import CohortSpec
-from regretless.scenarios.spec.scenario import ScenarioSpec
 
 NEEDED = ("name", "bandit", "start", "play", "learn")
-
-
-def learns(spec: CohortSpec) -> bool:
-    """Whether a cohort's response is a learner's name."""
-    return spec.response in register.learner and spec.response not in register.response
 
 
 def audience(drafts: Sequence[Draft]) -> list[Draft]:
     """Return those for whom the forecast is made: all who are there and listen, if anybody does."""
     early = [draft for draft in drafts if not draft.spec.joins]
-    return [draft for draft in early if not learns(draft.spec)] or early
-
-
-def check_learners(spec: ScenarioSpec) -> None:
-    """Raise UserError if a cohort has keys that its response does not read."""
-    silent = all(learns(cohort) for cohort in spec.cohort if not cohort.joins)
-    for cohort in spec.cohort:
-        key = f"cohort.{cohort.name}"
-        if not learns(cohort):
-            if cohort.settings:
-                known = ", ".join(register.learner.names())
-                raise UserError(f"{key}.settings are for learners ({known}); drop them")
-            continue
-        if cohort.gamma is not None:
-            raise UserError(f"{key}.gamma: learners hear no forecast; drop it")
-        alone = silent and not cohort.joins
-        if not alone and (cohort.basis.kind != "auto" or cohort.basis.parameters):
-            raise UserError(f"{key}.basis: learners hear no forecast; drop it")
+    return [draft for draft in early if not draft.spec.learns] or early
 
 
 def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> LearnerCohort:
@@ -90,7 +66,7 @@ def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> L
             loss=types,
             row_of=row_of,
             learner=learner,
-            ledger=ledger(draft, len(types)),
+            ledger=draft.ledger(len(types)),
             rng=stream(root, "cohort", spec.name, "play"),
             policies=draft.policies,
             horizon=(spec.leaves or rounds) - spec.joins,
@@ -110,10 +86,3 @@ def _learner(spec: CohortSpec) -> Any:
     if missing:
         raise UserError(f"learner '{spec.response}' has no {', '.join(missing)}; add it")
     return learner
-
-
-def joined_late(draft: Draft, root: int, *, rounds: int) -> tuple[LearnerCohort, Guarantee]:
-    """Seat learners who join after the start, with the note that says so."""
-    spec = draft.spec
-    note = f"{spec.name}: {spec.count} agents joined before round {spec.joins}"
-    return learner_cohort(draft, root, rounds=rounds), Guarantee(note=note)

@@ -26,7 +26,7 @@ import pandas as pd
 
 from regretless.market.core.randomness import stream
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.blocks import covered
+from regretless.scenarios.build.cohorts import covered
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.reproduce import streams
 from regretless.scenarios.reproduce.covers_figure import covers_figure

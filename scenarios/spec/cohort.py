@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from regretless.market import register
 from regretless.market.exploitability import tracker
 from regretless.market.regret.ledger import MEASURES
 
@@ -36,6 +37,11 @@ class BasisSpec(Open):
     """In which basis a cohort is served; the parameters are the basis's own."""
 
     kind: Name = "auto"
+
+    @property
+    def given(self) -> bool:
+        """Whether the file says anything of it."""
+        return self.kind != "auto" or bool(self.parameters)
 
 
 class CoverSpec(Strict):
@@ -87,6 +93,11 @@ class CohortSpec(Strict):
         "decision_swap",
         "exploitability",
     ]
+
+    @property
+    def learns(self) -> bool:
+        """Whether the response is a learner's name."""
+        return self.response in register.learner and self.response not in register.response
 
     @field_validator("basis", mode="before")
     @classmethod

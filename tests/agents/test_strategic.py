@@ -45,6 +45,7 @@ from regretless.market.core.randomness import generator_state, stream
 from regretless.market.exploitability.bimatrix import read_game
 from regretless.market.exploitability.worst_leader import leader_surplus, stackelberg
 from regretless.market.game.information import SIGHTS, Follower, sight_of
+from regretless.market.game.presence import whole
 from regretless.market.game.rollout import cloned
 from regretless.market.game.round import Block, Game, play_round
 from regretless.market.losses import Linear
@@ -149,7 +150,8 @@ def table(adversary: Any, *cohorts: Any, solver: Any = None, joins: Sequence[int
     basis = LinearBasis(cohorts[0].loss.outcomes)
     groups = [LossGroup(*basis.coefficients(cohort.loss)) for cohort in cohorts]
     block = Block("linear", basis, UnbiasedPrediction(groups, solver=solver))
-    return Game([block], cohorts, adversary=adversary, seed=SEED, joins=joins)
+    stays = [whole(len(c.loss), joins=entry) for c, entry in zip(cohorts, joins, strict=False)]
+    return Game([block], cohorts, adversary=adversary, seed=SEED, stays=stays)
 
 
 def mixed(adversary: Any, **keys: Any) -> Game:
@@ -227,7 +229,7 @@ READ: dict[str, tuple[str, Callable[[Announcement], Any]]] = {
     "blocks": ("mixture", lambda announced: announced.blocks),
     "mean_label": ("mixture", lambda announced: announced.mean_label),
     "play": ("play", lambda announced: announced.play),
-    "rehearsal": ("play", lambda announced: announced.rehearsal),
+    "rollout": ("play", lambda announced: announced.rollout),
     "drawn": ("draw", lambda announced: announced.drawn),
     "induced": ("draw", lambda announced: announced.induced),
 }
@@ -760,7 +762,7 @@ def bytes_of(played: Round) -> list[bytes]:
 
 
 @pytest.mark.parametrize("hull", ["box", "image"])
-def test_rehearsals_leave_the_true_game_alone(hull: str) -> None:
+def test_rollouts_leave_the_true_game_alone(hull: str) -> None:
     logs = []
     for quiet in (True, False):
         player = Silent(2, stream(0, "x"), horizon=3)
@@ -798,15 +800,15 @@ def test_every_forecaster_can_be_rehearsed(name: str) -> None:
     assert logs[0] == logs[1]
 
 
-def test_those_who_join_later_play_in_the_rehearsal_from_then_on() -> None:
+def test_those_who_join_later_play_in_the_rollout_from_then_on() -> None:
     seen: list[list[bool]] = []
 
     class Counting(LookAhead):
         def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
-            laws = announced.rehearsal(np.ones(3), 3, seed=0)
+            laws = announced.rollout(np.ones(3), 3, seed=0)
             seen.append([law[2] is not None for law in laws])
             with pytest.raises(ValueError, match="rounds is 0"):
-                announced.rehearsal(np.ones(3), 0, seed=0)
+                announced.rollout(np.ones(3), 0, seed=0)
             return OutcomeLaw.pure(np.ones(3))
 
     game = mixed(Counting(3, stream(0, "x")), joins=[0, 0, 2])
@@ -823,19 +825,19 @@ def test_copies_have_streams_of_their_own() -> None:
 
     class Peeping(LookAhead):
         def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
-            seen.append(announced.rehearsal)
+            seen.append(announced.rollout)
             return super().commit(context, history, announced)
 
     game.adversary = Peeping(2, stream(0, "x"), horizon=1)
     introduced = tuple(Follower(c.name, c.loss, c.row_of) for c in game.cohorts)
     game.adversary.meet(introduced)
     play_round(game)
-    copies = cloned(seen[0]._table, 5)
+    copies = cloned(seen[0]._seating, 5)
     true = [*(c.rng for c in game.cohorts), game.blocks[0].forecaster._rng]
     fresh = [*(c.rng for c in copies.cohorts), copies.blocks[0].forecaster._rng]
     states = [str(generator_state(rng)) for rng in (*true, *fresh)]
     assert len(set(states)) == len(states)
-    again = cloned(seen[0]._table, 5)
+    again = cloned(seen[0]._seating, 5)
     assert generator_state(again.cohorts[0].rng) == generator_state(copies.cohorts[0].rng)
     assert copies.cohorts[0].ledger is game.cohorts[0].ledger
     assert copies.cohorts[2].learner is not game.cohorts[2].learner
@@ -850,7 +852,7 @@ def test_what_cannot_be_copied_is_named() -> None:
     block = game.blocks[0]
     locked = Locked(block.forecaster.events)
     game.blocks = (Block(block.name, block.basis, locked),)
-    with pytest.raises(UserError, match="block linear cannot be rehearsed: it holds a lock"):
+    with pytest.raises(UserError, match="block linear cannot be rolled out: it holds a lock"):
         play_round(game)
 
 
@@ -980,7 +982,7 @@ def test_members_are_shown_no_more_than_they_declare() -> None:
     assert game.breaks_the_rule
     for _ in range(3):
         play_round(game)
-    usual = {"blocks", "play", "rehearsal"}
+    usual = {"blocks", "play", "rollout"}
     assert seen == {"DrawSeer": usual | {"drawn", "induced"}, "LookAhead": usual, "IID": set()}
 
 

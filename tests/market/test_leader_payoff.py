@@ -93,8 +93,8 @@ def test_payoff_less_surplus_is_the_commitment_value() -> None:
     for place, name in enumerate(surplus.index):
         mean = paid(model)[f"leader_payoff_{place}"].mean()
         assert mean - surplus[name] == pytest.approx(value, abs=1e-7)
-        assert model.game.transcript is not None
-        assert model.game.transcript.paid(place) == pytest.approx(mean, abs=CLOSE)
+        assert model.tracker is not None
+        assert model.tracker.paid(place) == pytest.approx(mean, abs=CLOSE)
 
 
 def test_a_payoff_that_does_not_fit_a_cohort_is_refused_in_one_line() -> None:

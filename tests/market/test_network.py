@@ -224,14 +224,14 @@ def test_a_scripted_agent_gets_the_forecast_that_reached_it(tmp_path: Path) -> N
 
 
 def test_adversaries_foresee_what_is_played(tmp_path: Path) -> None:
-    """Law and rehearsal agree with what far agents do: the present round of a rehearsal is it."""
+    """Law and rollout agree with what far agents do: the present round of a rollout is it."""
     seen: list[tuple[Any, Any]] = []
     model = scenario(cohort(), network=along(tmp_path), adversary=MYOPIC, rounds=12).build()
     leader = model.game.adversary
     commit = leader.commit
 
     def watched(context: Any, history: Any, announced: Any) -> Any:
-        ahead = announced.rehearsal(np.array([0.3, 0.9]), 3, seed=1)
+        ahead = announced.rollout(np.array([0.3, 0.9]), 3, seed=1)
         seen.append((announced.play[0], [laws[0] for laws in ahead]))
         return commit(context, history, announced)
 

@@ -17,7 +17,6 @@ from regretless.forecaster.events.bounds import BiasBound, GainBound, regret_sin
 from regretless.forecaster.events.cover import distance, nearest, paper_gamma
 from regretless.market import register
 from regretless.market.core.errors import UserError
-from regretless.market.game.presence import checked_joins
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.market.records.decision import one_hot
@@ -585,9 +584,3 @@ def test_bad_keys_are_refused_in_one_line(keys: dict[str, Any], says: str) -> No
 
 def test_somebody_must_be_there_from_the_start() -> None:
     assert "all cohorts join late" in refusal(cohort("a", joins=4), cohort("b", joins=5))
-    with pytest.raises(ValueError, match="from the start"):
-        checked_joins([3, 1], 2)
-    for wrong in ([0], [0, -1], [0, 1, 2]):
-        with pytest.raises(ValueError, match="for each of 2 cohorts"):
-            checked_joins(wrong, 2)
-    assert checked_joins([], 2) == (0, 0)

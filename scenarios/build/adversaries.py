@@ -1,0 +1,98 @@
+"""Who chooses the outcomes: replayed data, or a registered adversary, kept to the scenario's space.
+
+In a game file the adversary leads. It has the file's payoff unless the scenario gives it one of
+its own: as the ``weights`` of its payoff if it takes them, otherwise beside it, so that its surplus
+is measured although it does not pursue it. Its support are then the pure actions.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from regretless.agents.adversaries import Confined, Replay
+from regretless.agents.adversaries.payoffs import LinearPayoff
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.exploitability.bimatrix import Game
+from regretless.market.game.protocols import Adversary
+from regretless.market.losses.spaces import Polytope
+from regretless.scenarios.build.bimatrix import MixedActions
+from regretless.scenarios.build.construct import construct, with_length
+from regretless.scenarios.build.data import Table
+from regretless.scenarios.spec.scenario import ScenarioSpec
+
+
+def make_adversary(
+    spec: ScenarioSpec, root: int, *, table: Table | None = None, game: Game | None = None
+) -> Adversary:
+    """Make the adversary of a scenario.
+
+    Parameters
+    ----------
+    spec : ScenarioSpec
+    root : int
+        Root seed.
+    table : Table, optional
+        The data to replay.
+    game : Game, optional
+        That the adversary leads.
+
+    Raises
+    ------
+    UserError
+        If its name is unknown, or a parameter or the space does not fit.
+    """
+    if spec.data is not None and table is not None:
+        chosen: Adversary = Replay(table.outcomes, table.contexts, tuple(spec.data.context))
+    else:
+        chosen = _registered(spec, root, game)
+    if game is not None:
+        payoff, pure = LinearPayoff(game.leader_payoff.T), np.eye(len(game.leader_actions))
+        space = MixedActions(chosen.outcomes)
+        return Confined(chosen, space, payoff=payoff, support=pure)
+    return chosen if spec.space is None else _in_space(spec.space.vertices, chosen)
+
+
+def _registered(spec: ScenarioSpec, root: int, game: Game | None) -> Adversary:
+    """Construct the adversary that the file names."""
+    assert spec.adversary is not None  # noqa: S101 - the file has data or an adversary
+    kind, given = spec.adversary.kind, spec.adversary.parameters
+    maker = register.adversary[kind]
+    made: Adversary = construct(
+        f"adversary '{kind}'",
+        maker,
+        spec.adversary.outcomes,
+        stream(root, "adversary"),
+        **with_length(maker, given | motive(maker, given, game), spec.rounds),
+    )
+    return made
+
+
+def _in_space(vertices: list[list[float]], adversary: Adversary) -> Confined:
+    """Keep the outcomes to the space that the file names."""
+    space: Polytope = construct("space", Polytope, vertices=vertices)
+    if space.outcomes != adversary.outcomes:
+        given = f"space.vertices have {space.outcomes} coordinates"
+        raise UserError(f"{given}; give {adversary.outcomes}")
+    return Confined(adversary, space)
+
+
+def motive(maker: Any, given: dict[str, Any], game: Game | None) -> dict[str, Any]:
+    """Return the game's payoff as a parameter of an adversary that takes one and was given none."""
+    if game is None or "weights" in given or "offset" in given or not takes(maker, "weights"):
+        return {}
+    return {"weights": game.leader_payoff.T.tolist()}
+
+
+def takes(maker: Any, key: str) -> bool:
+    """Whether a maker has a parameter, of its own or handed on to its base class."""
+    parameters = inspect.signature(maker).parameters
+    if key in parameters:
+        return True
+    hands_on = any(own.kind is own.VAR_KEYWORD for own in parameters.values())
+    bases = maker.__bases__ if isinstance(maker, type) else ()
+    return hands_on and any(takes(base, key) for base in bases if base is not object)

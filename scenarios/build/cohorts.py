@@ -1,0 +1,219 @@
+"""Giving a draft its seat: the cohort that plays, and the losses protected on its behalf.
+
+What a cohort's ``response`` names decides which kind of cohort sits there: a rule that responds to
+the forecast, a learner that does not listen, or agents of the user's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.agents.cohorts.learning import LearnerCohort
+from regretless.agents.cohorts.responding import Cohort
+from regretless.agents.cohorts.scripted import ScriptedCohort
+from regretless.agents.responses import COMPILED, Checked, ExpectedLoss, Response
+from regretless.forecaster.events.bounds import recommended_eta
+from regretless.forecaster.events.cover import Cover, clustered, paper_gamma, snapped
+from regretless.forecaster.events.protected import LossGroup
+from regretless.market import register
+from regretless.market.core.errors import UserError, closest
+from regretless.market.core.randomness import stream
+from regretless.market.game.basis import Basis
+from regretless.market.game.delay import Relay
+from regretless.market.game.presence import Stay
+from regretless.market.kernels.layout import side_by_side
+from regretless.market.losses import Loss, unique_losses
+from regretless.market.response import TIE
+from regretless.scenarios.build.blocks import coefficients
+from regretless.scenarios.build.construct import construct
+from regretless.scenarios.build.learners import learner_cohort
+from regretless.scenarios.build.populations import Draft
+from regretless.scenarios.spec.cohort import CohortSpec, CoverSpec
+
+Array = NDArray[np.float64]
+Anybody = Cohort | ScriptedCohort | LearnerCohort
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where a cohort sits.
+
+    Parameters
+    ----------
+    root : int
+        Root seed.
+    rounds : int
+        Length of the run.
+    block : int
+        Which block of the broadcast it hears.
+    basis : Basis
+        Of that block.
+    relay : Relay or None
+        Of that block, where there is a network.
+    """
+
+    root: int
+    rounds: int
+    block: int
+    basis: Basis
+    relay: Relay | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Seat:
+    """A cohort in the game, and what the forecaster promises it.
+
+    Parameters
+    ----------
+    cohort : Cohort, ScriptedCohort or LearnerCohort
+    group : LossGroup or None
+        What the forecaster protects on its behalf; None for those for whom it is not made.
+    cover : Cover or None
+        How its losses are served through fewer.
+    kind : int array (K,) or None
+        The distinct loss of each row; None where every row has its own.
+    stay : Stay or None
+        When each row is there; None for throughout.
+    """
+
+    cohort: Anybody
+    group: LossGroup | None
+    cover: Cover | None = None
+    kind: NDArray[np.intp] | None = None
+    stay: Stay | None = None
+
+    @property
+    def promises(self) -> int:
+        """How many events a promise to all rows is about: distinct losses, or losses and stays."""
+        rows = len(self.cohort.loss)
+        return rows if self.kind is None or self.stay is not None else int(self.kind.max()) + 1
+
+    @property
+    def lines(self) -> NDArray[np.intp] | slice:
+        """The line of the group's losses through which each row is served."""
+        if self.cover is None:
+            return slice(None) if self.kind is None else self.kind
+        return self.cover.served if self.kind is None else self.cover.served[self.kind]
+
+    def at_once(self) -> NDArray[np.bool_] | None:
+        """Return the rows that hear every forecast at once (K,); None for all."""
+        distance = getattr(self.cohort, "distance", None)
+        return None if distance is None else np.asarray(distance == 0)
+
+
+def seat_of(draft: Draft, place: Place) -> Seat:
+    """Seat a cohort for whom a forecast is made, by what its response names."""
+    if draft.spec.response in register.response:
+        return _responding(draft, place)
+    if draft.spec.learns:
+        member = learner_cohort(draft, place.root, rounds=place.rounds, block=place.block)
+        told_of = coefficients(draft.spec.name, place.basis, unique_losses(draft.loss)[0])
+        group = LossGroup(*told_of, draft.policies)
+        return Seat(member, group, stay=draft.stay_of(member.row_of))
+    return _scripted(draft, place)
+
+
+def _responding(draft: Draft, place: Place) -> Seat:
+    """Seat agents who respond to the forecast."""
+    spec = draft.spec
+    types, type_of = unique_losses(draft.loss)
+    kind, row_of = draft.split(type_of)
+    own = coefficients(spec.name, place.basis, types)
+    cover = None if spec.cover is None else covered(spec.cover, own, place.rounds)
+    protected = own if cover is None else (cover.offset, cover.weights)
+    by_proxy = spec.cover is not None and spec.cover.play != "own"
+    rule = response_of(spec, place.basis, types, rounds=place.rounds)
+    whole = len(kind) == len(types)  # a row for each loss, in order: nothing to copy
+    by_kind = own if whole else (own[0][kind], side_by_side(own[1][kind]))
+    cohort = Cohort(
+        name=spec.name,
+        utility=spec.utility,
+        block=place.block,
+        loss=types if whole else types[kind],
+        row_of=row_of,
+        coefficients=protected if by_proxy else by_kind,
+        response=rule,
+        ledger=draft.ledger(len(kind)),
+        rng=stream(place.root, "cohort", spec.name, "play"),
+        policies=draft.policies,
+        served=cover.served[kind] if by_proxy and cover is not None else None,
+        distance=draft.distance_of(row_of),
+        relay=place.relay,
+    )
+    group = LossGroup(*protected, draft.policies, **told(rule))
+    return Seat(cohort, group, cover, kind, draft.stay_of(row_of))
+
+
+def _scripted(draft: Draft, place: Place) -> Seat:
+    """Seat agents with a method of their own."""
+    spec = draft.spec
+    if spec.response not in register.agent:
+        known = [n for kind in register.ANSWERS for n in kind.names()]
+        raise UserError(
+            f"cohort.{spec.name}.response: unknown '{spec.response}'; "
+            f"{closest(spec.response, known)}; a name of your own needs --import MODULE"
+        )
+    maker, where = register.agent[spec.response], f"agent '{spec.response}'"
+    streams = (stream(place.root, "cohort", spec.name, "agent", str(i)) for i in range(spec.count))
+    cohort = ScriptedCohort(
+        name=spec.name,
+        utility=spec.utility,
+        rule=spec.response,
+        block=place.block,
+        loss=draft.loss,
+        agents=[construct(where, maker, draft.loss[i], rng) for i, rng in enumerate(streams)],
+        ledger=draft.ledger(spec.count),
+        policies=draft.policies,
+        distance=draft.distance,
+        relay=place.relay,
+    )
+    told_of = coefficients(spec.name, place.basis, draft.loss)
+    return Seat(cohort, LossGroup(*told_of, draft.policies), stay=draft.stay_of(cohort.row_of))
+
+
+def covered(spec: CoverSpec, coefficients: tuple[Array, Array], rounds: int) -> Cover:
+    """Return the cover of a cohort's coefficients that its file asks for."""
+    offset, weights = coefficients
+    if spec.kind == "snap":
+        gamma = spec.gamma or paper_gamma(weights.shape[-1], rounds)
+        return snapped(offset, weights, gamma=gamma)
+    return clustered(offset, weights, radius=spec.radius or 0.0, count=spec.count)
+
+
+def response_of(spec: CohortSpec, basis: Basis, losses: Loss, *, rounds: int) -> Response:
+    """Make a cohort's response rule.
+
+    Parameters
+    ----------
+    spec : CohortSpec
+    basis : Basis
+        Of the block that the cohort hears; its error sets a recommended eta.
+    losses : stack
+        The cohort's distinct losses.
+    rounds : int
+        Length of the run, which a recommended eta uses.
+    """
+    eta = spec.eta
+    if eta == "recommended":
+        error = 0.0 if basis.hull == "simplex" else float(basis.certified_error(losses))
+        eta = recommended_eta(spec.actions, error=error, rounds=rounds)
+    given = {} if eta is None else {"eta": eta}
+    where = f"response '{spec.response}' of cohort.{spec.name}"
+    rule: Response = construct(where, register.response[spec.response], **given)
+    if type(rule) in COMPILED:
+        return rule
+    if isinstance(rule, ExpectedLoss):
+        raise UserError(f"{where}: a rule of your own hears no ensembles; use BestResponse's table")
+    return Checked(rule)
+
+
+def told(rule: Response) -> dict[str, Any]:
+    """Return the fields of ``LossGroup`` that say how the losses' owners respond."""
+    if isinstance(rule, Checked):
+        return {"play": rule.play}
+    tied = rule.name == "ensemble" and rule.eta is None
+    return {"eta": rule.eta, "tie": TIE if tied else 0.0}

@@ -1,0 +1,113 @@
+"""The network that comes of a scenario file.
+
+Agents are numbered from 1 through all cohorts in the order of the file, as in the agents table.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.game.network import Network, edge_list, networked, scale_free, small_world
+from regretless.scenarios.spec.scenario import ScenarioSpec
+
+Integers = NDArray[np.intp]
+
+
+def drawn_network(scenario: ScenarioSpec, root: int) -> Network | None:
+    """Draw the network of a scenario; None where it has none.
+
+    Learners only pass the news on; all others can subscribe.
+
+    Parameters
+    ----------
+    scenario : ScenarioSpec
+    root : int
+        Root seed.
+
+    Raises
+    ------
+    UserError
+        If the graph or the subscribers do not fit the agents.
+    """
+    spec, sizes = scenario.network, [cohort.count for cohort in scenario.cohort]
+    if spec is None:
+        return None
+    rng, agents = stream(root, "network"), sum(sizes)
+    graph: Any = None
+    if spec.graph == "small-world":
+        assert spec.neighbours is not None  # noqa: S101 - filled in
+        assert spec.rewiring is not None  # noqa: S101 - filled in
+        graph = small_world(agents, rng, neighbours=spec.neighbours, rewiring=spec.rewiring)
+    elif spec.graph == "scale-free":
+        assert spec.attachments is not None  # noqa: S101 - filled in
+        graph = scale_free(agents, rng, attachments=spec.attachments)
+    elif spec.graph == "edge-list":
+        graph = edge_list(agents, read_edges(Path(str(spec.file)), agents))
+    listens = np.array([not cohort.learns for cohort in scenario.cohort])
+    candidates = np.flatnonzero(np.repeat(listens, sizes))
+    return networked(agents, _subscribers(spec.subscribers, candidates, agents, rng), graph)
+
+
+def _subscribers(
+    given: Any, candidates: Integers, agents: int, rng: np.random.Generator
+) -> Integers:
+    if isinstance(given, list):
+        chosen = np.array(given, dtype=np.intp) - 1
+        wrong = np.setdiff1d(chosen, candidates)
+        if len(wrong):
+            number = int(wrong[0]) + 1
+            reason = f"there are {agents} agents" if number > agents else "it is a learner"
+            raise UserError(f"network.subscribers: agent {number}: {reason}; name another")
+        return np.sort(chosen)
+    if not len(candidates):
+        raise UserError("network.subscribers: nobody listens to forecasts; drop [network]")
+    share = isinstance(given, float)
+    count = max(1, round(given * len(candidates))) if share else given
+    if count > len(candidates):
+        there = f"{len(candidates)} agents listen"
+        raise UserError(f"network.subscribers = {given}: {there}; lower it")
+    return np.sort(rng.choice(candidates, count, replace=False))
+
+
+def read_edges(path: Path, agents: int) -> Integers:
+    """Read a user's edges: a CSV of two columns of agent numbers, with a line of names above.
+
+    Parameters
+    ----------
+    path : Path
+    agents : int
+        N.
+
+    Returns
+    -------
+    int array (E, 2)
+        Numbered from 0.
+
+    Raises
+    ------
+    UserError
+        If it is not such a file, or names an agent that there is not.
+    """
+    try:
+        frame = pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"network.file {path} cannot be read: {reason}; mend the file") from error
+    if frame.shape[1] != 2:
+        raise UserError(f"network.file {path} has {frame.shape[1]} columns; give it two")
+    numbers = frame.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=np.float64)
+    wrong = ~((numbers >= 1) & (numbers <= agents) & (numbers == np.floor(numbers)))
+    for row, column in np.argwhere(wrong)[:1]:
+        there = f"data row {row + 1}: '{frame.iloc[row, column]!s}' is no agent"
+        raise UserError(f"network.file {path}, {there}; give numbers from 1 to {agents}")
+    for row in np.flatnonzero(numbers[:, 0] == numbers[:, 1])[:1]:
+        there = f"data row {row + 1}: an edge from agent {numbers[row, 0]:.0f} to itself"
+        raise UserError(f"network.file {path}, {there}; drop it")
+    return np.asarray(numbers.astype(np.intp) - 1)

@@ -1,0 +1,229 @@
+"""Who takes part: each cohort of the file with its agents' losses, policies, stays and distances.
+
+A **draft** is a cohort between its population and its seat in the game. Its agents are scored in
+**rows**: agents with equal losses who hear as late and are there at the same times share one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.agents.policies import NamedPolicy
+from regretless.agents.utilities.populations import Population
+from regretless.market import register
+from regretless.market.core.errors import UserError, closest
+from regretless.market.core.randomness import stream
+from regretless.market.exploitability.bimatrix import Game
+from regretless.market.game.network import Network
+from regretless.market.game.presence import Stay, drawn_stays
+from regretless.market.losses import Linear, Loss
+from regretless.market.regret.ledger import MEASURES, Ledger
+from regretless.scenarios.build.construct import construct, drawn_values
+from regretless.scenarios.spec.cohort import CohortSpec
+from regretless.scenarios.spec.scenario import ScenarioSpec
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """A cohort between its population and its seat in the game.
+
+    Parameters
+    ----------
+    spec : CohortSpec
+    loss : stack of losses, one per agent
+    policies : tuple of NamedPolicy
+    stay : Stay or None
+        When each agent is there; None for all throughout.
+    distance : int array (N,) or None
+        Of each agent from the forecaster; None where all hear at once.
+    """
+
+    spec: CohortSpec
+    loss: Loss
+    policies: tuple[NamedPolicy, ...]
+    stay: Stay | None = None
+    distance: Rows | None = None
+
+    def split(self, type_of: Rows) -> tuple[Rows, Rows]:
+        """Give agents who differ in more than their loss rows of their own.
+
+        Parameters
+        ----------
+        type_of : int array (N,)
+            The distinct loss of each agent.
+
+        Returns
+        -------
+        kind : int array (K,)
+            The distinct loss of each row, in order.
+        row_of : int array (N,)
+        """
+        keys = [type_of]
+        keys += [] if self.distance is None else [self.distance]
+        keys += [] if self.stay is None else [self.stay.entered, self.stay.left]
+        if len(keys) == 1:
+            return np.arange(type_of.max() + 1), type_of
+        found, row_of = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
+        return found[:, 0], row_of.ravel()
+
+    def stay_of(self, row_of: Rows) -> Stay | None:
+        """Return when each row is there (K,); None where all are throughout."""
+        if self.stay is None:
+            return None
+        first = np.unique(row_of, return_index=True)[1]
+        return Stay(self.stay.entered[first], self.stay.left[first])
+
+    def distance_of(self, row_of: Rows) -> Rows | None:
+        """Return each row's distance from the forecaster (K,); None where all hear at once."""
+        if self.distance is None:
+            return None
+        return np.asarray(self.distance[np.unique(row_of, return_index=True)[1]])
+
+    def ledger(self, rows: int) -> Ledger:
+        """Return an empty ledger for so many rows."""
+        return Ledger(
+            rows,
+            self.spec.actions,
+            policies=len(self.policies),
+            measures=[measure for measure in self.spec.measures if measure in MEASURES],
+            constants=self.spec.constants,
+        )
+
+
+def drafted(
+    scenario: ScenarioSpec,
+    root: int,
+    *,
+    goods: int,
+    game: Game | None = None,
+    network: Network | None = None,
+) -> list[Draft]:
+    """Draw the populations of all cohorts, in the order of the file.
+
+    Parameters
+    ----------
+    scenario : ScenarioSpec
+    root : int
+        Root seed.
+    goods : int
+        Coordinates of an outcome, d.
+    game : Game, optional
+        Of the scenario.
+    network : Network, optional
+        Its agents are numbered through all cohorts.
+
+    Raises
+    ------
+    UserError
+        If a utility, a policy or a parameter does not fit.
+    """
+    drafts, first = [], 0
+    for spec in scenario.cohort:
+        drafts.append(
+            Draft(
+                spec,
+                drawn_losses(spec, root, goods, game),
+                tuple(_policy(name, spec, scenario) for name in spec.policies),
+                _drawn_stay(spec, root, rounds=scenario.rounds),
+                None if network is None else network.distance[first : first + spec.count],
+            )
+        )
+        first += spec.count
+    return drafts
+
+
+def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Game | None = None) -> Loss:
+    """Draw a cohort's losses from its stream, one per agent.
+
+    Parameters
+    ----------
+    spec : CohortSpec
+    root : int
+        Root seed.
+    goods : int
+        Coordinates of an outcome, d.
+    game : Game, optional
+        Of the scenario. A follower's loss is in [0, 1] at mixed actions and needs no other range.
+
+    Returns
+    -------
+    stack of N losses
+        In [0, 1].
+
+    Raises
+    ------
+    UserError
+        If a parameter does not fit the utility.
+    """
+    rng = stream(root, "cohort", spec.name, "population")
+    population = Population(rng, spec.archetypes or spec.count, spec.actions, goods, game)
+    drawn = {
+        key: drawn_values(f"cohort.{spec.name}.parameters.{key}", value, population)
+        for key, value in spec.parameters.items()
+    }
+    where = f"cohort.{spec.name}.parameters of utility '{spec.utility}'"
+    loss: Loss = construct(where, register.utility[spec.utility], population, **drawn)
+    check_shape(where, loss, population)
+    low, high = loss.range()
+    if spec.utility != "game" and (low.min() < -1e-9 or high.max() > 1 + 1e-9):
+        loss = loss.normalised()
+    if spec.precision == "single":
+        loss = _rounded(f"cohort.{spec.name}.precision", loss)
+    if spec.archetypes is not None:
+        others = rng.integers(spec.archetypes, size=spec.count - spec.archetypes)
+        loss = loss[rng.permutation([*range(spec.archetypes), *others])]
+    return loss
+
+
+def check_shape(where: str, loss: Any, population: Population) -> None:
+    """Raise UserError unless a utility gave one loss per agent, of the right shape."""
+    wanted = population.count, population.actions, population.goods
+    got = (*loss.offset.shape, loss.outcomes) if isinstance(loss, Loss) else type(loss).__name__
+    if got != wanted:
+        raise UserError(f"{where}: gave {got}; return a stacked loss of shape {wanted}")
+
+
+def _rounded(where: str, loss: Loss) -> Loss:
+    """Return losses with weights that 32 bits hold; UserError for a form that cannot."""
+    if not isinstance(loss, Linear):
+        cure = "it is for utility 'linear'; leave it out"
+        raise UserError(f'{where} = "single" does not fit a {loss.form} loss: {cure}')
+    return loss.in_single_precision()
+
+
+def _drawn_stay(spec: CohortSpec, root: int, *, rounds: int) -> Stay | None:
+    """Draw when the agents of a cohort are there (N rows); None where all are throughout."""
+    if not spec.joins and spec.leaves is None and spec.entry_rate is spec.exit_rate is None:
+        return None
+    last = rounds if spec.leaves is None else min(spec.leaves, rounds)
+    rng = stream(root, "cohort", spec.name, "presence")
+    rates = spec.entry_rate, spec.exit_rate
+    return drawn_stays(rng, spec.count, window=(spec.joins, last), rates=rates)
+
+
+def _policy(name: str, cohort: CohortSpec, scenario: ScenarioSpec) -> NamedPolicy:
+    """Make a benchmark policy that the file defines or that is registered as it stands."""
+    where = f"policy '{name}' of cohort.{cohort.name}"
+    if name in scenario.policy:
+        spec = scenario.policy[name]
+        rule = construct(where, register.policy[spec.kind], **spec.parameters)
+    elif name in register.policy and not isinstance(register.policy[name], type):
+        rule = register.policy[name]
+    else:
+        ready = [n for n in register.policy.names() if not isinstance(register.policy[n], type)]
+        known = [*scenario.policy, *ready]
+        raise UserError(f"{where} is not defined; {closest(name, known)} or add [policy.{name}]")
+    for action in getattr(rule, "actions", ()):
+        if not 0 <= action < cohort.actions:
+            raise UserError(f"{where} suggests action {action}; use 0 to {cohort.actions - 1}")
+    feature = getattr(rule, "feature", None)
+    features = scenario.data.context if scenario.data else []
+    if feature is not None and feature not in features:
+        raise UserError(f"{where}: no feature '{feature}'; {closest(feature, features)}")
+    return NamedPolicy(name, rule)

@@ -1,0 +1,65 @@
+"""What only the whole file shows: cohorts that come, go or learn, and keys that they cannot have.
+
+Names are looked up in ``market.register``; nothing is built or played.
+"""
+
+from __future__ import annotations
+
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.scenarios.spec.cohort import CohortSpec
+from regretless.scenarios.spec.scenario import ScenarioSpec
+
+
+def check(spec: ScenarioSpec) -> None:
+    """Raise UserError at the first cohort whose keys do not go together, or with the others'."""
+    _check_joins(spec)
+    for cohort in spec.cohort:
+        _check_leaving(cohort, spec)
+    listeners = [c for c in spec.cohort if not c.joins and not c.learns]
+    for cohort in spec.cohort:
+        if cohort.learns:
+            _check_learner(cohort, alone=not listeners and not cohort.joins)
+        elif cohort.settings:
+            known = ", ".join(register.learner.names())
+            raise UserError(f"cohort.{cohort.name}.settings are for learners ({known}); drop them")
+
+
+def _check_joins(spec: ScenarioSpec) -> None:
+    """Nobody comes too late, or asks for what whoever comes late cannot have."""
+    for cohort in spec.cohort:
+        key = f"cohort.{cohort.name}"
+        there = f"there are {spec.rounds} rounds, from 0"
+        if cohort.joins >= spec.rounds:
+            raise UserError(f"{key}.joins = {cohort.joins}: {there}; join earlier")
+        if not cohort.joins and cohort.gamma is not None:
+            raise UserError(f"{key}.gamma: how near losses must be that join late; give joins")
+        if cohort.joins and cohort.cover is not None:
+            raise UserError(f"{key}.cover: late agents go with protected losses; drop it")
+        if cohort.joins and cohort.basis.given:
+            raise UserError(f"{key}.basis: late agents hear a basis that is there; drop it")
+    if all(cohort.joins for cohort in spec.cohort):
+        raise UserError(
+            "all cohorts join late; leave joins out of one, the forecast is made for it"
+        )
+
+
+def _check_leaving(cohort: CohortSpec, spec: ScenarioSpec) -> None:
+    """Only agents without a memory come and go one by one, and somebody is left in every round."""
+    key = f"cohort.{cohort.name}"
+    for name, rate in {"entry_rate": cohort.entry_rate, "exit_rate": cohort.exit_rate}.items():
+        if rate is not None and cohort.response not in register.response:
+            cure = "agents with a memory come and go together; use joins and leaves"
+            raise UserError(f"{key}.{name} = {rate}: {cure}")
+    last = cohort.leaves or spec.rounds
+    kept = (c.joins <= last < (c.leaves or spec.rounds) for c in spec.cohort)
+    if last < spec.rounds and not any(kept):
+        raise UserError(f"{key}.leaves = {last}: no cohort is left in that round; keep one")
+
+
+def _check_learner(cohort: CohortSpec, *, alone: bool) -> None:
+    """Learners have a basis only where the forecast is made for them, since nobody listens."""
+    if cohort.gamma is not None:
+        raise UserError(f"cohort.{cohort.name}.gamma: learners hear no forecast; drop it")
+    if not alone and cohort.basis.given:
+        raise UserError(f"cohort.{cohort.name}.basis: learners hear no forecast; drop it")
