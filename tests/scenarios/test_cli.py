@@ -520,6 +520,7 @@ def test_a_bad_option_is_one_line(case: str, command: Command, desk: Path) -> No
         (["report", "absent"], ("absent", "manifest.json")),
         (["report", "."], ("manifest.json",)),
         (["reproduce", "stream"], ("'stream'", "'streams'")),
+        (["schema", "scenari"], ("'scenari'", "'scenario'")),
     ],
 )
 def test_a_bad_word_is_one_line(

@@ -18,8 +18,12 @@ from regretless.scenarios.spec.cohort import Open, Strict
 from regretless.scenarios.spec.files import CATALOGUE, read
 from regretless.scenarios.studies import design
 
-BUNDLED = {"scenario": CATALOGUE, "study": design.CATALOGUE}
-BOTH = [(kind, path) for kind, home in BUNDLED.items() for path in sorted(home.glob("*.toml"))]
+BUNDLED = [
+    ("scenario", CATALOGUE),
+    ("scenario", design.CATALOGUE / "scenarios"),  # bases of studies that are in no catalogue
+    ("study", design.CATALOGUE),
+]
+BOTH = [(kind, path) for kind, home in BUNDLED for path in sorted(home.glob("*.toml"))]
 SCENARIO = """\
 name = "small"
 rounds = 3
@@ -85,7 +89,7 @@ def test_a_misspelt_key_does_not_wherever_it_stands(kind: str, text: str) -> Non
         ("scenario", "actions = 2", "actions = 1"),
         ("scenario", 'basis = "linear"', "basis = 3"),
         ("study", "seeds = 2", "seeds = 0"),
-        ("study", "[[list]]", "[grid]"),
+        ("study", "[[list]]", "[list]"),
     ],
 )
 def test_what_a_file_may_not_say_is_seen(kind: str, old: str, new: str) -> None:
