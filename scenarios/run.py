@@ -73,6 +73,19 @@ def run(
     """
     model = scenario.build(log_every=options.log_every)
     directory = RunDirectory(options.out, options.format)
+    with directory.held():
+        _write(scenario, model, directory, options, progress)
+    return model
+
+
+def _write(
+    scenario: Scenario,
+    model: MarketModel,
+    directory: RunDirectory,
+    options: Options,
+    progress: Callable[[int], Any] | None,
+) -> None:
+    """Play a model from its start or its checkpoint, and write the directory that is held."""
     config = resolved(scenario.spec) | {"log_every": options.log_every}
     manifest = _manifest(scenario, model, config)
     state = _resumed(directory, model, config) if options.resume else None
@@ -86,7 +99,8 @@ def run(
         _play(model, directory, config, progress)
         manifest["status"] = "complete"
     except UserError as error:
-        directory.discard()
+        if not directory.resumable:
+            directory.discard()
         raise UserError(f"round {model.played}: {error}") from error
     except KeyboardInterrupt:
         _finish(model, directory, manifest, started)
@@ -96,7 +110,6 @@ def run(
             directory.discard()
         raise
     _finish(model, directory, manifest, started)
-    return model
 
 
 def _finish(
@@ -158,11 +171,12 @@ def _resumed(
     if recorded is not None and recorded["config"] != json.loads(json.dumps(config)):
         where = f"--resume: {directory.path} holds another configuration"
         raise UserError(f"{where}; give another --out or run without --resume")
-    if recorded is not None and not directory.partial.exists():
+    if recorded is not None and recorded["status"] == "complete":
         raise UserError(f"--resume: the run in {directory.path} is complete; nothing to resume")
-    begun = None if recorded is None else recorded.get("versions", {}).get("regretless")
-    if begun not in (None, version("regretless")):
-        where = f"--resume: the run in {directory.path} was begun by regretless {begun}"
+    begun = {} if recorded is None else recorded.get("versions", {})
+    if recorded is not None and begun.get("regretless") != version("regretless"):
+        by = f"regretless {begun['regretless']}" if "regretless" in begun else "another version"
+        where = f"--resume: the run in {directory.path} was begun by {by}"
         raise UserError(f"{where}; continue it with that version or run without --resume")
     return directory.load_checkpoint(config)
 

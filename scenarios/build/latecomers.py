@@ -141,11 +141,10 @@ def admitted(
         block = blocks[seat.cohort.block]
         promised = guarantee(seat, block, losses)  # if they had been there from the start
         reach = spec.gamma or paper_gamma(block.basis.size, rounds)
-        member = served(seat, block, promised, reach=reach, losses=losses)
         when = "before" if spec.entry_rate is None else "at a rate after"
         note = f"{spec.name}: {spec.count} agents joined {when} round {spec.joins}"
-        told = replace(member[1], note="; ".join(filter(None, (note, member[1].note))))
-        members.append((member[0], told))
+        member, given = served(seat, block, promised, reach=reach, losses=losses)
+        members.append((member, replace(given, note=note + given.note)))
     return members
 
 
@@ -153,10 +152,10 @@ def served(seat: Seat, block: Block, promised: Guarantee, *, reach: float, losse
     """Serve the rows of a late cohort that are within reach of a protected loss through it."""
     cohort, cover = seat.cohort, protection(seat.cohort, block)
     if promised.label == "none" or cover is None or not isinstance(cohort, Cohort):
-        return seat, Guarantee(note=promised.note)
+        return seat, Guarantee(note=promised.note and f"; {promised.note}")
     at_once = seat.at_once()
     covered = (cover.radius <= reach) & (True if at_once is None else at_once)
-    note = f"{covered[cohort.row_of].sum()} within {reach:.2g} of a protected loss"
+    note = f", {covered[cohort.row_of].sum()} within {reach:.2g} of a protected loss"
     if not covered.any():
         return seat, Guarantee(note=note)
     seat = replace(seat, cohort=represented(cohort, cover, covered))

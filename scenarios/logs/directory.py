@@ -8,10 +8,11 @@ into a temporary file that takes the table's name in one step. What is killed ca
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 import shutil
 from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from regretless.market.core import checkpoint
+from regretless.market.core.atomic import replacing
 from regretless.market.core.errors import UserError
 from regretless.market.logs.journal import TABLES
+from regretless.scenarios.logs.holding import contents, held
 
 MANIFEST = "manifest.json"
 CHECKPOINT = "checkpoint.npz"
+MARK = "run"  # a file in .partial that says whose it is
 FORMATS = ("parquet", "csv")
 ALL_TABLES = (*TABLES, "agents", "swaps", "biases", "edges")
 TEXT = {"block", "cohort", "kind", "utility", "response", "guarantee", "best_policy"}
@@ -55,16 +59,20 @@ class RunDirectory:
         check_format(format)
         self.path, self.format = path, format
         self.partial = path / ".partial"
-        self._chunks = 0
+        self._chunks, self._digest = 0, ""
         if path.exists() and not path.is_dir():
             raise UserError(f"--out {path} is a file; give a directory")
-        if path.exists() and any(path.iterdir()) and not self._is_run():
+        if contents(path) and not self._is_run():
             raise UserError(
                 f"--out {path} holds other files; give a new or an earlier run's directory"
             )
 
     def _is_run(self) -> bool:
-        return self.partial.is_dir() or self.recorded() is not None
+        return (self.partial / MARK).is_file() or self.recorded() is not None
+
+    def held(self) -> AbstractContextManager[None]:
+        """Hold the directory while a run writes it; UserError if another process does."""
+        return held(self.path)
 
     def recorded(self) -> dict[str, Any] | None:
         """Return the manifest of the run that is here; None if there is none of ours."""
@@ -81,12 +89,14 @@ class RunDirectory:
         return (self.partial / CHECKPOINT).is_file()
 
     def start(self) -> None:
-        """Make room for a new run: an earlier run's files give way."""
+        """Make room for a new run: an earlier run's files give way, its manifest first."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(self.partial, ignore_errors=True)
+            self.partial.mkdir(exist_ok=True)
+            (self.partial / MARK).touch()  # at every instant the directory is known to be a run's
             self._remove_tables()
-            self.partial.mkdir()
+            (self.partial / CHECKPOINT).unlink(missing_ok=True)
+            for part in self.partial.glob("*.parquet"):
+                part.unlink()
         except OSError as error:
             reason = f"--out {self.path} cannot be written: {error.strerror}"
             raise UserError(f"{reason}; give another directory") from error
@@ -98,21 +108,27 @@ class RunDirectory:
 
     def discard(self) -> None:
         """Leave nothing of a run that a mistake ended."""
-        shutil.rmtree(self.partial, ignore_errors=True)
         self._remove_tables()
-        if not any(self.path.iterdir()):
-            self.path.rmdir()
+        self._remove_partial()
+
+    def _remove_partial(self) -> None:
+        """Remove the parts, the checkpoint first: parts without it are no run to go on with."""
+        (self.partial / CHECKPOINT).unlink(missing_ok=True)
+        shutil.rmtree(self.partial, ignore_errors=True)
 
     def add_chunk(self, chunk: dict[str, pd.DataFrame]) -> None:
         """Write one part of every streamed table."""
         for table, frame in chunk.items():
             if len(frame):
-                _write_parquet(self.partial / f"{table}-{self._chunks:06d}.parquet", frame)
+                part = self.partial / f"{table}-{self._chunks:06d}.parquet"
+                _write_parquet(part, frame)
+                self._digest = _chained(self._digest, part)
         self._chunks += 1
 
     def save_checkpoint(self, state: dict[str, Any], config: dict[str, Any]) -> None:
         """Record that all chunks so far count."""
         tree = {"state": state, "chunks": self._chunks, "config": json.dumps(config)}
+        tree["parts"] = self._digest
         checkpoint.save(self.partial / CHECKPOINT, tree)
 
     def load_checkpoint(self, config: dict[str, Any]) -> dict[str, Any] | None:
@@ -121,7 +137,7 @@ class RunDirectory:
         Raises
         ------
         UserError
-            If the checkpoint belongs to another configuration.
+            If the checkpoint belongs to another configuration, or it or a part is damaged.
         """
         file = self.partial / CHECKPOINT
         if not file.exists():
@@ -139,8 +155,22 @@ class RunDirectory:
         for part in self.partial.glob("*.parquet"):
             if int(part.stem.rpartition("-")[2]) >= self._chunks:
                 part.unlink()
+        self._check_parts(str(tree.get("parts")))
         state: dict[str, Any] = tree["state"]
         return state
+
+    def _check_parts(self, recorded: str) -> None:
+        """Raise UserError unless the parts are those that the checkpoint was written beside."""
+        known = f"--resume: {self.path / '.partial'}"
+        for chunk in range(self._chunks):
+            for table in TABLES:
+                part = self.partial / f"{table}-{chunk:06d}.parquet"
+                if part.is_file():
+                    self._digest = _chained(self._digest, part)
+                elif table == TABLES[0]:
+                    raise UserError(f"{known} lacks {part.name}; run without --resume")
+        if self._digest != recorded:
+            raise UserError(f"{known} holds a damaged part, or lacks one; run without --resume")
 
     def finish(self, tables: dict[str, pd.DataFrame], manifest: dict[str, Any]) -> None:
         """Put the streamed tables together, write the closing ones, then the manifest."""
@@ -153,31 +183,32 @@ class RunDirectory:
                 (self.path / f"{table}.{other}").unlink(missing_ok=True)
         self.write_manifest(manifest)
         if manifest["status"] == "complete":
-            shutil.rmtree(self.partial)
+            self._remove_partial()
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         """Write ``manifest.json`` atomically."""
-        draft = self.path / f".{MANIFEST}.tmp"
-        draft.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-        draft.replace(self.path / MANIFEST)
+        with replacing(self.path / MANIFEST) as draft:
+            draft.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
 
     def _parts(self, table: str) -> Iterator[pd.DataFrame]:
         for part in sorted(self.partial.glob(f"{table}-*.parquet")):
             yield pd.read_parquet(part)
 
     def _write(self, table: str, parts: Iterator[pd.DataFrame]) -> None:
-        target = self.path / f"{table}.{self.format}"
-        draft = self.path / f".{target.name}.tmp"
-        if self.format == "csv":
-            _concatenate_csv(draft, parts)
-        else:
-            _concatenate_parquet(draft, parts)
-        if draft.exists():
-            os.replace(draft, target)  # noqa: PTH105 - atomic on every platform
+        concatenate = _concatenate_csv if self.format == "csv" else _concatenate_parquet
+        with replacing(self.path / f"{table}.{self.format}") as draft:
+            concatenate(draft, parts)
 
 
 def _write_parquet(path: Path, frame: pd.DataFrame) -> None:
     pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path)
+
+
+def _chained(digest: str, part: Path) -> str:
+    """Add a part's name and content to the digest of the parts before it."""
+    known = hashlib.sha256(f"{digest} {part.name} ".encode())
+    known.update(part.read_bytes())
+    return known.hexdigest()
 
 
 def _concatenate_parquet(path: Path, parts: Iterator[pd.DataFrame]) -> None:

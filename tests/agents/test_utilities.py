@@ -36,7 +36,7 @@ from regretless.market.losses import (
     PowerOfSum,
     SeparablePower,
 )
-from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.build.populations import drawn_losses
 from regretless.scenarios.spec.scenario import validated
 
 Array = NDArray[np.float64]
@@ -581,7 +581,7 @@ def draft(
         "cohort": [cohort],
     }
     spec = validated(raw, origin=Path())
-    return Scenario(spec)._draft(spec.cohort[0], seed, 3).loss
+    return drawn_losses(spec.cohort[0], seed, 3)
 
 
 DRAFTS: dict[str, dict[str, Any]] = {

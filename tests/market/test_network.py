@@ -24,6 +24,7 @@ from regretless.market.model import MarketModel
 from regretless.market.records.records import Context, Forecast
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios import load
+from regretless.scenarios.build.network import drawn_network
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.cli.commands import app
 from regretless.scenarios.logs.directory import read_run
@@ -32,7 +33,6 @@ from regretless.scenarios.report import network as network_plot
 from regretless.scenarios.report.page import write_report
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.files import catalogue
-from regretless.scenarios.spec.network import NetworkSpec, drawn_network
 from regretless.scenarios.spec.scenario import validated
 
 PATH = [[1, 2], [2, 3], [3, 4], [5, 6]]  # agents 1 to 6; 5 and 6 stand apart
@@ -104,8 +104,12 @@ def test_distances_are_those_of_a_breadth_first_search(data: st.DataObject) -> N
     "keys", [{"graph": "small-world"}, {"graph": "scale-free"}, {"graph": "none"}]
 )
 def test_a_network_is_drawn_from_its_own_stream(keys: dict[str, Any]) -> None:
-    spec = NetworkSpec(subscribers=5, **keys)
-    first, again, other = (drawn_network(spec, [20, 10], [True, False], s) for s in (1, 1, 2))
+    listeners, learners = cohort(count=20), cohort("learners", response="hedge", count=10)
+    spec = scenario(listeners, learners, network=keys | {"subscribers": 5}).spec
+    first, again, other = (drawn_network(spec, seed) for seed in (1, 1, 2))
+    assert first is not None
+    assert again is not None
+    assert other is not None
     assert first.distance.tolist() == again.distance.tolist() != other.distance.tolist()
     assert (first.distance[:20] == 0).sum() == 5
     assert (first.distance[20:] != 0).all()  # learners do not subscribe

@@ -1,27 +1,288 @@
 """Every named scenario at its own size and seed, with all its measures: ``make catalogue``.
 
 Minutes, not seconds, so the suite leaves it out; the other tests play the longer ones in part.
+Every figure that a claim states is measured here and compared with the claim as it stands in the
+file: a figure that it bounds something by (``BELOW``), or one that it rounds to (``ABOUT``).
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 
+from regretless.market.exploitability.mimic_regret import revenue_cap
 from regretless.scenarios import load
+from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.files import catalogue
+from regretless.scenarios.spec.files import catalogue, find, override, read
+from regretless.scenarios.spec.scenario import validated
 
 pytestmark = pytest.mark.catalogue
 
+Tables = dict[str, pd.DataFrame]
+Measure = Callable[[Tables], float]
+RUNNING_MEAN = 'forecaster={kind="running-mean"}'
+DECISION_SWAP = 'forecaster={kind="decision-swap"}'
+MYOPIC = 'adversary={kind="myopic"}'
+
+
+@cache
+def instead(name: str, assignment: str) -> Tables:
+    """Play a named scenario at its own size with one table replaced."""
+    raw = override(read(find(name)), [assignment])
+    for cohort in raw["cohort"]:
+        cohort["measures"] = ["external", "swap", "decision_swap"]
+    model = Scenario(validated(raw, origin=find(name).parent)).build(log_every=raw["rounds"])
+    model.run()
+    return {"agents": model.agents_frame(), "rounds": model.rounds_frame()}
+
+
+def worst(measure: str = "decision_swap_regret", *cohorts: str) -> Measure:
+    """Return the greatest value of a measure over the agents of some cohorts, by default all."""
+    return lambda tables: float(members(tables, *cohorts)[measure].max())
+
+
+def mean(measure: str = "mean_loss", *cohorts: str) -> Measure:
+    """Return the mean of a measure."""
+    return lambda tables: float(members(tables, *cohorts)[measure].mean())
+
+
+def members(tables: Tables, *cohorts: str) -> pd.DataFrame:
+    """Agents of some cohorts, or all."""
+    agents = tables["agents"]
+    return agents[agents["cohort"].isin(cohorts)] if cohorts else agents
+
+
+def paid(place: int | None = None) -> Measure:
+    """Return what the leader is paid a round, by one cohort or by everybody."""
+    column = "leader_payoff" if place is None else f"leader_payoff_{place}"
+    return lambda tables: float(tables["rounds"][column].mean())
+
+
+def least(*measures: Measure) -> Measure:
+    """Return the least of some values."""
+    return lambda tables: min(measure(tables) for measure in measures)
+
+
+def most(*measures: Measure) -> Measure:
+    """Return the greatest of some values."""
+    return lambda tables: max(measure(tables) for measure in measures)
+
+
+def under(name: str, assignment: str, measure: Measure) -> Measure:
+    """Return a measure of the scenario with one table replaced."""
+    return lambda _: measure(instead(name, assignment))
+
+
+def less(first: Measure, second: Measure) -> Measure:
+    """Return a difference."""
+    return lambda tables: first(tables) - second(tables)
+
+
+def caught(place: int) -> Measure:
+    """Return of a hundred smugglers of a cohort how many are caught."""
+    return lambda tables: 100 * paid(place)(tables)
+
+
+def concentration(tables: Tables) -> float:
+    """Return the mean concentration of demand in a market."""
+    return float(tables["market"]["concentration"][0])
+
+
+def at_distance(hops: int) -> Measure:
+    """Return the mean regret of agents who hear so many rounds late."""
+
+    def regret(tables: Tables) -> float:
+        agents = tables["agents"]
+        return float(agents.loc[agents["distance"] == hops, "decision_swap_regret"].mean())
+
+    return regret
+
+
+ABOUT, BELOW, ABOVE = "about", "below", "above"
+Claimed = tuple[str, str, Measure]  # how, a pattern around the figure, what it is of
+CLAIMED: dict[str, list[Claimed]] = {
+    "assembly-lines": [
+        (BELOW, r"not have gained ([\d.]+) a round", worst("swap_regret", "workshops")),
+        (
+            BELOW,
+            r"no swap regret above ([\d.]+)",
+            worst("swap_regret", *(f"plant-{b}" for b in ("leontief", "ramps", "grid", "exact"))),
+        ),
+    ],
+    "bait": [
+        (ABOUT, r"earns ([\d.]+) a round from followers", paid(0)),
+        (ABOUT, r"and ([\d.]+) from Hedge", paid(1)),
+        (ABOUT, r"than the ([\d.]+) of", lambda _: revenue_cap([0.25, 0.5, 1], [0.5, 0.25, 0.25])),
+    ],
+    "beating-mean-based-learners": [
+        (
+            ABOUT,
+            r"takes ([\d.]+) to",
+            least(
+                *(
+                    mean("leader_surplus", name)
+                    for name in ("hedge", "follow-the-leader", "regret-matching")
+                )
+            ),
+        ),
+        (
+            ABOUT,
+            r"to ([\d.]+) a round above",
+            most(
+                *(
+                    mean("leader_surplus", name)
+                    for name in ("hedge", "follow-the-leader", "regret-matching")
+                )
+            ),
+        ),
+    ],
+    "cartel": [
+        (BELOW, r"at most ([\d.]+) of swap", worst("swap_regret", "importers")),
+        (BELOW, r"smoothly ([\d.]+)\.", worst("swap_regret", "smooth")),
+    ],
+    "chain-store": [
+        (ABOUT, r"for ([\d.]+) a round;", paid()),
+        (ABOUT, r"market for ([\d.]+)\.", under("chain-store", MYOPIC, paid())),
+    ],
+    "consumers": [
+        (BELOW, r"gained ([\d.]+) a round", worst()),
+        (ABOUT, r"leaves ([\d.]+)\.", under("consumers", RUNNING_MEAN, worst())),
+    ],
+    "crop-choice": [(BELOW, r"a (hundredth) of a day", worst())],
+    "crowding": [
+        (ABOUT, r"\(concentration ([\d.]+),", concentration),
+        (BELOW, r"gained (2 hundredths)", worst("swap_regret", "followers")),
+    ],
+    "currency-peg": [
+        (ABOUT, r"lose ([\d.]+) a round", mean("external_regret")),
+        (ABOUT, r"leaves them ([\d.]+) of", under("currency-peg", DECISION_SWAP, worst())),
+    ],
+    "investors": [(BELOW, r"gained ([\d.]+) a day", worst())],
+    "late-news": [
+        (BELOW, r"less than a (two-hundredth)", at_distance(0)),
+        (ABOVE, r"at least (three) times", lambda t: at_distance(1)(t) / at_distance(0)(t)),
+        (ABOVE, r"(twice) that again", lambda t: at_distance(7)(t) / at_distance(1)(t)),
+    ],
+    "mixed-bazaar": [(BELOW, r"gained (3 hundredths)", worst("swap_regret"))],
+    "producers": [
+        (BELOW, r"gained ([\d.]+) a round", worst("swap_regret")),
+        (
+            ABOUT,
+            r"costs them ([\d.]+) less",
+            less(under("producers", RUNNING_MEAN, mean()), mean()),
+        ),
+    ],
+    "pump-and-dump": [
+        (ABOUT, r"takes ([\d.]+) a round", least(paid(0), paid(1), paid(2))),
+        (ABOUT, r"earned it ([\d.]+) from", less(paid(0), mean("leader_surplus", "hedge"))),
+    ],
+    "quiet-times": [
+        (BELOW, r"at most ([\d.]+) of swap", worst("swap_regret")),
+        (ABOUT, r"leaves ([\d.]+)\.", under("quiet-times", DECISION_SWAP, worst("swap_regret"))),
+    ],
+    "retailers": [
+        (ABOUT, r"lose ([\d.]+) an hour", mean()),
+        (ABOUT, r"costs them ([\d.]+),", under("retailers", RUNNING_MEAN, mean())),
+        (BELOW, r"gained ([\d.]+) by", worst()),
+    ],
+    "rule-breaker": [
+        (ABOUT, r"wins ([\d.]+) a round", under("rule-breaker", MYOPIC, paid())),
+    ],
+    "self-fulfilling": [
+        (ABOUT, r"\(concentration ([\d.]+),", concentration),
+        (ABOUT, r"to ([\d.]+), although", mean()),
+    ],
+    "selling-to-learners": [
+        (ABOUT, r"earns ([\d.]+) per buyer", paid(0)),
+        (ABOUT, r"and ([\d.]+) from regret matching", paid(1)),
+        (ABOUT, r"pay it ([\d.]+)\.", paid(2)),
+    ],
+    "setting-a-standard": [
+        (
+            BELOW,
+            r"at most ([\d.]+), from",
+            lambda tables: 2 - least(paid(0), paid(1), paid(2))(tables),
+        ),
+    ],
+    "smugglers": [
+        (ABOUT, r"catch (\d+) to", least(*(caught(place) for place in range(10) if place != 1))),
+        (ABOUT, r"to (\d+) in 100", most(*(caught(place) for place in range(10) if place != 1))),
+    ],
+    "trend-followers": [
+        (ABOUT, r"have ([\d.]+) against", under("trend-followers", DECISION_SWAP, worst())),
+    ],
+    "umbrellas": [
+        (ABOUT, r"gained ([\d.]+) a day", mean("decision_swap_regret")),
+        (
+            ABOUT,
+            r"leaves ([\d.]+) and",
+            under("umbrellas", DECISION_SWAP, mean("decision_swap_regret")),
+        ),
+        (ABOUT, r"costs them ([\d.]+) instead", under("umbrellas", DECISION_SWAP, mean())),
+        (ABOUT, r"instead of ([\d.]+)\.", mean()),
+    ],
+    "ways-of-listening": [
+        (ABOUT, r"regret ([\d.]+) a round", mean("swap_regret", "certain")),
+        (ABOUT, r"smoothly ([\d.]+);", mean("swap_regret", "smooth")),
+        (ABOUT, r"they regret ([\d.]+)\.", mean("swap_regret", "sophisticated")),
+        (BELOW, r"they regret ([\d.]+)\.", mean("swap_regret", "ensemble")),
+    ],
+}
+WORDS = {
+    "hundredth": 0.01,
+    "two-hundredth": 0.005,
+    "2 hundredths": 0.02,
+    "3 hundredths": 0.03,
+    "three": 3.0,
+    "twice": 2.0,
+}
+
+
+def holds(how: str, claimed: str, measured: float) -> bool:
+    """Whether a measured value is what the claim says; one that is rounded is so to its digits."""
+    value = WORDS[claimed] if claimed in WORDS else float(claimed)
+    if how == ABOUT:
+        digits = len(claimed.partition(".")[2])
+        return abs(measured - value) <= 0.5 * 10.0**-digits + 1e-9
+    return measured < value if how == BELOW else measured > value
+
+
+def test_figures_are_read_as_they_are_written() -> None:
+    assert holds(ABOUT, "0.05", 0.0549)
+    assert not holds(ABOUT, "0.05", 0.0551)
+    assert holds(BELOW, "two-hundredth", 0.0049)
+    assert not holds(ABOVE, "twice", 1.9)
+
 
 @pytest.mark.parametrize("name", catalogue())
-def test_scenario_completes_with_every_measure_it_keeps(name: str, tmp_path: Path) -> None:
+def test_scenario_completes_with_every_measure_and_its_claim_holds(
+    name: str, tmp_path: Path
+) -> None:
     scenario = load(name)
     run(scenario, Options(tmp_path / name, log_every=100))
     manifest, tables = read_run(tmp_path / name)
+    check_complete(scenario, manifest, tables)
+    claim = scenario.spec.claim
+    tables["market"] = pd.DataFrame([manifest.get("market", {})])
+    wrong = {}
+    for how, pattern, measure in CLAIMED[name]:
+        found = re.search(pattern, claim)
+        assert found is not None, f"{pattern} is not in the claim: {claim}"
+        if not holds(how, found[1], measured := measure(tables)):
+            wrong[f"{how} {found[1]}: {pattern}"] = measured
+    assert wrong == {}
+
+
+def check_complete(scenario: Scenario, manifest: dict[str, Any], tables: Tables) -> None:
+    """Every agent has its measures, and no bound is exceeded."""
     agents = tables["agents"]
     assert manifest["status"] == "complete"
     assert len(tables["rounds"]) == scenario.spec.rounds

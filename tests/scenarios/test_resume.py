@@ -26,6 +26,7 @@ from regretless.market.records.history import History
 from regretless.market.records.records import Announcement, Context, Forecast, OutcomeLaw
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.cli import commands
+from regretless.scenarios.logs.holding import held
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.files import override, read
 from regretless.scenarios.spec.scenario import validated
@@ -637,3 +638,50 @@ def test_a_pickled_object_is_never_loaded(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="pickle"):
         checkpoint.load(tmp_path / "c.npz")
     assert not trace.exists()
+
+
+# One writer, whole parts, and complete at every instant.
+
+
+def test_a_kill_after_success_leaves_a_complete_run(desk: Path, refusal: Refusal) -> None:
+    """What a kill between the manifest and the end of the clean-up leaves is not cut short."""
+    interrupted(desk / "cheap.toml", desk / "logs", stop=600)
+    left = {path.name: path.read_bytes() for path in (desk / "logs/.partial").iterdir()}
+    finished(started(desk, "run", "cheap.toml", "--out", "logs", "--quiet", "--resume"))
+    (desk / "logs/.partial").mkdir()
+    for name in sorted(left)[1:]:  # some parts are gone already, the checkpoint is not
+        (desk / "logs/.partial" / name).write_bytes(left[name])
+    before = tables(desk / "logs")
+    assert "complete" in refusal("run", "cheap.toml", "--out", "logs", "--resume")
+    assert tables(desk / "logs") == before
+
+
+def test_a_second_writer_is_refused(desk: Path, refusal: Refusal) -> None:
+    with held(desk / "logs"):
+        line = refusal("run", "cheap.toml", "--out", "logs", "--rounds", "20")
+    assert "another process" in line
+    play(desk / "cheap.toml", desk / "logs", "rounds=20")
+    assert status(desk / "logs") == "complete"
+
+
+@pytest.mark.parametrize("damage", ["missing", "changed"])
+def test_a_part_that_is_not_what_was_written_is_refused(
+    damage: str, desk: Path, refusal: Refusal
+) -> None:
+    interrupted(desk / "cheap.toml", desk / "logs", stop=600)
+    part = desk / "logs/.partial/rounds-000000.parquet"
+    if damage == "missing":
+        part.unlink()
+    else:
+        part.write_bytes(part.read_bytes()[:-1] + b"x")
+    line = refusal("run", "cheap.toml", "--out", "logs", "--resume")
+    assert "part" in line
+    assert (desk / "logs" / CHECKPOINT).exists()
+
+
+def test_a_foreign_folder_is_left_alone(desk: Path, refusal: Refusal) -> None:
+    (desk / "photos/.partial").mkdir(parents=True)
+    (desk / "photos/.partial/holiday.parquet").write_bytes(b"mine")
+    line = refusal("run", "cheap.toml", "--out", "photos", "--rounds", "20")
+    assert "other files" in line
+    assert (desk / "photos/.partial/holiday.parquet").read_bytes() == b"mine"

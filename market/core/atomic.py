@@ -1,0 +1,44 @@
+"""Files that are there whole or not at all, and survive a loss of power once they are there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a draft beside a file that takes the file's name once the block is done.
+
+    The draft, ``.NAME.tmp``, is synced before it is renamed and the folder after; whoever reads
+    sees the old file or the new one. If the block raises or writes nothing the file stays.
+
+    Parameters
+    ----------
+    path : Path
+    """
+    draft = path.with_name(f".{path.name}.tmp")
+    try:
+        yield draft
+        if draft.exists():
+            sync(draft)
+            draft.replace(path)
+            sync(path.parent)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's content, or a folder's names, are on the disk.
+
+    Windows cannot sync folders; there their names are left to the file system.
+    """
+    if os.name == "nt" and path.is_dir():
+        return
+    handle = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
