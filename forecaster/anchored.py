@@ -30,7 +30,6 @@ from regretless.forecaster.minimax.solver import CubeSolver, Solution
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Hull
-from regretless.market.game.protocols import Resumable
 
 Array = NDArray[np.float64]
 
@@ -57,6 +56,8 @@ class AnchoredPrediction(UnbiasedPrediction):
     kept : int
         Rounds in which the base's forecast was broadcast as it was.
     """
+
+    REMEMBERED = ("kept", "base")
 
     def __init__(
         self,
@@ -98,20 +99,3 @@ class AnchoredPrediction(UnbiasedPrediction):
         super().update(y)
         self.kept += self._alone
         self.base.update(y)
-
-    @property
-    def resumable(self) -> bool:
-        """Whether the base offers ``state`` and ``restore``."""
-        return isinstance(self.base, Resumable) and getattr(self.base, "resumable", True)
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
-        own = super().state() | {"kept": self.kept}
-        return own | ({"base": self.base.state()} if isinstance(self.base, Resumable) else {})
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        super().restore(state)
-        self.kept = int(state["kept"])
-        if isinstance(self.base, Resumable):
-            self.base.restore(state["base"])

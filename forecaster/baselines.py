@@ -6,18 +6,19 @@ and without a guarantee.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from regretless.market import register
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.records.records import Forecast, Mixture
 
 Array = NDArray[np.float64]
 
 
-class Baseline:
+class Baseline(Remembering):
     """A deterministic forecast; subclasses say how ``_value`` moves.
 
     Parameters
@@ -25,6 +26,8 @@ class Baseline:
     size : int
         Length n of the predicted vector.
     """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_value", "time")
 
     def __init__(self, size: int) -> None:
         self._value = np.full(size, 0.5)
@@ -45,14 +48,6 @@ class Baseline:
 
     def _moved(self, truth: Array) -> Array:
         raise NotImplementedError
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
-        return {"value": self._value, "time": self.time}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        self._value, self.time = np.array(state["value"]), int(state["time"])
 
 
 @register.forecaster("constant")

@@ -16,13 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from regretless.forecaster.bases import LipschitzGridBasis
 from regretless.forecaster.events.protected import Rows
 from regretless.forecaster.minimax.box import field_at, worst_case
-from regretless.forecaster.minimax.ensembles import Cloud, candidates, nearest
+from regretless.forecaster.minimax.ensembles import Cloud, candidates, nearest_cloud
 from regretless.forecaster.minimax.image import ImageSolver
 from regretless.forecaster.minimax.solver import CubeSolver, Solution, Solver
 from regretless.forecaster.minimax.support import Support
 from regretless.forecaster.minimax.supports_of_bases import support_of
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.basis import Basis
-from regretless.market.game.protocols import Forecaster, Resumable
+from regretless.market.game.protocols import Forecaster
 from regretless.market.records.records import Ensemble, Forecast, Mixture
 
 Array = NDArray[np.float64]
@@ -77,7 +78,7 @@ class CellsSolver(CubeSolver):
         return Solution(points, found.mass, certificate, ensembles)
 
 
-class EnsembleBroadcast:
+class EnsembleBroadcast(Remembering):
     """A forecaster of points, broadcast as the nearest ensembles.
 
     Parameters
@@ -87,6 +88,8 @@ class EnsembleBroadcast:
     support : Support
         Of the basis that it predicts.
     """
+
+    REMEMBERED = ("forecaster",)
 
     def __init__(self, forecaster: Forecaster, support: Support) -> None:
         self.forecaster, self.support = forecaster, support
@@ -99,7 +102,7 @@ class EnsembleBroadcast:
         return self._spelled(self.forecaster.mixture(x))
 
     def _spelled(self, told: Mixture) -> Mixture:
-        clouds = tuple(nearest(point, self.support, self._start) for point in told.points)
+        clouds = tuple(nearest_cloud(point, self.support, self._start) for point in told.points)
         self._next = clouds[0]
         points = np.array([cloud.point for cloud in clouds])
         return Mixture(points, told.weights, ensembles=clouds)
@@ -114,26 +117,11 @@ class EnsembleBroadcast:
         self.forecaster.update(y)
         self._start = self._next
 
-    @property
-    def resumable(self) -> bool:
-        """Whether the forecaster has a state."""
-        inner = self.forecaster
-        return isinstance(inner, Resumable) and bool(getattr(inner, "resumable", True))
-
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs."""
-        inner: Any = self.forecaster
-        start = self._start
-        return {
-            "forecaster": inner.state(),
-            "outcomes": start.outcomes,
-            "weights": start.weights,
-            "images": start.images,
-        }
+        return super().state() | {"start": dict(vars(self._start))}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
-        inner: Any = self.forecaster
-        inner.restore(state["forecaster"])
-        parts = (np.array(state[name]) for name in ("outcomes", "weights", "images"))
-        self._start = self._next = Cloud(*parts)
+        super().restore(state)
+        self._start = self._next = Cloud(**state["start"])

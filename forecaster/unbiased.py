@@ -12,7 +12,7 @@ see ``bounds``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,8 @@ from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.events.weights import AdaptiveWeights, ExponentialWeights, WeightRule
 from regretless.forecaster.minimax.solver import CubeSolver, Solution, Solver
-from regretless.market.core.randomness import generator_state, restore_generator, stream
+from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Hull
 from regretless.market.records.records import Forecast, Mixture
 
@@ -32,7 +33,7 @@ Array = NDArray[np.float64]
 TOLERANCE = 0.05  # certificate per round that is let pass, in units of 1 / sqrt(time)
 
 
-class UnbiasedPrediction:
+class UnbiasedPrediction(Remembering):
     """Predicts vectors in [0, 1]^n without bias on a collection of events.
 
     Parameters
@@ -64,6 +65,8 @@ class UnbiasedPrediction:
     ValueError
         If the weights' name is unknown or a call is out of order.
     """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("events", "slack", "time", "solver", "_rng")
 
     def __init__(  # noqa: PLR0913 - keyword-only description of an instance
         self,
@@ -130,20 +133,3 @@ class UnbiasedPrediction:
             hull=self.solver.hull,
             dead_zone=self.rule.dead_zone,
         )
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
-        return {
-            "events": self.events.state(),
-            "slack": self.slack,
-            "time": self.time,
-            "solver": self.solver.state(),
-            "rng": generator_state(self._rng),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        self.events.restore(state["events"])
-        self.slack, self.time = float(state["slack"]), int(state["time"])
-        self.solver.restore(state["solver"])
-        restore_generator(self._rng, state["rng"])

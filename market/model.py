@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, restore_generator
 from regretless.market.exploitability import tracker
-from regretless.market.exploitability.tracker import Transcript as Tracker
+from regretless.market.exploitability.tracker import Tracker
 from regretless.market.game.guarantees import Guarantee, unpromised
 from regretless.market.game.presence import present
 from regretless.market.game.protocols import Cohort, Resumable
@@ -98,6 +99,12 @@ class Trader(mesa.Agent):  # type: ignore[misc]
         cohort: Cohort = self.model.game.cohorts[self._cohort]
         return cohort
 
+    def remove(self) -> None:
+        """Refuse: agents come and go as the scenario says."""
+        raise UserError(
+            f"agent {self.unique_id} stays; who leaves is said by leaves and exit_rate of a cohort"
+        )
+
     def _read(self, measure: str) -> float:
         return float(self.model.measured(self._cohort, measure)[self._mine.row_of[self.number]])
 
@@ -167,13 +174,20 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         return self.game.history.rounds
 
     def step(self) -> None:
-        """Play one round and log it."""
+        """Play one round and log it; UserError after the last one."""
+        if self.played >= self.rounds:
+            raise UserError(f"all {self.rounds} rounds are played; build a run of more rounds")
         played = play_round(self.game)
         self._cache.clear()
         self._last = {c: choice.actions for c, _, choice, _ in present(self.game.cohorts, played)}
         if self.tracker is not None:
             self.tracker.add(played)
         self.journal.add(played)
+        self.running = self.played < self.rounds
+
+    def reset_rng(self, rng: Any = None) -> None:
+        """Refuse: the streams of the game come of its root seed."""
+        raise UserError("the game's streams come of its root seed; build(seed=...) another run")
 
     def run(self, rounds: int | None = None, *, progress: Callable[[], Any] | None = None) -> None:
         """Play on until ``rounds`` (by default the model's own number) have been played.
@@ -285,4 +299,4 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         if self.tracker is not None:
             self.tracker.restore(state["tracker"])
         self._cache.clear()
-        self.steps = self.played
+        self.steps, self.running = self.played, self.played < self.rounds

@@ -8,18 +8,19 @@ the past (last value, smoothing) is wrong every round.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from regretless.agents.adversaries.base import Adversary
 from regretless.market import register
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.records.history import History
 from regretless.market.records.records import Announcement, Context, OutcomeLaw
 
 
 @register.adversary("breaker")
-class Breaker(Adversary):
+class Breaker(Remembering, Adversary):
     """Moves away from the mean of the forecast's mixture.
 
     Parameters
@@ -49,10 +50,3 @@ class Breaker(Adversary):
         """Seal the vertex farthest from the mean forecast."""
         distance = ((self._vertices - announced.mean_label) ** 2).sum(1)
         return OutcomeLaw.pure(self._vertices[int(distance.argmax())])
-
-    def state(self) -> dict[str, Any]:
-        """Return nothing: the breaker has no memory."""
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue; there is nothing to restore."""

@@ -27,10 +27,10 @@ from regretless.agents.adversaries.payoffs import JointPayoff
 from regretless.agents.adversaries.strategic import MOST, whole
 from regretless.agents.parameters import brief
 from regretless.market import register
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.information import Follower, sight_of
-from regretless.market.game.protocols import Resumable
 from regretless.market.losses import LipschitzLoss, Loss
 from regretless.market.records.history import History
 from regretless.market.records.records import Announcement, Context, Mixture, OutcomeLaw
@@ -99,7 +99,7 @@ class Member:
         )
 
 
-class Part(History):
+class PartialHistory(History):
     """The past as a member sees it.
 
     Parameters
@@ -124,7 +124,7 @@ class Part(History):
 
 
 @register.adversary("coalition")
-class Coalition(Adversary):
+class Coalition(Remembering, Adversary):
     """Several adversaries, each with coordinates of its own.
 
     Parameters
@@ -150,6 +150,8 @@ class Coalition(Adversary):
         If the coordinates of the members are not all coordinates once, or a member is no table.
     """
 
+    REMEMBERED = ("_players",)
+
     def __init__(
         self,
         outcomes: int,
@@ -174,9 +176,8 @@ class Coalition(Adversary):
         self.support = self._combined() if all(_has(m, "support") for m in self.members) else None
 
     @property
-    def resumable(self) -> bool:
-        """Whether every member offers ``state`` and ``restore``."""
-        return all(isinstance(member.player, Resumable) for member in self.members)
+    def _players(self) -> list[Any]:
+        return [member.player for member in self.members]
 
     def meet(self, followers: Sequence[Follower]) -> None:
         """Introduce the followers to the members that declare to see losses."""
@@ -186,14 +187,15 @@ class Coalition(Adversary):
 
     def context(self, history: History) -> Context:
         """Return all members' features side by side."""
-        parts = [m.player.context(Part(history, m.own)) for m in self.members]
+        parts = [m.player.context(PartialHistory(history, m.own)) for m in self.members]
         names = tuple(name for part in parts for name in part.names)
         return Context(names, np.concatenate([part.values for part in parts]))
 
     def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal the product of the members' laws."""
         laws = [
-            m.player.commit(context, Part(history, m.own), m.shown(announced)) for m in self.members
+            m.player.commit(context, PartialHistory(history, m.own), m.shown(announced))
+            for m in self.members
         ]
         _check_count([len(law.weights) for law in laws])
         weights = [np.prod(combined) for combined in product(*(law.weights for law in laws))]
@@ -212,17 +214,6 @@ class Coalition(Adversary):
         for member, part, place in zip(self.members, parts, np.array(places).T, strict=True):
             found[:, member.own] = part[place]
         return found
-
-    def state(self) -> dict[str, Any]:
-        """Return the members' memories."""
-        players = (member.player for member in self.members)
-        return {str(i): p.state() for i, p in enumerate(players) if isinstance(p, Resumable)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        for i, member in enumerate(self.members):
-            if isinstance(member.player, Resumable):
-                member.player.restore(state[str(i)])
 
 
 def _tables(members: Any) -> list[dict[str, Any]]:

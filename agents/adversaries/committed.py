@@ -1,7 +1,7 @@
 r"""Leaders with a plan that no forecast changes: commitment, up then down, pump and dump.
 
 **Commitment** (Conitzer and Sandholm 2006): the law over outcomes that is best to announce to a
-follower who best-responds to it (``market.exploitability.worst_leader.stackelberg``), one linear
+follower who best-responds to it (``market.exploitability.stackelberg``), one linear
 program per action of the follower, every round anew from the same law. The value counts on ties
 going the leader's way; a follower who breaks them otherwise gives it less.
 
@@ -34,7 +34,7 @@ from regretless.agents.adversaries.strategic import Strategic, between, whole
 from regretless.agents.parameters import brief, numbers
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest
-from regretless.market.exploitability.worst_leader import Commitment, stackelberg
+from regretless.market.exploitability.commitment import Commitment, stackelberg
 from regretless.market.game.information import Follower
 from regretless.market.records.history import History
 from regretless.market.records.records import Announcement, Context, OutcomeLaw

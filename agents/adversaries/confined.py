@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.information import Follower, sight_of
-from regretless.market.game.protocols import Adversary, Resumable
+from regretless.market.game.protocols import Adversary
 from regretless.market.losses.spaces import Box
 from regretless.market.records.history import History
 from regretless.market.records.records import Announcement, Context, OutcomeLaw
@@ -17,7 +18,7 @@ from regretless.market.records.records import Announcement, Context, OutcomeLaw
 Array = NDArray[np.float64]
 
 
-class Confined:
+class Confined(Remembering):
     """Plays another adversary's outcomes, moved into a space.
 
     It sees what the other one declares, and an adversary with a support chooses within the space.
@@ -33,6 +34,8 @@ class Confined:
     support : array (m, d), optional
         What one is taken to choose among that has no support of its own.
     """
+
+    REMEMBERED = ("adversary",)
 
     def __init__(
         self,
@@ -61,11 +64,6 @@ class Confined:
         """Introduce the followers to an adversary that declares to see losses."""
         self.adversary.meet(followers)  # type: ignore[attr-defined]
 
-    @property
-    def resumable(self) -> bool:
-        """Whether the adversary offers ``state`` and ``restore``."""
-        return isinstance(self.adversary, Resumable)
-
     def context(self, history: History) -> Context:
         """Return the adversary's context."""
         return self.adversary.context(history)
@@ -81,12 +79,3 @@ class Confined:
         if self.support is not None:
             inside = (points[:, None] == self.support).all(2).any(1)
         return np.where(inside[:, None], points, self.space.confined(points))
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
-        return self.adversary.state() if isinstance(self.adversary, Resumable) else {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        if isinstance(self.adversary, Resumable):
-            self.adversary.restore(state)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.records.history import History
 from regretless.market.records.records import Announcement, Context, OutcomeLaw
 
 Array = NDArray[np.float64]
 
 
-class Replay:
+class Replay(Remembering):
     """Plays the rows of a table.
 
     Parameters
@@ -48,10 +49,3 @@ class Replay:
     ) -> OutcomeLaw:
         """Seal this row's outcome."""
         return OutcomeLaw.pure(self._rows[history.rounds % len(self._rows)])
-
-    def state(self) -> dict[str, Any]:
-        """Return nothing: the position is the number of rounds played."""
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue; there is nothing to restore."""

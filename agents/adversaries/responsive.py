@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from regretless.agents.adversaries.strategic import Strategic, whole
 from regretless.market import register
-from regretless.market.core.randomness import generator_state, restore_generator
 from regretless.market.records.history import History
 from regretless.market.records.records import Announcement, Context, OutcomeLaw
 
@@ -64,6 +63,8 @@ class LookAhead(Strategic):
         As in ``Strategic``.
     """
 
+    REMEMBERED = ("rng",)
+
     def __init__(
         self, outcomes: int, rng: np.random.Generator, *, horizon: int = 5, **motive: Any
     ) -> None:
@@ -82,14 +83,6 @@ class LookAhead(Strategic):
             laws = announced.rollout(outcome, self.horizon, seed=seed)
             plans[i] = np.mean([self.worth(play)[i] for play in laws])
         return plans
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs: the generator."""
-        return {"rng": generator_state(self.rng)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        restore_generator(self.rng, state["rng"])
 
 
 @register.adversary("draw-seer")

@@ -7,14 +7,14 @@ law, large c is nearly the mean itself, and c = 0 stands for the mean exactly.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from regretless.agents.adversaries.base import Adversary
 from regretless.market import register
-from regretless.market.core.randomness import generator_state, restore_generator
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.records.history import History
 from regretless.market.records.records import Announcement, Context, OutcomeLaw
 
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 EDGE = 1e-3  # means are kept this far from 0 and 1, where the beta law degenerates
 
 
-class _Nature(Adversary):
+class _Nature(Remembering, Adversary):
     """Draws around a mean path.
 
     Parameters
@@ -35,6 +35,7 @@ class _Nature(Adversary):
     """
 
     sees: ClassVar[frozenset[str]] = frozenset({"history"})
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("rng",)
 
     def __init__(self, outcomes: int, rng: np.random.Generator, *, concentration: float) -> None:
         super().__init__(outcomes, rng)
@@ -45,14 +46,6 @@ class _Nature(Adversary):
     def mean(self, time: int) -> Array:
         """Return the mean (d,) of round ``time``."""
         raise NotImplementedError
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs: the generator, and what a subclass adds."""
-        return {"rng": generator_state(self.rng)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        restore_generator(self.rng, state["rng"])
 
     def commit(
         self,
@@ -115,6 +108,8 @@ class Drifting(_Nature):
     concentration : float
     """
 
+    REMEMBERED = ("_place",)
+
     def __init__(
         self,
         outcomes: int,
@@ -134,15 +129,6 @@ class Drifting(_Nature):
         place = np.abs(self._place + self.step * self.rng.standard_normal(self.outcomes)) % 2
         self._place = np.where(place > 1, 2 - place, place)
         return self._place
-
-    def state(self) -> dict[str, Any]:
-        """Return generator and place."""
-        return super().state() | {"place": self._place}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        super().restore(state)
-        self._place = np.array(state["place"])
 
 
 @register.adversary("cyclic")
@@ -194,6 +180,8 @@ class Switching(_Nature):
     concentration : float
     """
 
+    REMEMBERED = ("_regime",)
+
     def __init__(
         self,
         outcomes: int,
@@ -213,12 +201,3 @@ class Switching(_Nature):
         if time % self.length == 0:
             self._regime = self.rng.random(self.outcomes)
         return self._regime
-
-    def state(self) -> dict[str, Any]:
-        """Return generator and regime."""
-        return super().state() | {"regime": self._regime}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        super().restore(state)
-        self._regime = np.array(state["regime"])

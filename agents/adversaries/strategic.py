@@ -2,7 +2,7 @@
 
 A payoff is linear in the outcome, or where no ``weights`` are given zero-sum: the follower's own
 loss. Where outcomes are a continuum the list is a grid. A list and a payoff make the commitment
-value and the leader's surplus computable after the run (``market.exploitability.worst_leader``).
+value and the leader's surplus computable after the run (``market.exploitability``).
 
 A population's reaction is its law of play (K, A) per cohort. An outcome y is worth
 
@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from regretless.agents.adversaries.base import Adversary
 from regretless.agents.adversaries.payoffs import LinearPayoff, Payoff, ZeroSum
 from regretless.agents.parameters import brief, numbers
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.game.information import Follower
 
@@ -32,7 +33,7 @@ MOST = 4096  # outcomes in a support
 TIE = 1e-12  # relative difference of worth that is rounding
 
 
-class Strategic(Adversary):
+class Strategic(Remembering, Adversary):
     """Base of the adversaries with a payoff.
 
     Parameters
@@ -119,13 +120,6 @@ class Strategic(Adversary):
         near = worth.max() - TIE * max(1.0, float(np.abs(worth).max()))
         best: Array = self.support[int((worth >= near).argmax())]
         return best
-
-    def state(self) -> dict[str, Any]:
-        """Return nothing: what a leader knows it is told, unless a subclass adds a memory."""
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue; there is nothing to restore."""
 
 
 def payoff_of(weights: ArrayLike | None, offset: ArrayLike | None) -> Payoff:

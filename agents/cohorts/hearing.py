@@ -18,7 +18,7 @@ from regretless.market.records.records import Forecast
 from regretless.market.response import expected_losses
 
 Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
+Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +38,10 @@ class Party:
     """
 
     distance: int
-    rows: Rows | slice
+    rows: Indices | slice
     loss: Loss
     coefficients: tuple[Array, Array]
-    served: Rows | None = None
+    served: Indices | None = None
     by_proxy: NDArray[np.bool_] | None = None
 
     def from_mean(self, mean: Array) -> Array:
@@ -50,7 +50,7 @@ class Party:
         return table if self.served is None else table[self.served]
 
 
-def parted(whole: Party, distance: Rows) -> tuple[Party, ...]:
+def parted(whole: Party, distance: Indices) -> tuple[Party, ...]:
     """Part the rows of a cohort by their distance (K,), the nearest first."""
     offset, weights = whole.coefficients
     parties = []

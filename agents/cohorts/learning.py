@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.agents.learners.base import Array, Learner
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
-from regretless.market.core.randomness import generator_state, restore_generator
-from regretless.market.game.protocols import Resumable
 from regretless.market.losses import Loss
 from regretless.market.records.decision import Decision, one_hot
 from regretless.market.records.records import Context, Forecast, Mixture
@@ -24,7 +23,7 @@ from regretless.market.regret.ledger import Ledger
 
 
 @dataclass(eq=False, kw_only=True)
-class LearnerCohort:
+class LearnerCohort(Remembering):
     """Learners of one rule and one number of actions.
 
     Parameters
@@ -54,6 +53,8 @@ class LearnerCohort:
     ValueError
         If a row has no agent, or bandit learners share one.
     """
+
+    REMEMBERED = ("ledger", "rng", "learner")
 
     name: str
     utility: str
@@ -85,11 +86,6 @@ class LearnerCohort:
         """Return what playing never changes: a copy that plays on shares it."""
         return self.loss, self.ledger, self.row_of, self.policies
 
-    @property
-    def resumable(self) -> bool:
-        """Whether the learner offers ``state`` and ``restore``."""
-        return isinstance(self.learner, Resumable)
-
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Play the learner's laws, whatever is forecast."""
         law = self.learner.play()
@@ -108,19 +104,6 @@ class LearnerCohort:
 
     def gap(self) -> None:
         """Return None: a learner responds to no prediction."""
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
-        own = {"ledger": self.ledger.state(), "rng": generator_state(self.rng)}
-        learner = self.learner
-        return own | {"learner": learner.state()} if isinstance(learner, Resumable) else own
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        self.ledger.restore(state["ledger"])
-        restore_generator(self.rng, state["rng"])
-        if isinstance(self.learner, Resumable):
-            self.learner.restore(state["learner"])
 
 
 def _check(name: str, laws: Array) -> None:

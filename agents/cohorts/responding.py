@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from regretless.agents.cohorts.hearing import Party, expected, parted
 from regretless.agents.responses import Response, is_pure, reads_basis
-from regretless.market.core.randomness import generator_state, restore_generator
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.delay import Relay
 from regretless.market.kernels.fused import expected_and_true
 from regretless.market.kernels.layout import narrowed
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(eq=False)
-class Cohort:
+class Cohort(Remembering):
     """Agents of one loss form, one number of actions and one response rule.
 
     Parameters
@@ -64,6 +64,8 @@ class Cohort:
     relay : Relay or None
         What those who do not hear at once go by; needed with ``distance``.
     """
+
+    REMEMBERED = ("ledger", "rng")
 
     name: str
     utility: str
@@ -174,12 +176,3 @@ class Cohort:
         ladder = np.cumsum(play, axis=1)[self.row_of]
         thrown = (self.rng.random(len(self.row_of))[:, None] >= ladder).sum(1)
         return np.asarray(np.minimum(thrown, play.shape[1] - 1))
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
-        return {"ledger": self.ledger.state(), "rng": generator_state(self.rng)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        self.ledger.restore(state["ledger"])
-        restore_generator(self.rng, state["rng"])

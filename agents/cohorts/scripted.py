@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
-from regretless.market.core.randomness import generator_state, restore_generator
 from regretless.market.game.delay import Relay
-from regretless.market.game.protocols import Resumable
 from regretless.market.losses import Loss
 from regretless.market.records.decision import Decision, one_hot
 from regretless.market.records.records import Context, Forecast, draw_index
@@ -55,7 +54,7 @@ class ScriptedAgent:
         """Be told the losses of all actions (A,) and the outcome (d,) after the round."""
 
 
-class ScriptedCohort:
+class ScriptedCohort(Remembering):
     """Scripted agents side by side, one ledger row each.
 
     Parameters
@@ -75,6 +74,8 @@ class ScriptedCohort:
         Holds the forecasts that come late, and the running mean that is handed to whom none has
         reached, as a forecast without an ensemble; needed with ``distance``.
     """
+
+    REMEMBERED = ("ledger", "agents", "_streams")
 
     kind = "trader"
 
@@ -99,26 +100,8 @@ class ScriptedCohort:
         self.relay = relay
 
     @property
-    def resumable(self) -> bool:
-        """Whether every agent offers ``state`` and ``restore``."""
-        return all(isinstance(agent, Resumable) for agent in self.agents)
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
-        agents = {
-            str(i): {"own": agent.state(), "rng": generator_state(agent.rng)}
-            for i, agent in enumerate(self.agents)
-            if isinstance(agent, Resumable)
-        }
-        return {"ledger": self.ledger.state(), "agents": agents}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        self.ledger.restore(state["ledger"])
-        for i, agent in enumerate(self.agents):
-            if isinstance(agent, Resumable):
-                agent.restore(state["agents"][str(i)]["own"])
-                restore_generator(agent.rng, state["agents"][str(i)]["rng"])
+    def _streams(self) -> list[np.random.Generator]:
+        return [agent.rng for agent in self.agents]
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Ask every agent in turn."""

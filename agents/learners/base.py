@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.agents.parameters import brief
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 
 Array = NDArray[np.float64]
@@ -56,11 +57,11 @@ class Learner(Protocol):
         ...
 
 
-class RowLearner:
+class RowLearner(Remembering):
     """A learner whose next law is computed as soon as the losses are known.
 
-    Subclasses say ``ARRAYS``, the names of the arrays that they remember, make them in ``begin``
-    and return the next laws from ``step``.
+    Subclasses name in ``REMEMBERED`` the arrays that they remember, make them in ``begin`` and
+    return the next laws from ``step``.
 
     Attributes
     ----------
@@ -75,7 +76,8 @@ class RowLearner:
     name: ClassVar[str]
     bandit: ClassVar[bool] = False
     measure: ClassVar[str | None] = None
-    ARRAYS: ClassVar[tuple[str, ...]] = ()
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("law", "rounds")
+    IN_PLACE = True
 
     rows, actions, rounds = 0, 0, 0
     horizon: int | None = None
@@ -105,7 +107,7 @@ class RowLearner:
         self.begin()
 
     def begin(self) -> None:
-        """Make the arrays of ``ARRAYS`` for ``rows`` and ``actions``."""
+        """Make the arrays of ``REMEMBERED`` for ``rows`` and ``actions``."""
         raise NotImplementedError
 
     def step(self, losses: Array, actions: Actions) -> Array:
@@ -159,17 +161,10 @@ class RowLearner:
         """
         return None
 
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
-        arrays: dict[str, Any] = {key: getattr(self, key).copy() for key in ("law", *self.ARRAYS)}
-        return arrays | {"rounds": self.rounds}
-
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint, after ``start`` with the same numbers."""
         self._check_started()
-        for key in ("law", *self.ARRAYS):
-            getattr(self, key)[...] = state[key]
-        self.rounds = int(state["rounds"])
+        super().restore(state)
 
     def _check_started(self) -> None:
         if not self.rows:
@@ -179,7 +174,7 @@ class RowLearner:
 class TotalLearner(RowLearner):
     """A learner that remembers cumulative losses, or estimates of them (K, A)."""
 
-    ARRAYS: ClassVar[tuple[str, ...]] = ("total",)
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("total",)
     total: Array
 
     def begin(self) -> None:

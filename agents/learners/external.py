@@ -31,7 +31,7 @@ class _Matching(RowLearner):
     """Plays in proportion to positive regret."""
 
     measure: ClassVar[str | None] = "external"
-    ARRAYS: ClassVar[tuple[str, ...]] = ("regret",)
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("regret",)
     floored: ClassVar[bool]
     regret: Array
 

@@ -39,7 +39,7 @@ class BlumMansour(RatedLearner):
 
     name: ClassVar[str] = "blum-mansour"
     measure: ClassVar[str | None] = "swap"
-    ARRAYS: ClassVar[tuple[str, ...]] = ("total",)
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("total",)
     total: Array
 
     def begin(self) -> None:
@@ -76,7 +76,7 @@ class SwapRegretMatching(RowLearner):
 
     name: ClassVar[str] = "swap-regret-matching"
     measure: ClassVar[str | None] = "swap"
-    ARRAYS: ClassVar[tuple[str, ...]] = ("regret",)
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("regret",)
     regret: Array
 
     def begin(self) -> None:

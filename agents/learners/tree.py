@@ -44,7 +44,7 @@ class TreeSwap(RowLearner):
 
     name: ClassVar[str] = "tree-swap"
     measure: ClassVar[str | None] = "swap"
-    ARRAYS: ClassVar[tuple[str, ...]] = ("pending", "total", "laws")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("pending", "total", "laws")
     pending: Array
     total: Array
     laws: Array

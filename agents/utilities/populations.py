@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from regretless.agents.parameters import brief, numbers, require
 from regretless.agents.utilities import forms
 from regretless.market import register
-from regretless.market.exploitability.bimatrix import Game
+from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.losses import Loss
 
 Array = NDArray[np.float64]
@@ -35,14 +35,14 @@ class Population:
         The cohort's own stream.
     count, actions, goods : int
         N agents, A actions, d coordinates of the outcome.
-    game : Game, if the scenario has one
+    game : Bimatrix, if the scenario has one
     """
 
     rng: np.random.Generator
     count: int
     actions: int
     goods: int
-    game: Game | None = None
+    game: Bimatrix | None = None
 
     def shares(self, weights: ArrayLike | None, concentration: float | None) -> Array:
         """Share parameters (N, A, d), without weights uniform in the simplex.

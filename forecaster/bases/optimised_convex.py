@@ -50,7 +50,7 @@ FIRST, FIRST_ERROR, RATE = 7, 0.0178, 0.8
 
 
 @dataclass(frozen=True)
-class Table:
+class ConvexTable:
     """Functions and coefficients that approximate |y - t|, linear between the grid's points.
 
     Attributes
@@ -77,7 +77,7 @@ class Table:
         diagonal = np.abs(np.diag(form, 1) + np.diag(form, -1)).max() / 2
         return float(max(corners, diagonal)) + 1e-12
 
-    def stretched(self) -> Table:
+    def stretched(self) -> ConvexTable:
         """Return the same forms over functions that fill [0, 1]: no coefficient grows."""
         low = self.functions.min(0)
         span = self.functions.max(0) - low
@@ -85,7 +85,7 @@ class Table:
         weights = self.rows[:, 1:]
         constant = self.rows[:, 0] + weights @ low
         functions = np.clip((self.functions - low) / span, 0.0, 1.0)
-        return Table(functions, np.column_stack([constant, weights * span]))
+        return ConvexTable(functions, np.column_stack([constant, weights * span]))
 
 
 class OptimisedConvexBasis(ConvexBasis):
@@ -160,7 +160,7 @@ def distances(count: int) -> Array:
 
 
 @functools.lru_cache(maxsize=64)
-def smallest_table(error: float, cap: float) -> Table:
+def smallest_table(error: float, cap: float) -> ConvexTable:
     """Find the fewest functions that approximate every |y - t| within the error, under the cap.
 
     Raises
@@ -182,7 +182,7 @@ def smallest_table(error: float, cap: float) -> Table:
     return best
 
 
-def optimised_table(size: int, error: float, cap: float) -> Table:
+def optimised_table(size: int, error: float, cap: float) -> ConvexTable:
     """Alternate the programs on finer and finer grids until the error is reached, or hopeless."""
     functions = _start(size)
     for _ in range(LOOSE_SWEEPS):
@@ -230,7 +230,7 @@ def _finer(functions: Array) -> Array:
     return np.asarray(np.clip(spline(fine), 0.0, 1.0))
 
 
-def _sweep(functions: Array, cap: float) -> Table:
+def _sweep(functions: Array, cap: float) -> ConvexTable:
     """Solve for the rows given the functions, then for the functions given the rows."""
     count, size = functions.shape
     least = distances(count)
@@ -253,7 +253,7 @@ def _sweep(functions: Array, cap: float) -> Table:
         for g in range(half):
             values[g, 1:] = np.clip(fit(least[g] - known[g], most[g] - known[g]), 0.0, 1.0)
         values[half:, 1:] = values[half - 2 :: -1, :0:-1]
-    return Table(values, rows)
+    return ConvexTable(values, rows)
 
 
 def _mirrored(rows: Array) -> Array:

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from regretless.forecaster.bases.approximation.certify import certified_error
 from regretless.forecaster.bases.approximation.functions import Key, LossFunctions, keys_of, stacked
 from regretless.forecaster.bases.approximation.selection import Selection, pivots, tour
-from regretless.forecaster.bases.approximation.sup_norm import Fitted
+from regretless.forecaster.bases.approximation.sup_norm import Fit
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
@@ -116,7 +116,7 @@ class ReducedBasis(Basis):
         search.selection.chosen.sort()
         self._fit = search.selection.fitter()
         self._sample = search.sample
-        self._others: dict[Key, Fitted] = {}
+        self._others: dict[Key, Fit] = {}
         self.lipschitz = float(np.abs(self._weights).sum(1).max())
         self.report = Reduction(
             functions=listed.size,

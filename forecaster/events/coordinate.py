@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.protected import LossGroup, moved_mass, rows_of
 from regretless.forecaster.events.weights import Awake, WeightRule
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.records.records import checked_suggestion
 
 Array = NDArray[np.float64]
@@ -40,7 +41,7 @@ def _add(bias: Array, variation: Array, gain: Array) -> None:
             variation[r, i] += abs(gain[r, i])
 
 
-class Events:
+class Events(Remembering):
     """The events of an instance and their accumulated biases.
 
     Parameters
@@ -57,7 +58,12 @@ class Events:
         Number of events, |E|: sum over rows of 1 + policies x suggestions.
     experts : int
         2 n |E|: an expert per event, coordinate and sign.
+    arrays : dict
+        Biases, variations and occupancies so far.
     """
+
+    REMEMBERED = ("arrays",)
+    IN_PLACE = True
 
     def __init__(self, groups: Sequence[LossGroup]) -> None:
         if not groups:
@@ -72,6 +78,11 @@ class Events:
             self._accumulators(len(g.policies), g.offset.shape[1], size)
             for g, size in zip(groups, sizes, strict=True)
         ]
+        parts = {"decision": self._decision}
+        parts |= {f"cross{g}": arrays for g, arrays in enumerate(self._cross)}
+        self.arrays = {
+            f"{name}_{i}": array for name, arrays in parts.items() for i, array in enumerate(arrays)
+        }
         self.count = sum(
             size * (1 + len(g.policies) * g.offset.shape[1])
             for g, size in zip(groups, sizes, strict=True)
@@ -141,16 +152,3 @@ class Events:
                     float(occupancy[j, suggestion, row]),
                     bias[j, suggestion, row],
                 )
-
-    def state(self) -> dict[str, Array]:
-        """Return what a checkpoint needs."""
-        parts = {"decision": self._decision}
-        parts |= {f"cross{g}": arrays for g, arrays in enumerate(self._cross)}
-        return {
-            f"{name}_{i}": array for name, arrays in parts.items() for i, array in enumerate(arrays)
-        }
-
-    def restore(self, state: dict[str, Array]) -> None:
-        """Continue from a checkpoint."""
-        for name, array in self.state().items():
-            array[...] = state[name]

@@ -32,12 +32,13 @@ from numpy.typing import NDArray
 from regretless.forecaster.events.bounds import GainBound, gain_range
 from regretless.forecaster.events.protected import LossGroup, moved_mass, rows_of
 from regretless.forecaster.events.weights import WeightRule
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.records.records import checked_suggestion
 
 Array = NDArray[np.float64]
 
 
-class LossEvents:
+class LossEvents(Remembering):
     """The scalar events of an instance and their cumulative gains.
 
     Parameters
@@ -55,7 +56,12 @@ class LossEvents:
         Number of basis functions, n.
     experts : int
         Number of scalar events; an action is no comparator of itself.
+    arrays : dict
+        Gains, variations and occupancies so far.
     """
+
+    REMEMBERED = ("arrays",)
+    IN_PLACE = True
 
     def __init__(self, groups: Sequence[LossGroup], *, within: float | None = None) -> None:
         self.groups, self.within = tuple(groups), within
@@ -66,7 +72,7 @@ class LossEvents:
         cuts = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
         self._gain, self._variation = np.zeros(cuts[-1]), np.zeros(cuts[-1])
         self._parts = [
-            Part(group, gain_range(group.weights, within), slice(int(first), int(last)), shape)
+            GroupPart(group, gain_range(group.weights, within), slice(int(first), int(last)), shape)
             for group, first, last, shape in zip(
                 self.groups, cuts[:-1], cuts[1:], shapes, strict=True
             )
@@ -75,6 +81,11 @@ class LossEvents:
             actions = np.arange(part.shape[1])
             part.view(self._gain)[:, actions, actions] = -np.inf  # never weighed
         self._occupancy = np.zeros(len(self.rows.offset))
+        self.arrays = {
+            "gain": self._gain,
+            "variation": self._variation,
+            "occupancy": self._occupancy,
+        }
 
     def awake(self, x: Any) -> list[NDArray[np.intp]]:
         """Return what every group's policies suggest given the context ``x``, (C,) each.
@@ -149,22 +160,9 @@ class LossEvents:
                 row += 1
             loss += part.shape[0]
 
-    def state(self) -> dict[str, Array]:
-        """Return what a checkpoint needs."""
-        return {
-            "gain": self._gain,
-            "variation": self._variation,
-            "occupancy": self._occupancy,
-        }
-
-    def restore(self, state: dict[str, Array]) -> None:
-        """Continue from a checkpoint."""
-        for name, array in self.state().items():
-            array[...] = state[name]
-
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class GroupPart:
     """One group's share of the flat accumulators.
 
     Parameters

@@ -103,7 +103,7 @@ def mean_of(clouds: Sequence[Cloud], mass: Array) -> Cloud:
     return Cloud.of(outcomes, np.concatenate([cloud.images for cloud in clouds]), weights)
 
 
-def nearest(target: Array, support: Support, start: Cloud) -> Cloud:
+def nearest_cloud(target: Array, support: Support, start: Cloud) -> Cloud:
     """Find the ensemble whose mean of s is nearest to ``target`` (n,), from another ensemble on."""
     outcomes, images = start.outcomes, start.images
     aim = np.append(np.zeros(len(target)), 1.0)

@@ -34,7 +34,7 @@ from regretless.market.game.basis import Hull
 from regretless.market.kernels.linear_programs import new_highs, optimise
 
 Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+Integers = NDArray[np.int64]
 Source = Cloud | int  # an ensemble, or a step of the walk
 
 AIM, ENOUGH = 0.1, 0.2  # shares of the tolerance: of the mixture, and of its certificate
@@ -45,7 +45,7 @@ TURNS = 40  # linear programs in a round
 def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array,
     weights: Array,
-    start: Ints,
+    start: Integers,
     eta: Array,
     tie: Array,
     table: Array,
@@ -54,7 +54,7 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     points: Array,
     shares: Array,
     fields: Array,
-    picked: Ints,
+    picked: Integers,
 ) -> None:
     """Walk towards nature's best outcomes; points (T, n) are means of images (M, n) by shares."""
     responses = np.empty(table.shape[0])
@@ -147,7 +147,7 @@ class _Walked:
     points: Array
     shares: Array
     fields: Array
-    picked: Ints
+    picked: Integers
 
     def cloud(self, source: Source) -> Cloud:
         """Return an ensemble as it is, or that of a step of the walk."""

@@ -7,7 +7,7 @@ last round ended.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,9 @@ from regretless.forecaster.minimax.box import (
     walk_for,
     worst_case,
 )
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.basis import Hull
+from regretless.market.game.protocols import Resumable
 from regretless.market.records.records import Ensemble
 
 Array = NDArray[np.float64]
@@ -51,7 +53,7 @@ class Solution:
     ensembles: tuple[Ensemble, ...] | None = None
 
 
-class Solver(Protocol):
+class Solver(Resumable, Protocol):
     """Solves every round's game over one set of possible s(y), warm-started from the last one."""
 
     hull: Hull
@@ -68,16 +70,8 @@ class Solver(Protocol):
         """Start the next round from this one."""
         ...
 
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
-        ...
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        ...
-
-
-class CubeSolver:
+class CubeSolver(Remembering):
     """The game over the box or the simplex.
 
     Parameters
@@ -86,6 +80,8 @@ class CubeSolver:
         Number of basis functions, n.
     hull : "box" or "simplex"
     """
+
+    REMEMBERED = ("origin", "last")
 
     def __init__(self, size: int, hull: Hull = "box") -> None:
         self.hull: Hull = hull
@@ -145,11 +141,3 @@ class CubeSolver:
         self.origin = solution.mass @ solution.points
         count = min(len(solution.points), len(self.last))
         self.last[:count], self.last[count:] = solution.points[:count], np.nan
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
-        return {"origin": self.origin, "last": self.last.copy()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        self.origin, self.last = np.array(state["origin"]), np.array(state["last"])

@@ -25,7 +25,7 @@ COARSE = 0.25  # net on which the size of a basis is found out
 
 
 @dataclass(frozen=True)
-class Place:
+class Position:
     """Where a loss stands in the list.
 
     Parameters
@@ -45,7 +45,7 @@ class Choice:
     ----------
     offset, weights : array (A,), (A, n)
         It plays the best response of this linear form.
-    place : Place or None
+    place : Position or None
         The listed loss that stands for it; None where no theorem covers it.
     apart : float
         Bound on its distance from that loss, 0 for a listed one.
@@ -53,7 +53,7 @@ class Choice:
 
     offset: Array
     weights: Array
-    place: Place | None
+    place: Position | None
     apart: float
 
 
@@ -155,7 +155,7 @@ def choose(listed: Listed, loss: Loss, *, gamma: float) -> Choice:
             continue
         cover = nearest(offset[None], weights[None], kept_offset=offsets, kept_weights=tables)
         if cover.radius[0] < best:
-            best, at = float(cover.radius[0]), Place(s, int(cover.served[0]))
+            best, at = float(cover.radius[0]), Position(s, int(cover.served[0]))
     if at is None or best > max(gamma, SAME):
         return Choice(offset, weights, None, np.inf)
     stack = listed.stacks[at.stack]

@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 
 from regretless.forecaster.omniprediction import nets, storage
 from regretless.forecaster.omniprediction.batch_bounds import BatchBound, Measure
-from regretless.forecaster.omniprediction.choices import AnyLoss, Place, choose, listing, steepest
+from regretless.forecaster.omniprediction.choices import (
+    AnyLoss,
+    Position,
+    choose,
+    listing,
+    steepest,
+)
 from regretless.forecaster.omniprediction.fitting import EventKind, Settings, run
 from regretless.forecaster.omniprediction.nets import ContinuousLoss
 from regretless.forecaster.omniprediction.parameters import check_numbers
@@ -141,7 +147,7 @@ class OfflineOmnipredictor(RandomisedPredictor):
         )
         self.fitted_ = run(listed, suggestions, outcomes, settings)
         self.readout_ = readout(listed.basis, outcomes)
-        places = [Place(s, k) for s, o in enumerate(listed.offsets) for k in range(len(o))]
+        places = [Position(s, k) for s, o in enumerate(listed.offsets) for k in range(len(o))]
         self.bound_ = max(self._terms(place).total for place in places)
         self.notes_: dict[str, Any] = {}
         return self
@@ -229,7 +235,7 @@ class OfflineOmnipredictor(RandomisedPredictor):
 
     def _terms(
         self,
-        place: Place,
+        place: Position,
         measure: Measure = "decision_swap",
         *,
         basis: float = 0.0,

@@ -62,8 +62,8 @@ class Snapshots:
 
     @staticmethod
     def _memory(player: UnbiasedPrediction) -> dict[str, Array]:
-        events = player.events.state()
-        kept = {n: a for n, a in events.items() if n != OCCUPANCY and not n.endswith("_2")}
+        events = player.events.arrays.items()
+        kept = {n: a for n, a in events if n != OCCUPANCY and not n.endswith("_2")}
         return kept | player.solver.state()
 
     @staticmethod
@@ -84,7 +84,7 @@ class Snapshots:
 
     def mixture(self, index: int, suggestions: Suggestions) -> Mixture:
         """Solve the round ``index`` for a tuple of suggestions."""
-        player, events = self.player, self.player.events.state()
+        player, events = self.player, self.player.events.arrays
         memory = {name: array[index] for name, array in self.arrays.items()}
         player.solver.restore({name: memory.pop(name) for name in player.solver.state()})
         for name, array in memory.items():

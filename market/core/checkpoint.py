@@ -1,4 +1,9 @@
-"""Checkpoints without pickle: a tree of arrays and plain values in one .npz file.
+"""Checkpoints without pickle: what is remembered, as a tree of arrays and plain values in a file.
+
+A class that inherits from ``Remembering`` names its memory once and can be stopped and continued:
+
+    class Counter(Remembering):
+        REMEMBERED = ("rounds", "_sums")
 
 Arrays are stored under their path in the tree, everything else in one JSON text. Reading a
 checkpoint can load numbers and text, nothing else.
@@ -8,13 +13,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote, unquote
 from zipfile import BadZipFile
 
 import numpy as np
 
+from regretless.market.core.randomness import generator_state, restore_generator
+
 PLAIN = "plain.json"
+PLAIN_VALUES = bool | int | float | str | np.generic | None
 DAMAGED = (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, BadZipFile)
 
 
@@ -59,3 +67,110 @@ def _split(tree: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray[Any, 
         else:
             plain[key] = value.item() if isinstance(value, np.generic) else value
     return plain
+
+
+class Remembering:
+    """Offers ``state()``, ``restore(state)`` and ``resumable`` for the attributes that it names.
+
+    Attributes
+    ----------
+    REMEMBERED : tuple of str
+        Attributes of this class to remember, beside those that its bases name: arrays, numbers,
+        text, None, numpy Generators, objects with ``state`` and ``restore`` of their own, and lists
+        or dictionaries (by text) of all these. Generators and such objects must be there again
+        before ``restore``, in equal number; what is None then becomes an array or a plain value.
+    IN_PLACE : bool
+        Whether arrays are written into, where others hold views of them, and must fit; else they
+        are replaced by copies.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ()
+    IN_PLACE: ClassVar[bool] = False
+
+    @classmethod
+    def _remembered(cls) -> list[str]:
+        named = [kind.__dict__.get("REMEMBERED", ()) for kind in reversed(cls.__mro__)]
+        return list(dict.fromkeys(name for names in named for name in names))
+
+    @property
+    def resumable(self) -> bool:
+        """Whether everything that is remembered offers a memory."""
+        return all(_remembers(getattr(self, name)) for name in self._remembered())
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs; nothing in it changes with this object."""
+        return {name.lstrip("_"): _record(getattr(self, name)) for name in self._remembered()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If the state is of something else.
+        """
+        for name in self._remembered():
+            current = getattr(self, name)
+            value = _restored(current, state[name.lstrip("_")], in_place=self.IN_PLACE)
+            if value is not current:
+                setattr(self, name, value)
+
+
+def _lives(value: Any) -> bool:
+    return isinstance(value, np.random.Generator) or hasattr(value, "restore")
+
+
+def _remembers(value: Any) -> bool:
+    if isinstance(value, dict | list | tuple):
+        return all(_remembers(held) for held in _keyed(value).values())
+    if isinstance(value, np.ndarray | np.random.Generator | PLAIN_VALUES):
+        return True
+    return hasattr(value, "state") and _lives(value) and bool(getattr(value, "resumable", True))
+
+
+def _record(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, np.random.Generator):
+        return generator_state(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, list | tuple) and all(isinstance(held, PLAIN_VALUES) for held in value):
+        return [_record(held) for held in value]
+    if isinstance(value, dict | list | tuple):
+        return {key: _record(held) for key, held in _keyed(value).items()}
+    return value if isinstance(value, PLAIN_VALUES) else value.state()
+
+
+def _restored(current: Any, value: Any, *, in_place: bool) -> Any:
+    """Return ``current`` itself where it was put back, or what takes its place."""
+    if isinstance(current, np.random.Generator):
+        restore_generator(current, value)
+        return current
+    if hasattr(current, "restore"):
+        current.restore(value)
+        return current
+    if isinstance(current, dict | list | tuple):
+        return _restored_group(current, value, in_place=in_place)
+    if in_place and isinstance(current, np.ndarray) and isinstance(value, np.ndarray):
+        if current.shape != value.shape:
+            raise ValueError(f"the state is of shape {value.shape}; here it is {current.shape}")
+        np.copyto(current, value, casting="same_kind")
+        return current
+    return _record(value)
+
+
+def _restored_group(current: Any, value: Any, *, in_place: bool) -> Any:
+    here, there = _keyed(current), _keyed(value)
+    if here.keys() != there.keys() and any(map(_lives, here.values())):
+        raise ValueError(f"the state is of {list(there)}; here are {list(here)}")
+    found = {key: _restored(here.get(key), there[key], in_place=in_place) for key in there}
+    if here.keys() == found.keys() and all(found[key] is here[key] for key in here):
+        return current
+    if isinstance(current, dict):
+        return found
+    return type(current)(found[str(i)] for i in range(len(found)))
+
+
+def _keyed(group: Any) -> dict[str, Any]:
+    return group if isinstance(group, dict) else {str(i): held for i, held in enumerate(group)}

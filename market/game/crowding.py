@@ -19,11 +19,11 @@ the means of the first two while a run goes on.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+
+from regretless.market.core.checkpoint import Remembering
 
 Array = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ def churn(demand: ArrayLike) -> Array:
     return np.concatenate([np.full(min(1, len(table)), np.nan), moved])
 
 
-class Tally:
+class Tally(Remembering):
     """Running means of concentration and churn, in bounded memory.
 
     Parameters
@@ -74,6 +74,8 @@ class Tally:
     goods : int
         d.
     """
+
+    REMEMBERED = ("_demand", "_sums", "_counts")
 
     def __init__(self, goods: int) -> None:
         self._demand = np.full(goods, np.nan)
@@ -91,15 +93,6 @@ class Tally:
         """Return ``concentration`` and ``churn``; 0 where no round had one."""
         means = self._sums / np.maximum(self._counts, 1)
         return dict(zip(MEASURES, means.tolist(), strict=False))
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
-        return {"demand": self._demand, "sums": self._sums, "counts": self._counts}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        self._demand = np.array(state["demand"])
-        self._sums, self._counts = np.array(state["sums"]), np.array(state["counts"])
 
 
 def crowding(rounds: pd.DataFrame, forecasts: pd.DataFrame) -> pd.DataFrame:

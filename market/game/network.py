@@ -26,7 +26,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Basis
 from regretless.market.game.delay import NEVER, Relay
 
-Integers = NDArray[np.intp]
+Ints = NDArray[np.intp]
 
 REGRETS = ("decision_swap_regret", "swap_regret")
 COLUMNS = ("cohort", "distance", "agents", "regret_mean", "regret_worst", "exploitability_mean")
@@ -44,8 +44,8 @@ class Network:
         Neighbours, the lower number first; None where there is no graph.
     """
 
-    distance: Integers
-    edges: Integers | None = None
+    distance: Ints
+    edges: Ints | None = None
 
     @property
     def farthest(self) -> int:
@@ -96,7 +96,7 @@ def scale_free(agents: int, rng: np.random.Generator, *, attachments: int) -> An
     return nx.barabasi_albert_graph(agents, attachments, seed=int(rng.integers(2**32)))
 
 
-def edge_list(agents: int, edges: Integers) -> Any:
+def edge_list(agents: int, edges: Ints) -> Any:
     """Make the graph of a user's edges (E, 2), between agents numbered from 0."""
     graph = nx.Graph()
     graph.add_nodes_from(range(agents))
@@ -104,7 +104,7 @@ def edge_list(agents: int, edges: Integers) -> Any:
     return graph
 
 
-def networked(agents: int, subscribers: Integers, graph: Any | None = None) -> Network:
+def networked(agents: int, subscribers: Ints, graph: Any | None = None) -> Network:
     """Measure everybody's distance from the subscribers.
 
     Parameters

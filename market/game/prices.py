@@ -39,6 +39,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.crowding import Tally
 from regretless.market.game.information import sight_of
@@ -107,7 +108,7 @@ class Clearing:
         return {f"{name}_{i}": v[None] for name, part in parts.items() for i, v in enumerate(part)}
 
 
-class Market:
+class Market(Remembering):
     """Prices, and how they move outcomes.
 
     Parameters
@@ -126,6 +127,8 @@ class Market:
     UserError
         If a parameter leaves its range or the cohorts' losses are over different goods.
     """
+
+    REMEMBERED = ("price", "rounds", "clipped", "tally")
 
     def __init__(
         self,
@@ -215,17 +218,6 @@ class Market:
             "clipped_share": self.clipped_share,
             **self.tally.means(),
         }
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
-        own = {"price": self.price, "rounds": self.rounds, "clipped": self.clipped}
-        return own | {"tally": self.tally.state()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        self.price = np.array(state["price"])
-        self.rounds, self.clipped = int(state["rounds"]), int(state["clipped"])
-        self.tally.restore(state["tally"])
 
 
 def check_leader(adversary: Adversary) -> None:

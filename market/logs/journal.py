@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.game.presence import attending, present
 from regretless.market.game.prices import Market
@@ -43,7 +44,7 @@ TABLES = ("rounds", "forecasts", "regret_log", "windows")
 LOGGED_REGRETS = ("external_regret", "swap_regret", "decision_swap_regret")
 
 
-class Journal:
+class Journal(Remembering):
     """Collects rounds into tables.
 
     Parameters
@@ -69,6 +70,8 @@ class Journal:
     UserError
         If the payoff does not fit a cohort.
     """
+
+    REMEMBERED = ("windows",)
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,
@@ -141,15 +144,6 @@ class Journal:
     def samples(self) -> bool:
         """Whether a sample of the agents is logged."""
         return any(isinstance(own.agents, np.ndarray) for own in self.logged)
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs beside the rows that were handed on."""
-        return {} if self.windows is None else self.windows.state()
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        if self.windows is not None:
-            self.windows.restore(state)
 
     def _closed(self, table: str) -> pd.DataFrame:
         rows = self._open[table]

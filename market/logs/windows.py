@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.protocols import Cohort
 from regretless.market.logs.sample import Logged
 from regretless.market.regret.ledger import Ledger
@@ -51,7 +52,7 @@ class Worst:
     last: int
 
 
-class Windows:
+class Windows(Remembering):
     """Scores each cohort over windows of rounds, as they end.
 
     Parameters
@@ -63,6 +64,8 @@ class Windows:
     spans : sequence of (int, int)
         First and last round of every window, in order and without overlap.
     """
+
+    REMEMBERED = ("_at", "_before")
 
     def __init__(
         self, cohorts: Sequence[Cohort], logged: Sequence[Logged], spans: Sequence[Span]
@@ -102,7 +105,10 @@ class Windows:
     def _open(self, number: int) -> None:
         """Keep the ledgers as they stand if a window begins with this round."""
         if self._at < len(self.spans) and self.spans[self._at][0] == number:
-            self._before = tuple(cohort.ledger.excerpt(own.rows) for cohort, own in self._seats)
+            self._before = self._excerpts()
+
+    def _excerpts(self) -> tuple[Ledger, ...]:
+        return tuple(cohort.ledger.excerpt(own.rows) for cohort, own in self._seats)
 
     def _closed(self) -> Iterator[dict[str, NDArray[Any]]]:
         first, last = self.spans[self._at]
@@ -134,21 +140,14 @@ class Windows:
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs."""
-        return {
-            "at": self._at,
-            "before": {str(i): ledger.state() for i, ledger in enumerate(self._before)},
-            "worst": {name: asdict(worst) for name, worst in self.worst.items()},
-        }
+        worst = {name: asdict(worst) for name, worst in self.worst.items()}
+        return super().state() | {"worst": worst}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
-        self._at = int(state["at"])
+        self._before = self._excerpts() if state["before"] else ()
+        super().restore(state)
         self.worst = {name: Worst(**worst) for name, worst in state["worst"].items()}
-        self._before = ()
-        if state["before"]:
-            self._before = tuple(cohort.ledger.excerpt(own.rows) for cohort, own in self._seats)
-            for i, ledger in enumerate(self._before):
-                ledger.restore(state["before"][str(i)])
 
 
 def measures(sums: Ledger) -> dict[str, Array]:

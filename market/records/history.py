@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from regretless.market.core.checkpoint import Remembering
+
 Array = NDArray[np.float64]
 
 WINDOW = 4096
 
 
-class History:
+class History(Remembering):
     """The last outcomes and the running mean of all.
 
     Parameters
@@ -18,6 +20,8 @@ class History:
     outcomes : int
         Coordinates of an outcome, d.
     """
+
+    REMEMBERED = ("rounds", "_sum", "_ring")
 
     def __init__(self, outcomes: int) -> None:
         self.rounds = 0
@@ -39,13 +43,3 @@ class History:
         self._ring[self.rounds % WINDOW] = outcome
         self._sum += outcome
         self.rounds += 1
-
-    def state(self) -> dict[str, Array | int]:
-        """Return what a checkpoint needs."""
-        return {"rounds": self.rounds, "sum": self._sum, "ring": self._ring}
-
-    def restore(self, state: dict[str, Array | int]) -> None:
-        """Continue from a checkpoint."""
-        self.rounds = int(state["rounds"])
-        self._sum = np.array(state["sum"])
-        self._ring = np.array(state["ring"])

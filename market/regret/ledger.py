@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.kernels.memory import AHEAD, fetch, zeros
 from regretless.market.kernels.threads import over_rows
 from regretless.market.records.decision import Decision
@@ -108,7 +108,7 @@ def _least(fixed: Array, followed: Array, out: Array, first: int, last: int) -> 
             out[k, a] = least
 
 
-class Ledger:
+class Ledger(Remembering):
     """Counterfactual sums of K rows with A actions against C policies.
 
     Parameters
@@ -120,6 +120,20 @@ class Ledger:
     constants : bool
         Whether the constant policies belong to the benchmark class.
     """
+
+    REMEMBERED = (
+        "count",
+        "fixed",
+        "followed",
+        "contextual",
+        "surprise_fixed",
+        "surprise_followed",
+        "rounds",
+        "expects",
+    )
+    IN_PLACE = True
+    _SUMS = ("count", "fixed", "followed")
+    _LEFT_OUT = ("contextual", "surprise_fixed", "surprise_followed")  # of an excerpt
 
     def __init__(
         self,
@@ -178,11 +192,12 @@ class Ledger:
         part = copy(self)
         part.expects = False
         part.measures = tuple(name for name in self.measures if name != "contextual_swap")
-        for name, held in vars(self).items():
-            if name in self._LEFT_OUT:
-                setattr(part, name, held[:0])
-            elif isinstance(held, np.ndarray) and len(held) == len(self.count):
-                setattr(part, name, np.array(held[rows]))
+        for name in self._LEFT_OUT:
+            setattr(part, name, getattr(self, name)[:0])
+        for name in self._SUMS:
+            setattr(part, name, np.array(getattr(self, name)[rows]))
+        if isinstance(self.rounds, np.ndarray):
+            part.rounds = np.array(self.rounds[rows])
         return part
 
     def since(self, earlier: Ledger) -> Ledger:
@@ -273,22 +288,6 @@ class Ledger:
     @property
     def _rounds(self) -> Array:
         return np.maximum(self.rounds, 1.0)
-
-    _SUMS = ("count", "fixed", "followed")
-    _LEFT_OUT = ("contextual", "surprise_fixed", "surprise_followed")  # of an excerpt
-    _ARRAYS = ("count", "fixed", "followed", "contextual", "surprise_fixed", "surprise_followed")
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
-        arrays: dict[str, Any] = {name: getattr(self, name).copy() for name in self._ARRAYS}
-        return arrays | {"rounds": copy(self.rounds), "expects": self.expects}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        for name in self._ARRAYS:
-            getattr(self, name)[...] = state[name]
-        rounds = np.asarray(state["rounds"], dtype=np.intp)
-        self.rounds, self.expects = rounds if rounds.ndim else int(rounds), bool(state["expects"])
 
 
 def _least_of(fixed: Array, followed: Array) -> Array:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from regretless.agents.learners import BlumMansour
 from regretless.market.core.randomness import stream
-from regretless.market.exploitability.worst_leader import stackelberg
+from regretless.market.exploitability import stackelberg
 from regretless.market.regret.reference import swap_regret
 from regretless.scenarios.bench import rounds, steps
 from regretless.scenarios.bench.clock import Array, Duel

@@ -17,7 +17,7 @@ from regretless.agents.adversaries.payoffs import LinearPayoff
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.exploitability.bimatrix import Game
+from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.protocols import Adversary
 from regretless.market.losses.spaces import Polytope
 from regretless.scenarios.build.bimatrix import MixedActions
@@ -27,7 +27,7 @@ from regretless.scenarios.spec.scenario import ScenarioSpec
 
 
 def make_adversary(
-    spec: ScenarioSpec, root: int, *, table: Table | None = None, game: Game | None = None
+    spec: ScenarioSpec, root: int, *, table: Table | None = None, game: Bimatrix | None = None
 ) -> Adversary:
     """Make the adversary of a scenario.
 
@@ -38,7 +38,7 @@ def make_adversary(
         Root seed.
     table : Table, optional
         The data to replay.
-    game : Game, optional
+    game : Bimatrix, optional
         That the adversary leads.
 
     Raises
@@ -57,7 +57,7 @@ def make_adversary(
     return chosen if spec.space is None else _in_space(spec.space.vertices, chosen)
 
 
-def _registered(spec: ScenarioSpec, root: int, game: Game | None) -> Adversary:
+def _registered(spec: ScenarioSpec, root: int, game: Bimatrix | None) -> Adversary:
     """Construct the adversary that the file names."""
     assert spec.adversary is not None  # noqa: S101 - the file has data or an adversary
     kind, given = spec.adversary.kind, spec.adversary.parameters
@@ -81,7 +81,7 @@ def _in_space(vertices: list[list[float]], adversary: Adversary) -> Confined:
     return Confined(adversary, space)
 
 
-def motive(maker: Any, given: dict[str, Any], game: Game | None) -> dict[str, Any]:
+def motive(maker: Any, given: dict[str, Any], game: Bimatrix | None) -> dict[str, Any]:
     """Return the game's payoff as a parameter of an adversary that takes one and was given none."""
     if game is None or "weights" in given or "offset" in given or not takes(maker, "weights"):
         return {}

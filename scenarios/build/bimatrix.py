@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from regretless.market.core.errors import UserError
-from regretless.market.exploitability.bimatrix import Game, read_game
+from regretless.market.exploitability.bimatrix import Bimatrix, read_game
 from regretless.market.losses.spaces import Box
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
@@ -37,7 +37,7 @@ class MixedActions(Box):
         return outcomes
 
 
-def game_of(spec: ScenarioSpec) -> Game | None:
+def game_of(spec: ScenarioSpec) -> Bimatrix | None:
     """Read the game of a scenario and fill in the number of outcomes; None without one.
 
     Raises

@@ -17,7 +17,7 @@ from regretless.agents.utilities.populations import Population
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
-from regretless.market.exploitability.bimatrix import Game
+from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.network import Network
 from regretless.market.game.presence import Stay, drawn_stays
 from regretless.market.losses import Linear, Loss
@@ -101,7 +101,7 @@ def drafted(
     root: int,
     *,
     goods: int,
-    game: Game | None = None,
+    game: Bimatrix | None = None,
     network: Network | None = None,
 ) -> list[Draft]:
     """Draw the populations of all cohorts, in the order of the file.
@@ -113,7 +113,7 @@ def drafted(
         Root seed.
     goods : int
         Coordinates of an outcome, d.
-    game : Game, optional
+    game : Bimatrix, optional
         Of the scenario.
     network : Network, optional
         Its agents are numbered through all cohorts.
@@ -138,7 +138,7 @@ def drafted(
     return drafts
 
 
-def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Game | None = None) -> Loss:
+def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Bimatrix | None = None) -> Loss:
     """Draw a cohort's losses from its stream, one per agent.
 
     Parameters
@@ -148,7 +148,7 @@ def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Game | None = No
         Root seed.
     goods : int
         Coordinates of an outcome, d.
-    game : Game, optional
+    game : Bimatrix, optional
         Of the scenario. A follower's loss is in [0, 1] at mixed actions and needs no other range.
 
     Returns

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from regretless.market.exploitability.tracker import MEASURES
-from regretless.market.exploitability.tracker import Transcript as Tracker
+from regretless.market.exploitability.tracker import MEASURES, Tracker
 from regretless.market.game.network import Network
 from regretless.market.game.prices import Market
 from regretless.market.game.protocols import Adversary

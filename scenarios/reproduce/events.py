@@ -63,7 +63,7 @@ def one_run(run: Run) -> dict[str, Any]:
 def numbers(forecaster: Forecaster) -> int:
     """Count the accumulators of a forecaster."""
     events: Any = forecaster.events  # type: ignore[attr-defined]
-    return sum(int(np.size(array)) for array in events.state().values())
+    return sum(int(np.size(array)) for array in events.arrays.values())
 
 
 def measure(

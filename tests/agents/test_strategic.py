@@ -42,8 +42,8 @@ from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, stream
+from regretless.market.exploitability import leader_surplus, stackelberg
 from regretless.market.exploitability.bimatrix import read_game
-from regretless.market.exploitability.worst_leader import leader_surplus, stackelberg
 from regretless.market.game.information import SIGHTS, Follower, sight_of
 from regretless.market.game.presence import whole
 from regretless.market.game.rollout import cloned

@@ -108,7 +108,7 @@ def suffered(log: Log, size: int) -> Array:
     return offset + np.array(log.outcomes) @ weights.T
 
 
-def nearest(points: Array, size: int) -> NDArray[np.intp]:
+def nearest_cell(points: Array, size: int) -> NDArray[np.intp]:
     """Find the nearest grid points (m,) coordinate by coordinate; ties go to the lower one."""
     steps = np.ceil(points * (CELLS[size] - 1) - 0.5).astype(np.intp)
     return np.asarray(steps @ (CELLS[size] ** np.arange(size)[::-1]))
@@ -123,7 +123,7 @@ def test_biases_are_those_of_the_raw_log(size: int, kind: str) -> None:
     said = np.zeros((len(POLICIES), 3, size))
     for solution, y, x in zip(recorder.seen, log.outcomes, log.contexts, strict=True):
         gaps = solution.mass[:, None] * (solution.points - y)
-        np.add.at(cells, nearest(solution.points, size), gaps)
+        np.add.at(cells, nearest_cell(solution.points, size), gaps)
         for j, policy in enumerate(POLICIES):
             said[j, policy(x)] += gaps.sum(0)
     events = list(recipe.events.table())
@@ -145,7 +145,7 @@ def test_the_nearest_grid_points_are_announced(size: int) -> None:
     log = play(recipe, "iid", 200)
     for solution, mixture in zip(recorder.seen, log.mixtures, strict=True):
         mass = np.zeros(len(recipe.grid))
-        np.add.at(mass, nearest(solution.points, size), solution.mass)
+        np.add.at(mass, nearest_cell(solution.points, size), solution.mass)
         assert (mixture.points == recipe.grid[mass > 0]).all()
         assert mixture.weights == pytest.approx(mass[mass > 0])
         assert mixture.certificate == solution.certificate
@@ -209,7 +209,7 @@ def test_the_calibration_error_falls(size: int, kind: str) -> None:
     announced = np.zeros((len(recipe.grid), size))
     for mixture, y in zip(log.mixtures, log.outcomes, strict=True):
         gaps = mixture.weights[:, None] * (mixture.points - y)
-        np.add.at(announced, nearest(mixture.points, size), gaps)
+        np.add.at(announced, nearest_cell(mixture.points, size), gaps)
     assert np.abs(announced).max(1).sum() / 4000 <= errors[2] + recipe.radius + 1e-9
 
 

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from regretless.forecaster.bases.optimised_convex import (
+    ConvexTable,
     OptimisedConvexBasis,
-    Table,
     distances,
     smallest_table,
 )
@@ -271,7 +271,7 @@ def test_steeper_losses_are_the_same_problem_in_other_units() -> None:
 
 def test_the_certificate_covers_what_lies_between_the_grid_points() -> None:
     """A table that is exact at every grid point still errs between them, on the diagonal."""
-    exact = Table(distances(5), np.column_stack([np.zeros(5), np.eye(5)]))
+    exact = ConvexTable(distances(5), np.column_stack([np.zeros(5), np.eye(5)]))
     # |y - t| at y = t = 1/8 is 0, the mean of its four neighbours 1/8
     assert 0.125 <= exact.error <= 0.25 + ROUNDING
 

@@ -21,7 +21,7 @@ from regretless.forecaster import bases
 from regretless.forecaster.ensemble_broadcast import CellsSolver, EnsembleBroadcast, ensemble_solver
 from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.protected import LossGroup, Rows, arrays_of, respond
-from regretless.forecaster.minimax.ensembles import Cloud, candidates, fewest, nearest
+from regretless.forecaster.minimax.ensembles import Cloud, candidates, fewest, nearest_cloud
 from regretless.forecaster.minimax.image import ImageSolver
 from regretless.forecaster.minimax.solver import Solution
 from regretless.forecaster.minimax.support import Support
@@ -157,11 +157,11 @@ def test_the_nearest_ensemble_is_nearest(name: str) -> None:
     start = Cloud.of(*candidates(support), np.full(len(candidates(support)[1]), 1.0))
     inside = rng.dirichlet(np.ones(50)) @ images[rng.integers(len(images), size=50)]
     for target in (inside, rng.random(basis.size), np.full(basis.size, 0.5)):
-        cloud = nearest(target, support, start)
+        cloud = nearest_cloud(target, support, start)
         assert len(cloud.weights) <= basis.size + 1
         assert ((images - cloud.point) @ (target - cloud.point)).max() <= 2e-3
         assert basis.transform(cloud.outcomes) == pytest.approx(cloud.images, abs=1e-12)
-    assert np.linalg.norm(nearest(inside, support, start).point - inside) <= 0.02
+    assert np.linalg.norm(nearest_cloud(inside, support, start).point - inside) <= 0.02
 
 
 def test_ties_go_to_the_lowest_index_within_the_tolerance() -> None:

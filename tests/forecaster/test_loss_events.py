@@ -79,7 +79,7 @@ def test_the_table_pulls_towards_what_comparators_gain(rule: WeightRule) -> None
         events.charge(events.awake(x), points, mass, truth)
     x = 4
     table = events.weighted(events.awake(x), rule, 10)
-    state = events.state()
+    state = events.arrays
     weights = rule.one_sided(state["gain"], state["variation"], 10)
     assert weights.sum() == pytest.approx(1.0)
     expected, first = [], 0

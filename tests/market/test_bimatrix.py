@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from regretless.market.core.errors import UserError
+from regretless.market.exploitability import (
+    exploitability,
+    leader_surplus,
+    stackelberg,
+    surplus_cap,
+)
 from regretless.market.exploitability.bimatrix import make_game, read_game
 from regretless.market.exploitability.equilibria import (
     coarse_correlated_distance,
     correlated_distance,
 )
 from regretless.market.exploitability.mimic_regret import mimic_regret, revenue_cap
-from regretless.market.exploitability.worst_leader import (
-    exploitability,
-    leader_surplus,
-    stackelberg,
-    surplus_cap,
-)
 from regretless.market.regret.reference import external_regret, swap_regret
 from regretless.scenarios.spec.files import DATA
 

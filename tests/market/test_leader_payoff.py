@@ -11,7 +11,7 @@ import pytest
 
 from regretless.agents.adversaries.payoffs import LinearPayoff
 from regretless.market.core.errors import UserError
-from regretless.market.exploitability.worst_leader import stackelberg
+from regretless.market.exploitability import stackelberg
 from regretless.market.game.round import play_round
 from regretless.market.logs import journal
 from regretless.market.logs.journal import Journal
@@ -84,7 +84,7 @@ def test_one_cohort_has_one_column_and_no_motive_none() -> None:
 
 
 def test_payoff_less_surplus_is_the_commitment_value() -> None:
-    """Of every cohort, whether it plays from the start or not; what the transcript says agrees."""
+    """Of every cohort, whether it plays from the start or not; what the tracker says agrees."""
     model = finished(scenario(*CROWD, rounds=200))
     surplus = model.agents_frame().groupby("cohort", sort=False)["leader_surplus"].mean()
     loss = model.game.cohorts[0].loss[:1]

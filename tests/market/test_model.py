@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.market.records.records import Round
@@ -212,3 +213,17 @@ def test_the_five_lines_of_the_contract() -> None:
     assert len(model.agents_frame()) == 200
     assert len(model.rounds_frame()) == 20
     assert len(model.regret_frame()) == 4000
+
+
+def test_mesas_own_calls_work_or_refuse() -> None:
+    model = load("crop-choice", rounds=4).build(seed=1)
+    model.run_model()  # Mesa's loop: while running, step
+    assert (model.played, model.steps, model.running) == (4, 4, False)
+    with pytest.raises(UserError, match="all 4 rounds are played"):
+        model.step()
+    with pytest.raises(UserError, match="exit_rate"):
+        next(iter(model.agents)).remove()
+    with pytest.raises(UserError, match="root seed"):
+        model.reset_rng(3)
+    assert len(model.agents) == 200
+    assert model.played == 4

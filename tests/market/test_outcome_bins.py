@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from regretless.market.exploitability import exploitability, swap_regret_of
 from regretless.market.exploitability.outcome_bins import OutcomeBins
-from regretless.market.exploitability.worst_leader import exploitability, swap_regret_of
 from regretless.market.losses import Linear, Loss, PowerOfSum, SeparablePower
 from regretless.market.regret.reference import swap_regret
 

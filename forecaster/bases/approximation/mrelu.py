@@ -41,7 +41,7 @@ from regretless.forecaster.bases.approximation.lattice import (
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
-Place = list[tuple[Ints, Ints]]
+Entries = list[tuple[Ints, Ints]]
 
 
 class MReLUCover:
@@ -113,7 +113,7 @@ class MReLUCover:
         points = lattice_points(self.bottom, self.top, self.dimension)
         self._shapes = used_shapes(turned(points, 0, self.bottom, self.top), heights)
         boxes = sum(len(shape.codes) for shape in self._shapes)
-        place: Place = []
+        place: Entries = []
         everywhere = np.zeros(self.dimension * count)
         for axis in range(self.dimension):
             lows = step_lows(self.thresholds, axis, self.bottom, self.top)
@@ -128,7 +128,7 @@ class MReLUCover:
     def _path(self) -> sparse.csr_array:
         """Which unit steps lead to each threshold, (thresholds, d * thresholds)."""
         count = len(self.thresholds)
-        place: Place = []
+        place: Entries = []
         for axis in range(self.dimension):
             # coordinates before this one have arrived, those behind it still stand at the base
             here = np.concatenate([self._moving[:, :axis], self._bases[:, axis:]], -1)
@@ -144,7 +144,7 @@ class MReLUCover:
         return float(abs(mixtures @ self.usage).sum(-1).max(initial=0.0))
 
 
-def _marks(place: Place, shape: tuple[int, int]) -> sparse.csr_array:
+def _marks(place: Entries, shape: tuple[int, int]) -> sparse.csr_array:
     """Sparse array of ones at the given rows and columns."""
     rows = np.concatenate([row for row, _ in place] or [np.zeros(0, dtype=np.intp)])
     columns = np.concatenate([column for _, column in place] or [np.zeros(0, dtype=np.intp)])

@@ -25,7 +25,7 @@ MOST_WORKING = 1200
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class Fit:
     """Coefficients of one function.
 
     Parameters
@@ -66,7 +66,7 @@ class SupNormFit:
         self._solver = new_highs()
         self._load()
 
-    def __call__(self, values: Array) -> Fitted:
+    def __call__(self, values: Array) -> Fit:
         """Fit one function with values (M,)."""
         while True:
             offset, weights, error = self._solve(values[self.working])
@@ -78,7 +78,7 @@ class SupNormFit:
                 break
             self.working.append(worst)
             self._require(worst)
-        return Fitted(offset, weights, float(errors[worst]))
+        return Fit(offset, weights, float(errors[worst]))
 
     def _load(self) -> None:
         """Hand the program to the solver: r+, r-, r_0 and the error e; the values come later."""

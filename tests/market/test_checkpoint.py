@@ -1,0 +1,140 @@
+"""What a class that names its memory puts into a checkpoint, and how it comes back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regretless.market.core import checkpoint
+from regretless.market.core.checkpoint import Remembering
+
+
+class Walker(Remembering):
+    """A generator and where it went."""
+
+    REMEMBERED: Any = ("rng", "_place")
+
+    def __init__(self, seed: int) -> None:
+        self.rng, self._place = np.random.default_rng(seed), np.zeros(2)
+
+    def walk(self) -> list[float]:
+        """Take a step."""
+        self._place = self._place + self.rng.random(2)
+        return self._place.tolist()
+
+
+class Party(Walker):
+    """Walkers, streams that it does not own, and values of every kind."""
+
+    REMEMBERED: Any = ("walkers", "streams", "name", "best", "when", "paths", "table")
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.walkers = (Walker(seed + 1), Walker(seed + 2))
+        self.name, self.best = "", None
+        self.when: tuple[Any, ...] = ()
+        self.paths: list[Any] = []
+        self.table: dict[str, Any] = {}
+
+    @property
+    def streams(self) -> list[np.random.Generator]:
+        """Nobody could set this."""
+        return [walker.rng for walker in self.walkers]
+
+
+class Sums(Remembering):
+    """Sums of which somebody holds a view."""
+
+    REMEMBERED: Any = ("arrays", "rounds")
+    IN_PLACE = True
+
+    def __init__(self, size: int) -> None:
+        self.whole, self.rounds = np.zeros(size), 0
+        self.arrays = {"first": self.whole[:2], "rest": self.whole[2:]}
+
+
+class Own:
+    """A class of somebody's own, with methods and no base."""
+
+    played = 0
+
+    def state(self) -> dict[str, Any]:
+        """Return the count."""
+        return {"played": self.played}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue."""
+        self.played = state["played"]
+
+
+def through_a_file(state: dict[str, Any], folder: Path) -> dict[str, Any]:
+    checkpoint.save(folder / "there.npz", state)
+    return checkpoint.load(folder / "there.npz")
+
+
+def test_every_kind_of_memory_comes_back(tmp_path: Path) -> None:
+    first, second = Party(1), Party(5)
+    for party in (first, *first.walkers):
+        party.walk()
+    first.name, first.best, first.when = "north", np.float64(0.5), (1, None, True)
+    first.paths = [np.arange(3), 2, [np.ones(1), "x"]]
+    first.table = {"flags": np.array([True]), "deep": {"er": np.int64(4)}}
+    second.restore(through_a_file(first.state(), tmp_path))
+    assert [p.walk() for p in (first, *first.walkers)] == [
+        p.walk() for p in (second, *second.walkers)
+    ]
+    assert (second.name, second.best, second.when) == ("north", 0.5, (1, None, True))
+    assert second.paths[0].dtype == np.arange(3).dtype
+    assert [np.array(part).tolist() for part in second.paths[:2]] == [[0, 1, 2], 2]
+    assert second.table["flags"].tolist() == [True]
+    assert second.table["deep"] == {"er": 4}
+    assert second.streams == [walker.rng for walker in second.walkers]
+
+
+def test_a_state_does_not_change_with_the_object() -> None:
+    sums = Sums(3)
+    state = sums.state()
+    sums.whole += 1.0
+    assert state["arrays"]["first"].tolist() == [0, 0]
+    second = Walker(0)
+    given = Walker(1).state()
+    second.restore(given)
+    second._place += 1.0
+    assert given["place"].tolist() == [0, 0]
+
+
+def test_arrays_are_written_into_where_others_hold_them() -> None:
+    first, second = Sums(3), Sums(3)
+    first.whole[:], first.rounds = [1, 2, 3], 7
+    held = second.arrays["rest"]
+    second.restore(first.state())
+    assert second.whole.tolist() == [1, 2, 3]
+    assert held.tolist() == [3]
+    assert second.rounds == 7
+    with pytest.raises(ValueError, match=r"shape \(1,\)"):
+        Sums(4).restore(first.state())
+
+
+def test_a_group_of_another_size_is_refused() -> None:
+    party = Party(1)
+    party.walkers = party.walkers[:1]
+    with pytest.raises(ValueError, match="the state is of"):
+        party.restore(Party(1).state())
+    with pytest.raises(KeyError):
+        party.restore(Walker(1).state())
+
+
+def test_who_remembers_somebody_without_a_memory_is_not_resumable() -> None:
+    party: Any = Party(1)
+    assert party.resumable
+    party.walkers = (Own(),)
+    party.walkers[0].rng = np.random.default_rng(1)
+    assert party.resumable
+    party.walkers = (Walker(1), object())
+    assert not party.resumable
+    party = Party(1)
+    party.paths = [{1, 2}]
+    assert not party.resumable
