@@ -99,7 +99,11 @@ def expected_losses(offset: Array, weights: Array, point: Array) -> Array:
 
 
 def best_response(losses: ArrayLike, *, tie: float = 0.0) -> NDArray[np.intp]:
-    """Index of the least loss along the last axis, the lowest index within ``tie`` of the least."""
+    """Index of the least loss along the last axis, the lowest index within ``tie`` of the least.
+
+    >>> best_response([[0.2, 0.1, 0.1], [0.0, 0.5, 0.5]]).tolist()
+    [1, 0]
+    """
     table = np.asarray(losses, dtype=np.float64)
     if tie == 0.0 and table.ndim == 2 and table.size:
         chosen = empty(len(table), dtype=np.intp)
@@ -122,6 +126,11 @@ def quantal_response(losses: ArrayLike, eta: float | Array) -> Array:
     Returns
     -------
     array (..., A)
+
+    Examples
+    --------
+    >>> quantal_response([0.1, 0.2, 0.2], eta=5.0).round(2).tolist()
+    [0.45, 0.27, 0.27]
     """
     losses = np.asarray(losses, dtype=np.float64)
     excess = losses - losses.min(axis=-1, keepdims=True)

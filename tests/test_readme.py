@@ -66,7 +66,7 @@ def test_it_stays_short() -> None:
 
 def test_the_file_list_is_so() -> None:
     for room in re.findall(r"^\| `(\w+)/`", TEXT, flags=re.MULTILINE):
-        assert (HOME / room / "__init__.py").exists()
+        assert (HOME / "regretless" / room / "__init__.py").exists()
     assert "make demo" in TEXT
     for target in ("demo:", "test:"):
         assert target in (HOME / "Makefile").read_text(encoding="utf-8")

@@ -103,7 +103,8 @@ def cohort_welfare(agents: pd.DataFrame) -> pd.DataFrame:
         per round), ``welfare_gini``. Agents that have not played are left out.
     """
     rows = []
-    for cohort, earned in pd.Series(welfare(agents)).groupby(agents["cohort"].array, sort=False):
+    names = agents["cohort"].to_numpy()
+    for cohort, earned in pd.Series(welfare(agents)).groupby(names, sort=False):
         own = earned.dropna().to_numpy()
         rows.append(
             {

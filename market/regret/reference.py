@@ -51,6 +51,14 @@ def swap_regret(losses: ArrayLike, actions: ArrayLike) -> float:
     -------
     float
         Average per round, at least 0.
+
+    Examples
+    --------
+    Taking an umbrella costs 0.3, leaving it 1 if it rains; it rains on the first and last day.
+
+    >>> losses = [[1.0, 0.3], [0.0, 0.3], [0.0, 0.3], [1.0, 0.3]]  # leave, take
+    >>> round(swap_regret(losses, [0, 1, 0, 0]), 3)  # take it when left, leave it when taken
+    0.35
     """
     table, play = _checked(losses, actions)
     sums = play.T @ table

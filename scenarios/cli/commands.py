@@ -43,14 +43,25 @@ TABLES: dict[str, dict[str, int | None]] = {  # of `reproduce`: how much each pl
 
 app = typer.Typer(
     name="regretless",
-    help="A market in which one forecast serves every agent, and what each agent regrets.",
-    add_completion=False,
     rich_markup_mode=None,
 )
 app.command()(fit)
 app.command()(predict)
 
-Name = Annotated[str, typer.Argument(metavar="SCENARIO|FILE.toml", help="A name or a file.")]
+
+def _scenarios(begun: str) -> list[str]:
+    """Complete a scenario's name."""
+    from regretless.scenarios.spec.files import catalogue
+
+    return [name for name in catalogue() if name.startswith(begun)]
+
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="SCENARIO|FILE.toml", help="A name or a file.", autocompletion=_scenarios
+    ),
+]
 Rounds = Annotated[int | None, typer.Option(min=1, help="How many rounds to play.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Root seed.")]
 Out = Annotated[Path | None, typer.Option(help="Run directory; runs/NAME by default.")]
@@ -67,6 +78,27 @@ Imports = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved file and stop.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing.")]
+
+
+def _print_version(asked: bool) -> None:  # noqa: FBT001 - as Typer calls it
+    if asked:
+        from regretless import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback(
+    help="A market in which one forecast serves every agent, and what each agent regrets."
+)
+def _whole(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print it."),
+    ] = False,
+) -> None:
+    """Answer what is asked of the command as a whole."""
 
 
 @app.command("list")
@@ -219,6 +251,18 @@ def study(  # noqa: PLR0913 - one parameter per option
         print_summary(done)
     if not done.runs():
         fail(f"all {len(design)} runs failed; see {out / 'failures.parquet'}", 1)
+
+
+@app.command()
+def schema(
+    file: Annotated[str, typer.Argument(metavar="scenario|study", help="Of which files.")],
+) -> None:
+    """Print the JSON Schema by which editors complete and check a file."""
+    import json
+
+    from regretless.scenarios.schema import schema
+
+    typer.echo(json.dumps(schema(file), indent=2))
 
 
 def _loaded(name: str, assignments: list[str], chosen: dict[str, Any]) -> Scenario:

@@ -37,6 +37,7 @@ class BasisSpec(Open):
     """In which basis a cohort is served; the parameters are the basis's own."""
 
     kind: Name = "auto"
+    """A basis; "auto" takes what is natural for the losses."""
 
     @property
     def given(self) -> bool:
@@ -48,10 +49,15 @@ class CoverSpec(Strict):
     """Serving many losses through few representatives."""
 
     kind: Literal["snap", "cluster"]
+    """How representatives are found: on a grid of losses ("snap"), or by clustering."""
     gamma: Annotated[float, Field(gt=0)] | None = None
+    """Width of the grid, for "snap"."""
     radius: Annotated[float, Field(gt=0)] | None = None
+    """How far an agent may be from its representative, for "cluster"."""
     count: Count | None = None
+    """How many representatives there are, for "cluster"."""
     play: Literal["representative", "own"] = "representative"
+    """Whose best response an agent plays; "own" leaves it without a guarantee."""
 
     @model_validator(mode="after")
     def _keys_fit(self) -> CoverSpec:
@@ -68,24 +74,43 @@ class CohortSpec(Strict):
     """Agents of one kind."""
 
     name: Name
+    """What tables and dotted keys call the cohort."""
     utility: Name
+    """What its agents want: a registered name."""
     parameters: dict[str, Any] = {}
+    """The utility's: a number, [low, high] drawn per agent, or { choices = [...] }."""
     count: Count = 1
+    """How many agents there are."""
     archetypes: Count | None = None
-    precision: Literal["single", "double"] = "double"  # of the weights of a linear utility
-    joins: Annotated[int, Field(ge=0)] = 0  # the round before which they enter
-    leaves: Annotated[int, Field(ge=1)] | None = None  # the round before which they leave
-    entry_rate: Rate | None = None  # with which an agent who has not come yet enters in a round
-    exit_rate: Rate | None = None  # with which one who has played it leaves
-    gamma: Annotated[float, Field(gt=0)] | None = None  # reach of protected losses if they do
+    """How many different losses they share; without it each has its own."""
+    precision: Literal["single", "double"] = "double"
+    """Of the weights of a linear utility; "single" rounds them to what 32 bits hold."""
+    joins: Annotated[int, Field(ge=0)] = 0
+    """The round before which they enter."""
+    leaves: Annotated[int, Field(ge=1)] | None = None
+    """The round before which they leave; without it they stay."""
+    entry_rate: Rate | None = None
+    """Probability with which an agent who has not come yet enters in a round."""
+    exit_rate: Rate | None = None
+    """Probability with which one who has played a round leaves after it."""
+    gamma: Annotated[float, Field(gt=0)] | None = None
+    """How near a protected loss must be to cover an agent who joins late."""
     basis: BasisSpec = BasisSpec()
+    """In which functions of the outcome the forecast is made for it."""
     cover: CoverSpec | None = None
+    """Serving the agents through few representatives."""
     actions: Annotated[int, Field(ge=2)]
+    """How many actions each agent has."""
     response: Name = "best-response"
-    settings: dict[str, Any] = {}  # of a learner
+    """How they answer the forecast: a response rule, an agent's class or a learner."""
+    settings: dict[str, Any] = {}
+    """The learner's parameters."""
     eta: Annotated[float, Field(gt=0)] | Literal["recommended"] | None = None
+    """Smoothness of a quantal response, or of one over ensembles."""
     policies: list[Name] = []
+    """Names of [policy] tables to compare with."""
     constants: bool = True
+    """Whether constant actions are compared with, too."""
     measures: list[Literal[*MEASURES, *tracker.MEASURES]] = [  # type: ignore[valid-type]
         "external",
         "swap",
@@ -93,6 +118,7 @@ class CohortSpec(Strict):
         "decision_swap",
         "exploitability",
     ]
+    """Which regrets are kept."""
 
     @property
     def learns(self) -> bool:

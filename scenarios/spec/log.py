@@ -17,8 +17,11 @@ class WindowsSpec(Strict):
     """Windows of equal length, or from given rounds on (``market.logs.windows``)."""
 
     every: Count | None = None
+    """Length of windows that follow one another from round 0."""
     starts: Annotated[list[Start], Field(min_length=1)] | None = None
-    length: Count | None = None  # without it a window lasts until the next one starts
+    """First rounds of the windows, in place of every."""
+    length: Count | None = None
+    """Length of each, with starts; without it one lasts until the next starts."""
 
     @model_validator(mode="after")
     def _keys_fit(self) -> WindowsSpec:

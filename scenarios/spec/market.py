@@ -13,5 +13,8 @@ class MarketSpec(Strict):
     """How demand moves prices, and prices outcomes."""
 
     feedback: Literal["lagged", "same-round"] = "lagged"
-    impact: Annotated[float, Field(ge=-1, le=1)] = 0.4  # above 0 congestion, below 0 momentum
-    adjustment: Annotated[float, Field(gt=0, le=1)] = 0.5  # weight of the newest demand in a price
+    """Whether demand moves the next round's outcome, or that of its own round."""
+    impact: Annotated[float, Field(ge=-1, le=1)] = 0.4
+    """How far demand moves outcomes: above 0 congestion, below 0 momentum."""
+    adjustment: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """Weight of the newest demand in a price."""

@@ -22,11 +22,17 @@ class NetworkSpec(Strict):
     """Who hears the forecast: subscribers at once, the others along a graph."""
 
     graph: Literal["small-world", "scale-free", "edge-list", "none"]
+    """Along which graph the forecast is passed on; "none" passes nothing."""
     neighbours: Annotated[int, Field(ge=2, multiple_of=2)] | None = None
+    """Even number of neighbours in the ring of a small world."""
     rewiring: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Share of the edges of a small world that lead elsewhere."""
     attachments: Count | None = None
+    """Edges that a newcomer brings to a scale-free graph."""
     file: Name | None = None
-    subscribers: Any = 0.1  # a share, a count, or a list of agents
+    """A CSV with two columns of agents, for an edge list."""
+    subscribers: Any = 0.1
+    """Who hears the forecast at once: a share, a count, or a list of agents."""
 
     @field_validator("subscribers")
     @classmethod

@@ -24,9 +24,13 @@ class DataSpec(Strict):
     """Replayed outcomes."""
 
     file: Name
+    """A CSV or Parquet file: bundled, or a path from the scenario file."""
     outcomes: Annotated[list[Name], Field(min_length=1)]
+    """Columns that are forecast."""
     context: list[Name] = Field(default_factory=list)
+    """Columns that everybody sees beforehand."""
     scale: dict[str, Range] = Field(default_factory=dict)
+    """For each outcome the values that become 0 and 1; what is beyond is clipped."""
 
     @field_validator("scale")
     @classmethod
@@ -41,6 +45,7 @@ class SpaceSpec(Strict):
     """Where outcomes may lie: the hull of vertices, mapped onto the cube by its bounding box."""
 
     vertices: Annotated[list[list[float]], Field(min_length=2)]
+    """Corners of the outcomes, in units of their own."""
 
     @field_validator("vertices")
     @classmethod
@@ -54,30 +59,40 @@ class AdversarySpec(Open):
     """Who chooses the outcomes, where no data is replayed."""
 
     kind: Name
-    outcomes: Count | None = None  # a game file says how many
+    """A registered name; keys beside these are the adversary's own."""
+    outcomes: Count | None = None
+    """How many coordinates an outcome has; a game file says so itself."""
 
 
 class GameSpec(Strict):
     """A game of a leader against followers: the outcome is the leader's action."""
 
     file: Name
+    """A CSV or .npz file: bundled, or a path from the scenario file."""
 
 
 class BaseSpec(Open):
     """The model whose forecast an anchored forecaster keeps; the parameters are the model's own."""
 
     kind: Name = "none"
+    """"none", or the name of a model."""
 
 
 class ForecasterSpec(Open):
     """Who predicts."""
 
     kind: Name = "decision-swap"
+    """The forecaster of the theorem, or the name of a baseline."""
     weights: Literal["adaptive", "exponential"] = "adaptive"
+    """How the biases of events are weighed."""
     events: Literal["coordinates", "losses"] = "coordinates"
-    hull: Literal["box", "image"] = "box"  # where predictions lie; grids keep to the simplex
+    """What is kept unbiased: all numbers of the forecast, or what listed losses need."""
+    hull: Literal["box", "image"] = "box"
+    """Where predictions lie: in a box, or among means of possible values."""
     base: BaseSpec = BaseSpec()
+    """A model whose forecast is kept where it is good."""
     dead_zone: Annotated[float, Field(ge=0)] | None = None
+    """How many times its noise a bias must exceed before the base is corrected."""
 
     @field_validator("base", mode="before")
     @classmethod
@@ -101,27 +116,44 @@ class PolicySpec(Open):
     """A benchmark policy."""
 
     kind: Name
+    """A registered name; keys beside it are the policy's own."""
 
 
 class ScenarioSpec(Strict):
     """A whole scenario."""
 
     name: Annotated[str, Field(pattern=r"^[^./\\][^/\\]*$")]
+    """What the run and its folder are called."""
     claim: str = ""
+    """What the scenario shows, in a sentence."""
     source: str = ""
+    """Where it comes from."""
     rounds: Count
+    """How many rounds are played."""
     seed: Annotated[int, Field(ge=0)] = 0
-    log_agents: Count | None = None  # all of them
+    """The root of all randomness."""
+    log_agents: Count | None = None
+    """How many agents the regret log samples; without it all are logged."""
     windows: WindowsSpec | None = None
+    """Windows of rounds over which regret is taken as well."""
     data: DataSpec | None = None
+    """Outcomes that are replayed; or give an [adversary]."""
     adversary: AdversarySpec | None = None
+    """Who chooses the outcomes; or give [data]."""
     space: SpaceSpec | None = None
+    """Where outcomes may lie, if not in the unit cube."""
     game: GameSpec | None = None
+    """A game whose outcomes are a leader's actions."""
     market: MarketSpec | None = None
+    """How demand moves outcomes."""
     network: NetworkSpec | None = None
+    """Who hears the forecast, and when."""
     forecaster: ForecasterSpec = ForecasterSpec()
+    """Who predicts."""
     policy: dict[str, PolicySpec] = Field(default_factory=dict)
+    """Benchmarks to compare with, by name."""
     cohort: Annotated[list[CohortSpec], Field(min_length=1)]
+    """The agents, in groups of one kind."""
 
     @model_validator(mode="after")
     def _consistent(self) -> ScenarioSpec:

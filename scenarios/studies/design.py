@@ -39,14 +39,24 @@ class StudySpec(Strict):
     """A study file."""
 
     claim: str = ""
+    """What the study shows, in a sentence."""
     scenario: Name
+    """A catalogue name, or a path from the study file."""
     seeds: list[int] = Field(default_factory=lambda: [0])
+    """How many seeds, counted from 0, or a list of them."""
     rounds: Count | None = None
+    """Rounds of every run, in place of the scenario's."""
     log_every: Count = 1
+    """Rounds between two entries of the regret log."""
     leave_out: list[Dispensable] = Field(default_factory=list)
+    """Tables that the runs do not keep."""
     fixed: Setting = Field(default_factory=dict, alias="set")
-    grid: dict[str, Any] = Field(default_factory=dict)  # a list of values, or labels with keys
+    """Dotted keys that are the same in every run."""
+    grid: dict[str, Any] = Field(default_factory=dict)
+    """Dotted keys that vary, each with a list of values, or with labels and the keys they stand
+    for: all combinations are played."""
     rows: list[Setting] = Field(default_factory=list, alias="list")
+    """Dotted keys that vary together: a table is a setting."""
 
     @field_validator("seeds", mode="before")
     @classmethod

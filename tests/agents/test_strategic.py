@@ -55,13 +55,14 @@ from regretless.market.records.history import History
 from regretless.market.records.records import Announcement, Context, Forecast, OutcomeLaw, Round
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.files import DATA
 from regretless.scenarios.spec.scenario import ForecasterSpec, validated
 
 assert regretless.agents  # importing the package registers its names
 
 Array = NDArray[np.float64]
 
-GAMES = Path(__file__).parent.parent.parent / "scenarios" / "data" / "games"
+GAMES = DATA / "games"
 SEED = 3
 ROUNDS = 12
 

@@ -27,10 +27,11 @@ from regretless.market.exploitability.equilibria import (
 )
 from regretless.market.exploitability.mimic_regret import mimic_regret, revenue_cap
 from regretless.market.regret.reference import external_regret, swap_regret
+from regretless.scenarios.spec.files import DATA
 
 Array = NDArray[np.float64]
 
-GAMES = Path(__file__).parent.parent.parent / "scenarios" / "data" / "games"
+GAMES = DATA / "games"
 CHECKED = settings(deadline=None, max_examples=50, derandomize=True)
 CLOSE = 1e-8
 

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import regretless
 from regretless.market import register
 from regretless.scenarios.build import scenario as build
 from regretless.scenarios.cli import commands
@@ -519,6 +520,7 @@ def test_a_bad_option_is_one_line(case: str, command: Command, desk: Path) -> No
         (["report", "absent"], ("absent", "manifest.json")),
         (["report", "."], ("manifest.json",)),
         (["reproduce", "stream"], ("'stream'", "'streams'")),
+        (["schema", "scenari"], ("'scenari'", "'scenario'")),
     ],
 )
 def test_a_bad_word_is_one_line(
@@ -959,3 +961,28 @@ def test_help_goes_to_standard_output(words: list[str], command: Command) -> Non
     answer = command(*words)
     assert (answer.status, answer.err) == (0, "")
     assert "Usage:" in answer.out
+
+
+def test_the_version_is_the_package_s(command: Command) -> None:
+    assert command("--version") == Answer(0, f"{regretless.__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"), [("regretless sche", "schema"), ("regretless run crop", "crop-choice")]
+)
+def test_words_are_completed(typed: str, offered: str, tmp_path: Path) -> None:
+    """What the script asks that ``--install-completion`` puts into a shell."""
+    place = str(len(typed.split()) - 1)
+    shell = {"_REGRETLESS_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": place}
+    assert real(tmp_path, **shell) == Answer(0, f"{offered}\n", "")
+
+
+@pytest.mark.parametrize("word", ["--help", "--version", "list"])
+def test_what_is_quick_loads_no_numpy(word: str) -> None:
+    code = (
+        "import sys\nfrom regretless.scenarios.cli.commands import main\n"
+        f"sys.argv = ['regretless', '{word}']\n"
+        "try:\n    main()\nfinally:\n    print('numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"

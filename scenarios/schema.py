@@ -1,0 +1,102 @@
+"""JSON Schemas of scenario and study files, by which editors complete and check what is typed.
+
+Keys, types and limits are those of the models that read the files, and what a key means is the
+line below it in its model. What models check beyond that, a schema does not know.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from itertools import pairwise
+from typing import Any
+
+from pydantic import BaseModel
+
+from regretless.market import register
+from regretless.market.core.errors import UserError, closest
+from regretless.scenarios.build.bases import MAKERS
+from regretless.scenarios.spec.cohort import Open, Strict
+from regretless.scenarios.spec.files import catalogue
+from regretless.scenarios.spec.scenario import ScenarioSpec
+from regretless.scenarios.studies.design import StudySpec
+
+Json = dict[str, Any]
+FILES: dict[str, type[BaseModel]] = {"scenario": ScenarioSpec, "study": StudySpec}
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema(file: str) -> Json:
+    """Return the schema of a kind of file.
+
+    Parameters
+    ----------
+    file : "scenario" or "study"
+
+    Raises
+    ------
+    UserError
+        If there is no such kind.
+    """
+    if file not in FILES:
+        raise UserError(f"unknown schema '{file}'; {closest(file, FILES)}")
+    whole: Json = _plain(FILES[file].model_json_schema())
+    tables = whole.get("$defs", {}) | {FILES[file].__name__: whole}
+    for model in (*Strict.__subclasses__(), *Open.__subclasses__()):
+        keys = tables.get(model.__name__, {}).get("properties", {})
+        for field, meaning in meanings(model).items() if keys else ():
+            key = model.model_fields[field].alias or field
+            also = _also().get(f"{model.__name__}.{key}", [])
+            form = {"anyOf": [*also, keys[key]]} if also else keys[key]
+            keys[key] = {"description": meaning} | form
+    return {"$schema": DIALECT, "title": f"A {file} file of regretless"} | whole
+
+
+def meanings(model: type[BaseModel]) -> dict[str, str]:
+    """Return what a model's source says below each of its fields."""
+    (known,) = ast.parse(inspect.getsource(model)).body
+    found = {}
+    for field, text in pairwise(known.body) if isinstance(known, ast.ClassDef) else ():
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            said = text.value if isinstance(text, ast.Expr) else None
+            if isinstance(said, ast.Constant):
+                found[field.target.id] = str(said.value)
+    return found
+
+
+def _also() -> dict[str, list[Json]]:
+    """List what a key may be beside its type: names to propose, and shorter forms of a table.
+
+    A name of the user's own is possible everywhere, so that names are proposed and not demanded.
+    """
+    text: Json = {"type": "string"}
+    bases = {"enum": ["auto", *MAKERS]}
+    baselines = register.forecaster.names()
+    answers = [name for kind in register.ANSWERS for name in kind.names()]
+    return {
+        "AdversarySpec.kind": [{"enum": register.adversary.names()}],
+        "BaseSpec.kind": [{"enum": ["none", *baselines]}],
+        "BasisSpec.kind": [bases],
+        "CohortSpec.basis": [bases, text],
+        "CohortSpec.response": [{"enum": answers}],
+        "CohortSpec.utility": [{"enum": register.utility.names()}],
+        "ForecasterSpec.base": [{"enum": ["none", *baselines]}, text],
+        "ForecasterSpec.kind": [{"enum": ["decision-swap", "calibration", *baselines]}],
+        "PolicySpec.kind": [{"enum": register.policy.names()}],
+        "StudySpec.scenario": [{"enum": list(catalogue())}],
+        "StudySpec.seeds": [{"type": "integer", "minimum": 1}],
+    }
+
+
+def _plain(node: Any) -> Any:
+    """Drop titles, which repeat the keys, and null, which TOML does not have."""
+    if isinstance(node, list):
+        return [_plain(entry) for entry in node if entry != {"type": "null"}]
+    if not isinstance(node, dict):
+        return node
+    kept = {key: _plain(entry) for key, entry in node.items() if entry is not None}
+    if isinstance(kept.get("title"), str):
+        del kept["title"]
+    if len(kept.get("anyOf", ())) == 1:
+        kept |= kept.pop("anyOf")[0]
+    return kept

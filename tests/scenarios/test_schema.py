@@ -1,0 +1,131 @@
+"""The printed schemas: every bundled file satisfies its own, what is misspelt does not."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from regretless.market.core.errors import UserError
+from regretless.scenarios.cli import commands
+from regretless.scenarios.schema import FILES, meanings, schema
+from regretless.scenarios.spec.cohort import Open, Strict
+from regretless.scenarios.spec.files import CATALOGUE, read
+from regretless.scenarios.studies import design
+
+BUNDLED = [
+    ("scenario", CATALOGUE),
+    ("scenario", design.CATALOGUE / "scenarios"),  # bases of studies that are in no catalogue
+    ("study", design.CATALOGUE),
+]
+BOTH = [(kind, path) for kind, home in BUNDLED for path in sorted(home.glob("*.toml"))]
+SCENARIO = """\
+name = "small"
+rounds = 3
+[adversary]
+kind = "iid"
+outcomes = 2
+[forecaster]
+base = "running-mean"
+[windows]
+every = 2
+[[cohort]]
+name = "few"
+utility = "linear"
+actions = 2
+basis = "linear"
+"""
+STUDY = """\
+scenario = "crop-choice"
+seeds = 2
+[set]
+"forecaster.kind" = "running-mean"
+[[list]]
+rounds = 3
+"""
+
+
+def faults(kind: str, raw: dict[str, Any]) -> list[str]:
+    """Complaints about a file that was read."""
+    return [fault.message for fault in Draft202012Validator(schema(kind)).iter_errors(raw)]
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_schema_is_one(kind: str) -> None:
+    Draft202012Validator.check_schema(schema(kind))
+
+
+@pytest.mark.parametrize(("kind", "path"), BOTH, ids=lambda value: getattr(value, "stem", value))
+def test_bundled_files_satisfy_their_schema(kind: str, path: Path) -> None:
+    assert faults(kind, read(path)) == []
+
+
+@pytest.mark.parametrize(("kind", "text"), [("scenario", SCENARIO), ("study", STUDY)])
+def test_a_misspelt_key_does_not_wherever_it_stands(kind: str, text: str) -> None:
+    """Tables whose further keys are parameters of a building block take any key."""
+    good = tomllib.loads(text)
+    assert faults(kind, good) == []
+    closed = {"scenario": [[], ["windows"], ["cohort", 0]], "study": [[]]}
+    for place in closed[kind]:
+        bad = deepcopy(good)
+        table: Any = bad
+        for step in place:
+            table = table[step]
+        table["cuont"] = 3
+        assert any("'cuont' was unexpected" in fault for fault in faults(kind, bad)), place
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new"),
+    [
+        ("scenario", "rounds = 3", "rounds = 0"),
+        ("scenario", "rounds = 3", 'rounds = "3"'),
+        ("scenario", "rounds = 3\n", ""),
+        ("scenario", "actions = 2", "actions = 1"),
+        ("scenario", 'basis = "linear"', "basis = 3"),
+        ("study", "seeds = 2", "seeds = 0"),
+        ("study", "[[list]]", "[list]"),
+    ],
+)
+def test_what_a_file_may_not_say_is_seen(kind: str, old: str, new: str) -> None:
+    text = {"scenario": SCENARIO, "study": STUDY}[kind]
+    assert text.count(old) == 1
+    assert len(faults(kind, tomllib.loads(text.replace(old, new)))) >= 1
+
+
+def test_names_are_proposed_and_not_demanded() -> None:
+    raw = tomllib.loads(SCENARIO)
+    raw["adversary"]["kind"] = raw["cohort"][0]["utility"] = "my-own"
+    assert faults("scenario", raw) == []
+    offered = schema("scenario")["$defs"]["CohortSpec"]["properties"]["utility"]["anyOf"]
+    assert {"ces", "linear"} <= set(offered[0]["enum"])
+
+
+def test_every_key_has_its_meaning_below_it() -> None:
+    """A key without one would be offered by an editor with no word on what it does."""
+    models = {model.__name__: model for base in (Strict, Open) for model in base.__subclasses__()}
+    for model in (*(models[name] for name in schema("scenario")["$defs"]), *FILES.values()):
+        assert set(meanings(model)) == set(model.model_fields), model.__name__
+    shown = schema("scenario")["$defs"]["CohortSpec"]["properties"]["joins"]
+    assert shown["description"] == "The round before which they enter."
+    assert schema("study")["properties"]["set"]["description"]
+
+
+def test_the_command_prints_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["regretless", "schema", "study"])
+    with pytest.raises(SystemExit) as left:
+        commands.main()
+    assert not left.value.code
+    assert json.loads(capsys.readouterr().out) == schema("study")
+
+
+def test_an_unknown_kind_of_file_is_one_line() -> None:
+    with pytest.raises(UserError, match="unknown schema 'scenari'; did you mean 'scenario'"):
+        schema("scenari")
