@@ -22,6 +22,7 @@ from regretless.forecaster import OfflineOmnipredictor
 from regretless.forecaster.omniprediction import thresholds
 from regretless.forecaster.omniprediction.policies import tables_of
 from regretless.market import register
+from regretless.market.core.atomic import replacing
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Loss
@@ -272,9 +273,8 @@ def quantile(text: str) -> float:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all; UserError where it cannot be written."""
-    draft = path.with_name(f"{path.name}.tmp")
     try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
+        with replacing(path) as draft:
+            draft.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(f"--out {path}: {error.strerror}; give a file to write") from error

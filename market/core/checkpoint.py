@@ -19,6 +19,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from regretless.market.core.atomic import replacing
 from regretless.market.core.randomness import generator_state, restore_generator
 
 PLAIN = "plain.json"
@@ -37,10 +38,9 @@ def save(path: Path, tree: dict[str, Any]) -> None:
     """
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     plain = _split(tree, "", arrays)
-    draft = path.with_suffix(".tmp.npz")
     text = np.frombuffer(json.dumps(plain).encode(), dtype=np.uint8)
-    np.savez(draft, **{PLAIN: text}, **arrays)  # type: ignore[arg-type]
-    draft.replace(path)
+    with replacing(path) as draft, draft.open("wb") as stream:
+        np.savez(stream, **{PLAIN: text}, **arrays)  # type: ignore[arg-type]
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from regretless.market.core.atomic import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.bench.clock import Duel, Row, timed
 from regretless.scenarios.bench.peers import PACKAGES, MissingPeerError
@@ -125,9 +126,8 @@ def check_target(path: Path) -> None:
 def write_json(measured: dict[str, Any], path: Path) -> None:
     """Write what was measured and ``machine``, atomically."""
     content = measured | {"machine": machine()}
-    draft = path.with_name(f".{path.name}.tmp")
-    draft.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    draft.replace(path)
+    with replacing(path) as draft:
+        draft.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def as_table(results: Results) -> Table:

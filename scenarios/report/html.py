@@ -7,6 +7,7 @@ import hashlib
 from html import escape
 from typing import TYPE_CHECKING
 
+from regretless.market.core.atomic import replacing
 from regretless.market.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -130,13 +131,12 @@ def _policy(scripts: Sequence[str]) -> str:
 
 def save(text: str, path: Path) -> Path:
     """Write a page in one step; UserError if it cannot be written."""
-    draft = path.with_name(f".{path.name}.tmp")
     try:
-        draft.write_text(text, encoding="utf-8", newline="\n")
-        return draft.replace(path)
+        with replacing(path) as draft:
+            draft.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise UserError(f"{path} cannot be written: {error.strerror}") from error
+    return path
 
 
 def table(

@@ -11,6 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from regretless.scenarios.logs.holding import held
 from regretless.scenarios.studies import analysis
 from regretless.scenarios.studies.cluster import DaskWorkers
 from regretless.scenarios.studies.design import Design, Task
@@ -78,7 +79,17 @@ def conduct(
         After what is complete has been summed up.
     """
     directory = StudyDirectory(options.out, design)
-    known = directory.check(resume=options.resume)
+    directory.check(resume=options.resume)
+    with held(options.out):
+        _write(directory, options, progress)
+    return Study(options.out)
+
+
+def _write(
+    directory: StudyDirectory, options: Options, progress: Callable[[int], Any] | None
+) -> None:
+    """Play what a directory that is held lacks, and sum it up."""
+    design, known = directory.design, directory.check(resume=options.resume)
     settings = design.settings_to_check(options.imports)
     with _workers(options) as workers:
         if not known:
@@ -95,7 +106,6 @@ def conduct(
         finally:
             workers.close()  # before the drafts are removed
             _sum_up(directory, status)
-    return Study(options.out)
 
 
 def _workers(options: Options) -> LocalWorkers[Task, Answer] | DaskWorkers:

@@ -28,7 +28,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from regretless.market.core.atomic import replacing
 from regretless.market.core.errors import UserError
+from regretless.scenarios.logs.holding import contents
 from regretless.scenarios.run import PACKAGES
 from regretless.scenarios.studies.design import Design
 from regretless.scenarios.studies.play import Answer, Failure
@@ -63,7 +65,7 @@ class StudyDirectory:
         """
         if self.path.exists() and not self.path.is_dir():
             raise UserError(f"--out {self.path} is a file; give a directory")
-        if not self.path.exists() or not any(self.path.iterdir()):
+        if not contents(self.path):
             return False
         recorded = read_record(self.path)
         if recorded is None:
@@ -71,6 +73,10 @@ class StudyDirectory:
         if not resume:
             reason = f"--out {self.path} holds a study"
             raise UserError(f"{reason}; continue it with --resume or give another directory")
+        begun = recorded.get("versions", {}).get("regretless")
+        if begun != version("regretless"):
+            where = f"--resume: {self.path} was begun by {begun or 'another version'}"
+            raise UserError(f"{where}; continue it with that version or give another directory")
         if recorded["study"] != self.design.identity():
             reason = f"--resume: {self.path} holds another study"
             raise UserError(f"{reason}; give another --out or the study file as it was")
@@ -135,17 +141,15 @@ class StudyDirectory:
             "written": datetime.now(UTC).isoformat(timespec="seconds"),
             "wall_seconds": round(time.perf_counter() - self._started, 3),
         }
-        draft = self.path / f".{RECORD}.tmp"
-        draft.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        draft.replace(self.path / RECORD)
+        with replacing(self.path / RECORD) as draft:
+            draft.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
     def write(self, name: str, table: pa.Table | pd.DataFrame) -> None:
         """Write a table of the study."""
         if isinstance(table, pd.DataFrame):
             table = pa.Table.from_pandas(table, preserve_index=False)
-        draft = self.path / f".{name}.parquet.tmp"
-        pq.write_table(table, draft)
-        draft.replace(self.path / f"{name}.parquet")
+        with replacing(self.path / f"{name}.parquet") as draft:
+            pq.write_table(table, draft)
 
     def _write_failures(self) -> None:
         rows = [{"run": run} | vars(self.failures[run]) for run in sorted(self.failures)]

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import pytest
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.logs.holding import held
 from regretless.scenarios.run import Options as RunOptions
 from regretless.scenarios.run import run
 from regretless.scenarios.spec.files import override, read
@@ -323,6 +325,19 @@ def test_a_study_is_never_overwritten_or_mixed(desk: Path, finished: Study) -> N
     with pytest.raises(UserError, match="is a file; give a directory"):
         conduct(own, Options(desk / "tiny.toml"))
     assert tables(finished.path) == before
+
+
+def test_a_study_has_one_writer_and_one_version(desk: Path, finished: Study) -> None:
+    design, copied = read_study(str(desk / "sweep.toml")), desk / "copied"
+    with held(desk / "busy"), pytest.raises(UserError, match="another process"):
+        conduct(design, Options(desk / "busy", jobs=1))
+    assert not (desk / "busy").exists()
+    shutil.copytree(finished.path, copied)
+    record = json.loads((copied / "study.json").read_text(encoding="utf-8"))
+    record["versions"]["regretless"] = "0.0.9"
+    (copied / "study.json").write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(UserError, match=r"begun by 0\.0\.9"):
+        conduct(design, Options(copied, resume=True))
 
 
 def test_every_setting_is_built_before_anything_is_written(desk: Path) -> None:
