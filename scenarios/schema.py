@@ -60,7 +60,7 @@ def meanings(model: type[BaseModel]) -> dict[str, str]:
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
             said = text.value if isinstance(text, ast.Expr) else None
             if isinstance(said, ast.Constant):
-                found[field.target.id] = str(said.value)
+                found[field.target.id] = " ".join(str(said.value).split())
     return found
 
 
