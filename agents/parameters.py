@@ -42,7 +42,6 @@ def require(name: str, values: Array, holds: Any, cure: str) -> None:
 
     Parameters
     ----------
-    name : str
     values : array
     holds : bool array
         Broadcasts against the values.
@@ -61,7 +60,6 @@ def table(
 
     Parameters
     ----------
-    name : str
     value : array_like (..., A, d)
     others : arrays (...)
         One number per agent, or one for all.

@@ -22,7 +22,6 @@ class Steps:
 
     Parameters
     ----------
-    feature : str
     edges : sequence of float
         Ascending; action i is chosen where the feature is at least edge i - 1 and below edge i.
     actions : sequence of int
@@ -53,8 +52,6 @@ class Threshold:
 
     Parameters
     ----------
-    feature : str
-    at : float
     below, above : int
         Actions.
     """
@@ -94,7 +91,6 @@ class NamedPolicy:
 
     Parameters
     ----------
-    name : str
     rule : callable
         From a context to an action index.
     """

@@ -49,7 +49,6 @@ class AnchoredPrediction(UnbiasedPrediction):
     dead_zone : float
         z, at least 0: how many times sqrt(C) a bias may reach before it counts.
     hull : "box" or "simplex"
-    seed : int
 
     Attributes
     ----------

@@ -56,7 +56,6 @@ class Constant(Baseline):
 
     Parameters
     ----------
-    size : int
     value : float
         In [0, 1].
     """
@@ -96,7 +95,6 @@ class ExponentialSmoothing(Baseline):
 
     Parameters
     ----------
-    size : int
     rate : float
         Share of the newest vector, in (0, 1].
     """

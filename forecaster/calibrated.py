@@ -73,7 +73,6 @@ class CalibratedMultiaccurate(UnbiasedPrediction):
         For the exponential rate.
     hull : "box" or "simplex"
         Where the predicted vectors lie; the nearest grid points may lie beside the simplex.
-    seed : int
 
     Attributes
     ----------

@@ -42,7 +42,6 @@ class DecisionSwap(UnbiasedPrediction):
     weights : "adaptive" or "exponential"
     horizon : int or None
         For the exponential rate.
-    seed : int
     """
 
     def __init__(
@@ -76,10 +75,7 @@ class SmoothDecisionSwap(UnbiasedPrediction):
         ``bounds.recommended_eta`` balances it against the basis's error.
     response : SmoothResponse or None
         Another rule in place of eta.
-    basis : Basis or None
     weights : "adaptive" or "exponential"
-    horizon : int or None
-    seed : int
 
     Raises
     ------
@@ -130,11 +126,8 @@ class NonLinearDecisionSwap(UnbiasedPrediction):
     ----------
     losses : sequence of loss forms
         Each single or a stack.
-    basis : Basis
     policies : sequence of callables
     weights : "adaptive" or "exponential"
-    horizon : int or None
-    seed : int
     """
 
     def __init__(  # noqa: PLR0913 - the names are promised to users

@@ -32,10 +32,6 @@ Array = NDArray[np.float64]
 def ensemble_solver(basis: Basis) -> Solver:
     """Make the solver that keeps to conv s(Y) and gives every prediction its ensemble.
 
-    Parameters
-    ----------
-    basis : Basis
-
     Raises
     ------
     ValueError

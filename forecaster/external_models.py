@@ -112,7 +112,6 @@ class OnlineModel(_Wrapped):
     ----------
     model : object with ``learn_one`` and ``predict_one``
         An untrained regressor.
-    size : int
     """
 
     def __init__(self, model: Any, size: int) -> None:
@@ -138,7 +137,6 @@ class BatchModel(_Wrapped):
     ----------
     model : object with ``fit`` and ``predict``
         A regressor of several outputs.
-    size : int
     """
 
     def __init__(self, model: Any, size: int) -> None:

@@ -70,7 +70,6 @@ def cross_calibration(  # noqa: PLR0913 - the names are promised to users
     coefficients : arrays (K, A), (K, A, n)
     suggestions : int array (C, M)
         What each policy suggested.
-    smooth : float, optional
     mass : array (M,), optional
 
     Returns

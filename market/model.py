@@ -194,7 +194,6 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
         Parameters
         ----------
-        rounds : int, optional
         progress : callable, optional
             Called after every round.
         """

@@ -43,16 +43,10 @@ class Request:
 
     Parameters
     ----------
-    data : Path
-    outcomes, features, utilities : list of str
     scale, assignments : list of str
         ``A=LOW:HIGH`` and ``UTILITY.KEY=VALUE``.
     count, actions : int
         Losses of each utility, and their actions.
-    quantiles : list of str
-    seed, rounds_kept : int
-    kappa : float
-    events : str
     """
 
     data: Path

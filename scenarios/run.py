@@ -34,7 +34,6 @@ class Options:
 
     Parameters
     ----------
-    out : Path
     format : "parquet" or "csv"
     log_every : int
         Rounds between two entries of the regret log.
@@ -55,8 +54,6 @@ def run(
 
     Parameters
     ----------
-    scenario : Scenario
-    options : Options
     progress : callable, optional
         Called with the number of rounds played, after every round.
 

@@ -34,7 +34,6 @@ def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
 
     Parameters
     ----------
-    scenario : Scenario
     model : MarketModel
         After its last round.
     out : Path
@@ -126,7 +125,6 @@ def closing_tables(agents: pd.DataFrame, *, title: str, room: int | None = None)
 
     Parameters
     ----------
-    agents : DataFrame
     title : str
         Of the first table.
     room : int, optional

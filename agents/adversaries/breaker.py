@@ -25,7 +25,6 @@ class Breaker(Remembering, Adversary):
 
     Parameters
     ----------
-    outcomes : int
     rng : numpy Generator
         Unused: the breaker is deterministic.
     strength : float

@@ -46,8 +46,6 @@ class Member:
 
     Parameters
     ----------
-    player : Adversary
-    own : list of int
     outcomes : int
         Of the whole outcome, d.
     """
@@ -104,7 +102,6 @@ class PartialHistory(History):
 
     Parameters
     ----------
-    whole : History
     own : list of int
         The member's coordinates.
     """
@@ -129,7 +126,6 @@ class Coalition(Remembering, Adversary):
 
     Parameters
     ----------
-    outcomes : int
     rng : numpy Generator
         Each member gets a stream of its own that is seeded from it.
     members : list of tables

@@ -50,8 +50,6 @@ class StackelbergCommitter(Strategic):
 
     Parameters
     ----------
-    outcomes : int
-    rng : numpy Generator
     cohort : str, optional
         The follower; the first cohort by default.
     follower : "first" or "average"
@@ -110,7 +108,6 @@ class UpThenDown(Strategic):
 
     Parameters
     ----------
-    outcomes : int
     rng : numpy Generator
         Unused.
     rounds : int
@@ -155,7 +152,6 @@ class PumpAndDump(Strategic):
 
     Parameters
     ----------
-    outcomes : int
     rng : numpy Generator
         Unused.
     exposure : list (A,)

@@ -54,7 +54,6 @@ class LookAhead(Strategic):
 
     Parameters
     ----------
-    outcomes : int
     rng : numpy Generator
         Seeds the copies; all plans of a round meet the same draws.
     horizon : int

@@ -60,7 +60,6 @@ class StaggeredSeller(Seller):
     ----------
     outcomes : int
         Twice the number of arms; arms beyond those of the schedule stay closed.
-    rng : numpy Generator
     rounds : int
         Length of the run, T.
 
@@ -104,7 +103,6 @@ class BaitSeller(Seller):
     ----------
     outcomes : int
         Twice the number of arms, at least 2 of them.
-    rng : numpy Generator
     """
 
     def __init__(self, outcomes: int, rng: np.random.Generator) -> None:

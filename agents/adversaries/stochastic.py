@@ -28,8 +28,6 @@ class _Nature(Remembering, Adversary):
 
     Parameters
     ----------
-    outcomes : int
-    rng : numpy Generator
     concentration : float
         Of the beta law; 0 for the mean itself.
     """
@@ -69,8 +67,6 @@ class IID(_Nature):
 
     Parameters
     ----------
-    outcomes : int
-    rng : numpy Generator
     mean : float or sequence of d floats
         In [0, 1].
     concentration : float
@@ -101,11 +97,8 @@ class Drifting(_Nature):
 
     Parameters
     ----------
-    outcomes : int
-    rng : numpy Generator
     step : float
         Standard deviation of the walk per round.
-    concentration : float
     """
 
     REMEMBERED = ("_place",)
@@ -137,8 +130,6 @@ class Cyclic(_Nature):
 
     Parameters
     ----------
-    outcomes : int
-    rng : numpy Generator
     period : float
         Rounds per cycle.
     amplitude : float
@@ -173,11 +164,8 @@ class Switching(_Nature):
 
     Parameters
     ----------
-    outcomes : int
-    rng : numpy Generator
     length : int
         Rounds per regime.
-    concentration : float
     """
 
     REMEMBERED = ("_regime",)

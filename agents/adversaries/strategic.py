@@ -38,8 +38,6 @@ class Strategic(Remembering, Adversary):
 
     Parameters
     ----------
-    outcomes : int
-    rng : numpy Generator
     weights : table (A, d), optional
         Of a linear payoff; without them the payoff is the follower's loss.
     offset : list (A,), optional

@@ -75,8 +75,6 @@ def expected(response: Response, party: Party, forecast: Forecast) -> Array:
 
     Parameters
     ----------
-    response : Response
-    party : Party
     forecast : Forecast
         What it hears.
     """

@@ -28,7 +28,6 @@ class LearnerCohort(Remembering):
 
     Parameters
     ----------
-    name : str
     utility : str
         The registered name of their utility, for the logs.
     block : int

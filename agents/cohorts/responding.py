@@ -35,7 +35,6 @@ class Cohort(Remembering):
 
     Parameters
     ----------
-    name : str
     utility : str
         The registered name of their utility, for the logs.
     block : int
@@ -46,7 +45,6 @@ class Cohort(Remembering):
         The row of each agent.
     coefficients : arrays (K, A), (K, A, n)
         Offset and weights of each loss in the block's basis, or of each representative.
-    response : Response
     ledger : Ledger
         Scores the K rows.
     rng : numpy Generator

@@ -64,8 +64,6 @@ class ScriptedCohort(Remembering):
     block : int
         Which block of the broadcast they hear.
     loss : stack of N losses
-    agents : sequence of ScriptedAgent
-    ledger : Ledger
     policies : tuple of callables
         Benchmark policies.
     distance : int array (N,) or None

@@ -38,10 +38,6 @@ Array = NDArray[np.float64]
 def signed_powers(loss: SeparablePower) -> tuple[Array, Array]:
     """Write |y - c|^q without the absolute value, for y in [0, 1].
 
-    Parameters
-    ----------
-    loss : SeparablePower
-
     Returns
     -------
     weights, centre : arrays (..., A, d)

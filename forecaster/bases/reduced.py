@@ -163,7 +163,6 @@ class ReducedBasis(Basis):
 
         Parameters
         ----------
-        losses : Loss
         budget : int
             Evaluations of (loss, action, box): more prove a smaller bound.
         """

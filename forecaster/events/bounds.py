@@ -249,7 +249,6 @@ def recommended_eta(actions: int, *, error: float, rounds: int) -> float:
 
     Parameters
     ----------
-    actions : int
     error : float
         delta, at least 0.
     rounds : int

@@ -167,7 +167,6 @@ class GroupPart:
 
     Parameters
     ----------
-    group : LossGroup
     scale : array (K,)
         Divides a loss's gains into [-1, 1].
     place : slice

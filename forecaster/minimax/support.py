@@ -116,7 +116,6 @@ class SeparableSupport(Support):
         Levels of a coordinate, ascending from 0 to 1.
     images : array (G, n)
         s at the outcomes whose coordinates all have one level.
-    outcomes : int
     above, below : array (n,)
         How far a function rises over, and falls under, its interpolant at the knots.
     """
@@ -166,10 +165,8 @@ class CellSupport(Support):
 
     Parameters
     ----------
-    pieces : Pieces
     levels : array (k,)
         The grid's levels along every axis, ascending.
-    outcomes : int
     """
 
     def __init__(self, pieces: Pieces, levels: Array, outcomes: int) -> None:

@@ -26,12 +26,7 @@ COARSE = 0.25  # net on which the size of a basis is found out
 
 @dataclass(frozen=True)
 class Position:
-    """Where a loss stands in the list.
-
-    Parameters
-    ----------
-    stack, row : int
-    """
+    """Where a loss stands in the list."""
 
     stack: int
     row: int
@@ -85,7 +80,6 @@ def listing(estimator: Any, outcomes: Array) -> tuple[Listed, Array | None]:
 
     Parameters
     ----------
-    estimator : OfflineOmnipredictor
     outcomes : array (m, d)
     """
     losses = as_list(estimator.losses)
@@ -135,7 +129,6 @@ def choose(listed: Listed, loss: Loss, *, gamma: float) -> Choice:
 
     Parameters
     ----------
-    listed : Listed
     loss : single Loss
     gamma : float
         How near a listed loss has to be to stand for it.

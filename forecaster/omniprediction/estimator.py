@@ -255,7 +255,6 @@ class OfflineOmnipredictor(RandomisedPredictor):
 
         Parameters
         ----------
-        path : path
         notes : dict, optional
             Plain values to keep beside the model; a loaded model has them as ``notes_``.
 

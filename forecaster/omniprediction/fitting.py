@@ -35,7 +35,6 @@ class Listed:
 
     Parameters
     ----------
-    basis : Basis
     stacks : tuple of stacked losses
         Distinct within a stack, with values in [0, 1].
     offsets, weights : tuple of array (K, A), (K, A, n)
@@ -92,7 +91,6 @@ class Settings:
         Rounds to keep, at most all.
     burn_in : float
         Share of the rounds, from the first, that neither count nor are kept; in [0, 1).
-    seed : int
     """
 
     events: EventKind
@@ -108,8 +106,6 @@ class Fitted:
 
     Parameters
     ----------
-    listed : Listed
-    predictors : KeptPredictors
     online : tuple of OnlineRegret
         One for each stack.
     rounds, policies : int
@@ -177,10 +173,8 @@ def run(listed: Listed, suggestions: Indices, outcomes: Array, settings: Setting
 
     Parameters
     ----------
-    listed : Listed
     suggestions : int array (m, C)
     outcomes : array (m, d)
-    settings : Settings
 
     Raises
     ------

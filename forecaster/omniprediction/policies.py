@@ -36,7 +36,6 @@ class Threshold:
     ----------
     column : int
         The feature, from 0.
-    at : float
     below, above : int
         Actions.
     """
@@ -166,7 +165,6 @@ def best_threshold(X: ArrayLike, losses: Array, column: int, at: float) -> Thres
     X : array (m, f)
     losses : array (m, A)
         Of every action at every row's outcome.
-    column : int
     at : float
         The feature and the threshold.
     """
@@ -213,7 +211,6 @@ def best_tree(X: ArrayLike, losses: Array, *, depth: int = 2, seed: int = 0) -> 
     ----------
     X : array (m, f)
     losses : array (m, A)
-    depth : int
     seed : int
         For ties between splits.
 

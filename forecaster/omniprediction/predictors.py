@@ -26,12 +26,7 @@ OCCUPANCY = "occupancy"  # counted for the bounds; no prediction depends on it
 
 
 class Suggests:
-    """The policy that reads its suggestion from a tuple of all policies'.
-
-    Parameters
-    ----------
-    place : int
-    """
+    """The policy that reads its suggestion from a tuple of all policies'."""
 
     def __init__(self, place: int) -> None:
         self.place = place
@@ -94,12 +89,7 @@ class Snapshots:
 
 
 class KeptPredictors:
-    """The uniform law over kept rounds' predictors, solved once per tuple of suggestions.
-
-    Parameters
-    ----------
-    snapshots : Snapshots
-    """
+    """The uniform law over kept rounds' predictors, solved once per tuple of suggestions."""
 
     def __init__(self, snapshots: Snapshots) -> None:
         self.snapshots = snapshots
@@ -137,7 +127,6 @@ def played(offset: Array, weights: Array, mixture: Mixture) -> Array:
     Parameters
     ----------
     offset, weights : array (A,), (A, n)
-    mixture : Mixture
     """
     group: Any = LossGroup(offset[None], weights[None])
     shares, _ = moved_mass(rows_of([group]), mixture.points, mixture.weights)

@@ -105,7 +105,6 @@ def suggested(
 
     Parameters
     ----------
-    policies : sequence
     X : array (m, f), DataFrame or None
     rows : int
         m.

@@ -14,10 +14,6 @@ def replacing(path: Path) -> Iterator[Path]:
 
     The draft, ``.NAME.tmp``, is synced before it is renamed and the folder after; whoever reads
     sees the old file or the new one. If the block raises or writes nothing the file stays.
-
-    Parameters
-    ----------
-    path : Path
     """
     draft = path.with_name(f".{path.name}.tmp")
     try:

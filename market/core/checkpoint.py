@@ -32,7 +32,6 @@ def save(path: Path, tree: dict[str, Any]) -> None:
 
     Parameters
     ----------
-    path : Path
     tree : dict
         Nested dictionaries of arrays, numbers, text, lists and None.
     """

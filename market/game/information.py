@@ -40,7 +40,6 @@ class Follower:
 
     Parameters
     ----------
-    name : str
     loss : stack of K losses
     row_of : int array (N,)
         The row of each agent.
@@ -100,14 +99,12 @@ def announcement(
 
     Parameters
     ----------
-    sees : frozenset of str
     seating : Seating
         Who takes part.
     mixtures : tuple of Mixture
         One per block.
     forecasts : tuple of Forecast or None
         The draws, where they exist already.
-    context : Context
     """
     told: dict[str, Any] = {}
     if "play" in sees:

@@ -69,7 +69,6 @@ def small_world(agents: int, rng: np.random.Generator, *, neighbours: int, rewir
     ----------
     agents : int
         At least 3.
-    rng : numpy Generator
     neighbours : int
         Of each agent in the ring: even, at least 2 and below ``agents``.
     rewiring : float

@@ -151,7 +151,6 @@ def drawn_stays(
 
     Parameters
     ----------
-    rng : numpy Generator
     agents : int
         N.
     window : (int, int)

@@ -39,8 +39,6 @@ class Seating:
 
     Parameters
     ----------
-    blocks : sequence of Block
-    cohorts : sequence of Cohort
     stays : sequence of Stay or None
         When each cohort's rows are there; None for throughout.
     rounds : int
@@ -86,7 +84,6 @@ class Rollout:
 
     Parameters
     ----------
-    seating : Seating
     context : Context
         Of the present round.
     """

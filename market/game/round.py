@@ -60,8 +60,6 @@ class Block:
 
     Parameters
     ----------
-    name : str
-    basis : Basis
     forecaster : Forecaster
         Predicts ``basis.transform(y)``.
     relay : Relay or None
@@ -95,10 +93,8 @@ class Game:
 
     Parameters
     ----------
-    blocks : sequence of Block
     cohorts : sequence of Cohort
         Each hears the block that it names.
-    adversary : Adversary
     seed : int
         Root of the referee's streams.
     market : Market or None
@@ -176,10 +172,6 @@ class Game:
 
 def play_round(game: Game) -> Round:
     """Play one round.
-
-    Parameters
-    ----------
-    game : Game
 
     Returns
     -------

@@ -129,7 +129,6 @@ def write_sums(table: Array, sums: tuple[Any, ...], k: int) -> None:
         Weights with their last axes swapped; fastest where that makes it contiguous.
     sums : tuple of tuples
         ``out`` (K, A), contiguous; ``point`` (n,); ``before`` and ``after`` (K, A) or None.
-    k : int
     """
     actions = table.shape[2]
     a = 0

@@ -33,7 +33,6 @@ def over_rows(kernel: Callable[..., None], rows: int, *arrays: Any) -> None:
     ----------
     kernel : compiled function
         Writes the rows from ``first`` to before ``last`` and no others; has ``nogil``.
-    rows : int
     *arrays
         Its other arguments.
     """

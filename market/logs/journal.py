@@ -49,7 +49,6 @@ class Journal(Remembering):
 
     Parameters
     ----------
-    cohorts : sequence of Cohort
     blocks : sequence of str
         Their names.
     log_every : int
@@ -63,7 +62,6 @@ class Journal(Remembering):
         Of the game.
     logged : sequence of Logged, optional
         The agents of each cohort that ``regret_log`` and ``windows`` follow; all by default.
-    windows : Windows, optional
 
     Raises
     ------

@@ -60,7 +60,6 @@ def logged_agents(
 
     Parameters
     ----------
-    cohorts : sequence of Cohort
     most : int or None
         S, how many agents are logged in all; None, or at least N, for all of them.
     seed : int

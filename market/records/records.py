@@ -100,7 +100,6 @@ class Forecast:
 
     Parameters
     ----------
-    mixture : Mixture
     index : int
         The drawn atom.
     """
@@ -236,7 +235,6 @@ class Round:
     ----------
     number : int
         Counted from 0.
-    context : Context
     forecasts : tuple of Forecast
         One per block.
     law : OutcomeLaw

@@ -31,7 +31,6 @@ class Duel:
 
     Parameters
     ----------
-    work : str
     size : str
         What is done in one call, in words.
     rival : str
@@ -53,7 +52,6 @@ class Row:
 
     Parameters
     ----------
-    work, size, rival : str
     seconds, rival_seconds : float
         Medians of one call.
     ratio : float
@@ -73,7 +71,6 @@ def timed(duel: Duel, repeats: int) -> Row:
 
     Parameters
     ----------
-    duel : Duel
     repeats : int
         Timed calls of either way, at least 1.
 

@@ -153,12 +153,7 @@ class NarrowCrowd(Crowd):
 
 
 class PlainCrowd:
-    """A crowd by NumPy's expressions alone.
-
-    Parameters
-    ----------
-    crowd : Crowd
-    """
+    """A crowd by NumPy's expressions alone."""
 
     def __init__(self, crowd: Crowd) -> None:
         self.weights, self.row_of = np.ascontiguousarray(crowd.loss.weights), crowd.row_of

@@ -53,10 +53,8 @@ class Growth:
     ----------
     work, size : str
         What is done, and what varies.
-    sizes : tuple of int
     measured : tuple of float
         Seconds of the processor, or bytes where the work is ``memory``.
-    exponent, standard_error : float
     """
 
     work: str

@@ -21,10 +21,6 @@ class MissingPeerError(ImportError):
 def peer(module: str) -> Any:
     """Import a peer's module.
 
-    Parameters
-    ----------
-    module : str
-
     Raises
     ------
     MissingPeerError

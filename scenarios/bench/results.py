@@ -31,7 +31,6 @@ class Results:
 
     Parameters
     ----------
-    rows : list of Row
     missing : dict
         From a peer's package that is not installed to the works that went without it.
     """

@@ -48,12 +48,7 @@ def against_mesa(make: Callable[[], Crowd]) -> Duel:
 
 
 def against_numpy(agents: int, losses: int) -> Duel:
-    """Compare a round of agents who share losses; the answer is how often each action is played.
-
-    Parameters
-    ----------
-    agents, losses : int
-    """
+    """Compare a round of agents who share losses; the answer is how often each action is played."""
     crowd = Crowd(agents, losses)
     plain = PlainCrowd(crowd)
     return Duel("agent-steps", crowd.size, "numpy", _ours(crowd), lambda: counted(plain.step()))
@@ -96,10 +91,6 @@ def bytes_of_a_round(rows: int) -> int:
 
 def peak_memory(*, quick: bool) -> dict[str, Any]:
     """Measure the most memory that a process needs to build a large crowd and play two rounds.
-
-    Parameters
-    ----------
-    quick : bool
 
     Returns
     -------

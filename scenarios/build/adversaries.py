@@ -33,7 +33,6 @@ def make_adversary(
 
     Parameters
     ----------
-    spec : ScenarioSpec
     root : int
         Root seed.
     table : Table, optional

@@ -105,7 +105,6 @@ def make(where: str, kind: str, losses: Sequence[Loss], **parameters: Any) -> Ba
     ----------
     where : str
         The key in the scenario file, for error lines.
-    kind : str
     losses : sequence of stacks
     **parameters
         From the scenario file.

@@ -14,12 +14,7 @@ Array = NDArray[np.float64]
 
 
 class MixedActions(Box):
-    """The simplex: an outcome is a mixed action of the leader.
-
-    Parameters
-    ----------
-    actions : int
-    """
+    """The simplex: an outcome is a mixed action of the leader."""
 
     def __init__(self, actions: int) -> None:
         super().__init__(np.zeros(actions), np.ones(actions))

@@ -69,7 +69,6 @@ class Seat:
 
     Parameters
     ----------
-    cohort : Cohort, ScriptedCohort or LearnerCohort
     group : LossGroup or None
         What the forecaster protects on its behalf; None for those for whom it is not made.
     cover : Cover or None
@@ -189,7 +188,6 @@ def response_of(spec: CohortSpec, basis: Basis, losses: Loss, *, rounds: int) ->
 
     Parameters
     ----------
-    spec : CohortSpec
     basis : Basis
         Of the block that the cohort hears; its error sets a recommended eta.
     losses : stack

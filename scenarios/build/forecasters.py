@@ -34,7 +34,6 @@ def make_forecaster(
 
     Parameters
     ----------
-    spec : ForecasterSpec
     basis : Basis
         What it predicts.
     groups : sequence of LossGroup

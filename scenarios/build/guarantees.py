@@ -41,7 +41,6 @@ def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
 
     Parameters
     ----------
-    seat : Seat
     block : Block
         What it hears.
     losses : int
@@ -92,7 +91,6 @@ def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int, lo
         Of the rounds so far.
     weights : array (K, A, n)
         Coefficients of protected losses.
-    stay : Stay
     policies : int
         Number of benchmark policies beside the constants.
     losses : int

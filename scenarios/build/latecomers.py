@@ -49,7 +49,6 @@ def latecomers(
     ----------
     drafts : sequence of Draft
         Those who join late.
-    blocks : sequence of Block
     root : int
         Root seed.
     rounds : int
@@ -84,7 +83,6 @@ def home(name: str, loss: Loss, blocks: Sequence[Block]) -> int:
     name : str
         The cohort's.
     loss : stack of losses
-    blocks : sequence of Block
 
     Raises
     ------
@@ -126,7 +124,6 @@ def admitted(
     ----------
     late : sequence of (Seat, CohortSpec)
         Those who join late, with their own coefficients.
-    blocks : sequence of Block
     rounds : int
         Length of the run, for the default gamma.
 

@@ -40,7 +40,6 @@ def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> L
 
     Parameters
     ----------
-    draft : Draft
     root : int
         Root seed.
     rounds : int

@@ -27,7 +27,6 @@ def drawn_network(scenario: ScenarioSpec, root: int) -> Network | None:
 
     Parameters
     ----------
-    scenario : ScenarioSpec
     root : int
         Root seed.
 
@@ -81,7 +80,6 @@ def read_edges(path: Path, agents: int) -> Integers:
 
     Parameters
     ----------
-    path : Path
     agents : int
         N.
 

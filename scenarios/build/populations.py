@@ -35,9 +35,7 @@ class Draft:
 
     Parameters
     ----------
-    spec : CohortSpec
     loss : stack of losses, one per agent
-    policies : tuple of NamedPolicy
     stay : Stay or None
         When each agent is there; None for all throughout.
     distance : int array (N,) or None
@@ -108,7 +106,6 @@ def drafted(
 
     Parameters
     ----------
-    scenario : ScenarioSpec
     root : int
         Root seed.
     goods : int
@@ -143,7 +140,6 @@ def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Bimatrix | None 
 
     Parameters
     ----------
-    spec : CohortSpec
     root : int
         Root seed.
     goods : int

@@ -40,10 +40,6 @@ from regretless.scenarios.spec.scenario import ScenarioSpec
 class Scenario:
     """A validated scenario, ready to be built with any seed.
 
-    Parameters
-    ----------
-    spec : ScenarioSpec
-
     Raises
     ------
     UserError

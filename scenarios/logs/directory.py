@@ -234,7 +234,6 @@ def read_run(
 
     Parameters
     ----------
-    path : Path
     without : collection of str
         Tables that are left on disk.
 

@@ -20,10 +20,6 @@ def held(path: Path) -> Iterator[None]:
     The system gives the lock up when the process ends, however it ends; the empty file that may be
     left behind holds nobody up.
 
-    Parameters
-    ----------
-    path : Path
-
     Raises
     ------
     UserError

@@ -101,7 +101,6 @@ def panels(
     ----------
     titles : sequence of str
         Plain text, one per panel, or none.
-    rows : int
     each : int
         Height of a panel in pixels.
     heights : sequence of float, optional
@@ -214,7 +213,6 @@ def card(figure: go.Figure, name: str, caption: str) -> str:
 
     Parameters
     ----------
-    figure : plotly.graph_objects.Figure
     name : str
         Unique within the page.
     caption : str

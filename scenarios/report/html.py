@@ -101,8 +101,6 @@ def page(title: str, body: str, scripts: Sequence[str] = ()) -> str:
 
     Parameters
     ----------
-    title : str
-    body : str
     scripts : sequence of str
         Further programs to run after the body. The page's policy allows these, by their hashes,
         and no other: no further script, and no request to any address (W3C, *Content Security

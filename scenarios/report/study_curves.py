@@ -31,7 +31,6 @@ def setting_curves(study: Study, settings: pd.Series[str]) -> pd.DataFrame | Non
 
     Parameters
     ----------
-    study : Study
     settings : series
         The name of each run's setting, indexed by run.
 

@@ -63,7 +63,6 @@ def write_study_report(path: Path, target: Path) -> Path:
 
     Parameters
     ----------
-    path : Path
     target : Path
         The page.
 

@@ -53,7 +53,6 @@ class Case:
 
     Parameters
     ----------
-    family, basis : str
     outcomes : int
         d.
     error : float

@@ -40,14 +40,12 @@ def panelled(  # noqa: PLR0913 - keyword-only settings of a figure
 
     Parameters
     ----------
-    groups : pairs of a title and a frame
     draw : callable
         Fills a panel from its frame.
     size : pair of float
         Of a panel, in inches.
     across : int, optional
         Panels in a row; all of them by default.
-    ylabel : str
     sharey : bool or "row"
     legend : int
         Columns of the legend below, which explains all panels; 0 for none.

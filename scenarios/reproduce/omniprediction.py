@@ -130,7 +130,6 @@ def measure(
 
     Parameters
     ----------
-    seeds : int
     jobs, progress : as in ``processes.collect``
     """
     runs = collect(one_run, plan(seeds), jobs=jobs, progress=progress)

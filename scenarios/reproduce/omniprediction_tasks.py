@@ -93,12 +93,7 @@ def policies() -> list[Threshold]:
 
 
 class Forecasting:
-    """A rule on action numbers as a rule on forecasts, as continuous actions want it.
-
-    Parameters
-    ----------
-    rule : Threshold
-    """
+    """A rule on action numbers as a rule on forecasts, as continuous actions want it."""
 
     def __init__(self, rule: Threshold) -> None:
         self.rule, self._net = rule, net()
@@ -161,12 +156,7 @@ def boosted_for(loss: str) -> Any:
 
 
 class Clipped:
-    """A regression model as a policy: its forecasts, clipped into [0, 1].
-
-    Parameters
-    ----------
-    model : fitted regressor
-    """
+    """A regression model as a policy: its forecasts, clipped into [0, 1]."""
 
     def __init__(self, model: Any) -> None:
         self.model = model

@@ -235,7 +235,6 @@ def measure(  # noqa: PLR0913 - what to measure, and how
         Most rounds per run (a costly family has fewer), runs per cell.
     first : int
         The least T.
-    families : sequence of str
     jobs, progress : as in ``processes.collect``
 
     Returns

@@ -160,10 +160,8 @@ class StudyTable:
     ----------
     study : str
         Its name, and that of the files that are written.
-    title : str
     rows : callable
         From a run to what is measured of it: one row, or a few that tell parts of it apart.
-    layouts : sequence of Layout
     figure : callable
         From the measured rows to the figure.
     told : callable, optional

@@ -179,7 +179,6 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
 
     Parameters
     ----------
-    raw : dict
     origin : Path
         The folder of the file, from which a data file's path counts.
 

@@ -69,7 +69,6 @@ def cohorts_of(agents: pd.DataFrame, run: int) -> pd.DataFrame:
 
     Parameters
     ----------
-    agents : frame
     run : int
         Put into the first column.
 

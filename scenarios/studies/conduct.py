@@ -36,7 +36,6 @@ class Options:
 
     Parameters
     ----------
-    out : Path
     jobs : int, optional
         Worker processes; one per processor by default.
     scheduler : str, optional
@@ -61,8 +60,6 @@ def conduct(
 
     Parameters
     ----------
-    design : Design
-    options : Options
     progress : callable, optional
         Called with the number of runs that are over.
 

@@ -119,12 +119,10 @@ class Task:
 
     Parameters
     ----------
-    run : int
     raw : dict
         The scenario file with the run's keys in it.
     origin : str
         The folder from which a data file's path counts.
-    log_every : int
     imports : tuple of str
         A user's modules.
     folder : str or None
@@ -152,8 +150,6 @@ class Design:
 
     Parameters
     ----------
-    name : str
-    spec : StudySpec
     base : dict
         The base scenario's file.
     origin : Path

@@ -42,13 +42,7 @@ FAILURES = pa.schema(
 
 
 class StudyDirectory:
-    """Where a study's runs go.
-
-    Parameters
-    ----------
-    path : Path
-    design : Design
-    """
+    """Where a study's runs go."""
 
     def __init__(self, path: Path, design: Design) -> None:
         self.path, self.design = path, design

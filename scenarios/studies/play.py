@@ -31,7 +31,6 @@ class Failure:
         The exception's name, or ``WorkerDied``.
     error : str
         One line.
-    traceback : str
     """
 
     kind: str
@@ -45,8 +44,6 @@ class Answer:
 
     Parameters
     ----------
-    run : int
-    failure : Failure or None
     files : dict of str to bytes
         The run directory, where the task named no folder.
     """

@@ -135,10 +135,6 @@ class Study:
 def load_study(path: str | Path) -> Study:
     """Open a study directory.
 
-    Parameters
-    ----------
-    path : path
-
     Returns
     -------
     Study

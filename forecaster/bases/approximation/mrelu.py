@@ -156,7 +156,6 @@ class MReLUSpan:
 
     Parameters
     ----------
-    cover : MReLUCover
     mu : float
         Greatest error of a dyadic box; 0 keeps every box.
     seed : int
