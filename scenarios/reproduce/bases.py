@@ -19,22 +19,24 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
-from regretless.scenarios.reproduce.bases_figure import bases_figure
 from regretless.scenarios.reproduce.families import FAMILIES
-from regretless.scenarios.reproduce.figures import written
+from regretless.scenarios.reproduce.figures import panelled, split, written
 from regretless.scenarios.studies.processes import collect
 
 Array = NDArray[np.float64]
@@ -46,31 +48,29 @@ NUMBERS = 1 << 22  # in one table of functions at outcomes
 WIDTH = 110
 PRINTED = ("paper_n", "paper_n_leading", "paper_lipschitz", "paper_lipschitz_leading")
 
+# The figure.
+EXACT = 1e-9  # errors below it are those of floating point
+BESIDE = 1e-3  # where exact bases are drawn beside others
+PAPER, DEFAULT = ("#D55E00", "o"), ("#0072B2", "s")
+SHADES = ["#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000"]
+MARKERS = ["^", "D", "v", "P", "X", "<", ">"]
 
-@dataclass(frozen=True)
-class Case:
-    """A row to measure.
 
-    Parameters
-    ----------
-    outcomes : int
-        d.
-    error : float
-        The wanted error, NaN where the basis is exact.
-    """
+class Case(NamedTuple):
+    """A row to measure."""
 
     family: str
     basis: str
-    outcomes: int
-    error: float
+    outcomes: int  # d
+    error: float  # the wanted one, NaN where the basis is exact
 
 
-def cases(families: Sequence[str] = tuple(FAMILIES)) -> list[Case]:
-    """List the rows of these families."""
+def cases() -> list[Case]:
+    """List the rows of the whole table."""
     return [
-        Case(family, basis, outcomes, error)
-        for family in families
-        for basis, choice in FAMILIES[family].choices.items()
+        Case(name, basis, outcomes, error)
+        for name, family in FAMILIES.items()
+        for basis, choice in family.choices.items()
         for outcomes, errors in choice.plan.items()
         for error in errors
     ]
@@ -141,17 +141,7 @@ def measure(
     jobs: int | None = None,
     progress: Callable[[int], Any] | None = None,
 ) -> pd.DataFrame:
-    """Measure every row.
-
-    Parameters
-    ----------
-    rows : sequence of Case, optional
-        By default the whole table.
-    jobs : int or None
-        Worker processes; None for one per processor, 1 for none.
-    progress : callable, optional
-        Called with the number of finished rows.
-    """
+    """Measure these rows, by default all; ``jobs`` and ``progress`` as in ``collect``."""
     wanted = cases() if rows is None else rows
     # the last families are the slowest: measured first, they keep all workers busy to the end
     found = collect(one_case, wanted[::-1], jobs=jobs, progress=progress)
@@ -203,6 +193,52 @@ def _printed(rows: pd.DataFrame, column: str) -> pd.Series[str]:
 
 def _brief(value: float) -> str:
     return f"{value:.3g}"
+
+
+def bases_figure(table: pd.DataFrame) -> Figure:
+    """Draw measured error against size, at the number of outcomes with most rows.
+
+    There is a panel for each kind of family and a line for each basis.
+    """
+    others = table.loc[table["role"] == "alternative", "basis"].unique()
+    styles = dict(
+        zip(
+            others,
+            zip(itertools.cycle(SHADES), itertools.cycle(MARKERS), strict=False),
+            strict=False,
+        )
+    )
+    groups = []
+    for kind, rows in split(table.assign(kind=table["family"].str.split(",").str[0]), "kind"):
+        chosen = rows[rows["d"] == rows["d"].mode()[0]]
+        told = " (rounding alone)" if (chosen["error_measured"] < EXACT).all() else ""
+        groups.append((f"{kind}, d = {chosen['d'].iloc[0]}{told}", chosen))
+    draw = partial(_panel, styles=styles)
+    size, label = (3.9, 3.8), "measured error"
+    return panelled(groups, draw, size=size, across=3, ylabel=label, sharey=False)
+
+
+def _panel(axis: Axes, rows: pd.DataFrame, styles: dict[str, tuple[str, str]]) -> None:
+    """Draw the bases of one kind of family."""
+    exact = rows["error_measured"] < EXACT
+    floor = 0.0 if exact.all() else BESIDE
+    for name, line in rows.groupby("basis", sort=False):
+        role = line["role"].iloc[0]
+        colour, marker = {"paper": PAPER, "default": DEFAULT}.get(role) or styles[str(name)]
+        label = name if role == "alternative" else f"{name} ({role})"
+        errors = line.sort_values("n")["error_measured"].clip(lower=floor)
+        style: dict[str, Any] = {"marker": marker, "color": colour, "ms": 5, "alpha": 0.85}
+        axis.plot(line["n"].sort_values(), errors, label=label, **style)
+    for n in rows.loc[exact, "n"] if floor else []:
+        axis.annotate("exact", (n, floor), (0, 6), textcoords="offset points", ha="center", size=7)
+    axis.set(xscale="log", yscale="log")
+    axis.set_xlabel("functions, n", fontsize=8)
+    axis.tick_params(labelsize=8)
+    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.margins(x=0.1, y=0.12)
+    axis.legend(fontsize=7, ncol=2, loc="upper center", bbox_to_anchor=(0.5, -0.17), frameon=False)
 
 
 def write(table: pd.DataFrame, out: Path) -> list[Path]:

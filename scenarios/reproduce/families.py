@@ -18,53 +18,39 @@ from regretless.scenarios.reproduce import printed, samples
 Plan = dict[int, tuple[float, ...]]
 Build = Callable[[list[Any], float], Basis]
 
-EXACT = (math.nan,)
+EXACT = (math.nan,)  # the wanted errors of an exact basis
+EVERY = (0.2, 0.1, 0.05, 0.02, 0.01)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One basis of a family.
+    """One basis of a family."""
 
-    Parameters
-    ----------
-    role : "paper", "default" or "alternative"
-    build : callable
-        From the population and the wanted error to the basis.
-    plan : dict
-        The wanted errors for each number of outcomes d; NaN where the basis is exact.
-    raw : bool
-        Lambda is declared for the paper's losses as they stand, not for normalised ones.
-    fitted : bool
-        The basis's own error is a measured one; what holds is its certificate.
-    """
-
-    role: str
-    build: Build
-    plan: Plan
-    raw: bool = False
-    fitted: bool = False
+    role: str  # "paper", "default" or "alternative"
+    build: Build  # from the population and the wanted error
+    plan: Plan  # the wanted errors for each number of outcomes d
+    raw: bool = False  # lambda is declared for the paper's losses as they stand
+    fitted: bool = False  # the basis's own error is a measured one; its certificate holds
 
 
 @dataclass(frozen=True)
 class Family:
-    """A family of losses.
+    """A family of losses."""
 
-    Parameters
-    ----------
-    note : str
-        The population in words.
-    losses : callable
-        From the number of outcomes d to the population.
-    paper : callable
-        From the population and the error to the paper's formulas, by column.
-    choices : dict
-        Bases by name.
-    """
-
-    note: str
-    losses: Callable[[int], list[Loss]]
-    paper: Callable[[list[Loss], float], dict[str, float]]
+    note: str  # the population in words
+    losses: Callable[[int], list[Loss]]  # the population, from the number of outcomes d
+    paper: Callable[[list[Loss], float], dict[str, float]]  # the paper's formulas, by column
     choices: dict[str, Choice]
+
+
+def convex(kind: Callable[..., Basis], **options: float) -> Build:
+    """Return the maker of a basis for all convex losses of one outcome."""
+    return lambda _, error: kind(error=error, **options)
+
+
+def listed(kind: Callable[..., Basis], **options: float) -> Build:
+    """Return the maker of a basis for the losses of the population."""
+    return lambda losses, error: kind(losses, error=error, **options)
 
 
 def grid(*, centred: bool) -> Build:
@@ -88,89 +74,61 @@ def leontief(*, nearest: bool) -> Build:
 
 def reduced(plan: Plan, *, role: str = "default") -> Choice:
     """Real losses of the population as functions."""
-
-    def build(losses: list[Any], error: float) -> Basis:
-        return bases.ReducedBasis(losses, error=error)
-
-    return Choice(role, build, plan, fitted=True)
+    return Choice(role, listed(bases.ReducedBasis), plan, fitted=True)
 
 
 def ramps(plan: Plan, *, floor: float = 0.0) -> Choice:
     """Interpolation in cumulative form."""
-
-    def build(losses: list[Any], error: float) -> Basis:
-        return bases.RampBasis(losses, error=error, floor=floor)
-
-    return Choice("alternative", build, plan)
+    return Choice("alternative", listed(bases.RampBasis, floor=floor), plan)
 
 
-def exact(plan: Plan) -> Choice:
-    """All losses of the population as functions."""
-    return Choice("alternative", lambda losses, _: bases.ExactLossesBasis(losses), plan)
+ALL = Choice("alternative", lambda losses, _: bases.ExactLossesBasis(losses), {3: EXACT})
 
 
 def target(power: int, goods: int) -> Family:
     """L_p losses of one power."""
+    kinds = {
+        "powers": ("paper", lambda *_: bases.PowerBasis.binomial(power, goods)),
+        "Bernstein": ("default", lambda *_: bases.BernsteinBasis(goods, power)),
+    }
     return Family(
         "targets in the cube, a quarter at corners",
         samples.targets(power),
         printed.powers,
-        {
-            "powers": Choice(
-                "paper",
-                lambda losses, _: bases.PowerBasis.binomial(power, losses[0].outcomes),
-                {goods: EXACT},
-                raw=True,
-            ),
-            "Bernstein": Choice(
-                "default",
-                lambda losses, _: bases.BernsteinBasis(losses[0].outcomes, power),
-                {goods: EXACT},
-                raw=True,
-            ),
-        },
+        {name: Choice(*made, {goods: EXACT}, raw=True) for name, made in kinds.items()},
     )
 
 
 def monomial(degree: int, outcomes: tuple[int, ...], errors: tuple[float, ...] = ()) -> Family:
     """Powers of one sum."""
+
+    def multisets(losses: list[Any], _: float) -> Basis:
+        goods = losses[0].outcomes
+        return bases.MonomialBasis(goods, degree, power=0.5, homogeneous=True)
+
     return Family(
         "CES with rho = 1/2 and v = beta / 2, shares in the simplex",
         samples.monomials(degree),
         printed.monomials,
         {
-            "multisets": Choice(
-                "default",
-                lambda losses, _: bases.MonomialBasis(
-                    losses[0].outcomes, degree, power=0.5, homogeneous=True
-                ),
-                dict.fromkeys(outcomes, EXACT),
-            ),
+            "multisets": Choice("default", multisets, dict.fromkeys(outcomes, EXACT)),
             "reduced": reduced(dict.fromkeys(outcomes, errors), role="alternative"),
         },
     )
 
 
-EVERY = (0.2, 0.1, 0.05, 0.02, 0.01)
+CORNERS, CENTRED = grid(centred=False), grid(centred=True)
+TAYLOR, CHEBYSHEV = series(bases.TaylorExponentialBasis), series(bases.ChebyshevExponentialBasis)
+OPTIMISED = bases.OptimisedConvexBasis
 CONVEX = Family(
     "mixtures of |y - t| and y with slopes up to 1",
     samples.convex,
     printed.convex,
     {
-        "Gopalan et al.": Choice(
-            "paper", lambda _, error: bases.ConvexRankBasis(error=error), {1: EVERY}
-        ),
-        "ReLU grid": Choice("default", lambda _, error: bases.ReLUBasis(error=error), {1: EVERY}),
-        "optimised": Choice(
-            "alternative",
-            lambda _, error: bases.OptimisedConvexBasis(error=error),
-            {1: EVERY[1:]},
-        ),
-        "optimised, cap 3": Choice(
-            "alternative",
-            lambda _, error: bases.OptimisedConvexBasis(error=error, cap=3.0),
-            {1: (0.05, 0.02)},
-        ),
+        "Gopalan et al.": Choice("paper", convex(bases.ConvexRankBasis), {1: EVERY}),
+        "ReLU grid": Choice("default", convex(bases.ReLUBasis), {1: EVERY}),
+        "optimised": Choice("alternative", convex(OPTIMISED), {1: EVERY[1:]}),
+        "optimised, cap 3": Choice("alternative", convex(OPTIMISED, cap=3.0), {1: EVERY[2:4]}),
     },
 )
 LIPSCHITZ = Family(
@@ -178,12 +136,8 @@ LIPSCHITZ = Family(
     samples.lipschitz,
     printed.grid,
     {
-        "grid, corners": Choice(
-            "paper", grid(centred=False), {1: (0.1, 0.01), 2: EVERY[:4], 3: EVERY[:2]}
-        ),
-        "grid, centred": Choice(
-            "default", grid(centred=True), {1: (0.1, 0.01), 2: EVERY, 3: EVERY[:3]}
-        ),
+        "grid, corners": Choice("paper", CORNERS, {1: (0.1, 0.01), 2: EVERY[:4], 3: EVERY[:2]}),
+        "grid, centred": Choice("default", CENTRED, {1: (0.1, 0.01), 2: EVERY, 3: EVERY[:3]}),
     },
 )
 EXPONENTIAL = Family(
@@ -191,17 +145,8 @@ EXPONENTIAL = Family(
     samples.cobb_douglas,
     printed.exponential,
     {
-        "Taylor at 0": Choice(
-            "paper",
-            series(bases.TaylorExponentialBasis),
-            {1: (0.1,), 3: EVERY, 5: (0.1,)},
-            raw=True,
-        ),
-        "Chebyshev": Choice(
-            "default",
-            series(bases.ChebyshevExponentialBasis),
-            {1: (0.1,), 3: EVERY, 5: (0.1, 0.01)},
-        ),
+        "Taylor at 0": Choice("paper", TAYLOR, {1: (0.1,), 3: EVERY, 5: (0.1,)}, raw=True),
+        "Chebyshev": Choice("default", CHEBYSHEV, {1: (0.1,), 3: EVERY, 5: (0.1, 0.01)}),
         "ramps": ramps({3: (0.2,)}, floor=samples.LEAST_LOG),
         "reduced": reduced({3: EVERY[:4]}, role="alternative"),
     },
@@ -211,24 +156,19 @@ INVESTORS = Family(
     samples.cara,
     printed.exponential,
     {
-        "Taylor at 0": Choice("paper", series(bases.TaylorExponentialBasis), {3: EVERY}, raw=True),
-        "Chebyshev": Choice("default", series(bases.ChebyshevExponentialBasis), {3: EVERY}),
+        "Taylor at 0": Choice("paper", TAYLOR, {3: EVERY}, raw=True),
+        "Chebyshev": Choice("default", CHEBYSHEV, {3: EVERY}),
     },
 )
+WIDE = (0.4, *EVERY)
 LEONTIEF = Family(
     f"requirements in [1/L, 1] with L = {samples.STEEPEST:g}",
     samples.leontief,
     printed.leontief,
     {
-        "MReLU, as printed": Choice(
-            "paper", leontief(nearest=False), {2: (0.4, 0.2, 0.1), 3: (0.4, 0.2)}
-        ),
-        "MReLU, nearest": Choice(
-            "alternative", leontief(nearest=True), {2: (0.4, 0.2, 0.1, 0.05), 3: (0.4, 0.2)}
-        ),
-        "grid, centred": Choice(
-            "alternative", grid(centred=True), {2: (0.4, *EVERY[:4]), 3: (0.4, *EVERY[:2])}
-        ),
+        "MReLU, as printed": Choice("paper", leontief(nearest=False), {2: WIDE[:3], 3: WIDE[:2]}),
+        "MReLU, nearest": Choice("alternative", leontief(nearest=True), {2: WIDE[:4], 3: WIDE[:2]}),
+        "grid, centred": Choice("alternative", CENTRED, {2: WIDE[:5], 3: WIDE[:3]}),
         "ramps": ramps({2: (0.2, 0.05), 3: (0.2,)}),
         "reduced": reduced({2: EVERY[:4], 3: EVERY[:3]}),
     },
@@ -238,11 +178,11 @@ SUBSTITUTES = Family(
     samples.ces,
     printed.grid,
     {
-        "grid, corners": Choice("paper", grid(centred=False), {3: (0.4,)}),
-        "grid, centred": Choice("alternative", grid(centred=True), {3: (0.4, 0.2)}),
+        "grid, corners": Choice("paper", CORNERS, {3: (0.4,)}),
+        "grid, centred": Choice("alternative", CENTRED, {3: (0.4, 0.2)}),
         "ramps": ramps({3: EVERY[:4]}, floor=samples.LEAST_GOOD),
         "reduced": reduced({3: EVERY[:4]}),
-        "all losses": exact({3: EXACT}),
+        "all losses": ALL,
     },
 )
 MIXED = Family(
@@ -251,11 +191,7 @@ MIXED = Family(
     f"[1, {samples.STEEPEST:g}]); y_min = {samples.LEAST_GOOD}",
     samples.mixed,
     printed.grid,
-    {
-        "ramps": ramps({3: (0.2,)}),
-        "reduced": reduced({3: EVERY[1:3]}),
-        "all losses": exact({3: EXACT}),
-    },
+    {"ramps": ramps({3: (0.2,)}), "reduced": reduced({3: EVERY[1:3]}), "all losses": ALL},
 )
 FAMILIES: dict[str, Family] = {
     "convex, 1-Lipschitz": CONVEX,
