@@ -30,21 +30,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
+from functools import partial
+from itertools import count, product, takewhile
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullLocator
 
 from regretless.agents.cohorts.responding import Cohort
 from regretless.market.model import MarketModel
 from regretless.market.records.decision import Decision, one_hot
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.reproduce.figures import written
-from regretless.scenarios.reproduce.rates_figure import rates_figure
+from regretless.scenarios.reproduce.figures import (
+    COLOURS,
+    GREY,
+    LEAST,
+    lines,
+    panelled,
+    split,
+    written,
+)
 from regretless.scenarios.reproduce.rates_slopes import laid_out, slopes
 from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.studies.processes import collect
@@ -52,6 +64,7 @@ from regretless.scenarios.studies.processes import collect
 FIRST, LONGEST, COSTLY = 1000, 64_000, 32_000  # rounds
 AGENTS, ACTIONS = 20, 5
 ROUNDING = 1e-9
+LINES = {"bound": "--", "bound_from_bias": ":"}
 STREAMS: dict[str, dict[str, Any]] = {
     "iid": {"kind": "iid"},
     "adaptive": {"kind": "breaker", "strength": 0.5},
@@ -62,24 +75,12 @@ Run = tuple[str, str, int, int, int]
 
 @dataclass(frozen=True)
 class Family:
-    """A family of losses.
+    """A family of losses."""
 
-    Parameters
-    ----------
-    cohort : dict
-        Utility, parameters and basis; the default basis where none is named.
-    outcomes : int
-        d.
-    paper : float
-        The exponent of T in the paper's corollary, at this d.
-    longest : int
-        Most rounds of a run.
-    """
-
-    cohort: dict[str, Any]
-    outcomes: int
-    paper: float
-    longest: int = LONGEST
+    cohort: dict[str, Any]  # utility, parameters and basis; the default one where none is named
+    outcomes: int  # d
+    paper: float  # the exponent of T in the paper's corollary, at this d
+    longest: int = LONGEST  # rounds of a run
 
 
 FAMILIES: dict[str, Family] = {
@@ -115,13 +116,7 @@ FAMILIES: dict[str, Family] = {
 
 
 class LinearPart:
-    """Scores every agent of a model in the linear forms of its losses.
-
-    Parameters
-    ----------
-    model : MarketModel
-        With one cohort, of best-responding agents.
-    """
+    """Scores every agent of a model, one best-responding cohort, in its losses' linear forms."""
 
     def __init__(self, model: MarketModel) -> None:
         cohort = model.game.cohorts[0]
@@ -147,28 +142,21 @@ class LinearPart:
 def scenario(family: str, stream: str, *, rounds: int, seed: int) -> Scenario:
     """Return the scenario of one run."""
     chosen = FAMILIES[family]
-    cohort = {
-        "name": "agents",
-        "count": AGENTS,
-        "actions": ACTIONS,
-        "measures": ["swap", "decision_swap"],
-    }
+    cohort = {"name": "agents", "count": AGENTS, "actions": ACTIONS}
     raw = {
         "name": f"{family} {stream}",
         "rounds": rounds,
         "seed": seed,
         "adversary": STREAMS[stream] | {"outcomes": chosen.outcomes},
-        "cohort": [cohort | chosen.cohort],
+        "cohort": [cohort | {"measures": ["swap", "decision_swap"]} | chosen.cohort],
     }
     return Scenario(validated(raw, origin=Path()))
 
 
 def horizons(rounds: int, first: int) -> list[int]:
     """List every T: doublings of ``first`` below ``rounds``, and ``rounds``."""
-    doublings = [first]
-    while doublings[-1] < rounds:
-        doublings.append(2 * doublings[-1])
-    return [*(horizon for horizon in doublings if horizon < rounds), rounds]
+    doublings = (first << times for times in count())
+    return [*takewhile(lambda horizon: horizon < rounds, doublings), rounds]
 
 
 def cells(seeds: int) -> int:
@@ -206,14 +194,11 @@ def one_run(run: Run) -> list[dict[str, Any]]:
 def worst_agent(model: MarketModel) -> dict[str, Any]:
     """Return regret and bounds of the agent with most regret, and who is above a bound."""
     agents = model.agents_frame()
-    regret = agents["decision_swap_regret"]
+    regret, bounds = agents["decision_swap_regret"], agents[["bound", "bound_from_bias"]]
     worst = agents.iloc[int(regret.to_numpy().argmax())]
-    least = agents[["bound", "bound_from_bias"]].min(axis=1)
     return {
-        "decision_swap_regret": worst["decision_swap_regret"],
-        "bound": worst["bound"],
-        "bound_from_bias": worst["bound_from_bias"],
-        "above": int((regret > least + ROUNDING).sum()),
+        **{name: worst[name] for name in ("decision_swap_regret", *bounds)},
+        "above": int((regret > bounds.min(axis=1) + ROUNDING).sum()),
         "slack": getattr(model.game.blocks[0].forecaster, "slack", float("nan")),
     }
 
@@ -227,7 +212,7 @@ def measure(  # noqa: PLR0913 - what to measure, and how
     jobs: int | None = None,
     progress: Callable[[int], Any] | None = None,
 ) -> pd.DataFrame:
-    """Measure every cell.
+    """Measure every cell: a row per run and T, in a fixed order.
 
     Parameters
     ----------
@@ -236,11 +221,6 @@ def measure(  # noqa: PLR0913 - what to measure, and how
     first : int
         The least T.
     jobs, progress : as in ``processes.collect``
-
-    Returns
-    -------
-    DataFrame
-        One row per run and T, in a fixed order.
     """
     runs: list[Run] = [
         (family, stream, min(rounds, FAMILIES[family].longest), first, seed)
@@ -264,3 +244,49 @@ def write(table: pd.DataFrame, out: Path) -> list[Path]:
     """Write rows and slopes as CSV and the rows as a figure; return the paths."""
     figure = rates_figure(table)
     return written(out, {"rates.csv": table, "slopes.csv": fits(table), "rates.png": figure})
+
+
+def rates_figure(table: pd.DataFrame) -> Figure:
+    """Draw a panel per family: runs, means and promises against T, with the slope T^(-1/2)."""
+    colours = dict(zip(table["stream"].unique(), COLOURS, strict=False))
+    draw = partial(_panel, colours=colours)
+    label = "worst agent's decision swap regret"
+    figure = panelled(split(table, "family"), draw, size=(3.2, 3.2), across=4, ylabel=label)
+    figure.legend(handles=_legend(colours), loc="outside lower center", ncol=4, fontsize=9)
+    return figure
+
+
+def _panel(axis: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
+    shown = rows.assign(regret=rows["decision_swap_regret"].clip(lower=LEAST))
+    lines(axis, shown, "rounds", "regret", by="stream", styles=colours)
+    for stream, runs in rows.groupby("stream", sort=False):
+        colour = colours[str(stream)]
+        means = runs.groupby("rounds").mean(numeric_only=True)
+        if rows["floor"].max() > 0:
+            axis.plot(means["linear_regret"].clip(lower=LEAST), "x", color=colour, ms=5)
+        for measure, line in LINES.items():
+            axis.plot(means[measure], line, color=colour, lw=1.2)
+    if rows["floor"].max() > 0:
+        axis.axhline(float(rows["floor"].mean()), color=GREY, lw=1.2, ls="-.")
+    rounds = np.unique(rows["rounds"])
+    start = rows.loc[rows["rounds"] == rounds[0], "decision_swap_regret"].mean()
+    falling = max(float(start), LEAST) * np.sqrt(rounds[0] / rounds)
+    axis.plot(rounds, falling, color="#000000", lw=0.7)
+    axis.set(xscale="log", yscale="log", xlabel="rounds, T")
+    axis.set_xticks(rounds[::-2], [f"{T:g}" for T in rounds[::-2]])
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.tick_params(labelsize=8)
+
+
+def _legend(colours: dict[str, str]) -> list[Line2D]:
+    dark = "#444444"
+    styles: dict[str, dict[str, Any]] = {
+        stream: {"color": c, "marker": "o", "ms": 4} for stream, c in colours.items()
+    } | {
+        "bound, a priori": {"color": dark, "ls": "--"},
+        "bound from the biases": {"color": dark, "ls": ":"},
+        "linear part": {"color": dark, "ls": "", "marker": "x"},
+        "2 delta": {"color": GREY, "ls": "-."},
+        "slope -1/2": {"color": "#000000", "lw": 0.7},
+    }
+    return [Line2D([], [], label=label, **style) for label, style in styles.items()]

@@ -38,17 +38,7 @@ FEWEST = 3  # points under a slope
 
 
 def slope(horizons: ArrayLike, regrets: ArrayLike) -> float:
-    """Fit ln regret = intercept + slope ln T by least squares.
-
-    Parameters
-    ----------
-    horizons, regrets : arrays (m,)
-
-    Returns
-    -------
-    float
-        NaN with fewer than ``FEWEST`` regrets of at least ``NOISE``.
-    """
+    """Fit ln regret on ln T by least squares; NaN with fewer than ``FEWEST`` above ``NOISE``."""
     rounds, values = np.asarray(horizons, dtype=np.float64), np.asarray(regrets, dtype=np.float64)
     kept = values >= NOISE
     if kept.sum() < FEWEST:
@@ -57,14 +47,7 @@ def slope(horizons: ArrayLike, regrets: ArrayLike) -> float:
 
 
 def slopes(table: pd.DataFrame, paper: Mapping[str, float]) -> pd.DataFrame:
-    """Fit every family and stream.
-
-    Parameters
-    ----------
-    table : DataFrame
-        As ``rates.measure`` returns it.
-    paper : mapping
-        The exponent of the corollary, by family.
+    """Fit every family and stream of ``rates.measure``; ``paper`` has the corollary's exponents.
 
     Returns
     -------

@@ -13,7 +13,6 @@ from scipy.stats import linregress, ttest_1samp
 
 from regretless.scenarios.cli import commands
 from regretless.scenarios.reproduce import rates
-from regretless.scenarios.reproduce.rates_figure import rates_figure
 from regretless.scenarios.reproduce.rates_slopes import (
     NOISE,
     THEORY,
@@ -225,7 +224,7 @@ def test_table_slopes_and_figure_are_written(table: pd.DataFrame, tmp_path: Path
 
 
 def test_the_figure_has_a_panel_per_family_with_its_lines(table: pd.DataFrame) -> None:
-    axes = rates_figure(table).axes
+    axes = rates.rates_figure(table).axes
     assert [axis.get_title() for axis in axes] == [EXACT, COARSE]
     for axis in axes:
         assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
