@@ -52,6 +52,7 @@ OURS, TRAINED = "one omnipredictor", "one omnipredictor, trained C"
 RIVAL = "one model per loss"
 CONVEX, LIPSCHITZ = -3 / 17, -1 / 6  # exponents of m that the paper's sample complexities imply
 KEPT, BURN_IN = 100, 0.5
+MEASURES = ["mean_loss", "excess", "above_best"]
 NEAR = 1.1  # the goal: within 10 % of a model trained for each loss
 
 COLOURS = {
@@ -106,15 +107,9 @@ def one_run(run: Run) -> list[dict[str, Any]]:
 
 def fitted(task: Task, rules: Sequence[Any], seed: int) -> OfflineOmnipredictor:
     """Learn the one predictor for all losses, against these policies."""
-    model = OfflineOmnipredictor(
-        list(LOSSES.values()),
-        rules,
-        theta=THETA,
-        events="losses",
-        rounds_kept=KEPT,
-        burn_in=BURN_IN,
-        random_state=seed,
-    )
+    kept: dict[str, Any] = {"rounds_kept": KEPT, "burn_in": BURN_IN, "random_state": seed}
+    losses = list(LOSSES.values())
+    model = OfflineOmnipredictor(losses, rules, theta=THETA, events="losses", **kept)
     return model.fit(task.x, task.y)
 
 
@@ -126,12 +121,7 @@ def _mean(table: Array, actions: NDArray[np.intp]) -> float:
 def measure(
     *, seeds: int, jobs: int | None = None, progress: Callable[[int], Any] | None = None
 ) -> pd.DataFrame:
-    """Measure every cell: one row per task, number of examples, seed, loss and method.
-
-    Parameters
-    ----------
-    jobs, progress : as in ``processes.collect``
-    """
+    """Measure every cell: one row per task, number of examples, seed, loss and method."""
     runs = collect(one_run, plan(seeds), jobs=jobs, progress=progress)
     return pd.DataFrame([row for rows in runs for row in rows])
 
@@ -139,66 +129,45 @@ def measure(
 def slopes(table: pd.DataFrame) -> pd.DataFrame:
     """Fit the slope of the mean ``excess`` and ``above_best`` in m, by task, loss and method."""
     keys = ["task", "loss", "method"]
-    means = table.groupby([*keys, "examples"], sort=False)[["excess", "above_best"]].mean()
-    rows = []
-    for key, part in means.groupby(keys, sort=False):
-        sizes = part.index.get_level_values("examples").to_numpy(dtype=np.float64)
-        found = {m: slope(sizes, part[m].fillna(0.0).to_numpy()) for m in part}
-        rows.append(dict(zip(keys, key, strict=True)) | found)
-    return pd.DataFrame(rows)
+    means = table.groupby([*keys, "examples"], sort=False)[MEASURES[1:]].mean().reset_index()
+    groups = means.fillna(0.0).groupby(keys, sort=False)
+    fits = [{m: slope(part["examples"], part[m]) for m in MEASURES[1:]} for _, part in groups]
+    return pd.concat([groups.first().reset_index()[keys], pd.DataFrame(fits)], axis=1)
 
 
 def text(table: pd.DataFrame) -> str:
     """Lay the table out: excess at the greatest m by loss and method, slopes, and the goal."""
     last = table[table["examples"] == table.groupby("task")["examples"].transform("max")]
-    means = last.groupby(["task", "loss", "method"], sort=False)[
-        ["mean_loss", "excess", "above_best"]
-    ].mean()
-    wide = means["excess"].unstack(sort=False)  # noqa: PD010 - two index levels, nothing to sum up
-    known = means["above_best"].unstack(sort=False).dropna()  # noqa: PD010
+    groups = last.groupby(["task", "loss", "method"], sort=False)
+    means = groups[MEASURES].mean()
+    wide = {m: means[m].unstack(sort=False) for m in MEASURES}  # noqa: PD010 - nothing to sum up
     fits = slopes(table)
     fit = fits[fits["method"].isin([OURS, TRAINED])]
     bounds = last[last["method"] == OURS].groupby(["task", "loss"], sort=False)["bound"].mean()
-    shape = "{:.4f}".format
+    shape, known = "{:.4f}".format, wide["above_best"]
     return "\n".join(
         [
             f"loss above the best of C at the greatest m, mean of {table['seed'].nunique()} seeds",
-            wide.to_string(float_format=shape),
-            "",
-            "loss above the least possible, where it is known",
-            known.to_string(float_format=shape),
-            "",
-            f"slopes in m of ours (paper: {CONVEX:.3f} convex, {LIPSCHITZ:.3f} Lipschitz)",
+            wide["excess"].to_string(float_format=shape),
+            "\nloss above the least possible, where it is known",
+            known.dropna().to_string(float_format=shape),
+            f"\nslopes in m of ours (paper: {CONVEX:.3f} convex, {LIPSCHITZ:.3f} Lipschitz)",
             fit.to_string(index=False, float_format="{:.3f}".format),
-            "",
-            "bound on the loss above the best of C at the greatest m",
+            "\nbound on the loss above the best of C at the greatest m",
             bounds.to_string(float_format=shape),
-            "",
-            "goal: excess within 10 % of that of a model trained for each loss (above the least",
+            "\ngoal: excess within 10 % of that of a model trained for each loss (above the least",
             "possible where it is known, above the best of C elsewhere)",
-            *verdicts(means, "excess"),
+            *verdicts(known.fillna(wide["excess"])),
             "the weaker reading: mean loss within 10 %",
-            *verdicts(means, "mean_loss"),
+            *verdicts(wide["mean_loss"]),
         ]
     )
 
 
-def verdicts(means: pd.DataFrame, measure: str) -> list[str]:
-    """Compare both of ours with a model for each loss, a line each.
-
-    Parameters
-    ----------
-    means : DataFrame
-        ``mean_loss``, ``excess`` and ``above_best`` by task, loss and method.
-    measure : "excess" or "mean_loss"
-        Excess is ``above_best`` where that is known.
-    """
-    values = means[measure]
-    if measure == "excess":
-        values = means["above_best"].fillna(values)
-    wide = values.unstack(sort=False).reset_index()  # noqa: PD010
+def verdicts(wide: pd.DataFrame) -> list[str]:
+    """Compare both of ours with a model for each loss, a line each, from a column per method."""
     lines = []
-    for (_, row), ours in product(wide.iterrows(), (OURS, TRAINED)):
+    for (_, row), ours in product(wide.reset_index().iterrows(), (OURS, TRAINED)):
         near = row[ours] <= row[RIVAL] + (NEAR - 1) * abs(row[RIVAL])
         told = f"{row[ours]:.4f} against {row[RIVAL]:.4f}: {'within' if near else 'not within'}"
         lines.append(f"  {row['task']}, {row['loss']}: {ours} {told}")
@@ -206,13 +175,7 @@ def verdicts(means: pd.DataFrame, measure: str) -> list[str]:
 
 
 def omniprediction_figure(table: pd.DataFrame) -> Figure:
-    """Draw the mean over seeds of every method, one panel per task and loss.
-
-    Parameters
-    ----------
-    table : DataFrame
-        As ``measure`` returns it.
-    """
+    """Draw the mean over seeds of every method, one panel per task and loss."""
 
     def draw(axis: Axes, runs: pd.DataFrame) -> None:
         figures.lines(axis, runs, "examples", "excess", by="method", styles=COLOURS, dots=False)
@@ -222,11 +185,9 @@ def omniprediction_figure(table: pd.DataFrame) -> Figure:
         axis.minorticks_off()
 
     groups = figures.split(table.assign(panel=table["task"] + ", " + table["loss"]), "panel")
-    across, label = table["loss"].nunique(), "loss above the best of C"
-    size = (3.2, 2.8)
-    return figures.panelled(
-        groups, draw, size=size, across=across, ylabel=label, sharey=False, legend=3
-    )
+    shape: dict[str, Any] = {"size": (3.2, 2.8), "across": table["loss"].nunique()}
+    label = "loss above the best of C"
+    return figures.panelled(groups, draw, **shape, ylabel=label, sharey=False, legend=3)
 
 
 def write(table: pd.DataFrame, out: Path) -> list[Path]:

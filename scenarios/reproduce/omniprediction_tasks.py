@@ -64,22 +64,13 @@ KNOWN = 4000  # points at which the laws are integrated
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Examples to learn from and examples to test on.
+    """Examples to learn from and examples to test on."""
 
-    Parameters
-    ----------
-    x, fresh_x : array (m, 2)
-        Features in {0, 1}.
-    y, fresh_y : array (m, 1)
-    best : dict of float, by loss
-        The least expected loss of any rule on both features, where the law is known; else NaN.
-    """
-
-    x: Array
-    y: Array
+    x: Array  # (m, 2), features in {0, 1}
+    y: Array  # (m, 1)
     fresh_x: Array
     fresh_y: Array
-    best: dict[str, float]
+    best: dict[str, float]  # by loss: the least expected one of any rule, NaN for an unknown law
 
 
 def net() -> Array:
@@ -107,22 +98,20 @@ def cells(examples: int, seed: int) -> Task:
     """Draw the synthetic task."""
     rng = stream(seed, "reproduce omniprediction", "cells")
     X = rng.integers(0, 2, (TEST + examples, FEATURES)).astype(np.float64)  # noqa: N806
-    a, b = LAWS[_cell(X)].T
+    a, b = LAWS[(2 * X[:, 0] + X[:, 1]).astype(np.intp)].T
     Y = rng.beta(a, b)[:, None]  # noqa: N806
-    first = TEST
-    return Task(X[first:], Y[first:], X[:first], Y[:first], known_best())
+    return Task(X[TEST:], Y[TEST:], X[:TEST], Y[:TEST], known_best())
 
 
 def known_best() -> dict[str, float]:
     """Integrate each loss over each cell's law; the mean over cells of the best action's."""
     levels = (np.arange(KNOWN) + 0.5) / KNOWN
-    found = {}
-    for name, loss in LOSSES.items():
-        per_cell = [
-            loss.on(net()).losses(beta.ppf(levels, *law)[:, None]).mean(0).min() for law in LAWS
-        ]
-        found[name] = float(np.mean(per_cell))
-    return found
+    outcomes = [beta.ppf(levels, *law)[:, None] for law in LAWS]
+    tables = {name: loss.on(net()) for name, loss in LOSSES.items()}
+    return {
+        name: float(np.mean([table.losses(y).mean(0).min() for y in outcomes]))
+        for name, table in tables.items()
+    }
 
 
 def weather(examples: int, seed: int) -> Task:
@@ -137,10 +126,6 @@ def weather(examples: int, seed: int) -> Task:
 
 
 TASKS: dict[str, Callable[[int, int], Task]] = {"cells": cells, "weather": weather}
-
-
-def _cell(X: Array) -> NDArray[np.intp]:  # noqa: N803
-    return (2 * X[:, 0] + X[:, 1]).astype(np.intp)
 
 
 def boosted_for(loss: str) -> Any:
@@ -186,12 +171,9 @@ def baselines(task: Task) -> dict[tuple[str, str], Array]:
     boosted, linear = forecast(boosted_for("squared")), forecast(LinearRegression())
     found = {}
     for name, level in LEVELS.items():
-        found["mean, boosted", name] = boosted
-        found["mean, linear", name] = linear
-        if name == "squared":
-            found["quantiles, linear", name], found["one model per loss", name] = linear, boosted
-            continue
+        mean = name == "squared"
         quantiles = QuantileRegressor(quantile=level, alpha=0.0, solver="highs")
-        found["quantiles, linear", name] = forecast(quantiles)
-        found["one model per loss", name] = forecast(boosted_for(name))
+        found["mean, boosted", name], found["mean, linear", name] = boosted, linear
+        found["quantiles, linear", name] = linear if mean else forecast(quantiles)
+        found["one model per loss", name] = boosted if mean else forecast(boosted_for(name))
     return found
