@@ -46,6 +46,7 @@ FEWEST_TICKS = 5
 RANDOM = 1500  # outcomes beside the grid
 NUMBERS = 1 << 22  # in one table of functions at outcomes
 WIDTH = 110
+_brief = "{:.3g}".format
 PRINTED = ("paper_n", "paper_n_leading", "paper_lipschitz", "paper_lipschitz_leading")
 
 # The figure.
@@ -189,10 +190,6 @@ def _printed(rows: pd.DataFrame, column: str) -> pd.Series[str]:
     exact, leading = rows[f"paper_{column}"], rows[f"paper_{column}_leading"]
     rough = ("~" + leading.map(_brief)).where(leading.notna(), "")
     return exact.map(_brief).where(exact.notna(), rough)
-
-
-def _brief(value: float) -> str:
-    return f"{value:.3g}"
 
 
 def bases_figure(table: pd.DataFrame) -> Figure:

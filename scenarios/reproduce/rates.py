@@ -29,7 +29,7 @@ decision swap regret is swap regret here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, product, takewhile
 from pathlib import Path
@@ -48,15 +48,7 @@ from regretless.market.model import MarketModel
 from regretless.market.records.decision import Decision, one_hot
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.reproduce.figures import (
-    COLOURS,
-    GREY,
-    LEAST,
-    lines,
-    panelled,
-    split,
-    written,
-)
+from regretless.scenarios.reproduce import figures
 from regretless.scenarios.reproduce.rates_slopes import laid_out, slopes
 from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.studies.processes import collect
@@ -77,41 +69,26 @@ Run = tuple[str, str, int, int, int]
 class Family:
     """A family of losses."""
 
-    cohort: dict[str, Any]  # utility, parameters and basis; the default one where none is named
+    utility: str
     outcomes: int  # d
     paper: float  # the exponent of T in the paper's corollary, at this d
     longest: int = LONGEST  # rounds of a run
+    parameters: dict[str, Any] = field(default_factory=dict)
+    basis: Any = "auto"
 
 
+LOGARITHMIC = -1 / (np.log(3) + 2)
+PRICES = {"underage": [1.0, 4.0], "overage": [0.5, 2.0]}
+GRID = {"kind": "lipschitz-grid", "error": 0.1}
 FAMILIES: dict[str, Family] = {
-    "linear": Family({"utility": "linear"}, 3, -1 / 2),
-    "separable powers": Family(
-        {"utility": "ces", "parameters": {"rho": {"choices": [0.5, 1.0, 2.0]}}}, 3, -1 / 2
-    ),
-    "monomials, beta = 2": Family({"utility": "mean-variance"}, 3, -1 / 2),
-    "exponential of ln y": Family({"utility": "cobb-douglas"}, 3, -1 / (np.log(3) + 2)),
-    "exponential of y": Family(
-        {"utility": "cara", "parameters": {"risk_aversion": [1.0, 4.0]}},
-        3,
-        -1 / (np.log(3) + 2),
-        COSTLY,
-    ),
-    "Leontief": Family({"utility": "leontief"}, 3, -(3 + 2) / (18 * 3 + 24), COSTLY),
-    "convex, d = 1": Family(
-        {"utility": "newsvendor", "parameters": {"underage": [1.0, 4.0], "overage": [0.5, 2.0]}},
-        1,
-        -3 / 8,
-    ),
-    "Lipschitz, d = 2": Family(
-        {
-            "utility": "lp-target",
-            "parameters": {"p": 3.0},
-            "basis": {"kind": "lipschitz-grid", "error": 0.1},
-        },
-        2,
-        -1 / (2 + 2),
-        COSTLY,
-    ),
+    "linear": Family("linear", 3, -1 / 2),
+    "separable powers": Family("ces", 3, -1 / 2, LONGEST, {"rho": {"choices": [0.5, 1.0, 2.0]}}),
+    "monomials, beta = 2": Family("mean-variance", 3, -1 / 2),
+    "exponential of ln y": Family("cobb-douglas", 3, LOGARITHMIC),
+    "exponential of y": Family("cara", 3, LOGARITHMIC, COSTLY, {"risk_aversion": [1.0, 4.0]}),
+    "Leontief": Family("leontief", 3, -(3 + 2) / (18 * 3 + 24), COSTLY),
+    "convex, d = 1": Family("newsvendor", 1, -3 / 8, LONGEST, PRICES),
+    "Lipschitz, d = 2": Family("lp-target", 2, -1 / (2 + 2), COSTLY, {"p": 3.0}, GRID),
 }
 
 
@@ -142,13 +119,14 @@ class LinearPart:
 def scenario(family: str, stream: str, *, rounds: int, seed: int) -> Scenario:
     """Return the scenario of one run."""
     chosen = FAMILIES[family]
-    cohort = {"name": "agents", "count": AGENTS, "actions": ACTIONS}
+    cohort = {"name": "agents", "count": AGENTS, "actions": ACTIONS, "utility": chosen.utility}
+    cohort |= {"parameters": chosen.parameters, "basis": chosen.basis}
     raw = {
         "name": f"{family} {stream}",
         "rounds": rounds,
         "seed": seed,
         "adversary": STREAMS[stream] | {"outcomes": chosen.outcomes},
-        "cohort": [cohort | {"measures": ["swap", "decision_swap"]} | chosen.cohort],
+        "cohort": [cohort | {"measures": ["swap", "decision_swap"]}],
     }
     return Scenario(validated(raw, origin=Path()))
 
@@ -243,34 +221,38 @@ def text(table: pd.DataFrame) -> str:
 def write(table: pd.DataFrame, out: Path) -> list[Path]:
     """Write rows and slopes as CSV and the rows as a figure; return the paths."""
     figure = rates_figure(table)
-    return written(out, {"rates.csv": table, "slopes.csv": fits(table), "rates.png": figure})
+    return figures.written(
+        out, {"rates.csv": table, "slopes.csv": fits(table), "rates.png": figure}
+    )
 
 
 def rates_figure(table: pd.DataFrame) -> Figure:
     """Draw a panel per family: runs, means and promises against T, with the slope T^(-1/2)."""
-    colours = dict(zip(table["stream"].unique(), COLOURS, strict=False))
+    colours = dict(zip(table["stream"].unique(), figures.COLOURS, strict=False))
     draw = partial(_panel, colours=colours)
     label = "worst agent's decision swap regret"
-    figure = panelled(split(table, "family"), draw, size=(3.2, 3.2), across=4, ylabel=label)
+    figure = figures.panelled(
+        figures.split(table, "family"), draw, size=(3.2, 3.2), across=4, ylabel=label
+    )
     figure.legend(handles=_legend(colours), loc="outside lower center", ncol=4, fontsize=9)
     return figure
 
 
 def _panel(axis: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
-    shown = rows.assign(regret=rows["decision_swap_regret"].clip(lower=LEAST))
-    lines(axis, shown, "rounds", "regret", by="stream", styles=colours)
+    shown = rows.assign(regret=rows["decision_swap_regret"].clip(lower=figures.LEAST))
+    figures.lines(axis, shown, "rounds", "regret", by="stream", styles=colours)
     for stream, runs in rows.groupby("stream", sort=False):
         colour = colours[str(stream)]
         means = runs.groupby("rounds").mean(numeric_only=True)
         if rows["floor"].max() > 0:
-            axis.plot(means["linear_regret"].clip(lower=LEAST), "x", color=colour, ms=5)
+            axis.plot(means["linear_regret"].clip(lower=figures.LEAST), "x", color=colour, ms=5)
         for measure, line in LINES.items():
             axis.plot(means[measure], line, color=colour, lw=1.2)
     if rows["floor"].max() > 0:
-        axis.axhline(float(rows["floor"].mean()), color=GREY, lw=1.2, ls="-.")
+        axis.axhline(float(rows["floor"].mean()), color=figures.GREY, lw=1.2, ls="-.")
     rounds = np.unique(rows["rounds"])
     start = rows.loc[rows["rounds"] == rounds[0], "decision_swap_regret"].mean()
-    falling = max(float(start), LEAST) * np.sqrt(rounds[0] / rounds)
+    falling = max(float(start), figures.LEAST) * np.sqrt(rounds[0] / rounds)
     axis.plot(rounds, falling, color="#000000", lw=0.7)
     axis.set(xscale="log", yscale="log", xlabel="rounds, T")
     axis.set_xticks(rounds[::-2], [f"{T:g}" for T in rounds[::-2]])
@@ -286,7 +268,7 @@ def _legend(colours: dict[str, str]) -> list[Line2D]:
         "bound, a priori": {"color": dark, "ls": "--"},
         "bound from the biases": {"color": dark, "ls": ":"},
         "linear part": {"color": dark, "ls": "", "marker": "x"},
-        "2 delta": {"color": GREY, "ls": "-."},
+        "2 delta": {"color": figures.GREY, "ls": "-."},
         "slope -1/2": {"color": "#000000", "lw": 0.7},
     }
     return [Line2D([], [], label=label, **style) for label, style in styles.items()]
