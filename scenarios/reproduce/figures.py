@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,20 +33,17 @@ def panelled(  # noqa: PLR0913 - keyword-only settings of a figure
     size: tuple[float, float],
     across: int | None = None,
     ylabel: str = "",
-    sharey: bool | Literal["row"] = True,
+    sharey: bool = True,
     legend: int = 0,
 ) -> Figure:
-    """Draw a panel for each group, in rows.
+    """Let ``draw`` fill a panel for each group.
 
     Parameters
     ----------
-    draw : callable
-        Fills a panel from its frame.
     size : pair of float
         Of a panel, in inches.
     across : int, optional
         Panels in a row; all of them by default.
-    sharey : bool or "row"
     legend : int
         Columns of the legend below, which explains all panels; 0 for none.
     """
@@ -107,29 +104,16 @@ def bars(axis: Axes, runs: pd.DataFrame, groups: str, by: str, y: str) -> None:
     places, names = list(runs[groups].unique()), list(runs[by].unique())
     width = 0.8 / len(names)
     for number, (name, colour) in enumerate(zip(names, (BLUE, SKY, ORANGE, GREY), strict=False)):
-        shift = (number - (len(names) - 1) / 2) * width
-        own = runs[runs[by] == name].groupby(groups, sort=False)[y]
-        axis.bar(
-            np.arange(len(places)) + shift, own.mean()[places], width, color=colour, label=name
-        )
+        at = np.arange(len(places)) + (number - (len(names) - 1) / 2) * width
         dots = runs[runs[by] == name]
-        axis.plot(dots[groups].map(places.index) + shift, dots[y], ".", ms=3, color="#333333")
+        means = dots.groupby(groups, sort=False)[y].mean()[places]
+        axis.bar(at, means, width, color=colour, label=name)
+        axis.plot(at[dots[groups].map(places.index)], dots[y], ".", ms=3, color="#333333")
     axis.set_xticks(range(len(places)), [p.replace(" ", "\n") for p in places], fontsize=7.5)
 
 
 def written(out: Path, contents: Mapping[str, pd.DataFrame | Figure]) -> list[Path]:
-    """Write frames as CSV and figures as PNG, each under its name; never half a file.
-
-    Parameters
-    ----------
-    out : Path
-        A folder, made if need be.
-    contents : mapping of str to DataFrame or Figure
-
-    Returns
-    -------
-    list of Path
-    """
+    """Write frames as CSV and figures as PNG into a folder, by name, never half a file."""
     out.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
         draft = out / f".draft-{name}"

@@ -8,7 +8,7 @@ directory, so that what was interrupted goes on where it was, and every run has 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,6 @@ from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import Design, read_study
 from regretless.scenarios.studies.directory import read_record
-from regretless.scenarios.studies.results import Study
 
 Row = dict[str, Any]
 Cell = Callable[[pd.DataFrame], str]
@@ -33,18 +32,10 @@ Cell = Callable[[pd.DataFrame], str]
 
 @dataclass(frozen=True)
 class Run:
-    """A run of a study, as its directory tells it.
+    """A run of a study, as its directory tells it."""
 
-    Parameters
-    ----------
-    key : dict
-        ``run``, ``seed`` and what varies.
-    home : Path
-        The run directory.
-    """
-
-    key: Row
-    home: Path
+    key: Row  # `run`, `seed` and what varies
+    home: Path  # the run directory
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -116,27 +107,13 @@ def spread(column: str) -> Cell:
 
 @dataclass(frozen=True)
 class Layout:
-    """Lines and cells of one printed table.
+    """Lines and cells of one printed table."""
 
-    Parameters
-    ----------
-    lines : sequence of str
-        Columns by which lines are told apart.
-    cells : mapping of str to Cell
-        By their heads.
-    across : pair of str and Cell, optional
-        A column, and the cell that each of its values has, before the other cells.
-    only : callable, optional
-        Which rows count.
-    head : str
-        A line above.
-    """
-
-    lines: Sequence[str]
-    cells: Mapping[str, Cell]
-    across: tuple[str, Cell] | None = None
-    only: Callable[[pd.DataFrame], pd.Series[bool]] | None = None
-    head: str = ""
+    lines: Sequence[str]  # columns by which lines are told apart
+    cells: Mapping[str, Cell]  # by their heads
+    across: tuple[str, Cell] | None = None  # a column, and what each of its values has, in front
+    only: Callable[[pd.DataFrame], pd.Series[bool]] | None = None  # which rows count
+    head: str = ""  # a line above
 
     def text(self, table: pd.DataFrame) -> str:
         """Lay a table out."""
@@ -154,29 +131,15 @@ class Layout:
 
 @dataclass(frozen=True)
 class StudyTable:
-    """A table that is a bundled study.
+    """A table that is a bundled study; ``told`` and ``answers`` are made of the measured rows."""
 
-    Parameters
-    ----------
-    study : str
-        Its name, and that of the files that are written.
-    rows : callable
-        From a run to what is measured of it: one row, or a few that tell parts of it apart.
-    figure : callable
-        From the measured rows to the figure.
-    told : callable, optional
-        From the measured rows to what the layouts show; the rows themselves by default.
-    answers : callable, optional
-        From the measured rows to lines below.
-    """
-
-    study: str
+    study: str  # its name, and that of the files that are written
     title: str
-    rows: Callable[[Run], list[Row]]
+    rows: Callable[[Run], list[Row]]  # of a run: one row, or a few that tell parts of it apart
     layouts: Sequence[Layout]
     figure: Callable[[pd.DataFrame], Figure]
-    told: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table
-    answers: Callable[[pd.DataFrame], Sequence[str]] = lambda _: ()
+    told: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table  # what the layouts show
+    answers: Callable[[pd.DataFrame], Sequence[str]] = lambda _: ()  # lines below
 
     def design(self, rounds: int | None = None, seeds: int | None = None) -> Design:
         """Return the study, with other rounds or seeds where they are given."""
@@ -195,12 +158,10 @@ class StudyTable:
         jobs: int | None = None,
         progress: Callable[[int], Any] | None = None,
     ) -> pd.DataFrame:
-        """Conduct the study, or what is missing of it, and measure its runs.
+        """Conduct the study in ``out``, or what is missing of it there, and measure its runs.
 
         Parameters
         ----------
-        out : Path
-            The study directory.
         rounds, seeds : int, optional
             Rounds per run and runs per cell; those of the study by default.
         jobs, progress : as in ``conduct``
@@ -208,8 +169,7 @@ class StudyTable:
         Returns
         -------
         DataFrame
-            A row per run, or a few, in the study's order: what varies, ``seed``, ``rounds`` and
-            what was measured.
+            ``rows`` of every run, in the study's order, with what varies, ``seed``, ``rounds``.
 
         Raises
         ------
@@ -226,13 +186,8 @@ class StudyTable:
         if failed := study.record["failed"]:
             where = out / "failures.parquet"
             raise UserError(f"{failed} of {len(design)} runs failed, see {where}; start again")
-        return self.measured(study)
-
-    def measured(self, study: Study) -> pd.DataFrame:
-        """Measure the complete runs of a study."""
-        homes: dict[int, Path] = study.homes()
         keys: list[Row] = study.parameters().to_dict("records")  # type: ignore[assignment]
-        runs = [Run(keys[run], home) for run, home in homes.items()]
+        runs = [Run(keys[run], home) for run, home in study.homes().items()]
         return pd.DataFrame(
             run.key | {"rounds": run.manifest["rounds"]} | row
             for run in runs
@@ -241,15 +196,10 @@ class StudyTable:
 
     def text(self, table: pd.DataFrame) -> str:
         """Lay the table out."""
-        return "\n".join(self._lines(table))
-
-    def _lines(self, table: pd.DataFrame) -> Iterator[str]:
-        seeds = table["seed"].nunique()
-        yield f"{self.title}, T = {table['rounds'].iloc[0]}: mean over {seeds} seeds"
-        told = self.told(table)
-        for place, layout in enumerate(self.layouts):
-            yield "\n" * (place > 0) + layout.text(told)
-        yield from self.answers(table)
+        seeds, told = table["seed"].nunique(), self.told(table)
+        title = f"{self.title}, T = {table['rounds'].iloc[0]}: mean over {seeds} seeds"
+        parts = "\n\n".join(layout.text(told) for layout in self.layouts)
+        return "\n".join([title, parts, *self.answers(table)])
 
     def write(self, table: pd.DataFrame, out: Path) -> list[Path]:
         """Write the rows as CSV and the figure; return the paths."""

@@ -18,18 +18,7 @@ from matplotlib.figure import Figure
 from regretless.market.game.crowding import MEASURES, concentration, crowding
 from regretless.market.game.prices import exposure
 from regretless.scenarios.build.cohorts import covered
-from regretless.scenarios.reproduce.figures import (
-    BLACK,
-    BLUE,
-    COLOURS,
-    GREY,
-    VERMILION,
-    bars,
-    columns,
-    lines,
-    panelled,
-    split,
-)
+from regretless.scenarios.reproduce import figures
 from regretless.scenarios.reproduce.study_table import (
     Layout,
     Row,
@@ -57,8 +46,8 @@ COSTS = BOUNDS | {"certificate": mean("certificate"), "milliseconds": median("mi
 def by_stream(by: str, table: pd.DataFrame) -> Figure:
     """Draw every run's worst agent, in blue where the theorem has a bound for it."""
     blue = table.loc[table["bound"].notna(), by].unique()
-    draw = partial(columns, by=by, y="swap_regret", blue=list(blue))
-    return panelled(split(table, "stream"), draw, size=(3.0, 3.6), ylabel=REGRET)
+    draw = partial(figures.columns, by=by, y="swap_regret", blue=list(blue))
+    return figures.panelled(figures.split(table, "stream"), draw, size=(3.0, 3.6), ylabel=REGRET)
 
 
 STREAMS = StudyTable(
@@ -81,7 +70,7 @@ STREAMS = StudyTable(
 def numbers(run: Run) -> Row:
     """Count the accumulators that the forecaster keeps."""
     events: Any = run.unplayed.game.blocks[0].forecaster.events  # type: ignore[attr-defined]
-    return {"numbers": sum(int(np.size(array)) for array in events.state().values())}
+    return {"numbers": sum(array.size for array in events.arrays.values())}
 
 
 EVENTS = StudyTable(
@@ -117,11 +106,8 @@ def anchor(run: Run) -> Row:
 def curve(table: pd.DataFrame) -> pd.DataFrame:
     """Put the means of every anchored cell beside what it is judged by.
 
-    Returns
-    -------
-    DataFrame
-        One row per stream, base and zone: mean ``regret``, ``alone`` (the base), ``plain``,
-        ``wanted``, ``kept``, ``met``, ``bound`` and ``bound_from_bias``.
+    There is a row per stream, base and zone, with ``alone`` the regret of the base, ``plain`` that
+    of the forecaster without one, and ``wanted`` the most that is ``met``.
     """
     measured = ["swap_regret", "kept", "bound", "bound_from_bias"]
     groups = table.groupby(["stream", "base", "zone"], sort=False, dropna=False)
@@ -141,18 +127,18 @@ def anchoring_figure(table: pd.DataFrame) -> Figure:
 
     def draw(axis: Axes, rows: pd.DataFrame) -> None:
         named = rows.assign(base="anchored at " + rows["base"])
-        colours = dict(zip(named["base"].unique(), (VERMILION, BLUE), strict=True))
-        axis.axhline(rows["plain"].iloc[0], color=GREY, label="no base")
-        lines(axis, named, "zone", "regret", by="base", styles=colours, dots=False)
+        colours = dict(zip(named["base"].unique(), (figures.VERMILION, figures.BLUE), strict=True))
+        axis.axhline(rows["plain"].iloc[0], color=figures.GREY, label="no base")
+        figures.lines(axis, named, "zone", "regret", by="base", styles=colours, dots=False)
         for (base, own), colour in zip(
-            rows.groupby("base", sort=False), COLOURS[1::-1], strict=True
+            rows.groupby("base", sort=False), figures.COLOURS[1::-1], strict=True
         ):
             axis.axhline(own["alone"].iloc[0], ls=":", color=colour, label=f"{base} alone")
             axis.plot(own["zone"], own["wanted"], "_", color=colour, label=f"wanted, {base}")
         axis.set(xlabel="dead zone z", yscale="log")
 
-    groups = split(curve(table), "stream")
-    return panelled(groups, draw, size=(2.8, 3.6), ylabel=REGRET, legend=4)
+    groups = figures.split(curve(table), "stream")
+    return figures.panelled(groups, draw, size=(2.8, 3.6), ylabel=REGRET, legend=4)
 
 
 ANCHORING = StudyTable(
@@ -203,15 +189,17 @@ def covers_figure(table: pd.DataFrame) -> Figure:
         alone = float(rows.loc[rows["cover"] == "none", "value"].mean())
         covers = rows[rows["cover"] != "none"]
         centres = covers.groupby("served")["radius"].transform("mean")
-        lines(axis, covers.assign(radius=centres), "radius", "value", by="who")
+        figures.lines(axis, covers.assign(radius=centres), "radius", "value", by="who")
         radii = np.geomspace(covers["radius"].min(), covers["radius"].max(), 50)
-        axis.axhline(alone, color=BLACK, lw=1, label="no cover")
-        axis.plot(radii, alone + 2 * radii, ":", color=GREY, label="no cover, plus two radii")
+        axis.axhline(alone, color=figures.BLACK, lw=1, label="no cover")
+        axis.plot(
+            radii, alone + 2 * radii, ":", color=figures.GREY, label="no cover, plus two radii"
+        )
         axis.set(xscale="log", xlabel="greatest radius of the cover", ylim=(0.0, top))
 
     names = {"worst agent": "swap_regret", "mean agent": "mean_swap_regret"}
     groups = [(title, shown.assign(value=shown[column])) for title, column in names.items()]
-    return panelled(groups, draw, size=(4.5, 4.4), ylabel="swap regret per round", legend=3)
+    return figures.panelled(groups, draw, size=(4.5, 4.4), ylabel="swap regret per round", legend=3)
 
 
 COVERS = StudyTable(
@@ -280,9 +268,9 @@ def crowding_figure(table: pd.DataFrame) -> Figure:
         "share of budgets that moved a round": "churn",
         "mean loss": "mean_loss",
     }
-    draw = partial(bars, groups="market", by="listener", y="value")
+    draw = partial(figures.bars, groups="market", by="listener", y="value")
     groups = [(title, table.assign(value=table[column])) for title, column in names.items()]
-    figure = panelled(groups, draw, size=(4.7, 4.0), sharey=False, legend=4)
+    figure = figures.panelled(groups, draw, size=(4.7, 4.0), sharey=False, legend=4)
     for name, style in (("even", ":"), ("ceiling", "--")):
         figure.axes[0].axhline(table[name].mean(), ls=style, color="#333333", lw=1)
     return figure
@@ -331,20 +319,15 @@ def groups_of(run: Run) -> list[Row]:
 def unseen_figure(table: pd.DataFrame) -> Figure:
     """Draw every run's worst agent and the means over seeds, one panel per population."""
     shown = table[table["agents"] > 0].rename(columns={GAMMA: "gamma"})
-    at = (
-        "\nn = "
-        + shown["size"].astype(str)
-        + ", lambda = "
-        + shown["lipschitz"].map("{:.3g}".format)
-    )
-    styles = {"named": BLACK, "covered": BLUE, "unseen": VERMILION}
+    sizes = shown["size"].astype(str) + ", lambda = " + shown["lipschitz"].map("{:.3g}".format)
+    styles = {"named": figures.BLACK, "covered": figures.BLUE, "unseen": figures.VERMILION}
 
     def draw(axis: Axes, rows: pd.DataFrame) -> None:
-        lines(axis, rows, "gamma", "worst", by="group", styles=styles)
+        figures.lines(axis, rows, "gamma", "worst", by="group", styles=styles)
         axis.set_xlabel("gamma")
 
-    groups = split(shown.assign(panel=shown["population"] + at), "panel")
-    return panelled(groups, draw, size=(2.8, 3.4), ylabel=REGRET, legend=3)
+    groups = figures.split(shown.assign(panel=shown["population"] + "\nn = " + sizes), "panel")
+    return figures.panelled(groups, draw, size=(2.8, 3.4), ylabel=REGRET, legend=3)
 
 
 UNSEEN = StudyTable(
