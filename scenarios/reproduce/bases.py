@@ -16,10 +16,10 @@ for regret is the cost, lambda sqrt(n), at a given error. The paper's numbers ar
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import cycle, product
 from pathlib import Path
 from textwrap import fill
 from time import perf_counter
@@ -46,14 +46,14 @@ FEWEST_TICKS = 5
 RANDOM = 1500  # outcomes beside the grid
 NUMBERS = 1 << 22  # in one table of functions at outcomes
 WIDTH = 110
-_brief = "{:.3g}".format
+BRIEF = "{:.3g}".format  # of a number
 PRINTED = ("paper_n", "paper_n_leading", "paper_lipschitz", "paper_lipschitz_leading")
 
 # The figure.
-EXACT = 1e-9  # errors below it are those of floating point
-BESIDE = 1e-3  # where exact bases are drawn beside others
+ROUNDING = 1e-9  # errors below it are those of floating point
+LEAST = 1e-3  # where exact bases are drawn beside others
 PAPER, DEFAULT = ("#D55E00", "o"), ("#0072B2", "s")
-SHADES = ["#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000"]
+COLOURS = ["#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000"]
 MARKERS = ["^", "D", "v", "P", "X", "<", ">"]
 
 
@@ -133,7 +133,7 @@ def outcomes(goods: int) -> Array:
     even = np.linspace(0, 1, TICKS.get(goods, FEWEST_TICKS))
     random = stream(0, "reproduce bases", "outcomes").random((RANDOM, goods))
     random[::2] **= 3
-    return np.concatenate([list(itertools.product(even, repeat=goods)), random])
+    return np.concatenate([list(product(even, repeat=goods)), random])
 
 
 def measure(
@@ -173,11 +173,11 @@ def _layout(rows: pd.DataFrame) -> str:
         "d": rows["d"],
         "delta": rows["delta"].map("{:g}".format).replace("nan", "exact"),
         "n": rows["n"],
-        "lambda": rows["lipschitz"].map(_brief) + star,
-        "measured": rows["lipschitz_measured"].map(_brief),
-        "cost": rows["cost"].map(_brief),
-        "error": rows["error_declared"].map(_brief),
-        "measured ": rows["error_measured"].map(_brief),
+        "lambda": rows["lipschitz"].map(BRIEF) + star,
+        "measured": rows["lipschitz_measured"].map(BRIEF),
+        "cost": rows["cost"].map(BRIEF),
+        "error": rows["error_declared"].map(BRIEF),
+        "measured ": rows["error_measured"].map(BRIEF),
         "paper n": _printed(rows, "n"),
         "paper lambda": _printed(rows, "lipschitz"),
         "s": rows["seconds"].map("{:.1f}".format),
@@ -188,8 +188,8 @@ def _layout(rows: pd.DataFrame) -> str:
 def _printed(rows: pd.DataFrame, column: str) -> pd.Series[str]:
     """Return what the paper prints, the leading term where that is all."""
     exact, leading = rows[f"paper_{column}"], rows[f"paper_{column}_leading"]
-    rough = ("~" + leading.map(_brief)).where(leading.notna(), "")
-    return exact.map(_brief).where(exact.notna(), rough)
+    rough = ("~" + leading.map(BRIEF)).where(leading.notna(), "")
+    return exact.map(BRIEF).where(exact.notna(), rough)
 
 
 def bases_figure(table: pd.DataFrame) -> Figure:
@@ -198,17 +198,11 @@ def bases_figure(table: pd.DataFrame) -> Figure:
     There is a panel for each kind of family and a line for each basis.
     """
     others = table.loc[table["role"] == "alternative", "basis"].unique()
-    styles = dict(
-        zip(
-            others,
-            zip(itertools.cycle(SHADES), itertools.cycle(MARKERS), strict=False),
-            strict=False,
-        )
-    )
+    styles = dict(zip(others, zip(cycle(COLOURS), cycle(MARKERS), strict=False), strict=False))
     groups = []
     for kind, rows in split(table.assign(kind=table["family"].str.split(",").str[0]), "kind"):
         chosen = rows[rows["d"] == rows["d"].mode()[0]]
-        told = " (rounding alone)" if (chosen["error_measured"] < EXACT).all() else ""
+        told = " (rounding alone)" if (chosen["error_measured"] < ROUNDING).all() else ""
         groups.append((f"{kind}, d = {chosen['d'].iloc[0]}{told}", chosen))
     draw = partial(_panel, styles=styles)
     size, label = (3.9, 3.8), "measured error"
@@ -217,8 +211,8 @@ def bases_figure(table: pd.DataFrame) -> Figure:
 
 def _panel(axis: Axes, rows: pd.DataFrame, styles: dict[str, tuple[str, str]]) -> None:
     """Draw the bases of one kind of family."""
-    exact = rows["error_measured"] < EXACT
-    floor = 0.0 if exact.all() else BESIDE
+    exact = rows["error_measured"] < ROUNDING
+    floor = 0.0 if exact.all() else LEAST
     for name, line in rows.groupby("basis", sort=False):
         role = line["role"].iloc[0]
         colour, marker = {"paper": PAPER, "default": DEFAULT}.get(role) or styles[str(name)]
