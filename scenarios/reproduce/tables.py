@@ -81,7 +81,7 @@ STREAMS = StudyTable(
 def numbers(run: Run) -> Row:
     """Count the accumulators that the forecaster keeps."""
     events: Any = run.unplayed.game.blocks[0].forecaster.events  # type: ignore[attr-defined]
-    return {"numbers": sum(int(np.size(array)) for array in events.state().values())}
+    return {"numbers": sum(array.size for array in events.arrays.values())}
 
 
 EVENTS = StudyTable(
