@@ -21,6 +21,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import dijkstra
 
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Basis
@@ -119,10 +120,10 @@ def networked(agents: int, subscribers: Ints, graph: Any | None = None) -> Netwo
     if graph is None:
         distance[subscribers] = 0
         return Network(distance)
-    sources = {int(agent) for agent in subscribers}
-    hops = nx.multi_source_dijkstra_path_length(graph, sources) if sources else {}
-    for agent, count in hops.items():
-        distance[agent] = count
+    if len(subscribers):
+        links = nx.to_scipy_sparse_array(graph, nodelist=range(agents), weight=None)
+        hops = dijkstra(links, indices=subscribers, unweighted=True, min_only=True)
+        distance = np.where(np.isinf(hops), NEVER, hops).astype(np.intp)
     edges = np.array(sorted(sorted(edge) for edge in graph.edges), dtype=np.intp).reshape(-1, 2)
     return Network(distance, edges)
 
