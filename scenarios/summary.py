@@ -30,15 +30,7 @@ REGRETS = {
 
 
 def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
-    """Print the closing table of a run.
-
-    Parameters
-    ----------
-    model : MarketModel
-        After its last round.
-    out : Path
-        The run directory.
-    """
+    """Print the closing table of a run."""
     agents = model.agents_frame()
     console, room = _fitting(agents)
     title = f"{scenario.spec.name}, {model.played} rounds"

@@ -20,8 +20,15 @@ from numpy.typing import NDArray
 
 from regretless.market.kernels.threads import over_rows
 from regretless.scenarios.bench.clock import Array, Duel
-from regretless.scenarios.bench.crowds import ACTIONS, GOODS, Crowd, NarrowCrowd, PlainCrowd
-from regretless.scenarios.bench.curved import FAMILIES, CurvedCrowd
+from regretless.scenarios.bench.crowds import (
+    ACTIONS,
+    FAMILIES,
+    GOODS,
+    Crowd,
+    CurvedCrowd,
+    NarrowCrowd,
+    PlainCrowd,
+)
 from regretless.scenarios.bench.peers import peer
 
 CROWD, MULTITUDE, SHARED = 100_000, 1_000_000, 500
@@ -30,13 +37,7 @@ COPIED = 1 << 25  # numbers per copy, beyond every cache
 
 
 def against_mesa(make: Callable[[], Crowd]) -> Duel:
-    """Compare a round with the plain Mesa model's; the answer is how often each action is played.
-
-    Parameters
-    ----------
-    make : callable
-        Makes the crowd.
-    """
+    """Compare a round with the plain Mesa model's; the answer counts who played what."""
     crowd = make()
     plain = crowd.in_mesa(peer("mesa"))
 

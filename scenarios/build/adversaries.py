@@ -31,15 +31,6 @@ def make_adversary(
 ) -> Adversary:
     """Make the adversary of a scenario.
 
-    Parameters
-    ----------
-    root : int
-        Root seed.
-    table : Table, optional
-        The data to replay.
-    game : Bimatrix, optional
-        That the adversary leads.
-
     Raises
     ------
     UserError

@@ -25,10 +25,6 @@ class Layout:
 
     Parameters
     ----------
-    names : tuple of str
-        One name per block.
-    bases : tuple of Basis
-        One per block.
     block_of : tuple of int
         The block of each cohort.
     """
@@ -40,11 +36,6 @@ class Layout:
 
 def layout(drafts: Sequence[Draft]) -> Layout:
     """Put cohorts whose losses live in the same basis into one block.
-
-    Parameters
-    ----------
-    drafts : sequence of Draft
-        The cohorts for whom the forecast is made.
 
     Raises
     ------

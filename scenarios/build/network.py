@@ -25,11 +25,6 @@ def drawn_network(scenario: ScenarioSpec, root: int) -> Network | None:
 
     Learners only pass the news on; all others can subscribe.
 
-    Parameters
-    ----------
-    root : int
-        Root seed.
-
     Raises
     ------
     UserError
@@ -77,11 +72,6 @@ def _subscribers(
 
 def read_edges(path: Path, agents: int) -> Integers:
     """Read a user's edges: a CSV of two columns of agent numbers, with a line of names above.
-
-    Parameters
-    ----------
-    agents : int
-        N.
 
     Returns
     -------

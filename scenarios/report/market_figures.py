@@ -30,7 +30,7 @@ import plotly.graph_objects as go
 from regretless.market.core.randomness import stream
 from regretless.market.game.crowding import columns, crowding
 from regretless.market.game.network import Network, by_distance, edge_list, networked, rings
-from regretless.scenarios.logs.curves import leading_regret
+from regretless.scenarios.logs.curves import leading_regret, thinned
 from regretless.scenarios.report.charts import (
     FAINT,
     INK,
@@ -40,7 +40,6 @@ from regretless.scenarios.report.charts import (
     panels,
     plain,
     short,
-    thinned,
     zero,
 )
 from regretless.scenarios.report.run_figures import Tables, cohort_colours, rolled, rolling, told
@@ -118,14 +117,7 @@ def surplus_caption(agents: pd.DataFrame) -> str:
 
 
 def demand(tables: Tables, goods: Sequence[str]) -> go.Figure | None:
-    """Draw demand, its concentration and what it confirmed; None where the run had no market.
-
-    Parameters
-    ----------
-    tables : mapping of str to DataFrame
-    goods : sequence of str
-        Their names.
-    """
+    """Draw demand, its concentration and what it confirmed; None where the run had no market."""
     rounds, forecasts = tables.get("rounds"), tables.get("forecasts")
     if rounds is None or len(rounds) < 2 or forecasts is None or "demand_0" not in rounds:
         return None

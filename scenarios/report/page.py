@@ -46,16 +46,6 @@ LEAST = 5e-5  # a smaller contribution would be printed as zero
 def write_report(run: Path) -> Path:
     """Write ``report.html`` into the directory of a run or a study, in one step.
 
-    Parameters
-    ----------
-    run : Path
-        What ``regretless run`` or ``regretless study`` wrote.
-
-    Returns
-    -------
-    Path
-        The page.
-
     Raises
     ------
     UserError

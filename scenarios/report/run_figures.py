@@ -24,7 +24,7 @@ import plotly.graph_objects as go
 
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.tracker import TOLERANCE
-from regretless.scenarios.logs.curves import leading_regret
+from regretless.scenarios.logs.curves import leading_regret, thinned
 from regretless.scenarios.report.charts import (
     BLUE,
     FAINT,
@@ -38,7 +38,6 @@ from regretless.scenarios.report.charts import (
     plain,
     short,
     spans_decades,
-    thinned,
     zero,
 )
 
@@ -278,14 +277,7 @@ def told(agent: Mapping[Any, Any]) -> str:
 
 
 def forecast(tables: Tables, names: Sequence[str]) -> go.Figure | None:
-    """Draw rolling means of each outcome and its drawn label forecast, a panel per coordinate.
-
-    Parameters
-    ----------
-    tables : mapping of str to DataFrame
-    names : sequence of str
-        Titles of the panels, one per outcome.
-    """
+    """Draw rolling means of each outcome and its drawn label forecast, a panel per coordinate."""
     rounds, forecasts = tables.get("rounds"), tables.get("forecasts")
     if rounds is None or len(rounds) < 2 or forecasts is None or "label_0" not in forecasts:
         return None

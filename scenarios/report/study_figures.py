@@ -152,7 +152,7 @@ def _reach(points: pd.DataFrame) -> dict[str, Any]:
 
 
 def curves(table: pd.DataFrame) -> go.Figure:
-    """Draw regret over time; ``table`` is ``study_curves.setting_curves``."""
+    """Draw regret over time; ``table`` is ``studies.curves.setting_curves``."""
     figure = _by_cohort(table, each=240)
     for row, _, colour, own, style in _settings(table):
         curve = line(own["round"], own["mean"], "", color=colour, width=2)

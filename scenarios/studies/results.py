@@ -133,10 +133,5 @@ class Study:
 
 
 def load_study(path: str | Path) -> Study:
-    """Open a study directory.
-
-    Returns
-    -------
-    Study
-    """
+    """Open a study directory."""
     return Study(path)
