@@ -65,10 +65,7 @@ class Request:
 def fit_table(request: Request, out: Path) -> list[str]:
     """Fit a model and write it; return what to tell, line by line.
 
-    Raises
-    ------
-    UserError
-        If the table, a column, a scale or a parameter does not fit.
+    UserError if the table, a column, a scale or a parameter does not fit.
     """
     _check(request, out)
     frame = _frame(request.data)

@@ -117,8 +117,6 @@ def closing_tables(agents: pd.DataFrame, *, title: str, room: int | None = None)
 
     Parameters
     ----------
-    title : str
-        Of the first table.
     room : int, optional
         Characters in a line; without it all columns stand side by side in one table.
     """

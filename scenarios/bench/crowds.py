@@ -190,27 +190,15 @@ def _always(action: int, _: Any) -> int:
     return action
 
 
-def _ces(rng: np.random.Generator, shares: Array) -> Any:
-    return CES(shares, rng.uniform(0.3, 0.9, len(shares)), np.ones(len(shares)))
-
-
 def _ces_alone(loss: Any, row: int) -> Formula:
     weights, offset, amplitude = _own(loss, row)
     power, exponent = float(loss.power[row]), float(loss.exponent[row])
     return lambda y: offset + amplitude * (weights @ y**power) ** exponent
 
 
-def _cara(rng: np.random.Generator, shares: Array) -> Any:
-    return CARA(shares, rng.uniform(0.5, 3.0, len(shares)))
-
-
 def _cara_alone(loss: Any, row: int) -> Formula:
     weights, offset, amplitude = _own(loss, row)
     return lambda y: offset + amplitude * np.exp(weights @ y)
-
-
-def _cobb_douglas(_: np.random.Generator, shares: Array) -> Any:
-    return CobbDouglas(shares, y_min=LEAST)
 
 
 def _cobb_douglas_alone(loss: Any, row: int) -> Formula:
@@ -223,9 +211,9 @@ def _own(loss: Any, row: int) -> tuple[Array, ...]:
 
 
 FAMILIES: Mapping[str, tuple[Callable[..., Any], Callable[[Any, int], Formula]]] = {
-    "CES": (_ces, _ces_alone),
-    "CARA": (_cara, _cara_alone),
-    "Cobb-Douglas": (_cobb_douglas, _cobb_douglas_alone),
+    "CES": (lambda rng, s: CES(s, rng.uniform(0.3, 0.9, len(s)), np.ones(len(s))), _ces_alone),
+    "CARA": (lambda rng, s: CARA(s, rng.uniform(0.5, 3.0, len(s))), _cara_alone),
+    "Cobb-Douglas": (lambda _, s: CobbDouglas(s, y_min=LEAST), _cobb_douglas_alone),
 }
 
 

@@ -135,12 +135,7 @@ def _processor() -> str:
 
 
 def check_target(path: Path) -> None:
-    """Refuse a file that cannot be written, before the clock starts.
-
-    Raises
-    ------
-    UserError
-    """
+    """Raise UserError for a file that cannot be written, before the clock starts."""
     if path.is_dir() or not path.parent.is_dir():
         raise UserError(f"--json {path}: not a file in a folder that exists; name one")
     if not os.access(path.parent, os.W_OK):

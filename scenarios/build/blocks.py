@@ -37,10 +37,7 @@ class Layout:
 def layout(drafts: Sequence[Draft]) -> Layout:
     """Put cohorts whose losses live in the same basis into one block.
 
-    Raises
-    ------
-    UserError
-        If a basis that is asked for does not serve the losses.
+    UserError if a basis that is asked for does not serve the losses.
     """
     groups: dict[Key, list[int]] = {}
     for place, draft in enumerate(drafts):

@@ -68,10 +68,7 @@ def idle(draft: Draft, root: int, *, rounds: int) -> Member:
 def home(name: str, loss: Loss, blocks: Sequence[Block]) -> int:
     """Choose the block that a late cohort hears: exact if possible, else of least certified error.
 
-    Raises
-    ------
-    UserError
-        If no basis spans the losses.
+    UserError if no basis spans the losses.
     """
     loss, _ = unique_losses(loss)
     exact = [i for i, block in enumerate(blocks) if block.basis.error == 0]

@@ -23,12 +23,8 @@ Integers = NDArray[np.intp]
 def drawn_network(scenario: ScenarioSpec, root: int) -> Network | None:
     """Draw the network of a scenario; None where it has none.
 
-    Learners only pass the news on; all others can subscribe.
-
-    Raises
-    ------
-    UserError
-        If the graph or the subscribers do not fit the agents.
+    Learners only pass the news on; all others can subscribe. UserError if the graph or the
+    subscribers do not fit the agents.
     """
     spec, sizes = scenario.network, [cohort.count for cohort in scenario.cohort]
     if spec is None:

@@ -133,7 +133,12 @@ def run(  # noqa: PLR0913 - one parameter per option
     chosen = {"rounds": rounds, "seed": seed, "log_agents": log_agents}
     loaded = _loaded(scenario, assignments or [], chosen)
     if dry_run:
-        _print_resolved(loaded)
+        import tomli_w
+
+        from regretless.scenarios.spec.scenario import resolved
+
+        loaded.build()  # which checks what only a market shows
+        typer.echo(tomli_w.dumps(resolved(loaded.spec)), nl=False)
         return
     from regretless.scenarios.run import Options
     from regretless.scenarios.run import run as run_scenario
@@ -271,15 +276,6 @@ def _loaded(name: str, assignments: list[str], chosen: dict[str, Any]) -> Scenar
     raw = override(read(path), assignments)
     raw |= {key: value for key, value in chosen.items() if value is not None}
     return Scenario(validated(raw, origin=path.parent))
-
-
-def _print_resolved(scenario: Scenario) -> None:
-    import tomli_w
-
-    from regretless.scenarios.spec.scenario import resolved
-
-    scenario.build()
-    typer.echo(tomli_w.dumps(resolved(scenario.spec)), nl=False)
 
 
 @contextmanager

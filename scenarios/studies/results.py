@@ -22,7 +22,6 @@ class Study:
 
     Attributes
     ----------
-    path : Path
     record : dict
         Contents of ``study.json``.
 
