@@ -1,4 +1,4 @@
-"""Importing: modules of the user, and heavy libraries quickly."""
+"""Importing: modules of the user, heavy libraries quickly, and where this project's code lies."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ import importlib
 import sys
 from pathlib import Path
 
+import regretless
 from regretless.market.core.errors import UserError
-from regretless.scenarios.rooms import NAME
+
+NAME, ROOMS = "regretless", ("market", "forecaster", "agents", "scenarios")
+
+
+def rooms() -> list[Path]:
+    """Return the folders of the four rooms; in a checkout they are links."""
+    return [Path(home) / room for home in regretless.__path__ for room in ROOMS]
 
 
 def import_for_good(module: str) -> None:

@@ -26,7 +26,7 @@ from regretless.market.core.atomic import replacing
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Loss
-from regretless.scenarios.build.data import numeric
+from regretless.scenarios.build.data import numeric, read_frame
 from regretless.scenarios.build.populations import drawn_losses
 from regretless.scenarios.spec.cohort import CohortSpec
 from regretless.scenarios.spec.files import override
@@ -45,8 +45,6 @@ class Request:
     ----------
     scale, assignments : list of str
         ``A=LOW:HIGH`` and ``UTILITY.KEY=VALUE``.
-    count, actions : int
-        Losses of each utility, and their actions.
     """
 
     data: Path
@@ -67,13 +65,10 @@ class Request:
 def fit_table(request: Request, out: Path) -> list[str]:
     """Fit a model and write it; return what to tell, line by line.
 
-    Raises
-    ------
-    UserError
-        If the table, a column, a scale or a parameter does not fit.
+    UserError if the table, a column, a scale or a parameter does not fit.
     """
     _check(request, out)
-    frame = read_frame(request.data)
+    frame = _frame(request.data)
     ends = scales(request.scale, request.outcomes)
     outcomes, clipped = scaled(frame, request.outcomes, ends)
     features = varying(frame, request.features)
@@ -143,7 +138,7 @@ def predict_table(model_file: Path, new: Path) -> pd.DataFrame:
     notes = model.notes_
     if not {"outcomes", "features", "ends", "utilities"} <= set(notes):
         raise UserError(f"'{model_file}' was not written by regretless fit; use Python to load it")
-    features = numeric(read_frame(new), notes["features"], "features of the model")
+    features = numeric(_frame(new), notes["features"], "features of the model")
     forecast, ends = model.predict_outcome(features), np.array(notes["ends"])
     columns = {
         name: ends[j, 0] + forecast[:, j] * (ends[j, 1] - ends[j, 0])
@@ -156,21 +151,10 @@ def predict_table(model_file: Path, new: Path) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def read_frame(path: Path) -> pd.DataFrame:
-    """Read a .csv or .parquet file with at least one row; UserError where that cannot be."""
+def _frame(path: Path) -> pd.DataFrame:
     if not path.is_file():
         raise UserError(f"'{path}' does not exist; give the path of a .csv or .parquet file")
-    readers: dict[str, Any] = {".csv": pd.read_csv, ".parquet": pd.read_parquet}
-    if path.suffix not in readers:
-        raise UserError(f"'{path}' has the ending '{path.suffix}'; use .csv or .parquet")
-    try:
-        frame: pd.DataFrame = readers[path.suffix](path)
-    except Exception as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"'{path}' cannot be read: {reason}; mend the file") from error
-    if frame.empty:
-        raise UserError(f"'{path}' has no rows; give it at least one")
-    return frame
+    return read_frame(path, f"'{path}'")
 
 
 def scales(texts: Sequence[str], outcomes: Sequence[str]) -> dict[str, tuple[float, float]]:

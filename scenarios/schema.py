@@ -27,17 +27,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema(file: str) -> Json:
-    """Return the schema of a kind of file.
-
-    Parameters
-    ----------
-    file : "scenario" or "study"
-
-    Raises
-    ------
-    UserError
-        If there is no such kind.
-    """
+    """Return the schema of "scenario" or "study" files; UserError if there is no such kind."""
     if file not in FILES:
         raise UserError(f"unknown schema '{file}'; {closest(file, FILES)}")
     whole: Json = _plain(FILES[file].model_json_schema())

@@ -30,15 +30,7 @@ REGRETS = {
 
 
 def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
-    """Print the closing table of a run.
-
-    Parameters
-    ----------
-    model : MarketModel
-        After its last round.
-    out : Path
-        The run directory.
-    """
+    """Print the closing table of a run."""
     agents = model.agents_frame()
     console, room = _fitting(agents)
     title = f"{scenario.spec.name}, {model.played} rounds"
@@ -125,8 +117,6 @@ def closing_tables(agents: pd.DataFrame, *, title: str, room: int | None = None)
 
     Parameters
     ----------
-    title : str
-        Of the first table.
     room : int, optional
         Characters in a line; without it all columns stand side by side in one table.
     """

@@ -74,10 +74,6 @@ def timed(duel: Duel, repeats: int) -> Row:
     repeats : int
         Timed calls of either way, at least 1.
 
-    Returns
-    -------
-    Row
-
     Raises
     ------
     DisagreementError

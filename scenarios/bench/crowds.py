@@ -5,10 +5,15 @@ best response, outcome, and the swap ledger's sums. The plain Mesa model does it
 do: one Python ``step`` per agent, two small NumPy products and one addition to the agent's own
 table. The plain NumPy model does it in a handful of array expressions over the distinct losses,
 spread over the agents at the end.
+
+Curved losses cost powers or exponentials beside passes over memory. Their agents hear the running
+mean as a label forecast and respond to their own losses there (certainty equivalent): no basis, the
+form itself, at the forecast and at the outcome.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import cycle
 from typing import Any
@@ -18,7 +23,8 @@ from numpy.typing import NDArray
 
 from regretless.agents.adversaries import Replay
 from regretless.agents.cohorts.responding import Cohort
-from regretless.agents.responses import BestResponse, Response
+from regretless.agents.responses import BestResponse, CertaintyEquivalent, Response
+from regretless.agents.utilities.forms import CARA, CES, CobbDouglas
 from regretless.forecaster.baselines import RunningMean
 from regretless.forecaster.bases import LinearBasis
 from regretless.market.core.randomness import stream
@@ -29,8 +35,11 @@ from regretless.market.model import MarketModel
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.bench.clock import Array
 
+Formula = Callable[[Array], Array]
+
 GOODS, ACTIONS, OUTCOMES = 16, 8, 64
 NEVER = 1 << 40  # rounds between entries of the regret log
+LEAST = 0.1  # of a good, for Cobb-Douglas
 
 
 class Crowd:
@@ -118,29 +127,30 @@ class Crowd:
                 self.seen += 1
                 self.forecast = self.forecast + (self.outcome - self.forecast) / self.seen
 
-        model, grower = Market(), self._grower(mesa)
-        for row in self.row_of:
-            grower(model, row)
-        return model
-
-    def _grower(self, mesa: Any) -> Any:
-        """Define an agent of the plain Mesa model, made from the model and its row."""
-        loss, actions = self.loss, self.actions
+        alone, actions = self._alone, self.actions
 
         class Grower(mesa.Agent):  # type: ignore[misc]
-            """An agent with its own weights and table of sums."""
+            """An agent with its own losses and table of sums."""
 
             def __init__(self, model: Any, row: int) -> None:
                 super().__init__(model)
-                self.weights = np.ascontiguousarray(loss.weights[row])
+                self.losses = alone(row)
                 self.sums, self.action = np.zeros((actions, actions)), 0
 
             def step(self) -> None:
                 """Respond, suffer and record."""
-                self.action = int((self.weights @ self.model.forecast).argmin())
-                self.sums[self.action] += self.weights @ self.model.outcome
+                self.action = int(self.losses(self.model.forecast).argmin())
+                self.sums[self.action] += self.losses(self.model.outcome)
 
-        return Grower
+        model = Market()
+        for row in self.row_of.tolist():
+            Grower(model, row)
+        return model
+
+    def _alone(self, row: int) -> Formula:
+        """Return the losses of one agent by NumPy alone, without a frame of Python around it."""
+        formula: Formula = np.ascontiguousarray(self.loss.weights[row]).dot
+        return formula
 
 
 class NarrowCrowd(Crowd):
@@ -178,3 +188,49 @@ class PlainCrowd:
 
 def _always(action: int, _: Any) -> int:
     return action
+
+
+def _ces_alone(loss: Any, row: int) -> Formula:
+    weights, offset, amplitude = _own(loss, row)
+    power, exponent = float(loss.power[row]), float(loss.exponent[row])
+    return lambda y: offset + amplitude * (weights @ y**power) ** exponent
+
+
+def _cara_alone(loss: Any, row: int) -> Formula:
+    weights, offset, amplitude = _own(loss, row)
+    return lambda y: offset + amplitude * np.exp(weights @ y)
+
+
+def _cobb_douglas_alone(loss: Any, row: int) -> Formula:
+    weights, offset, amplitude = _own(loss, row)
+    return lambda y: offset + amplitude * np.exp(weights @ np.log(np.maximum(y, LEAST)))
+
+
+def _own(loss: Any, row: int) -> tuple[Array, ...]:
+    return tuple(np.array(table[row]) for table in (loss.weights, loss.offset, loss.amplitude))
+
+
+FAMILIES: Mapping[str, tuple[Callable[..., Any], Callable[[Any, int], Formula]]] = {
+    "CES": (lambda rng, s: CES(s, rng.uniform(0.3, 0.9, len(s)), np.ones(len(s))), _ces_alone),
+    "CARA": (lambda rng, s: CARA(s, rng.uniform(0.5, 3.0, len(s))), _cara_alone),
+    "Cobb-Douglas": (lambda _, s: CobbDouglas(s, y_min=LEAST), _cobb_douglas_alone),
+}
+
+
+class CurvedCrowd(Crowd):
+    """Agents with random losses of one family, one each."""
+
+    def __init__(self, agents: int, family: str) -> None:
+        self.family, self.kind = family, f"{family} "
+        super().__init__(agents)
+
+    def _losses(self, rng: np.random.Generator) -> Any:
+        shares = rng.random((self.rows, self.actions, self.goods)) / self.goods
+        return FAMILIES[self.family][0](rng, shares)
+
+    def _response(self, basis: LinearBasis) -> tuple[Response, tuple[Array, Array]]:
+        unread = np.broadcast_to(0.0, self.loss.weights.shape)
+        return CertaintyEquivalent(), (self.loss.offset, unread)
+
+    def _alone(self, row: int) -> Formula:
+        return FAMILIES[self.family][1](self.loss, row)

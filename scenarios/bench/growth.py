@@ -18,8 +18,6 @@ from time import process_time
 from typing import Any
 
 import numpy as np
-from rich import box
-from rich.table import Table
 from scipy.stats import linregress
 
 from regretless.market.game.round import play_round
@@ -70,8 +68,6 @@ def measure(*, quick: bool, progress: Callable[[int], None] = lambda _: None) ->
 
     Parameters
     ----------
-    quick : bool
-        Small crowds and few rounds; fixed costs then show.
     progress : callable
         Told how many of ``cells()`` are over.
     """
@@ -118,18 +114,6 @@ def least_seconds(steps: list[Callable[[], Any]]) -> list[float]:
             seconds[turn, i] = process_time() - begun
     least: list[float] = seconds.min(0).tolist()
     return least
-
-
-def table(found: list[Growth]) -> Table:
-    """Lay out a row per exponent."""
-    shown = Table(title="Growth, exponents of a fit", box=box.SIMPLE)
-    for name in ("work", "size", "from", "to", "exponent", "standard error"):
-        shown.add_column(name, justify="left" if name in {"work", "size"} else "right")
-    for row in found:
-        ends = f"{row.sizes[0]}", f"{row.sizes[-1]}"
-        errors = f"{row.exponent:.3f}", f"{row.standard_error:.3f}"
-        shown.add_row(row.work, row.size, *ends, *errors)
-    return shown
 
 
 def _shrunk(sizes: dict[str, int], shrink: int) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""All duels that the installed peers allow; what was measured as a table and as JSON."""
+"""What ``regretless bench`` does: measure all that the peers allow, show it, write it as JSON."""
 
 from __future__ import annotations
 
@@ -6,23 +6,29 @@ import json
 import os
 import platform
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from regretless.market.core.atomic import replacing
 from regretless.market.core.errors import UserError
+from regretless.scenarios.bench import growth, steps
+from regretless.scenarios.bench import works as all_works
 from regretless.scenarios.bench.clock import Duel, Row, timed
 from regretless.scenarios.bench.peers import PACKAGES, MissingPeerError
 
 REPEATS, QUICK = 15, 3
 WIDTH = 136
+# A progress bar, made from a title and a total; it is told how much is over.
+Bar = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,37 @@ class Results:
     missing: dict[str, list[str]]
 
 
+def side_by_side(bar: Bar, *, quick: bool) -> dict[str, Any]:
+    """Run and show the duels, and a large crowd in a process of its own for its memory."""
+    memory = steps.peak_memory(quick=quick)
+    prepared, repeats = all_works.works(quick=quick), QUICK if quick else REPEATS
+    with bar("bench", len(prepared)) as advance:
+        measured = measure(repeats, works=prepared, progress=advance)
+    for line in skipped(measured):
+        typer.echo(line, err=True)
+    cells = []
+    for row in measured.rows:
+        numbers = 1e3 * row.seconds, 1e3 * row.rival_seconds, row.ratio
+        cells.append([row.work, row.size, row.rival, *(f"{number:.3g}" for number in numbers)])
+    head = ["work", "size", "rival"], ["milliseconds", "rival's", "ratio"]
+    _show("Side by side, median of one call", *head, cells)
+    typer.echo(f"peak memory: {memory['bytes'] / 1e9:.2f} GB, {memory['size']}")
+    return {"rows": [asdict(row) for row in measured.rows], "memory": memory}
+
+
+def exponents(bar: Bar, *, quick: bool) -> dict[str, Any]:
+    """Fit and show how time grows with each size; as ``side_by_side``."""
+    with bar("growth", growth.cells()) as advance:
+        found = growth.measure(quick=quick, progress=advance)
+    cells = []
+    for row in found:
+        numbers = f"{row.exponent:.3f}", f"{row.standard_error:.3f}"
+        cells.append([row.work, row.size, f"{row.sizes[0]}", f"{row.sizes[-1]}", *numbers])
+    head = ["work", "size"], ["from", "to", "exponent", "standard error"]
+    _show("Growth, exponents of a fit", *head, cells)
+    return {"growth": [asdict(row) for row in found]}
+
+
 def measure(
     repeats: int,
     *,
@@ -49,15 +86,8 @@ def measure(
 
     Parameters
     ----------
-    repeats : int
-        Timed calls of either way.
-    works : sequence of callables
     progress : callable
         Told how many duels are over.
-
-    Returns
-    -------
-    Results
     """
     rows: list[Row] = []
     missing: dict[str, list[str]] = {}
@@ -68,11 +98,6 @@ def measure(
             missing.setdefault(str(error.name), []).append(getattr(work, "__name__", "agent-steps"))
         progress(done)
     return Results(rows, missing)
-
-
-def as_rows(rows: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return rows as JSON holds them."""
-    return [asdict(row) for row in rows]
 
 
 def skipped(results: Results) -> list[str]:
@@ -110,12 +135,7 @@ def _processor() -> str:
 
 
 def check_target(path: Path) -> None:
-    """Refuse a file that cannot be written, before the clock starts.
-
-    Raises
-    ------
-    UserError
-    """
+    """Raise UserError for a file that cannot be written, before the clock starts."""
     if path.is_dir() or not path.parent.is_dir():
         raise UserError(f"--json {path}: not a file in a folder that exists; name one")
     if not os.access(path.parent, os.W_OK):
@@ -129,22 +149,14 @@ def write_json(measured: dict[str, Any], path: Path) -> None:
         draft.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def as_table(results: Results) -> Table:
-    """Lay out a row per duel."""
-    table = Table(title="Side by side, median of one call", box=box.SIMPLE)
-    for name in ("work", "size", "rival"):
-        table.add_column(name, no_wrap=True)
-    for name in ("milliseconds", "rival's", "ratio"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in results.rows:
-        times = (f"{1e3 * seconds:.3g}" for seconds in (row.seconds, row.rival_seconds))
-        table.add_row(row.work, row.size, row.rival, *times, f"{row.ratio:.3g}")
-    return table
-
-
-def show(table: Table) -> None:
+def _show(
+    title: str, words: Sequence[str], numbers: Sequence[str], rows: Iterable[Sequence[str]]
+) -> None:
     """Print a table, unbroken where the terminal is narrow."""
-    console = Console(markup=False, highlight=False)
-    if console.width < WIDTH:
-        console = Console(markup=False, highlight=False, width=WIDTH)
-    console.print(table)
+    table = Table(title=title, box=box.SIMPLE)
+    for name in (*words, *numbers):
+        table.add_column(name, justify="left" if name in words else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    width = max(Console().width, WIDTH)
+    Console(markup=False, highlight=False, width=width).print(table)

@@ -21,13 +21,7 @@ LOSSES, ACTIONS, FUNCTIONS, ATOMS = 200, 8, 9, 5
 
 
 class Rounds:
-    """Random losses, the points that a round visits and the vector that comes true.
-
-    Parameters
-    ----------
-    losses, actions, functions : int
-        K, A and n.
-    """
+    """K losses of A actions in n functions, a round's points and the vector that comes true."""
 
     def __init__(
         self, *, losses: int = LOSSES, actions: int = ACTIONS, functions: int = FUNCTIONS

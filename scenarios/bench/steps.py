@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.market.kernels.threads import over_rows
+from regretless.scenarios.bench import crowds
 from regretless.scenarios.bench.clock import Array, Duel
-from regretless.scenarios.bench.crowds import ACTIONS, GOODS, Crowd, NarrowCrowd, PlainCrowd
-from regretless.scenarios.bench.curved import FAMILIES, CurvedCrowd
 from regretless.scenarios.bench.peers import peer
 
 CROWD, MULTITUDE, SHARED = 100_000, 1_000_000, 500
@@ -29,14 +28,8 @@ FEW, SOME = 2_000, 50_000  # of a quick run
 COPIED = 1 << 25  # numbers per copy, beyond every cache
 
 
-def against_mesa(make: Callable[[], Crowd]) -> Duel:
-    """Compare a round with the plain Mesa model's; the answer is how often each action is played.
-
-    Parameters
-    ----------
-    make : callable
-        Makes the crowd.
-    """
+def against_mesa(make: Callable[[], crowds.Crowd]) -> Duel:
+    """Compare a round with the plain Mesa model's; the answer counts who played what."""
     crowd = make()
     plain = crowd.in_mesa(peer("mesa"))
 
@@ -49,14 +42,14 @@ def against_mesa(make: Callable[[], Crowd]) -> Duel:
 
 def against_numpy(agents: int, losses: int) -> Duel:
     """Compare a round of agents who share losses; the answer is how often each action is played."""
-    crowd = Crowd(agents, losses)
-    plain = PlainCrowd(crowd)
+    crowd = crowds.Crowd(agents, losses)
+    plain = crowds.PlainCrowd(crowd)
     return Duel("agent-steps", crowd.size, "numpy", _ours(crowd), lambda: counted(plain.step()))
 
 
 def against_copy(agents: int) -> Duel:
     """Compare a round with a plain copy of as many bytes; there is no answer to compare."""
-    crowd = Crowd(agents)
+    crowd = crowds.Crowd(agents)
     model, touched = crowd.model(), bytes_of_a_round(agents)
     source, target = np.ones(COPIED), np.zeros(COPIED)
     copies, rest = divmod(touched // (2 * source.itemsize), COPIED)  # each is read and written
@@ -78,14 +71,14 @@ def against_copy(agents: int) -> Duel:
 
 def counted(actions: NDArray[np.intp]) -> Array:
     """Count who played which action."""
-    return np.bincount(actions, minlength=ACTIONS).astype(np.float64)
+    return np.bincount(actions, minlength=crowds.ACTIONS).astype(np.float64)
 
 
 def bytes_of_a_round(rows: int) -> int:
     """Return how many bytes a round of distinct linear losses has to move (module docstring)."""
-    coefficients = ACTIONS * (GOODS + 1)
-    tables = 2 * 2 * ACTIONS
-    ledger = 2 * (2 * ACTIONS + 1)
+    coefficients = crowds.ACTIONS * (crowds.GOODS + 1)
+    tables = 2 * 2 * crowds.ACTIONS
+    ledger = 2 * (2 * crowds.ACTIONS + 1)
     return 8 * rows * (coefficients + tables + ledger)
 
 
@@ -104,14 +97,14 @@ def peak_memory(*, quick: bool) -> dict[str, Any]:
 
 
 def _peak(agents: int) -> tuple[str, int]:
-    crowd = Crowd(agents)
+    crowd = crowds.Crowd(agents)
     model = crowd.model()
     model.run(2)
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return crowd.size, most * (1 if sys.platform == "darwin" else 1024)
 
 
-def _ours(crowd: Crowd) -> Callable[[], Array]:
+def _ours(crowd: crowds.Crowd) -> Callable[[], Array]:
     model = crowd.model()
 
     def step() -> Array:
@@ -125,10 +118,13 @@ def works(*, quick: bool) -> tuple[Callable[[], Duel], ...]:
     """List the works of this file; ``quick`` makes the crowds small."""
     crowd, multitude = (FEW, SOME) if quick else (CROWD, MULTITUDE)
     return (
-        partial(against_mesa, partial(Crowd, crowd)),
-        partial(against_mesa, partial(NarrowCrowd, crowd)),
-        partial(against_mesa, partial(Crowd, crowd, SHARED)),
-        *(partial(against_mesa, partial(CurvedCrowd, crowd, family)) for family in FAMILIES),
+        partial(against_mesa, partial(crowds.Crowd, crowd)),
+        partial(against_mesa, partial(crowds.NarrowCrowd, crowd)),
+        partial(against_mesa, partial(crowds.Crowd, crowd, SHARED)),
+        *(
+            partial(against_mesa, partial(crowds.CurvedCrowd, crowd, family))
+            for family in crowds.FAMILIES
+        ),
         partial(against_numpy, multitude, SHARED),
         partial(against_copy, multitude),
     )

@@ -48,10 +48,6 @@ class Stream:
             learner.learn(losses[None], unread)
         return laws
 
-    def against(self, rival: str, theirs: Any) -> Duel:
-        """Return the duel with a rival's way."""
-        return Duel(self.work, self.size, rival, self.ours, theirs)
-
 
 def blum_mansour_openspiel() -> Duel:
     """Compare with OpenSpiel's Hedge without internal regret."""
@@ -66,7 +62,7 @@ def blum_mansour_openspiel() -> Duel:
             rule._update_weights(-losses)  # noqa: SLF001 - its public step samples a game
         return laws
 
-    return log.against("openspiel", theirs)
+    return _against(log, "openspiel", theirs)
 
 
 def blum_mansour_noregret() -> Duel:
@@ -84,7 +80,7 @@ def blum_mansour_noregret() -> Duel:
             rule.observe_utility(-losses)
         return laws
 
-    return log.against("noregret", theirs)
+    return _against(log, "noregret", theirs)
 
 
 def stackelberg_openspiel() -> Duel:
@@ -120,10 +116,6 @@ class Log:
         """Compute both players' regrets (2,)."""
         return np.array([swap_regret(*of) for of in zip(self.losses, self.actions, strict=True)])
 
-    def against(self, rival: str, theirs: Any) -> Duel:
-        """Return the duel with a rival's way."""
-        return Duel(self.work, self.size, rival, self.ours, theirs)
-
 
 def swap_regret_openspiel() -> Duel:
     """Compare with OpenSpiel's distance to correlated equilibrium.
@@ -148,7 +140,7 @@ def swap_regret_openspiel() -> Duel:
     def theirs() -> Array:
         return np.array(spiel.ce_dist(game, device).deviation_incentives)
 
-    return log.against("openspiel", theirs)
+    return _against(log, "openspiel", theirs)
 
 
 def swap_regret_numpy() -> Duel:
@@ -164,7 +156,11 @@ def swap_regret_numpy() -> Duel:
     def theirs() -> Array:
         return np.array([regret(*of) for of in zip(log.losses, log.actions, strict=True)])
 
-    return log.against("numpy", theirs)
+    return _against(log, "numpy", theirs)
+
+
+def _against(log: Stream | Log, rival: str, theirs: Callable[[], Array]) -> Duel:
+    return Duel(log.work, log.size, rival, log.ours, theirs)
 
 
 PEERS = (
@@ -177,11 +173,5 @@ PEERS = (
 
 
 def works(*, quick: bool) -> tuple[Callable[[], Duel], ...]:
-    """List all works.
-
-    Parameters
-    ----------
-    quick : bool
-        Make the crowds small.
-    """
+    """List all works; ``quick`` makes the crowds small."""
     return (*PEERS, *steps.works(quick=quick), rounds.against_numpy)

@@ -31,19 +31,7 @@ def make_adversary(
 ) -> Adversary:
     """Make the adversary of a scenario.
 
-    Parameters
-    ----------
-    root : int
-        Root seed.
-    table : Table, optional
-        The data to replay.
-    game : Bimatrix, optional
-        That the adversary leads.
-
-    Raises
-    ------
-    UserError
-        If its name is unknown, or a parameter or the space does not fit.
+    UserError if its name is unknown, or a parameter or the space does not fit.
     """
     if spec.data is not None and table is not None:
         chosen: Adversary = Replay(table.outcomes, table.contexts, tuple(spec.data.context))

@@ -35,10 +35,7 @@ class MixedActions(Box):
 def game_of(spec: ScenarioSpec) -> Bimatrix | None:
     """Read the game of a scenario and fill in the number of outcomes; None without one.
 
-    Raises
-    ------
-    UserError
-        If the file is malformed, or outcomes or a cohort's actions do not fit it.
+    UserError if the file is malformed, or outcomes or a cohort's actions do not fit it.
     """
     if spec.game is None or spec.adversary is None:
         return None

@@ -25,10 +25,6 @@ class Layout:
 
     Parameters
     ----------
-    names : tuple of str
-        One name per block.
-    bases : tuple of Basis
-        One per block.
     block_of : tuple of int
         The block of each cohort.
     """
@@ -41,15 +37,7 @@ class Layout:
 def layout(drafts: Sequence[Draft]) -> Layout:
     """Put cohorts whose losses live in the same basis into one block.
 
-    Parameters
-    ----------
-    drafts : sequence of Draft
-        The cohorts for whom the forecast is made.
-
-    Raises
-    ------
-    UserError
-        If a basis that is asked for does not serve the losses.
+    UserError if a basis that is asked for does not serve the losses.
     """
     groups: dict[Key, list[int]] = {}
     for place, draft in enumerate(drafts):

@@ -44,10 +44,6 @@ class Place:
 
     Parameters
     ----------
-    root : int
-        Root seed.
-    rounds : int
-        Length of the run.
     block : int
         Which block of the broadcast it hears.
     basis : Basis
@@ -190,10 +186,6 @@ def response_of(spec: CohortSpec, basis: Basis, losses: Loss, *, rounds: int) ->
     ----------
     basis : Basis
         Of the block that the cohort hears; its error sets a recommended eta.
-    losses : stack
-        The cohort's distinct losses.
-    rounds : int
-        Length of the run, which a recommended eta uses.
     """
     eta = spec.eta
     if eta == "recommended":

@@ -57,12 +57,10 @@ def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any
         return maker(*arguments, **parameters)
     except UserError:
         raise
-    except MemoryError as error:
+    except (TypeError, ValueError, ArithmeticError, MemoryError) as error:
         given = ", ".join(f"{name} = {value}" for name, value in shown(parameters).items())
-        raise UserError(f"{where}: too large for this machine; check {given or 'it'}") from error
-    except (TypeError, ValueError, ArithmeticError) as error:
-        given = ", ".join(f"{name} = {value}" for name, value in shown(parameters).items())
-        raise UserError(f"{where}: {error}; check {given or 'it'}") from error
+        reason = "too large for this machine" if isinstance(error, MemoryError) else error
+        raise UserError(f"{where}: {reason}; check {given or 'it'}") from error
 
 
 def with_length(maker: Any, parameters: dict[str, Any], rounds: int) -> dict[str, Any]:

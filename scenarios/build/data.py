@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -48,9 +50,11 @@ def read_table(spec: DataSpec) -> Table:
         If the file cannot be read, a column is missing, not numeric or has gaps, or an outcome
         without a scale leaves [0, 1].
     """
-    frame = _frame(spec.file)
-    if frame.empty:
-        raise UserError(f"data.file {spec.file} has no rows; give it at least one")
+    path = DATA / spec.file  # an absolute path stays itself
+    if not path.is_file():
+        name = path.name
+        raise UserError(f"data.file '{name}' does not exist; give a path from the scenario file")
+    frame = read_frame(path, f"data.file {spec.file}")
     raw = numeric(frame, spec.outcomes, "data.outcomes")
     for column in spec.scale:
         if column not in spec.outcomes:
@@ -71,20 +75,19 @@ def read_table(spec: DataSpec) -> Table:
     return Table(np.clip(scaled, 0, 1) + 0.0, contexts, float(outside.any(1).mean()))
 
 
-def _frame(file: str) -> pd.DataFrame:
-    path = DATA / file  # an absolute path stays itself
-    if not path.is_file():
-        name = path.name
-        raise UserError(f"data.file '{name}' does not exist; give a path from the scenario file")
+def read_frame(path: Path, where: str) -> pd.DataFrame:
+    """Read an existing .csv or .parquet file with at least one row; UserError, under ``where``."""
+    readers: dict[str, Any] = {".csv": pd.read_csv, ".parquet": pd.read_parquet}
+    if path.suffix not in readers:
+        raise UserError(f"{where} has the ending '{path.suffix}'; use .csv or .parquet")
     try:
-        if path.suffix == ".parquet":
-            return pd.read_parquet(path)
-        if path.suffix == ".csv":
-            return pd.read_csv(path)
+        frame: pd.DataFrame = readers[path.suffix](path)
     except Exception as error:
         reason = str(error).splitlines()[0]
-        raise UserError(f"data.file {file} cannot be read: {reason}; mend the file") from error
-    raise UserError(f"data.file {file} has the ending '{path.suffix}'; use .csv or .parquet")
+        raise UserError(f"{where} cannot be read: {reason}; mend the file") from error
+    if frame.empty:
+        raise UserError(f"{where} has no rows; give it at least one")
+    return frame
 
 
 def numeric(frame: pd.DataFrame, columns: list[str], key: str) -> Array:

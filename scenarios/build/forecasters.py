@@ -34,10 +34,6 @@ def make_forecaster(
 
     Parameters
     ----------
-    basis : Basis
-        What it predicts.
-    groups : sequence of LossGroup
-        The losses of the cohorts that hear it.
     rounds : int
         Length of the run, which the exponential rate may use.
     listener : str or None

@@ -41,8 +41,6 @@ def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
 
     Parameters
     ----------
-    block : Block
-        What it hears.
     losses : int
         Promises of the whole run, for the union over all of them.
     """
@@ -87,12 +85,8 @@ def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int, lo
 
     Parameters
     ----------
-    bias : BiasBound
-        Of the rounds so far.
     weights : array (K, A, n)
         Coefficients of protected losses.
-    policies : int
-        Number of benchmark policies beside the constants.
     losses : int
         Rows of the whole run, for the union over all of them.
 

@@ -37,23 +37,13 @@ from regretless.scenarios.build.populations import Draft
 from regretless.scenarios.spec.cohort import CohortSpec
 
 Array = NDArray[np.float64]
-Rows = NDArray[np.bool_]
+Mask = NDArray[np.bool_]
 
 
 def latecomers(
     drafts: Sequence[Draft], blocks: Sequence[Block], *, root: int, rounds: int
 ) -> list[Member]:
-    """Seat those who join late beside a broadcast that does not know of them.
-
-    Parameters
-    ----------
-    drafts : sequence of Draft
-        Those who join late.
-    root : int
-        Root seed.
-    rounds : int
-        Length of the run.
-    """
+    """Seat those who join late beside a broadcast that does not know of them."""
     seats = []
     for draft in drafts:
         if not draft.spec.learns:
@@ -78,16 +68,7 @@ def idle(draft: Draft, root: int, *, rounds: int) -> Member:
 def home(name: str, loss: Loss, blocks: Sequence[Block]) -> int:
     """Choose the block that a late cohort hears: exact if possible, else of least certified error.
 
-    Parameters
-    ----------
-    name : str
-        The cohort's.
-    loss : stack of losses
-
-    Raises
-    ------
-    UserError
-        If no basis spans the losses.
+    UserError if no basis spans the losses.
     """
     loss, _ = unique_losses(loss)
     exact = [i for i, block in enumerate(blocks) if block.basis.error == 0]
@@ -189,7 +170,7 @@ def protection(cohort: Anybody, block: Block) -> Cover | None:
     )
 
 
-def represented(cohort: Cohort, cover: Cover, covered: Rows) -> Cohort:
+def represented(cohort: Cohort, cover: Cover, covered: Mask) -> Cohort:
     """Give covered rows the coefficients of their protected losses."""
     offset, weights = (table.copy() for table in cohort.coefficients)
     offset[covered] = cover.offset[cover.served[covered]]
@@ -200,7 +181,7 @@ def represented(cohort: Cohort, cover: Cover, covered: Rows) -> Cohort:
 
 
 def bounded(
-    seat: Seat, block: Block, cover: Cover, covered: Rows, *, losses: int
+    seat: Seat, block: Block, cover: Cover, covered: Mask, *, losses: int
 ) -> Callable[[], Array]:
     """Return the bound on the rows' regret over their own rounds (K,); NaN where not covered."""
     forecaster, cohort, stay = block.forecaster, seat.cohort, seat.stay

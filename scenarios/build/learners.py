@@ -40,12 +40,8 @@ def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> L
 
     Parameters
     ----------
-    root : int
-        Root seed.
     rounds : int
         Length of the run; learners tune themselves to the part of it in which they are there.
-    block : int
-        The block that they are counted to.
 
     Raises
     ------

@@ -23,17 +23,8 @@ Integers = NDArray[np.intp]
 def drawn_network(scenario: ScenarioSpec, root: int) -> Network | None:
     """Draw the network of a scenario; None where it has none.
 
-    Learners only pass the news on; all others can subscribe.
-
-    Parameters
-    ----------
-    root : int
-        Root seed.
-
-    Raises
-    ------
-    UserError
-        If the graph or the subscribers do not fit the agents.
+    Learners only pass the news on; all others can subscribe. UserError if the graph or the
+    subscribers do not fit the agents.
     """
     spec, sizes = scenario.network, [cohort.count for cohort in scenario.cohort]
     if spec is None:
@@ -77,11 +68,6 @@ def _subscribers(
 
 def read_edges(path: Path, agents: int) -> Integers:
     """Read a user's edges: a CSV of two columns of agent numbers, with a line of names above.
-
-    Parameters
-    ----------
-    agents : int
-        N.
 
     Returns
     -------

@@ -2,6 +2,7 @@
 
 A **draft** is a cohort between its population and its seat in the game. Its agents are scored in
 **rows**: agents with equal losses who hear as late and are there at the same times share one.
+``root`` is the root seed of a run, ``goods`` the number d of coordinates of an outcome.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from regretless.scenarios.build.construct import construct, drawn_values
 from regretless.scenarios.spec.cohort import CohortSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
-Rows = NDArray[np.intp]
+Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +47,9 @@ class Draft:
     loss: Loss
     policies: tuple[NamedPolicy, ...]
     stay: Stay | None = None
-    distance: Rows | None = None
+    distance: Indices | None = None
 
-    def split(self, type_of: Rows) -> tuple[Rows, Rows]:
+    def split(self, type_of: Indices) -> tuple[Indices, Indices]:
         """Give agents who differ in more than their loss rows of their own.
 
         Parameters
@@ -70,14 +71,14 @@ class Draft:
         found, row_of = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
         return found[:, 0], row_of.ravel()
 
-    def stay_of(self, row_of: Rows) -> Stay | None:
+    def stay_of(self, row_of: Indices) -> Stay | None:
         """Return when each row is there (K,); None where all are throughout."""
         if self.stay is None:
             return None
         first = np.unique(row_of, return_index=True)[1]
         return Stay(self.stay.entered[first], self.stay.left[first])
 
-    def distance_of(self, row_of: Rows) -> Rows | None:
+    def distance_of(self, row_of: Indices) -> Indices | None:
         """Return each row's distance from the forecaster (K,); None where all hear at once."""
         if self.distance is None:
             return None
@@ -106,12 +107,6 @@ def drafted(
 
     Parameters
     ----------
-    root : int
-        Root seed.
-    goods : int
-        Coordinates of an outcome, d.
-    game : Bimatrix, optional
-        Of the scenario.
     network : Network, optional
         Its agents are numbered through all cohorts.
 
@@ -140,10 +135,6 @@ def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Bimatrix | None 
 
     Parameters
     ----------
-    root : int
-        Root seed.
-    goods : int
-        Coordinates of an outcome, d.
     game : Bimatrix, optional
         Of the scenario. A follower's loss is in [0, 1] at mixed actions and needs no other range.
 

@@ -24,7 +24,6 @@ from regretless.scenarios.imports import import_for_good, import_modules
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from regretless.market.model import MarketModel
     from regretless.scenarios.build.scenario import Scenario
 
 A_STUDY: dict[str, int | None] = {"rounds": None, "seeds": None}  # its file says how much
@@ -41,10 +40,7 @@ TABLES: dict[str, dict[str, int | None]] = {  # of `reproduce`: how much each pl
     "unseen": A_STUDY,
 }
 
-app = typer.Typer(
-    name="regretless",
-    rich_markup_mode=None,
-)
+app = typer.Typer(name="regretless", rich_markup_mode=None)
 app.command()(fit)
 app.command()(predict)
 
@@ -94,8 +90,7 @@ def _print_version(asked: bool) -> None:  # noqa: FBT001 - as Typer calls it
 def _whole(
     *,
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print it."),
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
     ] = False,
 ) -> None:
     """Answer what is asked of the command as a whole."""
@@ -138,7 +133,12 @@ def run(  # noqa: PLR0913 - one parameter per option
     chosen = {"rounds": rounds, "seed": seed, "log_agents": log_agents}
     loaded = _loaded(scenario, assignments or [], chosen)
     if dry_run:
-        _print_resolved(loaded)
+        import tomli_w
+
+        from regretless.scenarios.spec.scenario import resolved
+
+        loaded.build()  # which checks what only a market shows
+        typer.echo(tomli_w.dumps(resolved(loaded.spec)), nl=False)
         return
     from regretless.scenarios.run import Options
     from regretless.scenarios.run import run as run_scenario
@@ -148,7 +148,9 @@ def run(  # noqa: PLR0913 - one parameter per option
     with progress_bar(loaded.spec.name, loaded.spec.rounds, quiet=quiet) as advance:
         model = run_scenario(loaded, options, progress=advance)
     if not quiet:
-        _print_summary(loaded, model, target)
+        from regretless.scenarios.summary import print_summary
+
+        print_summary(loaded, model, target)
 
 
 @app.command()
@@ -212,12 +214,12 @@ def bench(
     json: Annotated[Path | None, typer.Option(help="Write what was measured to a file.")] = None,
 ) -> None:
     """Time works of this project side by side with the peers that are installed."""
-    from regretless.scenarios.bench import command, results
+    from regretless.scenarios.bench import results
 
     if json is not None:
         results.check_target(json)
     bar = partial(progress_bar, quiet=False)
-    measured = (command.exponents if growth else command.side_by_side)(bar, quick=quick)
+    measured = (results.exponents if growth else results.side_by_side)(bar, quick=quick)
     if json is not None:
         results.write_json(measured, json)
         typer.echo(f"written: {json}")
@@ -274,21 +276,6 @@ def _loaded(name: str, assignments: list[str], chosen: dict[str, Any]) -> Scenar
     raw = override(read(path), assignments)
     raw |= {key: value for key, value in chosen.items() if value is not None}
     return Scenario(validated(raw, origin=path.parent))
-
-
-def _print_resolved(scenario: Scenario) -> None:
-    import tomli_w
-
-    from regretless.scenarios.spec.scenario import resolved
-
-    scenario.build()
-    typer.echo(tomli_w.dumps(resolved(scenario.spec)), nl=False)
-
-
-def _print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
-    from regretless.scenarios.summary import print_summary
-
-    print_summary(scenario, model, out)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from regretless.scenarios.rooms import rooms
+from regretless.scenarios.imports import rooms
 
 INTERRUPTED = 130
 INSTALLED = {"site-packages", "dist-packages"}  # folders of other packages

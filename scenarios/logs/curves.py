@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
 PART = 500_000  # rows
+MOST_POINTS = 1500  # of a curve that is drawn; longer ones are thinned evenly
 COLUMNS = ["round", "agent", "swap_regret", "decision_swap_regret"]
 
 
@@ -25,6 +28,13 @@ def log_parts(run: Path) -> Iterator[pd.DataFrame]:
                 yield batch.to_pandas()
     for file in sorted(run.glob("regret_log.csv")):
         yield from pd.read_csv(file, usecols=COLUMNS, chunksize=PART)
+
+
+def thinned(rounds: np.ndarray[Any, Any], points: int = MOST_POINTS) -> np.ndarray[Any, Any]:
+    """Pick at most so many of a curve's rounds, evenly, both ends among them."""
+    picks = np.linspace(0, len(rounds) - 1, min(len(rounds), points))
+    kept: np.ndarray[Any, Any] = rounds[picks.astype(int)]
+    return kept
 
 
 def leading_regret(frame: pd.DataFrame) -> pd.Series[float]:
@@ -39,8 +49,6 @@ def regret_curves(parts: Iterable[pd.DataFrame], agents: pd.DataFrame) -> pd.Dat
     ----------
     parts : iterable of DataFrame
         The log, in order; a round may go over from one part to the next.
-    agents : DataFrame
-        The agents table.
 
     Returns
     -------

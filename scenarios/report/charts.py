@@ -23,7 +23,6 @@ from plotly.subplots import make_subplots
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000", "#F0E442")
 INK, FAINT, GRID = "#333333", "#8a8a8a", "#e6e6e6"
-MOST_POINTS = 1500  # of a curve; longer ones are thinned evenly
 FAR = 1.5  # what is this many times higher than the curves waits, hidden, in the legend
 EDGE = 110  # pixels above and below the panels: margins, the name of the axis, one line of legend
 GAP = 44  # pixels between panels
@@ -147,12 +146,8 @@ def limits(
         What they are, for the legend, which shows and hides them together.
     levels : series
         Indexed by cohort.
-    shades : mapping
-        The colour of each cohort.
     top : float
         The greatest value of the curves.
-    ends : pair of int
-        First and last round.
     """
     far = levels > FAR * top
     for label, part in ((word, levels[~far]), (f"{word}, far above", levels[far])):
@@ -170,13 +165,6 @@ def limits(
 def zero(figure: go.Figure, **where: Any) -> None:
     """Draw the line of zero."""
     figure.add_hline(0, line={"color": INK, "width": 1}, **where)
-
-
-def thinned(rounds: np.ndarray[Any, Any], points: int = MOST_POINTS) -> np.ndarray[Any, Any]:
-    """Pick at most so many of a curve's rounds, evenly, both ends among them."""
-    picks = np.linspace(0, len(rounds) - 1, min(len(rounds), points))
-    kept: np.ndarray[Any, Any] = rounds[picks.astype(int)]
-    return kept
 
 
 def spans_decades(means: pd.Series[float]) -> bool:

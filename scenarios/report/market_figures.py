@@ -30,19 +30,8 @@ import plotly.graph_objects as go
 from regretless.market.core.randomness import stream
 from regretless.market.game.crowding import columns, crowding
 from regretless.market.game.network import Network, by_distance, edge_list, networked, rings
-from regretless.scenarios.logs.curves import leading_regret
-from regretless.scenarios.report.charts import (
-    FAINT,
-    INK,
-    colours,
-    limits,
-    line,
-    panels,
-    plain,
-    short,
-    thinned,
-    zero,
-)
+from regretless.scenarios.logs.curves import leading_regret, thinned
+from regretless.scenarios.report import charts
 from regretless.scenarios.report.run_figures import Tables, cohort_colours, rolled, rolling, told
 
 BAR = {"title": "regret", "thickness": 10, "orientation": "h", "y": 0, "yanchor": "top"}
@@ -87,17 +76,17 @@ def surplus(tables: Tables) -> go.Figure | None:
         return None
     paid, shades = _payoffs(rounds.set_index("round"), agents), cohort_colours(agents)
     ends = agents.groupby("cohort", sort=False)[["leader_surplus", "surplus_cap"]].mean().dropna()
-    figure, top = panels(each=340), 0.0
+    figure, top = charts.panels(each=340), 0.0
     for i, (name, (end, _)) in enumerate(ends.iterrows()):
         curve = paid[name].expanding().mean()
         curve = (curve - (curve.iloc[-1] - end)).dropna()
         points = thinned(curve.index.to_numpy())
-        label, top = f"{short(name)}: pays {paid[name].mean():.3f}", max(top, curve.max())
+        label, top = f"{charts.short(name)}: pays {paid[name].mean():.3f}", max(top, curve.max())
         width = 2 + 3 * (1 - (i + 1) / len(ends))  # equal curves show one within the other
-        figure.add_trace(line(points, curve[points], label, color=shades[name], width=width))
-    zero(figure)
+        figure.add_trace(charts.line(points, curve[points], label, color=shades[name], width=width))
+    charts.zero(figure)
     last = rounds["round"].iloc[[0, -1]]
-    caps = limits("cap after the last round", ends["surplus_cap"], shades, top, last)
+    caps = charts.limits("cap after the last round", ends["surplus_cap"], shades, top, last)
     figure.add_traces(list(caps))
     return figure.update_xaxes(title_text="round").update_yaxes(
         title_text="surplus per round so far"
@@ -118,14 +107,7 @@ def surplus_caption(agents: pd.DataFrame) -> str:
 
 
 def demand(tables: Tables, goods: Sequence[str]) -> go.Figure | None:
-    """Draw demand, its concentration and what it confirmed; None where the run had no market.
-
-    Parameters
-    ----------
-    tables : mapping of str to DataFrame
-    goods : sequence of str
-        Their names.
-    """
+    """Draw demand, its concentration and what it confirmed; None where the run had no market."""
     rounds, forecasts = tables.get("rounds"), tables.get("forecasts")
     if rounds is None or len(rounds) < 2 or forecasts is None or "demand_0" not in rounds:
         return None
@@ -133,17 +115,17 @@ def demand(tables: Tables, goods: Sequence[str]) -> go.Figure | None:
     shares = pd.DataFrame(columns(rounds, "demand"), index=measured.index)
     answered = bool(measured["confirmed"].notna().any())  # not where nobody foretold outcomes
     titles = ["demand", "concentration", "nearer to the forecast by"][: 2 + answered]
-    figure = panels(titles, rows=len(titles))
-    for (name, colour), share in zip(colours(goods).items(), shares, strict=True):
-        curve = rolling(shares[share], short(name), color=colour, width=1.6)
+    figure = charts.panels(titles, rows=len(titles))
+    for (name, colour), share in zip(charts.colours(goods).items(), shares, strict=True):
+        curve = rolling(shares[share], charts.short(name), color=colour, width=1.6)
         figure.add_trace(curve, row=1, col=1)
     for row, column in enumerate(["concentration", "confirmed"][: 1 + answered], 2):
-        curve = rolling(measured[column], titles[row - 1], color=INK, width=1.6)
+        curve = rolling(measured[column], titles[row - 1], color=charts.INK, width=1.6)
         figure.add_trace(curve.update(showlegend=False), row=row, col=1)
-    even = {"color": FAINT, "width": 1, "dash": "dash"}
+    even = {"color": charts.FAINT, "width": 1, "dash": "dash"}
     figure.add_hline(1 / len(goods), line=even, row=2, col=1)
     if answered:
-        zero(figure, row=3, col=1)
+        charts.zero(figure, row=3, col=1)
     return figure.update_xaxes(title_text=f"round; {rolled(len(rounds))}", row=len(titles))
 
 
@@ -157,7 +139,7 @@ def network(tables: Tables) -> go.Figure | None:
     whole: Network = networked(len(agents), subscribers, edge_list(len(agents), graph))
     places = rings(whole)
     cut = f", {MOST:,} of them drawn" if max(len(graph), len(agents)) > MOST else ""
-    figure = panels([f"{len(agents):,} agents, {len(graph):,} edges{cut}"], each=420)
+    figure = charts.panels([f"{len(agents):,} agents, {len(graph):,} edges{cut}"], each=420)
     figure.add_trace(_edges(places[graph[_sampled(len(graph))]]))
     figure.add_trace(_dots(agents, places, _sampled(len(agents))))
     figure.update_xaxes(visible=False).update_yaxes(visible=False, scaleanchor="x")
@@ -199,7 +181,7 @@ def _dots(
             "reversescale": True,
             "colorbar": BAR,
             "size": np.where(ringed, 10, 7),
-            "line": {"color": INK, "width": np.where(ringed, 2, 0)},
+            "line": {"color": charts.INK, "width": np.where(ringed, 2, 0)},
         },
         hovertemplate="%{text}<extra></extra>",
     )
@@ -218,12 +200,16 @@ def distances(tables: Tables) -> go.Figure | None:
     last = int(table["distance"].max()) if table["distance"].notna().any() else -1
     table["place"] = table["distance"].fillna(last + 1).astype(int)
     curves = {"regret_mean": (1, 2.5), "regret_worst": (1, 1.0), "exploitability_mean": (2, 2.5)}
-    figure = panels(["regret per round", "exploitability"], rows=2)
+    figure = charts.panels(["regret per round", "exploitability"], rows=2)
     for name, rows in table.groupby("cohort", sort=False):
         for column, (row, width) in curves.items():
             word = column.replace("_", ", ")
-            curve = line(rows["place"], rows[column], plain(word), color=shades[name], width=width)
-            curve.update(name=short(name), legendgroup=str(name), showlegend=width > 1 and row == 1)
+            curve = charts.line(
+                rows["place"], rows[column], charts.plain(word), color=shades[name], width=width
+            )
+            curve.update(
+                name=charts.short(name), legendgroup=str(name), showlegend=width > 1 and row == 1
+            )
             curve.update(mode="lines+markers", hovertemplate=f"{word}: %{{y:.4g}}")
             figure.add_trace(curve, row=row, col=1)
     if table["distance"].isna().any():

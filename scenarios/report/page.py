@@ -4,14 +4,7 @@ The page is a function of the tables and the manifest's seed, rounds, status and
 the same logs give the same bytes. Of a study directory ``scenarios.report.study_page`` makes the
 page.
 
-Every figure is drawn once, by Plotly, whose script stands in the page. Before, Matplotlib drew
-all, and Plotly four of them a second time: its 4.8 MB were in every page already, and alone it
-tells numbers, zooms, fits the width of a phone and prints, while drawings had to be scrolled there
-and could say nothing. What is lost are drawings where scripts are off; a line says so, and
-captions and tables remain. Measured with both on one busy machine, least CPU time of five: a page
-of crop-choice (200 rounds) 0.83 s and 5.07 MB before, 0.38 s and 4.93 MB now; of mixed-bazaar
-(300) 2.87 s and 5.48 MB, now 0.73 s and 5.06 MB; of a study of 12 runs 1.11 s and 4.98 MB, now
-0.61 s and 4.86 MB.
+Every figure is drawn once, by Plotly, whose script stands in the page (docs/decisions.md).
 """
 
 from __future__ import annotations
@@ -45,16 +38,6 @@ LEAST = 5e-5  # a smaller contribution would be printed as zero
 
 def write_report(run: Path) -> Path:
     """Write ``report.html`` into the directory of a run or a study, in one step.
-
-    Parameters
-    ----------
-    run : Path
-        What ``regretless run`` or ``regretless study`` wrote.
-
-    Returns
-    -------
-    Path
-        The page.
 
     Raises
     ------

@@ -24,23 +24,8 @@ import plotly.graph_objects as go
 
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.tracker import TOLERANCE
-from regretless.scenarios.logs.curves import leading_regret
-from regretless.scenarios.report.charts import (
-    BLUE,
-    FAINT,
-    INK,
-    VERMILLION,
-    choose_scale,
-    colours,
-    limits,
-    line,
-    panels,
-    plain,
-    short,
-    spans_decades,
-    thinned,
-    zero,
-)
+from regretless.scenarios.logs.curves import leading_regret, thinned
+from regretless.scenarios.report import charts
 
 Tables = Mapping[str, pd.DataFrame]
 
@@ -97,11 +82,11 @@ def regret(tables: Tables) -> go.Figure | None:
     curves = curves[curves.index.isin(thinned(rounds), level="round")].dropna()
     if curves.empty:
         return None
-    figure = panels(each=360).add_traces(list(_regrets(curves, agents)))
+    figure = charts.panels(each=360).add_traces(list(_regrets(curves, agents)))
     figure.update_xaxes(title_text="round").update_yaxes(
         title_text=f"{_measured(curves)} per round"
     )
-    choose_scale(figure, logarithmic=spans_decades(curves["mean"]))
+    charts.choose_scale(figure, logarithmic=charts.spans_decades(curves["mean"]))
     return figure
 
 
@@ -110,11 +95,15 @@ def _regrets(curves: pd.DataFrame, agents: pd.DataFrame) -> Iterator[go.Scatter]
     for name in names:
         curve = curves.loc[name]
         for column, width in PAIR.items():
-            pair = line(curve.index, curve[column], short(name), color=shades[name], width=width)
+            pair = charts.line(
+                curve.index, curve[column], charts.short(name), color=shades[name], width=width
+            )
             yield pair.update(legendgroup=str(name), showlegend=column == "mean")
     bounds = agents.groupby("cohort", sort=False)["bound"].max().reindex(names)
     ends = curves.index.unique("round")[[0, -1]]
-    yield from limits("bound after the last round", bounds, shades, curves["max"].max(), ends)
+    yield from charts.limits(
+        "bound after the last round", bounds, shades, curves["max"].max(), ends
+    )
 
 
 def _measured(curves: pd.DataFrame) -> str:
@@ -126,7 +115,7 @@ def _measured(curves: pd.DataFrame) -> str:
 
 def cohort_colours(agents: pd.DataFrame) -> dict[Any, str]:
     """Give each cohort of an ``agents`` table its colour, the same in all figures."""
-    return colours(agents["cohort"].unique())
+    return charts.colours(agents["cohort"].unique())
 
 
 def windows(tables: Tables) -> go.Figure | None:
@@ -135,7 +124,7 @@ def windows(tables: Tables) -> go.Figure | None:
     steps = pd.DataFrame() if kept is None or kept.empty else _steps(kept, agents)
     if steps.empty:
         return None
-    figure, shades = panels(each=300), cohort_colours(agents)
+    figure, shades = charts.panels(each=300), cohort_colours(agents)
     for name in steps.index.unique("cohort"):
         own = steps.loc[name].reset_index()
         own = own.iloc[thinned(own.index.to_numpy())]
@@ -143,9 +132,9 @@ def windows(tables: Tables) -> go.Figure | None:
         for column, width in PAIR.items():
             levels = np.repeat(own[column].to_numpy(), 3)
             levels[2::3] = np.nan  # which parts a step from the next
-            pair = line(spans, levels, short(name), color=shades[name], width=width)
+            pair = charts.line(spans, levels, charts.short(name), color=shades[name], width=width)
             figure.add_trace(pair.update(legendgroup=str(name), showlegend=column == "mean"))
-    zero(figure)
+    charts.zero(figure)
     return figure.update_xaxes(title_text="round").update_yaxes(
         title_text="regret per round of the window"
     )
@@ -181,7 +170,7 @@ def _histograms(agents: pd.DataFrame, measures: Mapping[str, str]) -> go.Figure 
     titles = [
         _title(n, own[c], i, alone=alone) for n, own in cohorts.items() for i, c in enumerate(kept)
     ]
-    figure = panels(
+    figure = charts.panels(
         titles, rows=rows, each=96, cols=len(kept), shared_xaxes="all", shared_yaxes=True
     )
     shades, edges = cohort_colours(agents), _edges(agents[list(kept)].to_numpy(dtype=np.float64))
@@ -203,7 +192,7 @@ def _title(name: Any, values: pd.Series[float], place: int, *, alone: bool) -> s
     told = f"{len(known):,}" if len(known) == len(values) else f"{len(known):,} of {len(values):,}"
     if alone:
         told += f"; {(known == 0).mean():.0%} at 0, worst {known.max():.4f}"
-    return " " if place else f"{short(name)} ({told})"
+    return " " if place else f"{charts.short(name)} ({told})"
 
 
 def _edges(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -230,20 +219,20 @@ def agents(tables: Tables) -> go.Figure | None:
     if shown.empty:
         return None
     part = f"{len(shown):,} of {len(everybody):,} agents"
-    figure = panels([part] if len(shown) < len(everybody) else [], each=380)
+    figure = charts.panels([part] if len(shown) < len(everybody) else [], each=380)
     for name, members in shown.groupby("cohort", sort=False):
         figure.add_trace(
             go.Scatter(
                 x=members["mean_loss"].to_numpy(),
                 y=members["regret"].to_numpy(),
                 text=[told(agent) for agent in members.to_dict("records")],
-                name=short(name),
+                name=charts.short(name),
                 mode="markers",
                 marker={"color": shades[name], "size": 7, "opacity": 0.6},
                 hovertemplate="%{text}",
             )
         )
-    zero(figure)
+    charts.zero(figure)
     figure.update_xaxes(title_text="mean loss, in [0, 1]").update_yaxes(
         title_text="regret per round"
     )
@@ -272,30 +261,26 @@ def told(agent: Mapping[Any, Any]) -> str:
         "decision swap regret": agent["decision_swap_regret"],
         "exploitability": agent["exploitability"],
     }
-    lines = [f"agent {agent['agent']}, {plain(agent['utility'])}, {plain(agent['response'])}"]
+    utility, response = charts.plain(agent["utility"]), charts.plain(agent["response"])
+    lines = [f"agent {agent['agent']}, {utility}, {response}"]
     lines += [f"{word}: {value:.4g}" for word, value in numbers.items() if np.isfinite(value)]
     return "<br>".join(lines)
 
 
 def forecast(tables: Tables, names: Sequence[str]) -> go.Figure | None:
-    """Draw rolling means of each outcome and its drawn label forecast, a panel per coordinate.
-
-    Parameters
-    ----------
-    tables : mapping of str to DataFrame
-    names : sequence of str
-        Titles of the panels, one per outcome.
-    """
+    """Draw rolling means of each outcome and its drawn label forecast, a panel per coordinate."""
     rounds, forecasts = tables.get("rounds"), tables.get("forecasts")
     if rounds is None or len(rounds) < 2 or forecasts is None or "label_0" not in forecasts:
         return None
     labels = [f"label_{i}" for i in range(len(names))]
     said = forecasts[forecasts["drawn"]].groupby("round")[labels].mean()
     truth = rounds.set_index("round")[[f"y_{i}" for i in range(len(names))]]
-    figure = panels(list(map(plain, names)), rows=len(names), each=120)
+    figure = charts.panels(list(map(charts.plain, names)), rows=len(names), each=120)
     for row, (y, label) in enumerate(zip(truth, labels, strict=True), 1):
         pairs = {"outcome": truth[y], "forecast": said[label].reindex(truth.index)}
-        for (word, curve), colour in zip(pairs.items(), (INK, VERMILLION), strict=True):
+        for (word, curve), colour in zip(
+            pairs.items(), (charts.INK, charts.VERMILLION), strict=True
+        ):
             drawn = rolling(curve, word, color=colour, width=1.8)
             drawn.update(legendgroup=word, showlegend=row == 1)
             figure.add_trace(drawn, row=row, col=1)
@@ -306,7 +291,7 @@ def forecast(tables: Tables, names: Sequence[str]) -> go.Figure | None:
 def rolling(curve: pd.Series[float], name: str, **style: Any) -> go.Scatter:
     """Draw the rolling mean of a column that is indexed by round."""
     points = thinned(curve.index.to_numpy())
-    return line(points, curve.rolling(_window(len(curve))).mean()[points], name, **style)
+    return charts.line(points, curve.rolling(_window(len(curve))).mean()[points], name, **style)
 
 
 def rolled(rounds: int) -> str:
@@ -328,8 +313,12 @@ def certificates(tables: Tables) -> go.Figure | None:
     points = thinned(np.arange(len(total)))
     number = rounds["round"].to_numpy()[points]
     allowed, label = OPEN * np.sqrt(number + 1), f"tolerance {OPEN:g} √t"
-    figure = panels(each=220)
-    figure.add_trace(line(number, total[points], "left open by the solver", color=BLUE, width=2))
-    figure.add_trace(line(number, allowed, label, color=FAINT, width=1.5, dash="dash"))
+    figure = charts.panels(each=220)
+    figure.add_trace(
+        charts.line(number, total[points], "left open by the solver", color=charts.BLUE, width=2)
+    )
+    figure.add_trace(
+        charts.line(number, allowed, label, color=charts.FAINT, width=1.5, dash="dash")
+    )
     figure.update_xaxes(title_text="round")
     return figure.update_yaxes(title_text="sum of certificates", rangemode="tozero")

@@ -19,18 +19,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
-from regretless.scenarios.report.charts import (
-    INK,
-    PALETTE,
-    choose,
-    choose_scale,
-    colours,
-    line,
-    panels,
-    short,
-    spans_decades,
-    zero,
-)
+from regretless.scenarios.report import charts
 
 SHOWN = {  # measures of the effects, with their units
     "decision_swap_regret_worst": "decision swap regret, worst",
@@ -48,13 +37,13 @@ INTERVAL = "<br>95 % interval %{customdata[0]:.5g} to %{customdata[1]:.5g}"
 def value_text(value: Any, width: int = 28) -> str:
     """Write a value of a key, JSON text or not, so that it fits beside an axis."""
     quoted = isinstance(value, str) and value.startswith('"')
-    return short(json.loads(value) if quoted else value, width)
+    return charts.short(json.loads(value) if quoted else value, width)
 
 
 def setting_colours(labels: Sequence[str]) -> dict[str, str]:
     """Give each setting its colour: told apart where there are few, else a scale in their order."""
-    if len(labels) < len(PALETTE):
-        return colours(labels)
+    if len(labels) < len(charts.PALETTE):
+        return charts.colours(labels)
     scale = sample_colorscale("Viridis", list(np.linspace(0, 0.85, len(labels))))
     return dict(zip(labels, scale, strict=True))
 
@@ -67,7 +56,7 @@ def effects(table: pd.DataFrame) -> go.Figure | None:
         return None
     slots = {key: list(rows["value"].unique()) for key, rows in own.groupby("key", sort=False)}
     figure = _slotted(slots)
-    shades = colours(own["cohort"].unique())
+    shades = charts.colours(own["cohort"].unique())
     for row, (key, values) in enumerate(slots.items(), 1):
         for measure in measures:
             for i, (cohort, colour) in enumerate(shades.items()):
@@ -79,7 +68,7 @@ def effects(table: pd.DataFrame) -> go.Figure | None:
                 figure.add_trace(marks.update(showlegend=row == 1), row=row, col=1)
     axis = figure.get_subplot(len(slots), 1).xaxis.update(title_text=SHOWN[measures[0]]).plotly_name
     buttons = [_button(figure, measure, axis) for measure in measures]
-    choose(figure, buttons, direction="down")
+    charts.choose(figure, buttons, direction="down")
     return figure
 
 
@@ -92,7 +81,7 @@ def _button(figure: go.Figure, measure: str, axis: str) -> dict[str, Any]:
 
 def values(table: pd.DataFrame, labels: pd.Series[str]) -> go.Figure:
     """Draw the value of the forecast; ``labels`` names each row's setting of the other keys."""
-    shades = colours(table["baseline"].unique())
+    shades = charts.colours(table["baseline"].unique())
     cohorts = dict(iter(table.groupby("cohort", sort=False)))
     slots = {name: list(labels[own.index].unique()) for name, own in cohorts.items()}
     figure = _slotted(slots)
@@ -103,7 +92,7 @@ def values(table: pd.DataFrame, labels: pd.Series[str]) -> go.Figure:
             at = [slots[cohort].index(name) + _shift(i, len(shades)) for name in names]
             marks = _marks(points, at, names, f"against {baseline}", colour)
             figure.add_trace(marks.update(showlegend=row == 1), row=row, col=1)
-        figure.add_vline(0, line={"color": INK, "width": 1}, row=row, col=1)
+        figure.add_vline(0, line={"color": charts.INK, "width": 1}, row=row, col=1)
     title = "Decision-Swap earns more by"
     return figure.update_xaxes(title_text=title, row=len(slots))
 
@@ -112,8 +101,8 @@ def _slotted(slots: Mapping[Any, Sequence[str]]) -> go.Figure:
     """Make a panel per name, with a place for each of its values, from top to bottom."""
     counts = [len(values) for values in slots.values()]
     each = max(SLOT * (sum(counts) // len(counts) + 1), 3 * SLOT)
-    titles = list(map(short, slots))
-    figure = panels(titles, rows=len(slots), each=each, heights=counts, shared_xaxes="all")
+    titles = list(map(charts.short, slots))
+    figure = charts.panels(titles, rows=len(slots), each=each, heights=counts, shared_xaxes="all")
     for row, values in enumerate(slots.values(), 1):
         names, ends = list(map(value_text, values)), [len(values) - 0.5, -0.5]
         figure.update_yaxes(
@@ -138,7 +127,7 @@ def _marks(
         error_x=_reach(points),
         text=[value_text(name, WIDE) for name in names],
         customdata=points[known].to_numpy(dtype=np.float64),
-        name=short(label),
+        name=charts.short(label),
         legendgroup=label,
         mode="markers",
         marker={"color": colour, "size": 8},
@@ -152,13 +141,13 @@ def _reach(points: pd.DataFrame) -> dict[str, Any]:
 
 
 def curves(table: pd.DataFrame) -> go.Figure:
-    """Draw regret over time; ``table`` is ``study_curves.setting_curves``."""
+    """Draw regret over time; ``table`` is ``studies.curves.setting_curves``."""
     figure = _by_cohort(table, each=240)
     for row, _, colour, own, style in _settings(table):
-        curve = line(own["round"], own["mean"], "", color=colour, width=2)
+        curve = charts.line(own["round"], own["mean"], "", color=colour, width=2)
         curve.update(style, hovertemplate="round %{x}: %{y:.5g}" + INTERVAL)
         figure.add_trace(curve, row=row, col=1)
-    choose_scale(figure, logarithmic=spans_decades(table["mean"]))
+    charts.choose_scale(figure, logarithmic=charts.spans_decades(table["mean"]))
     return figure.update_xaxes(title_text="round", row=table["cohort"].nunique())
 
 
@@ -178,7 +167,7 @@ def windows(table: pd.DataFrame) -> go.Figure:
             hovertemplate="%{text}: %{y:.5g}" + INTERVAL,
         )
         figure.add_trace(marks.update(style), row=row, col=1)
-    zero(figure)
+    charts.zero(figure)
     shown = range(0, len(spans), -(-len(spans) // 8))
     names = ["{} to {}".format(*spans[i]) for i in shown]
     figure.update_xaxes(tickvals=list(shown), ticktext=names)
@@ -188,7 +177,7 @@ def windows(table: pd.DataFrame) -> go.Figure:
 def _by_cohort(table: pd.DataFrame, each: int) -> go.Figure:
     """Make a panel per cohort; settings that are too many for a legend have none."""
     cohorts = table["cohort"].unique()
-    figure = panels(list(map(short, cohorts)), rows=len(cohorts), each=each)
+    figure = charts.panels(list(map(charts.short, cohorts)), rows=len(cohorts), each=each)
     figure.update_layout(showlegend=table["setting"].nunique() <= NAMED)
     return figure.update_yaxes(title_text="regret per round")
 
@@ -203,7 +192,7 @@ def _settings(
             own = cohort[cohort["setting"] == setting]
             if len(own):
                 style = {
-                    "name": short(setting, WIDE),
+                    "name": charts.short(setting, WIDE),
                     "customdata": own[["low", "high"]].to_numpy(),
                 }
                 shown = {"legendgroup": setting, "showlegend": setting not in seen}

@@ -17,8 +17,8 @@ from regretless.market.core.errors import UserError
 from regretless.scenarios.report import study_figures
 from regretless.scenarios.report.charts import card, scripts
 from regretless.scenarios.report.html import cell, page, save, table
-from regretless.scenarios.report.study_curves import setting_curves
 from regretless.scenarios.studies.analysis import REGRETS, effects_table, interval, value_table
+from regretless.scenarios.studies.curves import setting_curves
 from regretless.scenarios.studies.results import Study
 
 if TYPE_CHECKING:
@@ -60,16 +60,6 @@ CAPTIONS = {
 
 def write_study_report(path: Path, target: Path) -> Path:
     """Write the page of a study directory.
-
-    Parameters
-    ----------
-    target : Path
-        The page.
-
-    Returns
-    -------
-    Path
-        ``target``.
 
     Raises
     ------

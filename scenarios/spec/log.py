@@ -37,19 +37,10 @@ class WindowsSpec(Strict):
         return self
 
     def spans(self, rounds: int) -> tuple[Span, ...]:
-        """Return first and last round of every window of a run.
+        """Return first and last round of every window of a run of so many rounds.
 
-        The last window may be shorter than the others: it ends with the run.
-
-        Parameters
-        ----------
-        rounds : int
-            Of the run.
-
-        Raises
-        ------
-        ValueError
-            If a window would start after the run.
+        The last window may be shorter than the others: it ends with the run. ValueError if one
+        would start after it.
         """
         starts = list(range(0, rounds, self.every)) if self.every else list(self.starts or ())
         if starts[-1] >= rounds:

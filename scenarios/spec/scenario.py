@@ -234,15 +234,29 @@ def _one_line(error: ValidationError, raw: dict[str, Any]) -> str:
         table = [fault for fault in faults if fault["loc"][:-1] == first["loc"][:-1]]
         first = next((fault for fault in table if fault["type"] == "extra_forbidden"), first)
     key, owner = _place(first["loc"], raw)
-    value = first.get("input")
-    if first["type"] == "extra_forbidden":
-        return f"unknown key '{key}'; {closest(str(first['loc'][-1]), owner.model_fields)}"
-    if first["type"] == "missing":
-        return f"key '{key}' is missing; add it to the scenario file"
-    reason = first["msg"].removeprefix("Value error, ")
+    return fault_line(first, key, list(owner.model_fields), "scenario")
+
+
+def fault_line(fault: Any, key: str, known: list[str], file: str) -> str:
+    """Write one of pydantic's faults as a line: the key, the reason and the cure.
+
+    Parameters
+    ----------
+    key : str
+        Where the fault is, spelt as in the file.
+    known : list of str
+        The keys of the table that it is in.
+    file : "scenario" or "study"
+    """
+    if fault["type"] == "extra_forbidden":
+        return f"unknown key '{key}'; {closest(str(fault['loc'][-1]), known)}"
+    if fault["type"] == "missing":
+        return f"key '{key}' is missing; add it to the {file} file"
+    reason = fault["msg"].removeprefix("Value error, ")
     reason = reason[0].lower() + reason[1:]
-    if first["type"] == "value_error":
+    if fault["type"] == "value_error":
         return f"{key}: {reason}" if key else reason
+    value = fault.get("input")
     return f"{key} = {value!r}: {reason}; change the value"
 
 

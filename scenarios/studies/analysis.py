@@ -67,11 +67,6 @@ VALUE = {"cohort": "str", "baseline": "str", "pairs": "int64"} | dict.fromkeys(I
 def cohorts_of(agents: pd.DataFrame, run: int) -> pd.DataFrame:
     """Sum up a run's agents table, one row per cohort.
 
-    Parameters
-    ----------
-    run : int
-        Put into the first column.
-
     Returns
     -------
     frame
@@ -79,13 +74,19 @@ def cohorts_of(agents: pd.DataFrame, run: int) -> pd.DataFrame:
         utility's own units. What was not measured is NaN.
     """
     groups = agents.groupby("cohort", sort=False)
-    table = pd.DataFrame({"agents": groups.size(), "mean_loss": groups["mean_loss"].mean()})
-    for regret in REGRETS:
-        table[f"{regret}_mean"] = groups[regret].mean()
-        table[f"{regret}_worst"] = groups[regret].max()
+    table = losses_of(groups).assign(agents=groups.size())
     table["exploitability_worst"] = groups["exploitability"].max()
     welfare = cohort_welfare(agents)
     return table.reset_index().merge(welfare, on="cohort", sort=False).assign(run=run)[COHORTS]
+
+
+def losses_of(groups: Any) -> pd.DataFrame:
+    """Mean loss, and mean and worst of each regret, of grouped agents or windows."""
+    table = pd.DataFrame({"mean_loss": groups["mean_loss"].mean()})
+    for regret in REGRETS:
+        table[f"{regret}_mean"] = groups[regret].mean()
+        table[f"{regret}_worst"] = groups[regret].max()
+    return table
 
 
 def interval(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float, float]:
@@ -149,11 +150,6 @@ def _differences(wide: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
 
 def effects_table(cohorts: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
     """Mean of every measure for each value of each key, with intervals over seeds.
-
-    Parameters
-    ----------
-    cohorts, parameters : frame
-        As in ``value_table``.
 
     Returns
     -------

@@ -31,8 +31,6 @@ class DaskWorkers:
     ----------
     address : str
         Of the scheduler, e.g. ``tcp://127.0.0.1:8786``.
-    imports : tuple of str
-        A user's modules, to be sent.
 
     Raises
     ------

@@ -25,7 +25,7 @@ from regretless.scenarios.spec.cohort import Count, Name, Strict
 from regretless.scenarios.spec.files import assign, read
 from regretless.scenarios.spec.files import catalogue as named_scenarios
 from regretless.scenarios.spec.files import find as find_scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.spec.scenario import fault_line, validated
 from regretless.scenarios.studies.analysis import COHORTS, EFFECTS, VALUE
 
 # What a run directory may do without: nothing in a study is computed from these tables.
@@ -123,12 +123,8 @@ class Task:
         The scenario file with the run's keys in it.
     origin : str
         The folder from which a data file's path counts.
-    imports : tuple of str
-        A user's modules.
     folder : str or None
         Where the logs go; None to send them back.
-    leave_out : tuple of str
-        Tables that are not kept.
     """
 
     run: int
@@ -146,15 +142,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Design:
-    """A study file that was read, with its base scenario.
-
-    Parameters
-    ----------
-    base : dict
-        The base scenario's file.
-    origin : Path
-        Its folder.
-    """
+    """A study file that was read, with its base scenario, which lies in the folder ``origin``."""
 
     name: str
     spec: StudySpec
@@ -233,10 +221,6 @@ def read_study(name: str) -> Design:
     name : str
         A bundled study's name or the path of a TOML file.
 
-    Returns
-    -------
-    Design
-
     Raises
     ------
     UserError
@@ -292,13 +276,5 @@ def _check_keys(table: Setting) -> None:
 
 def _one_line(error: ValidationError) -> str:
     first = error.errors()[0]
-    key = ".".join(str(step) for step in first["loc"])
-    if first["type"] == "extra_forbidden":
-        known = [field.alias or name for name, field in StudySpec.model_fields.items()]
-        return f"unknown key '{key}'; {closest(key, known)}"
-    if first["type"] == "missing":
-        return f"key '{key}' is missing; add it to the study file"
-    reason = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "value_error":
-        return f"{key}: {reason}" if key else reason
-    return f"{key} = {first.get('input')!r}: {reason[0].lower()}{reason[1:]}; change the value"
+    known = [field.alias or name for name, field in StudySpec.model_fields.items()]
+    return fault_line(first, ".".join(map(str, first["loc"])), known, "study")

@@ -157,10 +157,6 @@ def collect(
 
     Parameters
     ----------
-    work : callable
-        A module's function.
-    tasks : sequence
-        Plain values.
     jobs : int or None
         Worker processes; None for one per processor, 1 for none.
     progress : callable, optional

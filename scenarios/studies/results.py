@@ -22,7 +22,6 @@ class Study:
 
     Attributes
     ----------
-    path : Path
     record : dict
         Contents of ``study.json``.
 
@@ -133,10 +132,5 @@ class Study:
 
 
 def load_study(path: str | Path) -> Study:
-    """Open a study directory.
-
-    Returns
-    -------
-    Study
-    """
+    """Open a study directory."""
     return Study(path)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from regretless.scenarios.studies.analysis import INTERVAL, REGRETS, interval
+from regretless.scenarios.studies.analysis import INTERVAL, REGRETS, interval, losses_of
 
 WINDOW = ["cohort", "first", "last"]
 MEASURES = (
@@ -25,11 +25,6 @@ MEASURES = (
 def windows_of(windows: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
     """Sum up a run's windows table, one row per cohort and window.
 
-    Parameters
-    ----------
-    windows, agents : frame
-        Tables of one run.
-
     Returns
     -------
     frame
@@ -37,12 +32,7 @@ def windows_of(windows: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
         What was not measured is NaN.
     """
     cohort = windows["agent"].map(agents.set_index("agent")["cohort"])
-    groups = windows.assign(cohort=cohort).groupby(WINDOW, sort=False)
-    table = pd.DataFrame({"mean_loss": groups["mean_loss"].mean()})
-    for regret in REGRETS:
-        table[f"{regret}_mean"] = groups[regret].mean()
-        table[f"{regret}_worst"] = groups[regret].max()
-    return table.reset_index()
+    return losses_of(windows.assign(cohort=cohort).groupby(WINDOW, sort=False)).reset_index()
 
 
 def windows_table(windows: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:

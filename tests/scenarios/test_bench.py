@@ -17,8 +17,7 @@ from regretless.agents.responses import BestResponse
 from regretless.market.records.decision import one_hot
 from regretless.scenarios.bench import clock, growth, peers, results, steps, works
 from regretless.scenarios.bench.clock import DisagreementError, Duel
-from regretless.scenarios.bench.crowds import Crowd, PlainCrowd
-from regretless.scenarios.bench.curved import FAMILIES, CurvedCrowd
+from regretless.scenarios.bench.crowds import FAMILIES, Crowd, CurvedCrowd, PlainCrowd
 from regretless.scenarios.cli.commands import app
 
 WORKS = {"agent-steps", "blum_mansour", "stackelberg", "swap_regret", "forecaster-round"}

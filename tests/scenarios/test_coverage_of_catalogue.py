@@ -16,7 +16,7 @@ from regretless.forecaster import bases
 from regretless.market import register
 from regretless.scenarios.build.bases import MAKERS
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.rooms import NAME
+from regretless.scenarios.imports import NAME
 from regretless.scenarios.spec.files import catalogue, find, read
 from regretless.scenarios.spec.market import MarketSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec, validated

@@ -16,7 +16,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.crowding import crowding
 from regretless.scenarios import load
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.logs.curves import regret_curves
+from regretless.scenarios.logs.curves import MOST_POINTS, regret_curves, thinned
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.report import charts, market_figures, run_figures
 from regretless.scenarios.report.page import outcome_titles, write_report
@@ -325,8 +325,8 @@ def test_no_figure_without_its_table(tables: dict[str, pd.DataFrame]) -> None:
 
 
 def test_long_curves_are_thinned_with_both_ends() -> None:
-    rounds = charts.thinned(np.arange(100_000))
-    assert len(rounds) == charts.MOST_POINTS
+    rounds = thinned(np.arange(100_000))
+    assert len(rounds) == MOST_POINTS
     assert rounds[[0, -1]].tolist() == [0, 99_999]
 
 

@@ -16,10 +16,10 @@ from pages import Page, check, panels
 from regretless.market.core.errors import UserError
 from regretless.scenarios.report import charts, study_figures
 from regretless.scenarios.report.page import write_report
-from regretless.scenarios.report.study_curves import setting_curves
 from regretless.scenarios.report.study_page import setting_names
 from regretless.scenarios.studies import Study
 from regretless.scenarios.studies.conduct import Options, conduct
+from regretless.scenarios.studies.curves import setting_curves
 from regretless.scenarios.studies.design import read_study
 
 NASTY = '</script><b>bold<b> & "%{x} $y$"'

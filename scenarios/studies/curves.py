@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from regretless.scenarios.logs.curves import log_parts, regret_curves
-from regretless.scenarios.report.charts import thinned
+from regretless.scenarios.logs.curves import log_parts, regret_curves, thinned
 from regretless.scenarios.studies.analysis import LEVEL
 
 if TYPE_CHECKING:
