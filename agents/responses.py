@@ -81,12 +81,7 @@ class _Hard:
 class _AtLabel:
     hears_label = True
 
-    def predicted(
-        self,
-        forecast: Forecast,
-        loss: Loss,
-        coefficients: tuple[Array, Array],
-    ) -> Array:
+    def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         """Return the agent's own losses at the label forecast."""
         if forecast.label is None:
             raise ValueError("this forecast has no label")
@@ -100,12 +95,7 @@ class BestResponse(_Hard):
     name = "best-response"
     hears_label = False
 
-    def predicted(
-        self,
-        forecast: Forecast,
-        loss: Loss,
-        coefficients: tuple[Array, Array],
-    ) -> Array:
+    def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         """Return the linear form at the drawn prediction, by the forecaster's own kernel."""
         return expected_losses(*coefficients, forecast.point)
 
@@ -163,12 +153,7 @@ class ExpectedLoss:
         """Return what counts as a tie, or ln(A) / eta."""
         return TIE if self.eta is None else quantal_gap(actions, self.eta)
 
-    def predicted(
-        self,
-        forecast: Forecast,
-        loss: Loss,
-        coefficients: tuple[Array, Array],
-    ) -> Array:
+    def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         """Return the agent's own losses in expectation over the ensemble."""
         ensemble = forecast.ensemble
         if ensemble is None:

@@ -40,12 +40,7 @@ class Breaker(Remembering, Adversary):
         corners = np.eye(outcomes) if outcomes > 1 else np.array([[0.0], [1.0]])
         self._vertices = 0.5 + strength * (corners - 0.5)
 
-    def commit(
-        self,
-        context: Context,
-        history: History,
-        announced: Announcement,
-    ) -> OutcomeLaw:
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal the vertex farthest from the mean forecast."""
         distance = ((self._vertices - announced.mean_label) ** 2).sum(1)
         return OutcomeLaw.pure(self._vertices[int(distance.argmax())])

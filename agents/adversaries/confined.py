@@ -38,12 +38,7 @@ class Confined(Remembering):
     REMEMBERED = ("adversary",)
 
     def __init__(
-        self,
-        adversary: Adversary,
-        space: Box,
-        *,
-        payoff: Any = None,
-        support: Array | None = None,
+        self, adversary: Adversary, space: Box, *, payoff: Any = None, support: Array | None = None
     ) -> None:
         self.adversary, self.space, self._support = adversary, space, support
         self.outcomes = adversary.outcomes

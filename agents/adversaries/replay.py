@@ -41,11 +41,6 @@ class Replay(Remembering):
         """Return this row's features."""
         return Context(self._names, self._contexts[history.rounds % len(self._rows)])
 
-    def commit(
-        self,
-        context: Context,
-        history: History,
-        announced: Announcement,
-    ) -> OutcomeLaw:
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal this row's outcome."""
         return OutcomeLaw.pure(self._rows[history.rounds % len(self._rows)])

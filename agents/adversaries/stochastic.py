@@ -45,12 +45,7 @@ class _Nature(Remembering, Adversary):
         """Return the mean (d,) of round ``time``."""
         raise NotImplementedError
 
-    def commit(
-        self,
-        context: Context,
-        history: History,
-        announced: Announcement,
-    ) -> OutcomeLaw:
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal an outcome drawn around the mean."""
         mean = self.mean(history.rounds)
         if self.concentration == 0:

@@ -30,13 +30,7 @@ from regretless.market.game.basis import Basis
 from regretless.market.game.delay import Relay
 from regretless.market.game.information import announcement, introduce, sight_of
 from regretless.market.game.network import Network
-from regretless.market.game.presence import (
-    Rows,
-    Stay,
-    checked_stays,
-    present,
-    seated,
-)
+from regretless.market.game.presence import Rows, Stay, checked_stays, present, seated
 from regretless.market.game.prices import UNPROMISED, Market, check_leader
 from regretless.market.game.protocols import Adversary, Cohort, Forecaster, Resumable, Scoring
 from regretless.market.game.rollout import Seating
