@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from regretless.market import register
-from regretless.market.records.records import Context
+from regretless.market.records import Context
 
 
 @register.policy("steps")

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Loss
+from regretless.market.records import Forecast
 from regretless.market.records.decision import one_hot
-from regretless.market.records.records import Forecast
 from regretless.market.response import (
     TIE,
     best_response,

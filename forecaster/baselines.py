@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from regretless.market import register
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.records.records import Forecast, Mixture
+from regretless.market.records import Forecast, Mixture
 
 Array = NDArray[np.float64]
 

@@ -47,7 +47,7 @@ from regretless.forecaster.events.protected import LossGroup, moved_mass
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Hull
-from regretless.market.records.records import Mixture
+from regretless.market.records import Mixture
 
 Array = NDArray[np.float64]
 

@@ -24,7 +24,7 @@ from regretless.forecaster.events.protected import LossGroup, Policy
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Linear, Loss
-from regretless.market.records.records import Mixture
+from regretless.market.records import Mixture
 from regretless.market.response import SmoothResponse
 
 Array = NDArray[np.float64]

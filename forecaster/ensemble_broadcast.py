@@ -24,7 +24,7 @@ from regretless.forecaster.minimax.supports_of_bases import support_of
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.basis import Basis
 from regretless.market.game.protocols import Forecaster
-from regretless.market.records.records import Ensemble, Forecast, Mixture
+from regretless.market.records import Ensemble, Forecast, Mixture
 
 Array = NDArray[np.float64]
 

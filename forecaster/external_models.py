@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from regretless.market.records.records import Context, Forecast, Mixture
+from regretless.market.records import Context, Forecast, Mixture
 
 Array = NDArray[np.float64]
 

@@ -26,7 +26,7 @@ from regretless.forecaster.minimax.solver import CubeSolver, Solution, Solver
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Hull
-from regretless.market.records.records import Forecast, Mixture
+from regretless.market.records import Forecast, Mixture
 
 Array = NDArray[np.float64]
 

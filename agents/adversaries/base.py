@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from regretless.agents.adversaries.payoffs import Payoff
 from regretless.market.core.errors import UserError
 from regretless.market.game.information import USUAL, Follower
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, OutcomeLaw
+from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 
 class Adversary:

@@ -15,8 +15,7 @@ import numpy as np
 from regretless.agents.adversaries.base import Adversary
 from regretless.market import register
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, OutcomeLaw
+from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 
 @register.adversary("breaker")

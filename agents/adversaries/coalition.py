@@ -32,8 +32,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.information import Follower, sight_of
 from regretless.market.losses import LipschitzLoss, Loss
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, Mixture, OutcomeLaw
+from regretless.market.records import Announcement, Context, History, Mixture, OutcomeLaw
 
 Array = NDArray[np.float64]
 

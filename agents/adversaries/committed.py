@@ -36,8 +36,7 @@ from regretless.market import register
 from regretless.market.core.errors import UserError, closest
 from regretless.market.exploitability.commitment import Commitment, stackelberg
 from regretless.market.game.information import Follower
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, OutcomeLaw
+from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 Array = NDArray[np.float64]
 

@@ -12,8 +12,7 @@ from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.information import Follower, sight_of
 from regretless.market.game.protocols import Adversary
 from regretless.market.losses.spaces import Box
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, OutcomeLaw
+from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 Array = NDArray[np.float64]
 

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, OutcomeLaw
+from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 Array = NDArray[np.float64]
 

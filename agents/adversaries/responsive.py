@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from regretless.agents.adversaries.strategic import Strategic, whole
 from regretless.market import register
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, OutcomeLaw
+from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 Array = NDArray[np.float64]
 

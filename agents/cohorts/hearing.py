@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from regretless.agents.responses import Response
 from regretless.market.losses import Loss
-from regretless.market.records.records import Forecast
+from regretless.market.records import Forecast
 from regretless.market.response import expected_losses
 
 Array = NDArray[np.float64]

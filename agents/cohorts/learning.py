@@ -17,8 +17,8 @@ from regretless.agents.learners.base import Array, Learner
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Loss
-from regretless.market.records.decision import Decision, one_hot
-from regretless.market.records.records import Context, Forecast, Mixture
+from regretless.market.records import Context, Decision, Forecast, Mixture
+from regretless.market.records.decision import one_hot
 from regretless.market.regret.ledger import Ledger
 
 

@@ -21,8 +21,7 @@ from regretless.market.kernels.fused import expected_and_true
 from regretless.market.kernels.layout import narrowed
 from regretless.market.kernels.memory import empty
 from regretless.market.losses import Loss
-from regretless.market.records.decision import Decision
-from regretless.market.records.records import Context, Forecast, Mixture
+from regretless.market.records import Context, Decision, Forecast, Mixture
 from regretless.market.regret.ledger import Ledger
 from regretless.market.response import best_response
 

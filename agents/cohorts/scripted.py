@@ -21,8 +21,9 @@ from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.game.delay import Relay
 from regretless.market.losses import Loss
-from regretless.market.records.decision import Decision, one_hot
-from regretless.market.records.records import Context, Forecast, draw_index
+from regretless.market.records import Context, Decision, Forecast
+from regretless.market.records.decision import one_hot
+from regretless.market.records.records import draw_index
 from regretless.market.regret.ledger import Ledger
 
 Array = NDArray[np.float64]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from regretless.forecaster.minimax.support import Support
 from regretless.market.core.randomness import stream
-from regretless.market.records.records import Ensemble
+from regretless.market.records import Ensemble
 
 Array = NDArray[np.float64]
 

@@ -25,7 +25,7 @@ from regretless.forecaster.minimax.box import (
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.basis import Hull
 from regretless.market.game.protocols import Resumable
-from regretless.market.records.records import Ensemble
+from regretless.market.records import Ensemble
 
 Array = NDArray[np.float64]
 

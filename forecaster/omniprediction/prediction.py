@@ -18,7 +18,8 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
-from regretless.market.records.records import Mixture, draw_index
+from regretless.market.records import Mixture
+from regretless.market.records.records import draw_index
 
 Array = NDArray[np.float64]
 

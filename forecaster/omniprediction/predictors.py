@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from regretless.forecaster.events.protected import LossGroup, moved_mass, rows_of
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market.records.records import Mixture
+from regretless.market.records import Mixture
 
 Array = NDArray[np.float64]
 Suggestions = tuple[int, ...]

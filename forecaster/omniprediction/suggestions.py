@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from regretless.forecaster.omniprediction.nets import snap
 from regretless.market.core.errors import UserError
-from regretless.market.records.records import Context
+from regretless.market.records import Context
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from regretless.market.game.basis import Basis
 from regretless.market.game.information import alone
-from regretless.market.records.records import Ensemble, Forecast, Mixture
+from regretless.market.records import Ensemble, Forecast, Mixture
 
 Array = NDArray[np.float64]
 

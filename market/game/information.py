@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.rollout import Rollout, Seating, laws_of_play
 from regretless.market.losses import Loss
-from regretless.market.records.records import Announcement, Context, Forecast, Mixture
+from regretless.market.records import Announcement, Context, Forecast, Mixture
 
 Array = NDArray[np.float64]
 

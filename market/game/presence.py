@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from regretless.market.game.protocols import Cohort
-from regretless.market.records.decision import Decision
-from regretless.market.records.records import Round
+from regretless.market.records import Decision, Round
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.bool_]

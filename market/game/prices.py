@@ -45,7 +45,7 @@ from regretless.market.game.crowding import Tally
 from regretless.market.game.information import sight_of
 from regretless.market.game.protocols import Adversary, Cohort
 from regretless.market.losses import Loss
-from regretless.market.records.decision import Decision
+from regretless.market.records import Decision
 
 Array = NDArray[np.float64]
 

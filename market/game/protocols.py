@@ -9,9 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from regretless.market.losses import Loss
-from regretless.market.records.decision import Decision
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, Forecast, Mixture, OutcomeLaw
+from regretless.market.records import (
+    Announcement,
+    Context,
+    Decision,
+    Forecast,
+    History,
+    Mixture,
+    OutcomeLaw,
+)
 from regretless.market.regret.ledger import Ledger
 
 Array = NDArray[np.float64]

@@ -27,7 +27,7 @@ from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
 from regretless.market.game.presence import Rows, Stay
 from regretless.market.game.protocols import Cohort, Foreseeable
-from regretless.market.records.records import Context, Mixture
+from regretless.market.records import Context, Mixture
 
 Array = NDArray[np.float64]
 Laws = tuple[Array | None, ...]

@@ -34,16 +34,16 @@ from regretless.market.game.presence import Rows, Stay, checked_stays, present, 
 from regretless.market.game.prices import UNPROMISED, Market, check_leader
 from regretless.market.game.protocols import Adversary, Cohort, Forecaster, Resumable, Scoring
 from regretless.market.game.rollout import Seating
-from regretless.market.records.decision import Decision
-from regretless.market.records.history import History
-from regretless.market.records.records import (
+from regretless.market.records import (
     Context,
+    Decision,
     Forecast,
+    History,
     Mixture,
     OutcomeLaw,
     Round,
-    checked_suggestion,
 )
+from regretless.market.records.records import checked_suggestion
 
 Array = NDArray[np.float64]
 

@@ -31,7 +31,7 @@ from regretless.market.game.prices import Market
 from regretless.market.game.protocols import Cohort
 from regretless.market.logs.sample import Logged, logged_agents
 from regretless.market.logs.windows import Windows
-from regretless.market.records.records import Round
+from regretless.market.records import Round
 from regretless.market.regret.ledger import Ledger
 
 Array = NDArray[np.float64]

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.kernels.memory import AHEAD, fetch, zeros
 from regretless.market.kernels.threads import over_rows
-from regretless.market.records.decision import Decision
+from regretless.market.records import Decision
 
 Array = NDArray[np.float64]
 

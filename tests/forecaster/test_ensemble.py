@@ -32,7 +32,7 @@ from regretless.market.game.basis import Basis
 from regretless.market.game.round import play_round
 from regretless.market.losses import MinimumOfRatios, PowerOfSum, SeparablePower
 from regretless.market.model import MarketModel
-from regretless.market.records.records import Forecast, Mixture, Round
+from regretless.market.records import Forecast, Mixture, Round
 from regretless.market.response import TIE, best_response, expected_losses, quantal_response
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated

@@ -18,7 +18,7 @@ from regretless.forecaster.bases import LinearBasis
 from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.protected import LossGroup, arrays_of, respond
 from regretless.market.losses import Linear
-from regretless.market.records.records import Forecast, Mixture
+from regretless.market.records import Forecast, Mixture
 from regretless.market.response import best_response, expected_losses, quantal_gap, quantal_response
 
 if TYPE_CHECKING:
