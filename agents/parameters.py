@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array
 
 
 def numbers(name: str, value: Any) -> Array:

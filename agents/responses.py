@@ -22,9 +22,9 @@ import math
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Loss
 from regretless.market.records import Forecast
@@ -36,8 +36,6 @@ from regretless.market.response import (
     quantal_gap,
     quantal_response,
 )
-
-Array = NDArray[np.float64]
 
 
 class Response(Protocol):

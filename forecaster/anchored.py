@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.scalar import LossEvents
@@ -28,10 +28,9 @@ from regretless.forecaster.external_models import Base
 from regretless.forecaster.minimax.box import field_at, worst_case
 from regretless.forecaster.minimax.solver import CubeSolver, Solution
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Hull
-
-Array = NDArray[np.float64]
 
 # Of the zones of `reproduce anchoring` the widest that meets its aims on every stream.
 DEAD_ZONE = 0.25

@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.records import Forecast, Mixture
-
-Array = NDArray[np.float64]
 
 
 class Baseline(Remembering):

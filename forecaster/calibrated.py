@@ -40,16 +40,14 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.forecaster.events.bounds import centred_norm, spread
 from regretless.forecaster.events.protected import LossGroup, moved_mass
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Hull
 from regretless.market.records import Mixture
-
-Array = NDArray[np.float64]
 
 USUAL, MOST = 1000, 20_000  # grid points by default, and at most
 

@@ -17,17 +17,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.linear import LinearBasis
 from regretless.forecaster.events.protected import LossGroup, Policy
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Linear, Loss
 from regretless.market.records import Mixture
 from regretless.market.response import SmoothResponse
-
-Array = NDArray[np.float64]
 
 
 class DecisionSwap(UnbiasedPrediction):

@@ -16,11 +16,10 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array
 from regretless.market.records import Context, Forecast, Mixture
-
-Array = NDArray[np.float64]
 
 WINDOW = 2000  # rounds that a batch model is fitted to
 GROWTH = 1.1  # it is refitted when the rounds seen have grown by this factor

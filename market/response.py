@@ -15,13 +15,12 @@ from typing import Protocol
 
 import numba
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.kernels.memory import empty
 from regretless.market.kernels.simd import write_sums
 from regretless.market.kernels.threads import over_rows
-
-Array = NDArray[np.float64]
 
 # Losses closer than this count as equal where the two sides compute them differently: a mean of
 # losses over an ensemble and the loss at its mean agree only up to rounding.
@@ -67,7 +66,7 @@ def expected_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 
 @numba.njit(cache=True, nogil=True)
-def _least(losses: Array, out: NDArray[np.intp], first: int, last: int) -> None:
+def _least(losses: Array, out: Indices, first: int, last: int) -> None:
     for k in range(first, last):
         choice, least = 0, losses[k, 0]
         for a in range(1, losses.shape[1]):
@@ -98,7 +97,7 @@ def expected_losses(offset: Array, weights: Array, point: Array) -> Array:
     return out
 
 
-def best_response(losses: ArrayLike, *, tie: float = 0.0) -> NDArray[np.intp]:
+def best_response(losses: ArrayLike, *, tie: float = 0.0) -> Indices:
     """Index of the least loss along the last axis, the lowest index within ``tie`` of the least.
 
     >>> best_response([[0.2, 0.1, 0.1], [0.0, 0.5, 0.5]]).tolist()

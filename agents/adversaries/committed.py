@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.agents.adversaries.strategic import Strategic, between, whole
 from regretless.agents.parameters import brief, numbers
@@ -37,8 +37,6 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.exploitability.commitment import Commitment, stackelberg
 from regretless.market.game.information import Follower
 from regretless.market.records import Announcement, Context, History, OutcomeLaw
-
-Array = NDArray[np.float64]
 
 TYPES = ("first", "average")
 

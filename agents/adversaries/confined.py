@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.information import Follower, sight_of
 from regretless.market.game.protocols import Adversary
 from regretless.market.losses.spaces import Box
 from regretless.market.records import Announcement, Context, History, OutcomeLaw
-
-Array = NDArray[np.float64]
 
 
 class Confined(Remembering):

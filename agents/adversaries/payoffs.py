@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.agents.parameters import numbers, table
+from regretless.market.core.arrays import Array
 from regretless.market.losses import Loss
-
-Array = NDArray[np.float64]
 
 
 class Payoff(Protocol):

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.records import Announcement, Context, History, OutcomeLaw
-
-Array = NDArray[np.float64]
 
 
 class Replay(Remembering):

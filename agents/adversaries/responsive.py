@@ -20,13 +20,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.agents.adversaries.strategic import Strategic, whole
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.records import Announcement, Context, History, OutcomeLaw
-
-Array = NDArray[np.float64]
 
 
 @register.adversary("myopic")

@@ -20,14 +20,12 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.agents.adversaries.strategic import Strategic, whole
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.records import Announcement, Context, History, OutcomeLaw
-
-Array = NDArray[np.float64]
 
 STEP = 0.01  # by so much of f the free phase shortens from arm to arm
 

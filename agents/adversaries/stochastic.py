@@ -10,14 +10,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.agents.adversaries.base import Adversary
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.records import Announcement, Context, History, OutcomeLaw
-
-Array = NDArray[np.float64]
 
 EDGE = 1e-3  # means are kept this far from 0 and 1, where the beta law degenerates
 

@@ -18,16 +18,15 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.agents.adversaries.base import Adversary
 from regretless.agents.adversaries.payoffs import LinearPayoff, Payoff, ZeroSum
 from regretless.agents.parameters import brief, numbers
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.game.information import Follower
-
-Array = NDArray[np.float64]
 
 MOST = 4096  # outcomes in a support
 TIE = 1e-12  # relative difference of worth that is rounding

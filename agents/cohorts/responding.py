@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.agents.cohorts.hearing import Party, expected, parted
 from regretless.agents.responses import Response, is_pure, reads_basis
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.delay import Relay
 from regretless.market.kernels.fused import expected_and_true
@@ -24,8 +24,6 @@ from regretless.market.losses import Loss
 from regretless.market.records import Context, Decision, Forecast, Mixture
 from regretless.market.regret.ledger import Ledger
 from regretless.market.response import best_response
-
-Array = NDArray[np.float64]
 
 
 @dataclass(eq=False)
@@ -68,15 +66,15 @@ class Cohort(Remembering):
     utility: str
     block: int
     loss: Loss
-    row_of: NDArray[np.intp]
+    row_of: Indices
     coefficients: tuple[Array, Array]
     response: Response
     ledger: Ledger
     rng: np.random.Generator
     policies: tuple[Any, ...] = ()
-    served: NDArray[np.intp] | None = None
-    by_proxy: NDArray[np.bool_] | None = None
-    distance: NDArray[np.intp] | None = None
+    served: Indices | None = None
+    by_proxy: Mask | None = None
+    distance: Indices | None = None
     relay: Relay | None = None
     parties: tuple[Party, ...] = field(default=(), init=False)
     kind: str = field(default="trader", init=False)
@@ -166,7 +164,7 @@ class Cohort(Remembering):
         """Excess of the response rule over a best response to what it predicts."""
         return self.response.gap(self.loss.actions)
 
-    def _draw(self, play: Array) -> NDArray[np.intp]:
+    def _draw(self, play: Array) -> Indices:
         """Draw one action per agent; pure play needs no draw."""
         if (play == 1.0).any(1).all():
             return np.asarray(play.argmax(1)[self.row_of])

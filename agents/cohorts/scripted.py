@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.game.delay import Relay
@@ -25,8 +26,6 @@ from regretless.market.records import Context, Decision, Forecast
 from regretless.market.records.decision import one_hot
 from regretless.market.records.records import draw_index
 from regretless.market.regret.ledger import Ledger
-
-Array = NDArray[np.float64]
 
 
 class ScriptedAgent:
@@ -89,7 +88,7 @@ class ScriptedCohort(Remembering):
         agents: Sequence[ScriptedAgent],
         ledger: Ledger,
         policies: tuple[Any, ...] = (),
-        distance: NDArray[np.intp] | None = None,
+        distance: Indices | None = None,
         relay: Relay | None = None,
     ) -> None:
         self.name, self.utility, self.rule, self.block = name, utility, rule, block

@@ -20,9 +20,10 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-from regretless.agents.learners.base import Actions, Array, RatedLearner, TotalLearner
+from regretless.agents.learners.base import Actions, RatedLearner, TotalLearner
 from regretless.agents.learners.kernels import bandit_pass
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 
 

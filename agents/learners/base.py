@@ -20,14 +20,13 @@ import math
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.agents.parameters import brief
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 
-Array = NDArray[np.float64]
-Actions = NDArray[np.intp]
+Actions = Indices
 
 
 class Learner(Protocol):

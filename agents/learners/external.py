@@ -21,9 +21,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from regretless.agents.learners.base import Actions, Array, RatedLearner, RowLearner, TotalLearner
+from regretless.agents.learners.base import Actions, RatedLearner, RowLearner, TotalLearner
 from regretless.agents.learners.kernels import hedge_pass, leader_pass, matching_pass
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 
 

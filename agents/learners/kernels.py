@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array, Indices, Integers
 
 TINY = 1e-290  # a rate that no division by it takes beyond the largest number
 
@@ -72,7 +71,7 @@ def bandit_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     total: Array,
     law: Array,
     losses: Array,
-    actions: NDArray[np.intp],
+    actions: Indices,
     rate: float,
     exploration: float,
 ) -> Array:
@@ -159,7 +158,7 @@ def tree_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     total: Array,
     laws: Array,
     losses: Array,
-    spans: NDArray[np.int64],
+    spans: Integers,
     played: int,
     rate: float,
 ) -> Array:

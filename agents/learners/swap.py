@@ -22,9 +22,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from regretless.agents.learners.base import Actions, Array, RatedLearner, RowLearner
+from regretless.agents.learners.base import Actions, RatedLearner, RowLearner
 from regretless.agents.learners.kernels import copies_pass, swaps_pass
 from regretless.market import register
+from regretless.market.core.arrays import Array
 
 
 @register.learner("blum-mansour")

@@ -26,13 +26,12 @@ raising the degree multiplies a sum by at most (p + 1) / (q + 1).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import comb
 
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss, SeparablePower
-
-Array = NDArray[np.float64]
 
 
 def signed_powers(loss: SeparablePower) -> tuple[Array, Array]:

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.approximation.functions import LossFunctions, stacked
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
-
-Array = NDArray[np.float64]
 
 
 class ExactLossesBasis(Basis):

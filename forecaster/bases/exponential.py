@@ -46,15 +46,14 @@ from abc import abstractmethod
 
 import numpy as np
 from numpy.polynomial.chebyshev import cheb2poly
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import factorial, ive
 
 from regretless.forecaster.bases.approximation.multisets import monomials, multinomials, multisets
+from regretless.market.core.arrays import Array, Mask
 from regretless.market.game.basis import Basis
 from regretless.market.losses import ExponentialOfSum, Loss
 from regretless.market.losses.transforms import check_floor, transformed
-
-Array = NDArray[np.float64]
 
 SLACK = 1e-9  # relative, for sums of weights that rounding has moved above the reach
 ROUNDING = 1e-14  # relative error of a sum of monomials with large coefficients
@@ -127,7 +126,7 @@ class ExponentialBasis(Basis):
         """Return lambda and the error at the degree."""
 
     @abstractmethod
-    def _leaves_the_unit_interval(self) -> NDArray[np.bool_]:
+    def _leaves_the_unit_interval(self) -> Mask:
         """Say which monomials (n,) can be negative."""
 
     @abstractmethod
@@ -204,7 +203,7 @@ class TaylorExponentialBasis(ExponentialBasis):
         lipschitz = float((self._most**orders / factorial(orders)).sum())
         return lipschitz, self._remainder(self.degree)
 
-    def _leaves_the_unit_interval(self) -> NDArray[np.bool_]:
+    def _leaves_the_unit_interval(self) -> Mask:
         return np.zeros(self.size, dtype=np.bool_)
 
     def _series(self, weights: Array) -> tuple[Array, Array]:
@@ -276,7 +275,7 @@ class ChebyshevExponentialBasis(ExponentialBasis):
         missed = np.ptp(totals[peak - 1 : peak + 2]) if 0 < peak < GRID else 0.0
         return float(totals[peak] + missed), self._worst
 
-    def _leaves_the_unit_interval(self) -> NDArray[np.bool_]:
+    def _leaves_the_unit_interval(self) -> Mask:
         return np.asarray((self._counts % 2 == 1).any(-1))
 
     def _series(self, weights: Array) -> tuple[Array, Array]:

@@ -28,12 +28,11 @@ import math
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
-
-Array = NDArray[np.float64]
 
 MOST_CELLS = 200_000
 SLACK = 1e-9  # relative, for constants and quotients that rounding has moved

@@ -25,14 +25,13 @@ import math
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import comb
 
 from regretless.forecaster.bases.bernstein import signed_powers
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss, SeparablePower
-
-Array = NDArray[np.float64]
 
 GRID = 20_000
 MOST_EXPONENTS = 24  # beyond this the interpolation is no smaller than an exact list

@@ -65,11 +65,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Hull
-
-Array = NDArray[np.float64]
 
 RISK = 0.01
 GROWTH = math.exp(1 / 3) / 2  # k: a weight is at most this multiple of its potential

@@ -22,15 +22,13 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.protected import LossGroup, moved_mass, rows_of
 from regretless.forecaster.events.weights import Awake, WeightRule
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.records.records import checked_suggestion
-
-Array = NDArray[np.float64]
 
 
 @numba.njit(cache=True)

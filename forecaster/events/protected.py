@@ -14,11 +14,10 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array, Integers
 from regretless.market.response import expected_losses, row_loss
 
-Array = NDArray[np.float64]
 Policy = Callable[[Any], int]
 
 
@@ -70,7 +69,7 @@ class Rows:
 
     offset: Array
     weights: Array
-    start: NDArray[np.int64]
+    start: Integers
     eta: Array
     tie: Array
     custom: tuple[tuple[int, LossGroup], ...] = ()
@@ -80,7 +79,7 @@ class Rows:
 def respond(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array,
     weights: Array,
-    start: NDArray[np.int64],
+    start: Integers,
     eta: Array,
     tie: Array,
     point: Array,
@@ -131,7 +130,7 @@ def rows_of(groups: Sequence[LossGroup]) -> Rows:
     )
 
 
-def arrays_of(rows: Rows) -> tuple[Array, Array, NDArray[np.int64], Array, Array]:
+def arrays_of(rows: Rows) -> tuple[Array, Array, Integers, Array, Array]:
     """Spell out the rows as the compiled kernels take them."""
     return rows.offset, rows.weights, rows.start, rows.eta, rows.tie
 
@@ -160,7 +159,7 @@ def moved_mass(rows: Rows, points: Array, mass: Array) -> tuple[Array, Array]:
 def _moved_mass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array,
     weights: Array,
-    start: NDArray[np.int64],
+    start: Integers,
     eta: Array,
     tie: Array,
     points: Array,

@@ -31,9 +31,8 @@ from typing import Protocol
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,13 +28,11 @@ import math
 import highspy
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.forecaster.events.protected import Rows, arrays_of, respond, responses_at
+from regretless.market.core.arrays import Array, Integers
 from regretless.market.game.basis import Hull
 from regretless.market.kernels.linear_programs import new_highs, optimise
-
-Array = NDArray[np.float64]
 
 # Forty equal steps look around, twenty shrinking ones close in. Measured on the adaptive stream:
 # less regret than shrinking steps alone, and a smaller certificate than equal ones alone.
@@ -62,7 +60,7 @@ def walk_for(tolerance: float) -> Array:
 def field_into(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array,
     weights: Array,
-    start: NDArray[np.int64],
+    start: Integers,
     eta: Array,
     tie: Array,
     table: Array,
@@ -100,7 +98,7 @@ def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled k
 def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array,
     weights: Array,
-    start: NDArray[np.int64],
+    start: Integers,
     eta: Array,
     tie: Array,
     table: Array,
@@ -124,7 +122,7 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 
 @numba.njit(cache=True)
-def undominated(points: Array, fields: Array, kept: NDArray[np.int64]) -> int:
+def undominated(points: Array, fields: Array, kept: Integers) -> int:
     """Keep, of the points with equal fields, the one that pays least; write their indices."""
     count = 0
     for t in range(points.shape[0]):

@@ -16,13 +16,11 @@ from typing import Self
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from regretless.forecaster.minimax.support import Support
+from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.records import Ensemble
-
-Array = NDArray[np.float64]
 
 LIGHTEST = 1e-12  # outcomes with less weight are dropped
 CANDIDATES = 128

@@ -23,18 +23,16 @@ from typing import Any
 import highspy
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.forecaster.events.protected import Rows, arrays_of
 from regretless.forecaster.minimax.box import WALK, field_at, field_into, undominated
 from regretless.forecaster.minimax.ensembles import Cloud, candidates, mean_of
 from regretless.forecaster.minimax.solver import LIGHTEST, WALKS, Solution
 from regretless.forecaster.minimax.support import Support
+from regretless.market.core.arrays import Array, Integers
 from regretless.market.game.basis import Hull
 from regretless.market.kernels.linear_programs import new_highs, optimise
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Source = Cloud | int  # an ensemble, or a step of the walk
 
 AIM, ENOUGH = 0.1, 0.2  # shares of the tolerance: of the mixture, and of its certificate

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.forecaster.events.protected import Rows
 from regretless.forecaster.minimax.box import (
@@ -22,12 +21,11 @@ from regretless.forecaster.minimax.box import (
     walk_for,
     worst_case,
 )
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.basis import Hull
 from regretless.market.game.protocols import Resumable
 from regretless.market.records import Ensemble
-
-Array = NDArray[np.float64]
 
 WALKS = 12  # from nature's answers, at most
 LIGHTEST = 1e-9  # atoms with less weight are dropped

@@ -21,9 +21,8 @@ from itertools import product
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array
 
 ROUNDING = 1e-12  # of s(y), which is in [0, 1]
 PRECISION = 3e-4  # gap per unit of |h|_1 at which cells are not split any more

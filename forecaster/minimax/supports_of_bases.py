@@ -17,7 +17,6 @@ from __future__ import annotations
 from functools import singledispatch
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.forecaster import bases
 from regretless.forecaster.bases.approximation.functions import LossFunctions
@@ -30,9 +29,8 @@ from regretless.forecaster.minimax.support import (
     Support,
     lattice,
 )
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
-
-Array = NDArray[np.float64]
 
 KNOTS = 2049
 MOST_POINTS, MOST_NUMBERS = 20_000, 600_000  # of a grid, and in its table of s

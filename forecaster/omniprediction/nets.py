@@ -27,13 +27,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Convex1D, LipschitzLoss, Loss, SeparablePower
-
-Array = NDArray[np.float64]
 
 MOST_POINTS = 20_000
 SAMPLE = 2000  # pairs of actions on which a declared constant is checked
@@ -71,7 +70,7 @@ def radius(net: Array) -> float:
     return 1 / (2 * float(cells))
 
 
-def snap(points: ArrayLike, net: Array) -> NDArray[np.intp]:
+def snap(points: ArrayLike, net: Array) -> Indices:
     """Return the index (T,) of the nearest point of a net made here for points (T, m).
 
     Raises

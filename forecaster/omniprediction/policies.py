@@ -18,12 +18,10 @@ from itertools import permutations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.losses import Loss
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 LEAF = -1
 

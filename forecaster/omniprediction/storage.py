@@ -13,9 +13,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from regretless.forecaster.bases import BernsteinBasis, LinearBasis, PowerBasis
 from regretless.forecaster.omniprediction import nets, policies
 from regretless.forecaster.omniprediction.batch_bounds import OnlineRegret
@@ -30,8 +27,6 @@ from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
-
-Array = NDArray[np.float64]
 
 FORMAT = "omnimarket offline omnipredictor 2"
 FORMS: dict[str, type[Loss]] = {

@@ -12,14 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.forecaster.omniprediction.nets import snap
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.records import Context
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 def checked_features(X: Any, rows: int | None = None) -> Array:  # noqa: N803

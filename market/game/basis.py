@@ -16,12 +16,12 @@ from functools import cached_property
 from typing import Literal, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Loss
 
-Array = NDArray[np.float64]
 Form = TypeVar("Form", bound=Loss)
 
 Hull = Literal["box", "simplex", "image"]

@@ -21,11 +21,10 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
-
-Array = NDArray[np.float64]
 
 MEASURES = ("concentration", "churn", "miss", "miss_before", "confirmed")
 

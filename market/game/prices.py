@@ -37,8 +37,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.crowding import Tally
@@ -46,8 +46,6 @@ from regretless.market.game.information import sight_of
 from regretless.market.game.protocols import Adversary, Cohort
 from regretless.market.losses import Loss
 from regretless.market.records import Decision
-
-Array = NDArray[np.float64]
 
 FEEDBACKS = ("lagged", "same-round")
 LEAST = 1e-9  # gains of losses in [0, 1] below this are rounding errors

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.losses import Loss
 from regretless.market.records import (
     Announcement,
@@ -19,8 +19,6 @@ from regretless.market.records import (
     OutcomeLaw,
 )
 from regretless.market.regret.ledger import Ledger
-
-Array = NDArray[np.float64]
 
 
 @runtime_checkable
@@ -68,7 +66,7 @@ class Cohort(Protocol):
     utility: str
     block: int
     policies: tuple[Any, ...]
-    row_of: NDArray[np.intp]
+    row_of: Indices
     loss: Loss
     ledger: Ledger
 

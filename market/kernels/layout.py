@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.kernels.threads import FEWEST
-
-Array = NDArray[np.float64]
 
 MANY = 1000  # losses; fewer are in cache whatever their order
 

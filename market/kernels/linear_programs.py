@@ -16,9 +16,8 @@ from dataclasses import dataclass, replace
 import highspy
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array
 
 FEASIBILITY = 1e-9  # of rows and reduced costs; HiGHS's own 1e-7 blurs actions that nearly tie
 OPTIONS: dict[str, bool | int | str] = {"output_flag": False, "presolve": "off", "threads": 1}

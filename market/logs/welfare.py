@@ -22,7 +22,9 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from regretless.market.core.arrays import Array
 
 ROUNDING = 1e-12  # of the largest value: a utility of zero comes back from its loss as about -1e-17
 
@@ -71,7 +73,7 @@ def mean_difference(values: ArrayLike) -> float:
     return max(float(rank @ (held - held[0])) * 2 / count**2, 0.0)
 
 
-def welfare(agents: pd.DataFrame) -> NDArray[np.float64]:
+def welfare(agents: pd.DataFrame) -> Array:
     """Mean utility per round of each agent, in the utility's own units.
 
     Parameters

@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.protocols import Cohort
 from regretless.market.logs.sample import Logged
 from regretless.market.regret.ledger import Ledger
 
-Array = NDArray[np.float64]
 Span = tuple[int, int]
 
 REGRETS = ("external", "swap", "decision_swap")

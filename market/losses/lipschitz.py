@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.losses.base import Loss
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

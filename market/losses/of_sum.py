@@ -15,13 +15,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.losses.base import Loss
 from regretless.market.losses.sums import offset_sum
 from regretless.market.losses.transforms import check_floor, slope, to_power, transformed
-
-Array = NDArray[np.float64]
 
 UNITS = {"offset": "a", "unit_scale": "", "unit_offset": ""}
 

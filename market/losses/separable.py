@@ -15,13 +15,12 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array
 from regretless.market.losses.base import Loss
 from regretless.market.losses.sums import offset_sum
 from regretless.market.losses.transforms import to_power
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

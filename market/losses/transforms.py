@@ -7,12 +7,10 @@ the floor: the least level at which ln y or a negative power is taken.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.kernels.memory import empty
 from regretless.market.kernels.threads import FEWEST, over_rows
-
-Array = NDArray[np.float64]
 
 
 def transformed(y: Array, power: Array, floor: Array) -> Array:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
-
-Array = NDArray[np.float64]
 
 WINDOW = 4096
 

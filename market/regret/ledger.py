@@ -24,14 +24,12 @@ from copy import copy
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.kernels.memory import AHEAD, fetch, zeros
 from regretless.market.kernels.threads import over_rows
 from regretless.market.records import Decision
-
-Array = NDArray[np.float64]
 
 MEASURES = ("external", "swap", "omniprediction", "decision_swap", "contextual_swap")
 
@@ -40,7 +38,7 @@ MEASURES = ("external", "swap", "omniprediction", "decision_swap", "contextual_s
 def _record(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     play: Array,
     losses: Array,
-    suggested: NDArray[np.intp],
+    suggested: Indices,
     fixed: Array,
     followed: Array,
     contextual: Array,
@@ -64,10 +62,10 @@ def _record(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 @numba.njit(cache=True, nogil=True)
 def _record_choices(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    choices: NDArray[np.intp],
+    choices: Indices,
     predicted: Array,
     losses: Array,
-    suggested: NDArray[np.intp],
+    suggested: Indices,
     count: Array,
     fixed: Array,
     followed: Array,
@@ -145,7 +143,7 @@ class Ledger(Remembering):
         constants: bool = True,
     ) -> None:
         self.measures, self.constants = tuple(measures), constants
-        self.rounds: int | NDArray[np.intp] = 0  # one for all, or (K,) once a row was absent
+        self.rounds: int | Indices = 0  # one for all, or (K,) once a row was absent
         contextual = rows if "contextual_swap" in measures else 0
         self.count = np.zeros((rows, actions))
         self.fixed = zeros(rows, actions, actions)
@@ -156,7 +154,7 @@ class Ledger(Remembering):
         self.expects = True
         self._nothing = np.zeros((0, 0, 0, 0, 0))
 
-    def add(self, decision: Decision, losses: Array, suggested: NDArray[np.intp]) -> None:
+    def add(self, decision: Decision, losses: Array, suggested: Indices) -> None:
         """Add a round.
 
         Parameters
@@ -184,7 +182,7 @@ class Ledger(Remembering):
             table = predicted - losses
             over_rows(_record, rows, play, table, suggested, *surprises, self._nothing)
 
-    def excerpt(self, rows: NDArray[np.intp] | slice = slice(None)) -> Ledger:
+    def excerpt(self, rows: Indices | slice = slice(None)) -> Ledger:
         """Return a copy of some rows as they stand, to be read and not added to.
 
         Biases and contextual sums are left out: it gives no bound and no contextual swap regret.

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array, Indices
 
 
 def external_regret(losses: ArrayLike, actions: ArrayLike) -> float:
@@ -147,7 +147,7 @@ def _checked(losses: ArrayLike, actions: ArrayLike) -> tuple[Array, Array]:
     return table, play.astype(np.float64)
 
 
-def _suggestions(policies: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.intp]:
+def _suggestions(policies: ArrayLike, shape: tuple[int, ...]) -> Indices:
     suggested = np.atleast_2d(np.asarray(policies))
     if suggested.ndim != 2 or suggested.shape[1] != shape[0] or not len(suggested):
         raise ValueError(f"policies have shape {suggested.shape}; give (policies, {shape[0]})")
@@ -161,7 +161,7 @@ def _followed(table: Array, policies: ArrayLike) -> Array:
     return followed
 
 
-def _indices(name: str, values: NDArray[np.generic], count: int) -> NDArray[np.intp]:
+def _indices(name: str, values: NDArray[np.generic], count: int) -> Indices:
     numbers = np.asarray(values, dtype=np.float64)
     if not ((numbers >= 0) & (numbers < count) & (numbers % 1 == 0)).all():
         raise ValueError(f"{name} must be whole numbers from 0 to {count - 1}")

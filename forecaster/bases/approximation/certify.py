@@ -33,10 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.forecaster.bases.approximation.slopes import loss_slopes
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.losses import Loss
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 Enclose = Callable[[Array, Array], tuple[Array, Array]]
 
 BUDGET = 100_000_000  # evaluations of (loss, action, box): about 20 s with 20 functions
@@ -75,7 +74,7 @@ class _Pairs:
     place: NDArray[np.int32]  # (P, d) the box's coordinates on the grid of its level
     bound: Array  # (P,)
 
-    def __getitem__(self, index: NDArray[np.intp] | NDArray[np.bool_]) -> _Pairs:
+    def __getitem__(self, index: Indices | Mask) -> _Pairs:
         return _Pairs(self.owner[index], self.level[index], self.place[index], self.bound[index])
 
     def __add__(self, other: _Pairs) -> _Pairs:

@@ -13,11 +13,11 @@ import itertools
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import comb
 
-Array = NDArray[np.float64]
-Counts = NDArray[np.intp]
+from regretless.market.core.arrays import Array, Indices
+
+Counts = Indices
 
 MOST_MULTISETS = 50_000
 

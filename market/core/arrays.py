@@ -1,0 +1,11 @@
+"""Names for the arrays that most modules pass about."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+Integers = NDArray[np.int64]
