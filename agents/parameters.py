@@ -1,7 +1,5 @@
 """Parameters of a utility as checked arrays; errors name the parameter, the value, the cure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -16,8 +16,6 @@ and ``lipschitz``, how far its play moves in l1 per unit of the table in sup nor
 d q_a = -eta q_a (d l_a - q . d l), whose l1 norm is at most eta.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Protocol
 

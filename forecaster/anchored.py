@@ -13,8 +13,6 @@ Every bias stays below z sqrt(n_T(E)) + sqrt(3 n_T(E) Lambda) (``bounds``), what
 a bad base costs the dead zone, a good one is kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

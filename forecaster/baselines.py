@@ -4,8 +4,6 @@ Each predicts the vector s(y) of the same basis that Decision-Swap would predict
 and without a guarantee.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -33,8 +33,6 @@ round and the rounds until the bound says anything are exponential in n. Decisio
 event per action instead.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from typing import Any

@@ -10,8 +10,6 @@ All three are Unbiased-Prediction on the decision and cross events of the losses
 The constant policies need no cross events: the decision events already bound swap regret.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

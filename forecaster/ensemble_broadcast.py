@@ -6,8 +6,6 @@ basis has the game over conv s(Y). A baseline's point may lie outside of conv s(
 broadcast then is the nearest point inside.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -8,8 +8,6 @@ Neither library is needed: any object with these methods will do. A model sees t
 observed; before the first round it predicts one half.
 """
 
-from __future__ import annotations
-
 import copy
 from collections import deque
 from collections.abc import Mapping

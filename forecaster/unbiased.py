@@ -9,8 +9,6 @@ those weights define (``minimax``), play the mixture; then add the round's expec
 see ``bounds``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar
 

@@ -11,8 +11,6 @@ sums are not divided by T). Rows may be atoms of mixtures with their weights: th
 expectation over the draws, which is what the forecaster controls.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -9,8 +9,6 @@ Quantal response (logit choice, the paper's smooth best response) plays action a
 proportional to exp(-eta * l(a, p)). Its expected loss exceeds the best by at most ln(A) / eta.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import numba

@@ -13,8 +13,6 @@ resumed also offers ``state()`` and ``restore(state)``. One with a motive has a 
 ``support`` (``agents.adversaries.strategic``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 

@@ -6,8 +6,6 @@ go to the lowest index. At strength 1 the outcomes are the unit vectors. A forec
 the past (last value, smoothing) is wrong every round.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -11,8 +11,6 @@ coordinates (linear, separable), as its part does not depend on theirs. A linear
 member's own coordinates alone.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -22,8 +22,6 @@ round for as long as they keep holding. Phases alternate. Against followers of a
 pays where they let go slowly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Any adversary, kept to a part of the cube: outcomes outside are drawn back to the border."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -7,8 +7,6 @@ Over one-hot outcomes a linear payoff is any bimatrix game: ``weights[a][i]`` is
 yields against action a. Revenue is one too: the price of the arm that is bought.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 

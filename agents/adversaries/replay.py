@@ -1,7 +1,5 @@
 """Replayed data: outcomes and contexts row by row, from the start again when they run out."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -15,8 +15,6 @@ actions that the drawn forecast induces. In matching pennies it wins every round
 that the rule is needed; nothing is guaranteed in its presence.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -14,8 +14,6 @@ more than Myerson's revenue.
 several the first) costs 1, all others nothing.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar
 

@@ -5,8 +5,6 @@ with that mean and ``concentration`` c, Beta(c m, c (1 - m)): c = 2 with mean 1/
 law, large c is nearly the mean itself, and c = 0 stands for the mean exactly.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -12,8 +12,6 @@ over those whose law of play is known, which is what myopic leaders maximise; of
 outcomes they take the first in their list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar
 

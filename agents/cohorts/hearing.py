@@ -5,8 +5,6 @@ rule reads from it. One that no prediction has reached expects the linear form o
 running mean of s(y), as ``market.game.delay`` says, and its rule responds to that table.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

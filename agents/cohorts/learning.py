@@ -5,8 +5,6 @@ charged its law in expectation. A bandit learner's state depends on its own draw
 charged for the action played.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -5,8 +5,6 @@ rows, one per distinct loss, and ``row_of`` says which row an agent belongs to. 
 a handful of passes over ``(K, A)`` and ``(K, A, n)``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

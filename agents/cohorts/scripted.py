@@ -9,8 +9,6 @@
 beside the fast cohorts in the same ledger.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -15,8 +15,6 @@ q_a >= gamma / A; the inequality of ``agents.learners.base`` then gives
 l_a [a was played] / q_a. Its bound is smaller, its regret of a single run scatters more.
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 

@@ -14,8 +14,6 @@ by Hoeffding's lemma <q_t, l_t> is at most the increase of Phi(rate_t) = -ln(mea
 L_b)) / rate_t plus rate_t s_t^2 / 8, and Phi at given totals only rises as the rate falls.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar, Protocol
 

@@ -14,8 +14,6 @@ Cesa-Bianchi and Lugosi 2006, Corollary 2.1); Tammelin, Burch, Johanson and Bowl
 Fudenberg and Levine 1995 for smooth fictitious play.
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 

@@ -13,8 +13,6 @@ Where the state that is eliminated next leaves its remaining chain at a rate bel
 closed within it: all mass goes there, which balances every state up to ``TINY``.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

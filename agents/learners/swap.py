@@ -15,8 +15,6 @@ sum_a q_a^2 sum_b (l_a - l_b)^2 <= A - 1, so those of R+ stay below (A - 1) T, a
     T x swap regret = sum_a max_b R_ab+ <= sqrt(A sum_a max_b (R_ab+)^2) <= sqrt(A (A - 1) T).
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 

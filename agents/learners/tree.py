@@ -18,8 +18,6 @@ which is 1 / d + sqrt(ln(A) / 2M) at n = M^d. Depth and breadth default to those
 at the horizon, M the least integer with M^d >= T. A row keeps 3 d A numbers.
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 

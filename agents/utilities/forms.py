@@ -20,8 +20,6 @@ Leading axes stack agents, of the table of actions, of the other parameters or o
 ``y_min``, which keeps logarithms and negative powers finite.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 

@@ -9,8 +9,6 @@ for a range.
 Where no table of actions is given, every agent has its own, drawn at random.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

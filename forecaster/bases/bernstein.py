@@ -23,8 +23,6 @@ even power, less the median, add up to sum_{k<q} t^k <= q times the range c^q, w
 raising the degree multiplies a sum by at most (p + 1) / (q + 1).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import comb

@@ -23,8 +23,6 @@ otherwise nothing: then all intervals are kept, and with m = 1/(2 e) the basis i
 ReLU grid.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ s(y) is the concatenation of the parts' functions. A loss uses one part's functi
 coefficient 0 on all others, so a forecaster may treat each part as an independent instance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

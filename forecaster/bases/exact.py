@@ -5,8 +5,6 @@ logarithm, so for a finite population nothing is statistically better; a reduced
 computing time and serves agents that were not listed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -39,8 +39,6 @@ signs e, with v_j = |w_j| / sum |w|: convex and symmetric in v, so least for equ
 Error and lambda are the greatest over all H within reach.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 

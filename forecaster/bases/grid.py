@@ -22,8 +22,6 @@ cycle through the other half. Every bias is 2/n, yet an action that is best on t
 worst on the second has a swap regret that does not vanish with n.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cached_property
 

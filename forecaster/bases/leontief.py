@@ -22,8 +22,6 @@ d = 2, m = 10, where the lattice has 81 points and ``printed_size``, which count
 {1..2m}^d, 3,702. Use a basis of real losses where size matters; this one is the paper's.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Self
 

@@ -3,8 +3,6 @@
 A linear loss with values in [0, 1] on the cube has sum |r_i| <= 1, its range: lambda is 1.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -17,8 +17,6 @@ simplex it is 1, and so it is for every normalised loss with floor 0 and weights
 one sign, where ``sum |r_i|`` is the range.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import comb

@@ -19,8 +19,6 @@ expansion. The paper's functions (-y_j)^k leave [0, 1]; here the sign is in the 
 so lambda is d (2^p - 1), where Bernstein polynomials (``forecaster.bases.bernstein``) have d.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Self
 

@@ -18,8 +18,6 @@ boxes: that halves the error. Knots are t = floor + (1 - floor) u^2 for even u, 
 floor, where such utilities are steep.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ regret is lambda sqrt(n).
 not listed gets its best coefficients on the same sample.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -19,8 +19,6 @@ A smooth basis of Gopalan et al. is asymptotically smaller, from errors of about
 ``OptimisedConvexBasis`` is smaller at errors that one uses.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

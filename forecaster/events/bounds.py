@@ -58,8 +58,6 @@ of comparators the difference is a martingale with steps of range 2; Azuma and a
 1 - risk. The paper's statement omits this term.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -15,8 +15,6 @@ b, so of a group's cross biases ``(policies, suggestions, rows, n)`` one slice p
 in a round, and the per-round game sees a single table (rows, n).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -19,8 +19,6 @@ coefficients of 2 lambda / gamma values), and may raise sum |r_i| by n gamma / 2
 agents of a diffuse population; clustering and populations made of archetypes merge many.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numba

@@ -6,8 +6,6 @@ prediction is the probability that its action is played: one-hot for a best resp
 lowest index), the logit law for a quantal one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

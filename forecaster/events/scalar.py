@@ -20,8 +20,6 @@ what these losses need, so a loss that was not listed is not protected, and a st
 coordinates would learn exactly (a cycle) is learned only as far as it hurts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

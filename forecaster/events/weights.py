@@ -24,8 +24,6 @@ N experts where the horizon T is known, else the anytime rate sqrt(ln N / t).
 Both are evaluated in the log domain, relative to the greatest exponent, and cannot overflow.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

@@ -8,8 +8,6 @@ The ensemble nearest to a point that may lie outside of conv s(Y) is found as by
 squares over the outcomes so far, then the best outcome in the direction of what is left over.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self

@@ -4,8 +4,6 @@ A solver works over one set of possible s(y), the box or the simplex here, and r
 last round ended.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

@@ -14,8 +14,6 @@ w^2 / 8 max |f''|, by (b - a) w / 4 for a slope in [a, b], and by the range of f
 axis by axis is an average of the ends, so the errors of the axes add up.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from itertools import product
 from typing import NamedTuple, Protocol

@@ -12,8 +12,6 @@ the smallest power is resolved near 0, where it is steep. A Bernstein polynomial
 |f''| <= 2 p (p - 1), and a monomial t^c with |t| <= 1 has |f''| <= c (c - 1) along an axis.
 """
 
-from __future__ import annotations
-
 from functools import singledispatch
 
 import numpy as np

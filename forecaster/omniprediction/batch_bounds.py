@@ -39,8 +39,6 @@ The bound is one of mathematics, with probability 1 - kappa over examples and ke
 that are no independent draws of one law, such as most time series, are outside of it.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Which losses are protected, and how any loss plays: by itself or as the listed one near it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

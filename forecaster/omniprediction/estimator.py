@@ -6,8 +6,6 @@ best-responds to a draw has, on fresh examples, no more decision swap regret tha
 (``batch_bounds``). Nobody's loss needs to be known when a prediction is made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self

@@ -18,8 +18,6 @@ net's own L theta the sum is least in order at
 Constants are left out there and the theorem is far from tight: a finer net is often better.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -10,8 +10,6 @@ omnipredictor is not fitted to, or the rows are no independent sample given the 
 bound holds. The rows of ``regrets`` below are losses above the best action of each row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations

@@ -1,7 +1,5 @@
 """What a fitted randomised predictor answers: predictions, their law, and actions for a loss."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -7,8 +7,6 @@ round ended. That state is kept for some rounds, and p_t solved again for a new 
 code of the online round, so that p_t(x_t) is what was played. Each tuple is solved once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ rounds' memories are put into an online forecaster made of the same losses, so t
 come from the same computation as before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path

@@ -6,8 +6,6 @@ a plain callable row by row, with the row as an array or, where the table has co
 ``Context`` that also answers ``row["month"]``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Names for the arrays that most modules pass about."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -9,8 +9,6 @@ A forecaster that predicts s(y) without conditional bias serves all those losses
 counts for regret is lambda sqrt(n) at a given delta.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Literal, TypeVar

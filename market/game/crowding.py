@@ -17,8 +17,6 @@ broadcast their drawn labels are averaged; without labels the last three are NaN
 the means of the first two while a run goes on.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike

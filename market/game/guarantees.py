@@ -4,8 +4,6 @@ A bound is stated where its theorem applies and nowhere else (``forecaster.event
 it).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -14,8 +14,6 @@ and without a declaration sees history and mixture. The referee shows nothing th
 the draw does not even exist.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

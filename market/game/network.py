@@ -12,8 +12,6 @@ one hop a round: at distance h it is h rounds old (``market.game.delay``). Graph
 Agents are numbered from 0 here, from 1 in tables and files.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -7,8 +7,6 @@ over its own rounds alone. A ``Round`` holds None in place of a cohort of which 
 notices: a cohort neither draws from another's random stream nor changes what is predicted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 

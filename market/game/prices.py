@@ -30,8 +30,6 @@ In the lagged market moving the drawn outcome is the same as moving the law that
 same-round market the outcome depends on actions of the round, hence on the forecast's draw.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

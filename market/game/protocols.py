@@ -1,7 +1,5 @@
 """What the players must offer; every role is a Protocol, nothing has to be inherited."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
 

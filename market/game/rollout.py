@@ -11,8 +11,6 @@ to them (``Foreseeable.fixed_parts``). The context is that of the present round 
 Scripted agents take no part: a call of their ``act`` could have side effects.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -15,8 +15,6 @@ Randomness belongs to the referee: prediction and outcome are drawn from two str
 player holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial

@@ -4,8 +4,6 @@ A loss that is linear in its basis has one table of weights for both. Many losse
 memory: reading the table once a round in place of twice is most of what can be saved.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

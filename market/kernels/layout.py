@@ -8,8 +8,6 @@ Reading is all that such a pass waits for. Weights that 32 bits hold to the last
 half the width (``narrowed``) and widened before they are multiplied: the same sums again.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -8,8 +8,6 @@ Duals have the sign of the rates of change of the least value: at most 0 for a r
 above, at least 0 for one that binds below.
 """
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass, replace
 

@@ -7,8 +7,6 @@ round's large tables come from ``empty``, which hands out again what nobody refe
 the system clears fresh memory page by page, and that would be a quarter of a large round.
 """
 
-from __future__ import annotations
-
 import sys
 from threading import Lock
 from typing import Any

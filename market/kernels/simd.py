@@ -6,8 +6,6 @@ actions changes a bit. Compilers do not find these vectors by themselves, so the
 for LLVM, which cuts them to the registers of the machine.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numba

@@ -15,8 +15,6 @@ joins. Where there is a market, ``fundamental_g``, ``demand_g`` and ``price_g`` 
 good g (``market.game.prices``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -10,8 +10,6 @@ a cohort the agents are drawn without replacement, once, from a stream of the re
 same agents are logged in every round, and no player's randomness is disturbed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -18,8 +18,6 @@ are below zero by construction, it is undefined: NaN, never shifted, since a shi
 Both compare agents of one cohort with each other: they mean what that comparison means.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike

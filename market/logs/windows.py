@@ -14,8 +14,6 @@ An agent that joined within a window is averaged over its own rounds of it, and 
 has no row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

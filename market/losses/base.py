@@ -10,8 +10,6 @@ Enclosures. ``enclosure(low, high)`` is the range of every action's loss over bo
 The range over the cube is the special case [0, 1]^d, and errors of bases are certified with it.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace

@@ -6,8 +6,6 @@ j is the coordinate that matters, the same for a whole stack; the others are the
 in which other agents care for them. Any convex function of one coordinate is a limit of these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar

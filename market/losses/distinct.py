@@ -1,7 +1,5 @@
 """Equal losses are computed once: the distinct losses of a stack."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import numpy as np

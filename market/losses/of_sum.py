@@ -8,8 +8,6 @@ exponentials over g are these with A > 0 and A < 0. Both are monotone in the sum
 beta, have their turning point at 0, so ranges over boxes are exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -5,8 +5,6 @@ r"""The Leontief form: inputs in fixed proportions, the scarcest decides.
 a_j is how much of input j one unit of output takes; an input with a_j = 0 is not needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar

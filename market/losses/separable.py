@@ -7,8 +7,6 @@ weights and rho as exponent; the L_p loss of the paper has the action as centre 
 The paper writes (a_j - y_j)^p, which is negative for odd p; the absolute value is meant here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property

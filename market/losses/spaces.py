@@ -11,8 +11,6 @@ convex losses of one coordinate), and as a ``LipschitzLoss`` for minima of ratio
 with a Lipschitz constant of their own.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

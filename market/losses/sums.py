@@ -4,8 +4,6 @@
 the same to the last bit, and ``offset_sum`` takes whichever fits.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 

@@ -4,8 +4,6 @@
 the floor: the least level at which ln y or a negative power is taken.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from regretless.market.core.arrays import Array

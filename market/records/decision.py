@@ -4,8 +4,6 @@ Where all play is pure the law is a one-hot table of mostly zeros, so that one i
 its place and the table is made only for who reads it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any

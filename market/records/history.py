@@ -1,7 +1,5 @@
 """The read-only past that players may see: outcomes of earlier rounds, in bounded memory."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from regretless.market.core.arrays import Array

@@ -14,8 +14,6 @@ Regret against policies may be negative where the constants are not among them; 
 as it is. These functions are the reference for ``market.regret.ledger``, which keeps running sums.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

@@ -24,8 +24,6 @@ Union bound: K > 4 ln N / mu^2 signs do with positive probability. Where as many
 needed, V is the identity; at every practical size that is the case.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -34,8 +34,6 @@ Thresholds top and top + 1 act alike on the lattice: a coordinate that never exc
 drops out. Only with **all** thresholds at least top is an MReLU zero.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 

@@ -15,8 +15,6 @@ Boxes that no point reaches or no step takes get no function (a zero row of V), 
 same everywhere goes into the constant.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

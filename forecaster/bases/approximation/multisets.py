@@ -7,8 +7,6 @@ C(d + m - 1, m) multisets of size m, where the paper counts d^m ordered tuples: 
 once for every order of their factors.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 

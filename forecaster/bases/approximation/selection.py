@@ -7,8 +7,6 @@ only fall: errors from earlier steps are upper bounds, and a step refits only th
 whose old error exceeds the greatest new one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

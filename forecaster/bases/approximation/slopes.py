@@ -11,8 +11,6 @@ Every factor is monotone between its turning points, so its range lies between i
 the range holds the derivatives on both sides, which is what the mean value theorem needs.
 """
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

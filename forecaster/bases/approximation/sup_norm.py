@@ -8,8 +8,6 @@ until no other point is clearly worse (constraint generation). From one f to the
 right-hand sides change, and HiGHS starts from the last solution: about a millisecond a function.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import highspy
