@@ -8,7 +8,7 @@ lowest index), the logit law for a quantal one.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -73,17 +73,20 @@ class Rows:
     custom: tuple[tuple[int, LossGroup], ...] = ()
 
 
+class RowArrays(NamedTuple):
+    """``Rows`` without rules of other kinds, as the compiled kernels take them."""
+
+    offset: Array
+    weights: Array
+    start: Integers
+    eta: Array
+    tie: Array
+
+
 @numba.njit(cache=True)
-def respond(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    offset: Array,
-    weights: Array,
-    start: Integers,
-    eta: Array,
-    tie: Array,
-    point: Array,
-    out: Array,
-) -> None:
+def respond(rows: RowArrays, point: Array, out: Array) -> None:
     """Write each loss's response to one prediction into ``out`` (R,): probabilities of its rows."""
+    offset, weights, start, eta, tie = rows
     for k in range(start.shape[0] - 1):
         first, end = start[k], start[k + 1]
         best = first
@@ -128,15 +131,15 @@ def rows_of(groups: Sequence[LossGroup]) -> Rows:
     )
 
 
-def arrays_of(rows: Rows) -> tuple[Array, Array, Integers, Array, Array]:
+def arrays_of(rows: Rows) -> RowArrays:
     """Spell out the rows as the compiled kernels take them."""
-    return rows.offset, rows.weights, rows.start, rows.eta, rows.tie
+    return RowArrays(rows.offset, rows.weights, rows.start, rows.eta, rows.tie)
 
 
 def responses_at(rows: Rows, point: Array) -> Array:
     """Compute every row's response (R,) to one prediction, rules of other kinds included."""
     out = np.empty(len(rows.offset))
-    respond(*arrays_of(rows), point, out)
+    respond(arrays_of(rows), point, out)
     for first, group in rows.custom:
         assert group.play is not None  # noqa: S101 - that is what custom groups are
         play = group.play(expected_losses(group.offset, group.weights, point))
@@ -149,29 +152,21 @@ def moved_mass(rows: Rows, points: Array, mass: Array) -> tuple[Array, Array]:
     if rows.custom:
         shares = np.stack([responses_at(rows, point) for point in points]) * mass[:, None]
         return shares.sum(0), shares.T @ points
-    seen, moved = _moved_mass(*arrays_of(rows), points, mass)
+    seen, moved = _moved_mass(arrays_of(rows), points, mass)
     return np.asarray(seen), np.asarray(moved)
 
 
 @numba.njit(cache=True)
-def _moved_mass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    offset: Array,
-    weights: Array,
-    start: Integers,
-    eta: Array,
-    tie: Array,
-    points: Array,
-    mass: Array,
-) -> tuple[Array, Array]:
-    seen = np.zeros(offset.shape[0])
-    moved = np.zeros(weights.shape)
-    out = np.empty(offset.shape[0])
+def _moved_mass(rows: RowArrays, points: Array, mass: Array) -> tuple[Array, Array]:
+    seen = np.zeros(rows.offset.shape[0])
+    moved = np.zeros(rows.weights.shape)
+    out = np.empty(rows.offset.shape[0])
     for j in range(points.shape[0]):
-        respond(offset, weights, start, eta, tie, points[j], out)
-        for r in range(offset.shape[0]):
+        respond(rows, points[j], out)
+        for r in range(seen.shape[0]):
             share = mass[j] * out[r]
             if share > 0.0:
                 seen[r] += share
-                for i in range(weights.shape[1]):
+                for i in range(moved.shape[1]):
                     moved[r, i] += share * points[j, i]
     return seen, moved

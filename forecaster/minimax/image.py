@@ -24,7 +24,7 @@ import highspy
 import numba
 import numpy as np
 
-from regretless.forecaster.events.protected import Rows, arrays_of
+from regretless.forecaster.events.protected import RowArrays, Rows, arrays_of
 from regretless.forecaster.minimax.box import WALK, field_at, field_into, undominated
 from regretless.forecaster.minimax.ensembles import Cloud, candidates, mean_of
 from regretless.forecaster.minimax.solver import LIGHTEST, WALKS, Solution
@@ -41,11 +41,7 @@ TURNS = 40  # linear programs in a round
 
 @numba.njit(cache=True)
 def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    offset: Array,
-    weights: Array,
-    start: Integers,
-    eta: Array,
-    tie: Array,
+    rows: RowArrays,
     table: Array,
     images: Array,
     steps: Array,
@@ -57,7 +53,7 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     """Walk towards nature's best outcomes; points (T, n) are means of images (M, n) by shares."""
     responses = np.empty(table.shape[0])
     for t in range(points.shape[0]):
-        field_into(offset, weights, start, eta, tie, table, points[t], responses, fields[t])
+        field_into(rows, table, points[t], responses, fields[t])
         least, best = np.inf, 0
         for k in range(images.shape[0]):
             score = 0.0
@@ -236,7 +232,7 @@ class ImageSolver:
         shares, picked = np.zeros((steps, len(images))), np.empty(steps, dtype=np.int64)
         points[0] = self._origin.point
         shares[0, : len(self._origin.weights)] = self._origin.weights
-        _walk(*arrays_of(rows), table, images, WALK, points, shares, fields, picked)
+        _walk(arrays_of(rows), table, images, WALK, points, shares, fields, picked)
         return _Walked(outcomes, images, points, shares, fields, picked)
 
     def check(self, truth: Array) -> None:

@@ -21,6 +21,8 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.kernels.layout import copied
 
+UNITS = {"offset": "a", "unit_scale": "", "unit_offset": ""}  # axes of the fields that all have
+
 
 class Loss(ABC):
     """A loss form: frozen arrays and formulas over them.
@@ -46,9 +48,9 @@ class Loss(ABC):
     unit_offset: Array
 
     @property
-    @abstractmethod
     def outcomes(self) -> int:
         """Number of coordinates of an outcome, d."""
+        return int(getattr(self, next(iter(self.AXES))).shape[-1])
 
     @abstractmethod
     def _at(self, y: Array) -> Array:

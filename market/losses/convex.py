@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import Loss
+from regretless.market.losses.base import UNITS, Loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +41,7 @@ class Convex1D(Loss):
     """
 
     form: ClassVar[str] = "convex-1d"
-    AXES: ClassVar[Mapping[str, str]] = {
-        "kinks": "am",
-        "knots": "am",
-        "slope": "a",
-        "offset": "a",
-        "unit_scale": "",
-        "unit_offset": "",
-    }
+    AXES: ClassVar[Mapping[str, str]] = {"kinks": "am", "knots": "am", "slope": "a", **UNITS}
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("kinks", "slope")
 
     kinks: Array

@@ -15,11 +15,9 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import Loss
+from regretless.market.losses.base import UNITS, Loss
 from regretless.market.losses.sums import offset_sum
 from regretless.market.losses.transforms import check_floor, slope, to_power, transformed
-
-UNITS = {"offset": "a", "unit_scale": "", "unit_offset": ""}
 
 
 class OfSum(Loss):
@@ -32,11 +30,6 @@ class OfSum(Loss):
     floor: Array
     amplitude: Array
     intercept: Array | float = 0.0
-
-    @property
-    def outcomes(self) -> int:
-        """Number of coordinates of an outcome, d."""
-        return int(self.weights.shape[-1])
 
     def _sum(self, y: Array) -> Array:
         """Compute S (T, ..., A) at outcomes spread over the stack."""

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import Loss
+from regretless.market.losses.base import UNITS, Loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +34,7 @@ class MinimumOfRatios(Loss):
     """
 
     form: ClassVar[str] = "minimum-of-ratios"
-    AXES: ClassVar[Mapping[str, str]] = {
-        "requirements": "ad",
-        "amplitude": "a",
-        "offset": "a",
-        "unit_scale": "",
-        "unit_offset": "",
-    }
+    AXES: ClassVar[Mapping[str, str]] = {"requirements": "ad", "amplitude": "a", **UNITS}
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("amplitude",)
 
     requirements: Array
@@ -53,11 +47,6 @@ class MinimumOfRatios(Loss):
         self._settle()
         if (self.requirements < 0).any() or (self.requirements.max(-1) == 0).any():
             raise ValueError("requirements must be at least 0, and one of each action positive")
-
-    @property
-    def outcomes(self) -> int:
-        """Number of coordinates of an outcome, d."""
-        return int(self.requirements.shape[-1])
 
     def lipschitz(self) -> Array:
         """Bound the slope in sup norm: the minimum moves no faster than its fastest ratio."""

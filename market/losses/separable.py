@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import Loss
+from regretless.market.losses.base import UNITS, Loss
 from regretless.market.losses.sums import offset_sum
 from regretless.market.losses.transforms import to_power
 
@@ -45,14 +45,7 @@ class SeparablePower(Loss):
     """
 
     form: ClassVar[str] = "separable-power"
-    AXES: ClassVar[Mapping[str, str]] = {
-        "weights": "ad",
-        "exponent": "",
-        "offset": "a",
-        "unit_scale": "",
-        "unit_offset": "",
-        "centre": "ad",
-    }
+    AXES: ClassVar[Mapping[str, str]] = {"weights": "ad", "exponent": "", **UNITS, "centre": "ad"}
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("weights",)
 
     weights: Array
@@ -66,11 +59,6 @@ class SeparablePower(Loss):
         self._settle()
         if (self.exponent <= 0).any():
             raise ValueError("exponent must be positive")
-
-    @property
-    def outcomes(self) -> int:
-        """Number of coordinates of an outcome, d."""
-        return int(self.weights.shape[-1])
 
     @cached_property
     def centred(self) -> bool:

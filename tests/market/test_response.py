@@ -48,7 +48,7 @@ def forecasters_idea(loss: Linear, point: Array, eta: float | None = None) -> Ar
     """Law of play (K, A) that the forecaster's events attribute to the same agents."""
     rows = Events([LossGroup(*LinearBasis(loss.outcomes).coefficients(loss), eta=eta)]).rows
     out = np.empty(len(rows.offset))
-    respond(*arrays_of(rows), point, out)
+    respond(arrays_of(rows), point, out)
     return out.reshape(len(loss), loss.actions)
 
 
