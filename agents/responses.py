@@ -46,19 +46,15 @@ class Response(Protocol):
     @property
     def eta(self) -> float | None:
         """Smoothness of a logit law; None for rules without one."""
-        ...
 
     def gap(self, actions: int) -> float:
         """Bound the excess over a best response to the predicted table."""
-        ...
 
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         """Return the table of losses (K, A) that the agents expect."""
-        ...
 
     def play(self, predicted: Array) -> Array:
         """Return the law of play (K, A)."""
-        ...
 
 
 class _Hard:
@@ -155,8 +151,7 @@ class ExpectedLoss:
         if ensemble is None:
             raise ValueError("this forecast has no ensemble")
         losses = loss.losses(ensemble.outcomes)
-        table: Array = np.tensordot(ensemble.weights, losses, axes=1)
-        return table
+        return np.tensordot(ensemble.weights, losses, axes=1)
 
     def play(self, predicted: Array) -> Array:
         """Play the lowest index among the actions that tie for the best, or the logit law."""

@@ -82,8 +82,7 @@ class RunningMean(Baseline):
     def _moved(self, truth: Array) -> Array:
         if self.time == 1:
             return truth
-        mean: Array = np.clip(self._value + (truth - self._value) / self.time, 0.0, 1.0)
-        return mean
+        return np.asarray(np.clip(self._value + (truth - self._value) / self.time, 0.0, 1.0))
 
 
 @register.forecaster("exponential-smoothing")
@@ -103,5 +102,4 @@ class ExponentialSmoothing(Baseline):
         self.rate = rate
 
     def _moved(self, truth: Array) -> Array:
-        mean: Array = np.clip(self._value + self.rate * (truth - self._value), 0.0, 1.0)
-        return mean
+        return np.asarray(np.clip(self._value + self.rate * (truth - self._value), 0.0, 1.0))

@@ -29,11 +29,9 @@ class Base(Protocol):
 
     def predict(self, x: Any = None) -> Forecast:
         """Return a prediction."""
-        ...
 
     def update(self, y: ArrayLike) -> None:
         """Learn the vector that was predicted."""
-        ...
 
 
 def adapted(model: Any, size: int) -> Base:

@@ -38,11 +38,9 @@ class SmoothResponse(Protocol):
 
     def gap(self, actions: int) -> float:
         """Bound the excess of the predicted loss over that of a best response."""
-        ...
 
     def play(self, predicted: Array) -> Array:
         """Return laws of play (K, A) for predicted losses (K, A)."""
-        ...
 
 
 @numba.njit(cache=True, inline="always")
@@ -132,8 +130,7 @@ def quantal_response(losses: ArrayLike, eta: float | Array) -> Array:
     losses = np.asarray(losses, dtype=np.float64)
     excess = losses - losses.min(axis=-1, keepdims=True)
     weights = np.exp(-np.asarray(eta)[..., None] * excess)
-    result: Array = weights / weights.sum(axis=-1, keepdims=True)
-    return result
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
 def quantal_gap(actions: int, eta: float) -> float:

@@ -34,7 +34,6 @@ class Payoff(Protocol):
         -------
         array (m, K, A)
         """
-        ...
 
 
 class ZeroSum:

@@ -113,8 +113,7 @@ class Strategic(Remembering, Adversary):
     def best(self, worth: Array) -> Array:
         """Return the first outcome (d,) of the support whose worth (m,) is the greatest."""
         near = worth.max() - TIE * max(1.0, float(np.abs(worth).max()))
-        best: Array = self.support[int((worth >= near).argmax())]
-        return best
+        return np.asarray(self.support[int((worth >= near).argmax())])
 
 
 def payoff_of(weights: ArrayLike | None, offset: ArrayLike | None) -> Payoff:

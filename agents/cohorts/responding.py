@@ -139,8 +139,7 @@ class Cohort(Remembering):
             weight * self.response.play(self._predicted(Forecast(mixture, atom)))
             for atom, weight in enumerate(mixture.weights)
         )
-        total: Array = sum(plays, np.zeros(self.loss.offset.shape))
-        return total
+        return sum(plays, np.zeros(self.loss.offset.shape))
 
     def _predicted(self, forecast: Forecast) -> Array:
         """Losses (K, A) that the rows expect."""

@@ -70,8 +70,7 @@ class EXP3(RatedLearner, TotalLearner):
         if self.exploration:
             rate = min(rate, 1 / self.actions)
             share = self.actions * rate
-        law: Array = bandit_pass(self.total, self.law, losses, actions, rate, share)
-        return law
+        return bandit_pass(self.total, self.law, losses, actions, rate, share)
 
     def bound(self, rounds: int) -> float:
         """Bound external pseudo-regret per round: in expectation, against each fixed action.

@@ -43,15 +43,12 @@ class Learner(Protocol):
 
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
         """Forget everything and prepare for K rows of A actions."""
-        ...
 
     def play(self) -> Array:
         """Return this round's laws of play (K, A)."""
-        ...
 
     def learn(self, losses: Array, actions: Actions) -> None:
         """Be told the losses (K, A) and the actions (K,) of the round."""
-        ...
 
 
 class RowLearner(Remembering):

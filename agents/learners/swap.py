@@ -52,8 +52,7 @@ class BlumMansour(RatedLearner):
 
     def step(self, losses: Array, actions: Actions) -> Array:
         """Charge every copy its share of the losses."""
-        law: Array = copies_pass(self.total, self.law, losses, self.rate_at(self.rounds + 1))
-        return law
+        return copies_pass(self.total, self.law, losses, self.rate_at(self.rounds + 1))
 
     def bound(self, rounds: int) -> float:
         """Bound swap regret per round.
@@ -84,8 +83,7 @@ class SwapRegretMatching(RowLearner):
 
     def step(self, losses: Array, actions: Actions) -> Array:
         """Add the round's regrets."""
-        law: Array = swaps_pass(self.regret, self.law, losses)
-        return law
+        return swaps_pass(self.regret, self.law, losses)
 
     def bound(self, rounds: int) -> float:
         """Bound swap regret per round by sqrt(A (A - 1) / T)."""

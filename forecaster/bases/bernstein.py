@@ -91,8 +91,7 @@ class BernsteinBasis(Basis):
         """Map outcomes (..., d) to (..., d (p + 1)), those of a coordinate side by side."""
         each = np.asarray(y, dtype=np.float64)[..., None]
         table = self._choose * each**self._orders * (1 - each) ** (self.degree - self._orders)
-        result: Array = table.reshape(*table.shape[:-2], self.size)
-        return result
+        return np.asarray(table.reshape(*table.shape[:-2], self.size))
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Return the polar forms of the powers at the basis's degree, less a median each."""

@@ -69,5 +69,4 @@ class DirectSumBasis(Basis):
     def inverse(self, points: Array) -> Array:
         """Average of the parts' label forecasts."""
         labels = [part.inverse(points[..., self.block(i)]) for i, part in enumerate(self.parts)]
-        result: Array = np.mean(labels, axis=0)
-        return result
+        return np.asarray(np.mean(labels, axis=0))

@@ -114,8 +114,7 @@ class PowerBasis(Basis):
     def transform(self, y: ArrayLike) -> Array:
         """Map outcomes (..., d) to (..., d m), the powers of a coordinate side by side."""
         powers = np.asarray(y, dtype=np.float64)[..., None] ** self.exponents
-        result: Array = powers.reshape(*powers.shape[:-2], self.size)
-        return result
+        return powers.reshape(*powers.shape[:-2], self.size)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Spread each weight over the powers of its coordinate."""
@@ -130,8 +129,7 @@ class PowerBasis(Basis):
     def inverse(self, points: Array) -> Array:
         """Undo each power and average over the exponents (exact when there is only one)."""
         powers = np.asarray(points).reshape(*points.shape[:-1], self.outcomes, len(self.exponents))
-        result: Array = (np.maximum(powers, 0.0) ** (1 / self.exponents)).mean(axis=-1)
-        return result
+        return np.asarray((np.maximum(powers, 0.0) ** (1 / self.exponents)).mean(axis=-1))
 
     def _expanded(self, power: SeparablePower) -> tuple[Array, Array]:
         """Binomial coefficients about 0 of a stack in which some power is about another point."""

@@ -144,8 +144,7 @@ class BiasBound:
             centred = self._norm(centred_norm, weights)
             through_policies = np.minimum(factor * others, centred * (1 + cells))
             factor = np.maximum(factor, through_policies)
-        bound: Array = factor * actions * share / self.rounds
-        return bound
+        return np.asarray(factor * actions * share / self.rounds)
 
     def _norm(self, norm: Callable[..., Array], weights: Array) -> Array:
         """Take the norm that the hull allows."""

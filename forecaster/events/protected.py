@@ -167,6 +167,6 @@ def _moved_mass(rows: RowArrays, points: Array, mass: Array) -> tuple[Array, Arr
             share = mass[j] * out[r]
             if share > 0.0:
                 seen[r] += share
-                for i in range(moved.shape[1]):
+                for i in range(rows.weights.shape[1]):
                     moved[r, i] += share * points[j, i]
     return seen, moved

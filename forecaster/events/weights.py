@@ -60,11 +60,9 @@ class WeightRule(Protocol):
 
     def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
         """Return H (rows, n), normalised so that all awake weights sum to 1."""
-        ...
 
     def one_sided(self, gain: Array, variation: Array, time: int) -> Array:
         """Return the weights (events,) of scalar events, normalised to sum to 1."""
-        ...
 
 
 @numba.njit(cache=True)

@@ -56,15 +56,12 @@ class Solver(Resumable, Protocol):
 
     def solve(self, rows: Rows, table: Array, *, tolerance: float) -> Solution:
         """Return a mixture with its certificate."""
-        ...
 
     def check(self, truth: Array) -> None:
         """Raise ValueError unless ``truth`` (n,) is a possible s(y)."""
-        ...
 
     def remember(self, solution: Solution) -> None:
         """Start the next round from this one."""
-        ...
 
 
 class CubeSolver(Remembering):

@@ -146,15 +146,12 @@ class Pieces(Protocol):
 
     def place(self, levels: Array) -> Array:
         """Turn the grid's coordinates (T, d) into outcomes (T, d)."""
-        ...
 
     def images(self, levels: Array) -> Array:
         """Compute s (T, n)."""
-        ...
 
     def errors(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Return ``above`` and ``below`` (T, n) on boxes with these corners (T, d)."""
-        ...
 
 
 class CellSupport(Support):

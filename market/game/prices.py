@@ -73,8 +73,7 @@ def exposure(loss: Loss) -> Array:
     gain = np.moveaxis(at[:goods] - at[goods:], 0, -1)
     gain = np.where(gain > LEAST, gain, 0.0)
     budget = gain.sum(-1).max(-1)[..., None, None]
-    shares: Array = np.divide(gain, budget, out=np.zeros(gain.shape), where=budget > 0)
-    return shares
+    return np.asarray(np.divide(gain, budget, out=np.zeros(gain.shape), where=budget > 0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,15 +25,12 @@ class Forecaster(Protocol):
 
     def mixture(self, x: Any) -> Mixture:
         """Return the law over predictions, given the context."""
-        ...
 
     def predict(self, x: Any = None) -> Forecast:
         """Return a mixture and a draw from it, for use outside a market."""
-        ...
 
     def update(self, y: ArrayLike) -> None:
         """Learn the vector that was predicted."""
-        ...
 
 
 @runtime_checkable
@@ -48,11 +45,9 @@ class Adversary(Protocol):
 
     def context(self, history: History) -> Context:
         """Return what everybody sees before the round."""
-        ...
 
     def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal the law of this round's outcome."""
-        ...
 
 
 @runtime_checkable
@@ -71,19 +66,15 @@ class Cohort(Protocol):
     @property
     def rule(self) -> str:
         """Name of the response rule, for the logs."""
-        ...
 
     def gap(self) -> float | None:
         """Excess over a best response to what it predicts; None where it promises nothing."""
-        ...
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Choose for every row, on hearing the block's forecast."""
-        ...
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
         """Be told the losses of all actions."""
-        ...
 
 
 @runtime_checkable
@@ -94,7 +85,6 @@ class Scoring(Protocol):
         self, forecast: Forecast, context: Context, outcome: Array
     ) -> tuple[Decision, Array]:
         """Do what ``decide`` does, in ignorance of the outcome, and return the losses at it."""
-        ...
 
 
 @runtime_checkable
@@ -103,11 +93,9 @@ class Foreseeable(Protocol):
 
     def law(self, mixture: Mixture, context: Context) -> Array:
         """Return the law of play (K, A) in expectation over the draw from its block's mixture."""
-        ...
 
     def fixed_parts(self) -> Iterable[object]:
         """Return what playing never changes: a copy that plays on shares it."""
-        ...
 
 
 @runtime_checkable
@@ -116,8 +104,6 @@ class Resumable(Protocol):
 
     def state(self) -> dict[str, Any]:
         """Return the memory."""
-        ...
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from it."""
-        ...

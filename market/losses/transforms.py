@@ -20,10 +20,6 @@ def transformed(y: Array, power: Array, floor: Array) -> Array:
         Outcomes in [0, 1].
     power, floor : arrays that broadcast against y
         0 is the logarithm.
-
-    Returns
-    -------
-    array
     """
     if (power == 1).all() and not floor.any():
         return y  # beyond the cube too: an affine map of outcomes may come first

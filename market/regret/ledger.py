@@ -209,13 +209,11 @@ class Ledger(Remembering):
     @property
     def own(self) -> Array:
         """Loss suffered while playing each action (K, A), summed over rounds."""
-        own: Array = np.einsum("kaa->ka", self.fixed)
-        return own
+        return np.asarray(np.einsum("kaa->ka", self.fixed))
 
     def mean_loss(self) -> Array:
         """Loss suffered per round (K,)."""
-        mean: Array = self.own.sum(1) / self._rounds
-        return mean
+        return np.asarray(self.own.sum(1) / self._rounds)
 
     def comparators(self) -> Array:
         """Loss of every policy of the benchmark class per played action (K, A, A + C or C)."""
@@ -245,17 +243,14 @@ class Ledger(Remembering):
         if not surprise.shape[2]:
             return None
         own = np.einsum("kaa->ka", self.surprise_fixed)
-        bound: Array = (surprise.max(2) - own).sum(1) / self._rounds
-        return bound
+        return np.asarray((surprise.max(2) - own).sum(1) / self._rounds)
 
     def _external(self) -> Array:
         best = self.fixed.sum(1).min(1)
-        regret: Array = self.own.sum(1) - best
-        return regret
+        return np.asarray(self.own.sum(1) - best)
 
     def _swap(self) -> Array:
-        regret: Array = (self.own - _least_of(self.fixed, self.followed[..., :0])).sum(1)
-        return regret
+        return np.asarray((self.own - _least_of(self.fixed, self.followed[..., :0])).sum(1))
 
     def _omniprediction(self) -> Array | None:
         comparators = self.comparators()
@@ -265,8 +260,7 @@ class Ledger(Remembering):
         fixed = self.fixed if self.constants else self.fixed[..., :0]
         if not fixed.shape[2] + self.followed.shape[2]:
             return None
-        regret: Array = (self.own - _least_of(fixed, self.followed)).sum(1)
-        return regret
+        return np.asarray((self.own - _least_of(fixed, self.followed)).sum(1))
 
     def _contextual_swap(self) -> Array | None:
         """Worst policy's; the constant policies add the plain swap regret."""

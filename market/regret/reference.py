@@ -155,8 +155,7 @@ def _suggestions(policies: ArrayLike, shape: tuple[int, ...]) -> Indices:
 def _followed(table: Array, policies: ArrayLike) -> Array:
     """Loss of following each policy at each round (T, C)."""
     suggested = _suggestions(policies, table.shape)
-    followed: Array = np.take_along_axis(table, suggested.T, axis=1)
-    return followed
+    return np.take_along_axis(table, suggested.T, axis=1)
 
 
 def _indices(name: str, values: NDArray[np.generic], count: int) -> Indices:

@@ -124,10 +124,6 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
     budget : int
         Most evaluations of (loss, action, box).
 
-    Returns
-    -------
-    Certificate
-
     Raises
     ------
     ValueError
