@@ -59,10 +59,7 @@ class RowLearner(Remembering):
 
     Attributes
     ----------
-    name : str
-        The registered name.
-    bandit : bool
-        Whether a row is told the loss of its own action only.
+    name, bandit : as in ``Learner``
     measure : str or None
         The regret that ``bound`` bounds: "external", "swap", or None.
     """

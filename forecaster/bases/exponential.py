@@ -62,7 +62,29 @@ GRID = 2000  # half-widths at which Chebyshev errors are taken
 class ExponentialBasis(Basis):
     """Monomials of ``t = (g(y) - origin) / unit``, a power series in the sum of t.
 
-    Subclasses choose the origin, the unit and the series.
+    Subclasses choose the origin, the unit and the series. They serve ``ExponentialOfSum`` losses
+    with this power and floor and ``sum_j |w_j| <= reach``.
+
+    Parameters
+    ----------
+    outcomes : int
+        Coordinates of an outcome, d.
+    reach : float
+        Greatest sum of absolute weights.
+    error : float
+        The error that is wanted; ``error`` is at most that.
+    power, floor : float
+        The function g: ``max(y, floor) ** power``, or its logarithm for power 0.
+
+    Attributes
+    ----------
+    degree : int
+        k.
+
+    Raises
+    ------
+    ValueError
+        If the parameters are out of range, or there are too many monomials or too large ones.
     """
 
     _origin: float
@@ -150,32 +172,13 @@ class ExponentialBasis(Basis):
 class TaylorExponentialBasis(ExponentialBasis):
     """Taylor's series at 0, as printed; see the module's text.
 
-    Serves ``ExponentialOfSum`` losses with this power and floor and ``sum_j |w_j| <= reach``.
     ``error`` holds for losses normalised into [0, 1]. ``lipschitz`` is for the paper's family
     with A = 1; a normalised loss needs at most ``lipschitz * amplitude``.
 
-    Parameters
-    ----------
-    outcomes : int
-        Coordinates of an outcome, d.
-    reach : float
-        Greatest sum of absolute weights.
-    error : float
-        The error that is wanted; ``error`` is at most that.
-    power, floor : float
-        The function g: ``max(y, floor) ** power``, or its logarithm for power 0.
-
     Attributes
     ----------
-    degree : int
-        k.
     amplitude : float
         Bound on the amplitude of a normalised loss times e^max(top of the sum, 0).
-
-    Raises
-    ------
-    ValueError
-        If the parameters are out of range, or there are too many monomials or too large ones.
     """
 
     def _choose(self, error: float) -> int:
@@ -217,29 +220,7 @@ class TaylorExponentialBasis(ExponentialBasis):
 class ChebyshevExponentialBasis(ExponentialBasis):
     """Chebyshev's series about the middle of each loss's own range; see the module's text.
 
-    Serves ``ExponentialOfSum`` losses with this power and floor and ``sum_j |w_j| <= reach``.
     ``lipschitz`` and ``error`` hold for losses normalised into [0, 1].
-
-    Parameters
-    ----------
-    outcomes : int
-        Coordinates of an outcome, d.
-    reach : float
-        Greatest sum of absolute weights.
-    error : float
-        The error that is wanted; ``error`` is at most that.
-    power, floor : float
-        The function g: ``max(y, floor) ** power``, or its logarithm for power 0.
-
-    Attributes
-    ----------
-    degree : int
-        k.
-
-    Raises
-    ------
-    ValueError
-        If the parameters are out of range, or there are too many monomials or too large ones.
     """
 
     def _choose(self, error: float) -> int:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.bases.approximation.certify import certified_error
+from regretless.forecaster.bases.approximation.certify import certify
 from regretless.forecaster.bases.approximation.functions import Key, LossFunctions, keys_of, stacked
 from regretless.forecaster.bases.approximation.selection import Selection, pivots, tour
 from regretless.forecaster.bases.approximation.sup_norm import Fit
@@ -164,7 +164,7 @@ class ReducedBasis(Basis):
             Evaluations of (loss, action, box): more prove a smaller bound.
         """
         offset, weights = self.coefficients(losses)
-        return certified_error(
+        return certify(
             losses,
             offset,
             weights,
@@ -172,7 +172,7 @@ class ReducedBasis(Basis):
             slopes=self.functions.slopes,
             budget=budget,
             target=self.promise,
-        )
+        ).upper
 
 
 class _Search:

@@ -8,7 +8,7 @@ lowest index), the logit law for a quantal one.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
@@ -17,6 +17,7 @@ from regretless.market.core.arrays import Array, Integers
 from regretless.market.response import expected_losses, row_loss
 
 Policy = Callable[[Any], int]
+RowArrays = tuple[Array, Array, Integers, Array, Array]  # the first five fields of ``Rows``
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,16 +74,6 @@ class Rows:
     custom: tuple[tuple[int, LossGroup], ...] = ()
 
 
-class RowArrays(NamedTuple):
-    """``Rows`` without rules of other kinds, as the compiled kernels take them."""
-
-    offset: Array
-    weights: Array
-    start: Integers
-    eta: Array
-    tie: Array
-
-
 @numba.njit(cache=True)
 def respond(rows: RowArrays, point: Array, out: Array) -> None:
     """Write each loss's response to one prediction into ``out`` (R,): probabilities of its rows."""
@@ -133,7 +124,7 @@ def rows_of(groups: Sequence[LossGroup]) -> Rows:
 
 def arrays_of(rows: Rows) -> RowArrays:
     """Spell out the rows as the compiled kernels take them."""
-    return RowArrays(rows.offset, rows.weights, rows.start, rows.eta, rows.tie)
+    return rows.offset, rows.weights, rows.start, rows.eta, rows.tie
 
 
 def responses_at(rows: Rows, point: Array) -> Array:
@@ -158,15 +149,15 @@ def moved_mass(rows: Rows, points: Array, mass: Array) -> tuple[Array, Array]:
 
 @numba.njit(cache=True)
 def _moved_mass(rows: RowArrays, points: Array, mass: Array) -> tuple[Array, Array]:
-    seen = np.zeros(rows.offset.shape[0])
-    moved = np.zeros(rows.weights.shape)
-    out = np.empty(rows.offset.shape[0])
+    offset, weights, _, _, _ = rows
+    seen, out = np.zeros(offset.shape[0]), np.empty(offset.shape[0])
+    moved = np.zeros(weights.shape)
     for j in range(points.shape[0]):
         respond(rows, points[j], out)
         for r in range(seen.shape[0]):
             share = mass[j] * out[r]
             if share > 0.0:
                 seen[r] += share
-                for i in range(rows.weights.shape[1]):
+                for i in range(weights.shape[1]):
                     moved[r, i] += share * points[j, i]
     return seen, moved

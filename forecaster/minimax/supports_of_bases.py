@@ -59,7 +59,9 @@ def _(basis: bases.PowerBasis) -> Support:
     knots = np.linspace(0, 1, KNOTS) ** max(2.0, 2 / float(rho.min()))
     width = np.diff(knots)[:, None]
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        bends = [rho * np.abs(rho - 1) * end[:, None] ** (rho - 2) for end in _ends(knots)]
+        bends = [
+            rho * np.abs(rho - 1) * end[:, None] ** (rho - 2) for end in (knots[:-1], knots[1:])
+        ]
     bend = np.nan_to_num(np.maximum(*bends), posinf=1e300)  # at 0 the range decides
     errors = np.minimum(width**2 / 8 * bend, np.diff(knots[:, None] ** rho, axis=0)).max(0)
     return _separable(basis, knots, np.where(rho < 1, errors, 0.0), np.where(rho > 1, errors, 0.0))
@@ -174,10 +176,6 @@ class _Losses:
         by_slope = ((last - first) * (high - low)[..., None]).sum(1) / 4
         errors = np.minimum(most - least, by_slope)
         return errors, errors
-
-
-def _ends(knots: Array) -> tuple[Array, Array]:
-    return knots[:-1], knots[1:]
 
 
 def _separable(basis: Basis, knots: Array, above: Array, below: Array) -> Support:

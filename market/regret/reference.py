@@ -86,17 +86,8 @@ def omniprediction_regret(losses: ArrayLike, actions: ArrayLike, policies: Array
 def decision_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: ArrayLike) -> float:
     """Loss above that of the best policy for each action, chosen action by action.
 
-    Parameters
-    ----------
-    losses : array (T, A)
-    actions : int array (T,) or probabilities (T, A)
-    policies : int array (C, T)
-        The action that each policy suggests at each round.
-
-    Returns
-    -------
-    float
-        Average per round. With the constant policies this is the swap regret.
+    Arguments and result are as in ``omniprediction_regret``; with the constant policies this is
+    the swap regret.
     """
     table, play = _checked(losses, actions)
     own = (play * table).sum()
@@ -106,17 +97,7 @@ def decision_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: ArrayL
 def contextual_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: ArrayLike) -> float:
     """Worst policy's swap regret when a replacement may depend on its suggestion too.
 
-    Parameters
-    ----------
-    losses : array (T, A)
-    actions : int array (T,) or probabilities (T, A)
-    policies : int array (C, T)
-        The action that each policy suggests at each round.
-
-    Returns
-    -------
-    float
-        Average per round.
+    Arguments and result are as in ``omniprediction_regret``.
     """
     table, play = _checked(losses, actions)
     suggested = _suggestions(policies, table.shape)

@@ -149,32 +149,6 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
     return Certificate(upper + ROUNDING, lower, search.evaluations)
 
 
-def certified_error(  # noqa: PLR0913 - as above
-    loss: Loss,
-    offset: Array,
-    weights: Array,
-    enclose: Enclose,
-    *,
-    slopes: Enclose | None = None,
-    cells: int | Array | None = None,
-    target: float = 0.0,
-    tolerance: float = TOLERANCE,
-    budget: int = BUDGET,
-) -> float:
-    """Bound the error of linear forms over all outcomes from above, as ``certify`` does."""
-    return certify(
-        loss,
-        offset,
-        weights,
-        enclose,
-        slopes=slopes,
-        cells=cells,
-        target=target,
-        tolerance=tolerance,
-        budget=budget,
-    ).upper
-
-
 def first_edges(cells: int | Array | None, outcomes: int) -> Array:
     """Edges of the first grid along each coordinate, even in sqrt(y) unless given."""
     if isinstance(cells, np.ndarray):
