@@ -3,11 +3,4 @@
 from regretless.agents import adversaries, learners, policies, responses, utilities
 from regretless.agents.cohorts.scripted import ScriptedAgent
 
-__all__ = [
-    "ScriptedAgent",
-    "adversaries",
-    "learners",
-    "policies",
-    "responses",
-    "utilities",
-]
+__all__ = ["ScriptedAgent", "adversaries", "learners", "policies", "responses", "utilities"]

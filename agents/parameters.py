@@ -1,14 +1,11 @@
 """Parameters of a utility as checked arrays; errors name the parameter, the value, the cure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array
 
 
 def numbers(name: str, value: Any) -> Array:

@@ -4,15 +4,13 @@ Both kinds are data: a scenario file writes their numbers. A policy of one's own
 from a context to an action index, registered with ``market.register.policy``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from regretless.market import register
-from regretless.market.records.records import Context
+from regretless.market.records import Context
 
 
 @register.policy("steps")

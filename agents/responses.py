@@ -16,19 +16,17 @@ and ``lipschitz``, how far its play moves in l1 per unit of the table in sup nor
 d q_a = -eta q_a (d l_a - q . d l), whose l1 norm is at most eta.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Loss
+from regretless.market.records import Forecast
 from regretless.market.records.decision import one_hot
-from regretless.market.records.records import Forecast
 from regretless.market.response import (
     TIE,
     best_response,
@@ -36,8 +34,6 @@ from regretless.market.response import (
     quantal_gap,
     quantal_response,
 )
-
-Array = NDArray[np.float64]
 
 
 class Response(Protocol):
@@ -50,19 +46,15 @@ class Response(Protocol):
     @property
     def eta(self) -> float | None:
         """Smoothness of a logit law; None for rules without one."""
-        ...
 
     def gap(self, actions: int) -> float:
         """Bound the excess over a best response to the predicted table."""
-        ...
 
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         """Return the table of losses (K, A) that the agents expect."""
-        ...
 
     def play(self, predicted: Array) -> Array:
         """Return the law of play (K, A)."""
-        ...
 
 
 class _Hard:
@@ -81,12 +73,7 @@ class _Hard:
 class _AtLabel:
     hears_label = True
 
-    def predicted(
-        self,
-        forecast: Forecast,
-        loss: Loss,
-        coefficients: tuple[Array, Array],
-    ) -> Array:
+    def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         """Return the agent's own losses at the label forecast."""
         if forecast.label is None:
             raise ValueError("this forecast has no label")
@@ -100,12 +87,7 @@ class BestResponse(_Hard):
     name = "best-response"
     hears_label = False
 
-    def predicted(
-        self,
-        forecast: Forecast,
-        loss: Loss,
-        coefficients: tuple[Array, Array],
-    ) -> Array:
+    def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         """Return the linear form at the drawn prediction, by the forecaster's own kernel."""
         return expected_losses(*coefficients, forecast.point)
 
@@ -163,19 +145,13 @@ class ExpectedLoss:
         """Return what counts as a tie, or ln(A) / eta."""
         return TIE if self.eta is None else quantal_gap(actions, self.eta)
 
-    def predicted(
-        self,
-        forecast: Forecast,
-        loss: Loss,
-        coefficients: tuple[Array, Array],
-    ) -> Array:
+    def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         """Return the agent's own losses in expectation over the ensemble."""
         ensemble = forecast.ensemble
         if ensemble is None:
             raise ValueError("this forecast has no ensemble")
         losses = loss.losses(ensemble.outcomes)
-        table: Array = np.tensordot(ensemble.weights, losses, axes=1)
-        return table
+        return np.tensordot(ensemble.weights, losses, axes=1)
 
     def play(self, predicted: Array) -> Array:
         """Play the lowest index among the actions that tie for the best, or the logit law."""

@@ -13,13 +13,11 @@ Every bias stays below z sqrt(n_T(E)) + sqrt(3 n_T(E) Lambda) (``bounds``), what
 a bad base costs the dead zone, a good one is kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.scalar import LossEvents
@@ -28,10 +26,9 @@ from regretless.forecaster.external_models import Base
 from regretless.forecaster.minimax.box import field_at, worst_case
 from regretless.forecaster.minimax.solver import CubeSolver, Solution
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Hull
-
-Array = NDArray[np.float64]
 
 # Of the zones of `reproduce anchoring` the widest that meets its aims on every stream.
 DEAD_ZONE = 0.25

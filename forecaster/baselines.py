@@ -4,18 +4,15 @@ Each predicts the vector s(y) of the same basis that Decision-Swap would predict
 and without a guarantee.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.records.records import Forecast, Mixture
-
-Array = NDArray[np.float64]
+from regretless.market.records import Forecast, Mixture
 
 
 class Baseline(Remembering):
@@ -85,8 +82,7 @@ class RunningMean(Baseline):
     def _moved(self, truth: Array) -> Array:
         if self.time == 1:
             return truth
-        mean: Array = np.clip(self._value + (truth - self._value) / self.time, 0.0, 1.0)
-        return mean
+        return np.asarray(np.clip(self._value + (truth - self._value) / self.time, 0.0, 1.0))
 
 
 @register.forecaster("exponential-smoothing")
@@ -106,5 +102,4 @@ class ExponentialSmoothing(Baseline):
         self.rate = rate
 
     def _moved(self, truth: Array) -> Array:
-        mean: Array = np.clip(self._value + self.rate * (truth - self._value), 0.0, 1.0)
-        return mean
+        return np.asarray(np.clip(self._value + self.rate * (truth - self._value), 0.0, 1.0))

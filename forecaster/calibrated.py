@@ -33,23 +33,19 @@ round and the rounds until the bound says anything are exponential in n. Decisio
 event per action instead.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.forecaster.events.bounds import centred_norm, spread
 from regretless.forecaster.events.protected import LossGroup, moved_mass
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Hull
-from regretless.market.records.records import Mixture
-
-Array = NDArray[np.float64]
+from regretless.market.records import Mixture
 
 USUAL, MOST = 1000, 20_000  # grid points by default, and at most
 

@@ -10,24 +10,21 @@ All three are Unbiased-Prediction on the decision and cross events of the losses
 The constant policies need no cross events: the decision events already bound swap regret.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.linear import LinearBasis
 from regretless.forecaster.events.protected import LossGroup, Policy
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Linear, Loss
-from regretless.market.records.records import Mixture
+from regretless.market.records import Mixture
 from regretless.market.response import SmoothResponse
-
-Array = NDArray[np.float64]
 
 
 class DecisionSwap(UnbiasedPrediction):

@@ -6,12 +6,10 @@ basis has the game over conv s(Y). A baseline's point may lie outside of conv s(
 broadcast then is the nearest point inside.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases import LipschitzGridBasis
 from regretless.forecaster.events.protected import Rows
@@ -21,12 +19,11 @@ from regretless.forecaster.minimax.image import ImageSolver
 from regretless.forecaster.minimax.solver import CubeSolver, Solution, Solver
 from regretless.forecaster.minimax.support import Support
 from regretless.forecaster.minimax.supports_of_bases import support_of
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.basis import Basis
 from regretless.market.game.protocols import Forecaster
-from regretless.market.records.records import Ensemble, Forecast, Mixture
-
-Array = NDArray[np.float64]
+from regretless.market.records import Ensemble, Forecast, Mixture
 
 
 def ensemble_solver(basis: Basis) -> Solver:

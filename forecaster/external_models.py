@@ -8,19 +8,16 @@ Neither library is needed: any object with these methods will do. A model sees t
 observed; before the first round it predicts one half.
 """
 
-from __future__ import annotations
-
 import copy
 from collections import deque
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from regretless.market.records.records import Context, Forecast, Mixture
-
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array
+from regretless.market.records import Context, Forecast, Mixture
 
 WINDOW = 2000  # rounds that a batch model is fitted to
 GROWTH = 1.1  # it is refitted when the rounds seen have grown by this factor
@@ -32,11 +29,9 @@ class Base(Protocol):
 
     def predict(self, x: Any = None) -> Forecast:
         """Return a prediction."""
-        ...
 
     def update(self, y: ArrayLike) -> None:
         """Learn the vector that was predicted."""
-        ...
 
 
 def adapted(model: Any, size: int) -> Base:

@@ -9,13 +9,11 @@ those weights define (``minimax``), play the mixture; then add the round's expec
 see ``bounds``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.coordinate import Events
@@ -23,12 +21,11 @@ from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.events.weights import AdaptiveWeights, ExponentialWeights, WeightRule
 from regretless.forecaster.minimax.solver import CubeSolver, Solution, Solver
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Hull
-from regretless.market.records.records import Forecast, Mixture
-
-Array = NDArray[np.float64]
+from regretless.market.records import Forecast, Mixture
 
 TOLERANCE = 0.05  # certificate per round that is let pass, in units of 1 / sqrt(time)
 

@@ -11,15 +11,12 @@ sums are not divided by T). Rows may be atoms of mixtures with their weights: th
 expectation over the draws, which is what the forecaster controls.
 """
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array
 from regretless.market.records.decision import one_hot
 from regretless.market.response import best_response, expected_losses, quantal_response
-
-Array = NDArray[np.float64]
 
 
 def decision_calibration(

@@ -7,8 +7,6 @@ A scenario file names things; it never imports or evaluates anything. Packages r
 names when they are imported, a user's module when the command is given ``--import``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 

@@ -9,19 +9,16 @@ Quantal response (logit choice, the paper's smooth best response) plays action a
 proportional to exp(-eta * l(a, p)). Its expected loss exceeds the best by at most ln(A) / eta.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import numba
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.kernels.memory import empty
 from regretless.market.kernels.simd import write_sums
 from regretless.market.kernels.threads import over_rows
-
-Array = NDArray[np.float64]
 
 # Losses closer than this count as equal where the two sides compute them differently: a mean of
 # losses over an ensemble and the loss at its mean agree only up to rounding.
@@ -41,11 +38,9 @@ class SmoothResponse(Protocol):
 
     def gap(self, actions: int) -> float:
         """Bound the excess of the predicted loss over that of a best response."""
-        ...
 
     def play(self, predicted: Array) -> Array:
         """Return laws of play (K, A) for predicted losses (K, A)."""
-        ...
 
 
 @numba.njit(cache=True, inline="always")
@@ -67,7 +62,7 @@ def expected_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 
 @numba.njit(cache=True, nogil=True)
-def _least(losses: Array, out: NDArray[np.intp], first: int, last: int) -> None:
+def _least(losses: Array, out: Indices, first: int, last: int) -> None:
     for k in range(first, last):
         choice, least = 0, losses[k, 0]
         for a in range(1, losses.shape[1]):
@@ -98,7 +93,7 @@ def expected_losses(offset: Array, weights: Array, point: Array) -> Array:
     return out
 
 
-def best_response(losses: ArrayLike, *, tie: float = 0.0) -> NDArray[np.intp]:
+def best_response(losses: ArrayLike, *, tie: float = 0.0) -> Indices:
     """Index of the least loss along the last axis, the lowest index within ``tie`` of the least.
 
     >>> best_response([[0.2, 0.1, 0.1], [0.0, 0.5, 0.5]]).tolist()
@@ -135,8 +130,7 @@ def quantal_response(losses: ArrayLike, eta: float | Array) -> Array:
     losses = np.asarray(losses, dtype=np.float64)
     excess = losses - losses.min(axis=-1, keepdims=True)
     weights = np.exp(-np.asarray(eta)[..., None] * excess)
-    result: Array = weights / weights.sum(axis=-1, keepdims=True)
-    return result
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
 def quantal_gap(actions: int, eta: float) -> float:

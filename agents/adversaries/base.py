@@ -13,19 +13,16 @@ resumed also offers ``state()`` and ``restore(state)``. One with a motive has a 
 ``support`` (``agents.adversaries.strategic``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.agents.adversaries.payoffs import Payoff
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.information import USUAL, Follower
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, OutcomeLaw
+from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 
 class Adversary:
@@ -50,7 +47,7 @@ class Adversary:
 
     sees: ClassVar[frozenset[str]] = USUAL
     payoff: Payoff | None = None
-    support: NDArray[np.float64] | None = None
+    support: Array | None = None
 
     def __init__(self, outcomes: int, rng: np.random.Generator) -> None:
         self.outcomes, self.rng = outcomes, rng

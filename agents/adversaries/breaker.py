@@ -6,8 +6,6 @@ go to the lowest index. At strength 1 the outcomes are the unit vectors. A forec
 the past (last value, smoothing) is wrong every round.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
@@ -15,8 +13,7 @@ import numpy as np
 from regretless.agents.adversaries.base import Adversary
 from regretless.market import register
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, OutcomeLaw
+from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 
 @register.adversary("breaker")
@@ -40,12 +37,7 @@ class Breaker(Remembering, Adversary):
         corners = np.eye(outcomes) if outcomes > 1 else np.array([[0.0], [1.0]])
         self._vertices = 0.5 + strength * (corners - 0.5)
 
-    def commit(
-        self,
-        context: Context,
-        history: History,
-        announced: Announcement,
-    ) -> OutcomeLaw:
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal the vertex farthest from the mean forecast."""
         distance = ((self._vertices - announced.mean_label) ** 2).sum(1)
         return OutcomeLaw.pure(self._vertices[int(distance.argmax())])

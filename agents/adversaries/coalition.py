@@ -11,8 +11,6 @@ coordinates (linear, separable), as its part does not depend on theirs. A linear
 member's own coordinates alone.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -20,22 +18,20 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.agents.adversaries.base import Adversary
 from regretless.agents.adversaries.payoffs import JointPayoff
 from regretless.agents.adversaries.strategic import MOST, whole
 from regretless.agents.parameters import brief
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.information import Follower, sight_of
 from regretless.market.losses import LipschitzLoss, Loss
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, Mixture, OutcomeLaw
-
-Array = NDArray[np.float64]
+from regretless.market.records import Announcement, Context, History, Mixture, OutcomeLaw
 
 ELSEWHERE = 0.5  # where the others' coordinates stand for a member
 

@@ -22,13 +22,11 @@ round for as long as they keep holding. Phases alternate. Against followers of a
 pays where they let go slowly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.agents.adversaries.strategic import Strategic, between, whole
 from regretless.agents.parameters import brief, numbers
@@ -36,10 +34,7 @@ from regretless.market import register
 from regretless.market.core.errors import UserError, closest
 from regretless.market.exploitability.commitment import Commitment, stackelberg
 from regretless.market.game.information import Follower
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, OutcomeLaw
-
-Array = NDArray[np.float64]
+from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 TYPES = ("first", "average")
 

@@ -1,21 +1,16 @@
 """Any adversary, kept to a part of the cube: outcomes outside are drawn back to the border."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.information import Follower, sight_of
 from regretless.market.game.protocols import Adversary
 from regretless.market.losses.spaces import Box
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, OutcomeLaw
-
-Array = NDArray[np.float64]
+from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 
 class Confined(Remembering):
@@ -38,12 +33,7 @@ class Confined(Remembering):
     REMEMBERED = ("adversary",)
 
     def __init__(
-        self,
-        adversary: Adversary,
-        space: Box,
-        *,
-        payoff: Any = None,
-        support: Array | None = None,
+        self, adversary: Adversary, space: Box, *, payoff: Any = None, support: Array | None = None
     ) -> None:
         self.adversary, self.space, self._support = adversary, space, support
         self.outcomes = adversary.outcomes

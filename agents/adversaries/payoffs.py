@@ -7,18 +7,15 @@ Over one-hot outcomes a linear payoff is any bimatrix game: ``weights[a][i]`` is
 yields against action a. Revenue is one too: the price of the arm that is bought.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.agents.parameters import numbers, table
+from regretless.market.core.arrays import Array
 from regretless.market.losses import Loss
-
-Array = NDArray[np.float64]
 
 
 class Payoff(Protocol):
@@ -37,7 +34,6 @@ class Payoff(Protocol):
         -------
         array (m, K, A)
         """
-        ...
 
 
 class ZeroSum:

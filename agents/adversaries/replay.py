@@ -1,17 +1,12 @@
 """Replayed data: outcomes and contexts row by row, from the start again when they run out."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, OutcomeLaw
-
-Array = NDArray[np.float64]
+from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 
 class Replay(Remembering):
@@ -41,11 +36,6 @@ class Replay(Remembering):
         """Return this row's features."""
         return Context(self._names, self._contexts[history.rounds % len(self._rows)])
 
-    def commit(
-        self,
-        context: Context,
-        history: History,
-        announced: Announcement,
-    ) -> OutcomeLaw:
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal this row's outcome."""
         return OutcomeLaw.pure(self._rows[history.rounds % len(self._rows)])

@@ -15,19 +15,14 @@ actions that the drawn forecast induces. In matching pennies it wins every round
 that the rule is needed; nothing is guaranteed in its presence.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.agents.adversaries.strategic import Strategic, whole
 from regretless.market import register
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, OutcomeLaw
-
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array
+from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 
 @register.adversary("myopic")

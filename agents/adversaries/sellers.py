@@ -14,21 +14,16 @@ more than Myerson's revenue.
 several the first) costs 1, all others nothing.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.agents.adversaries.strategic import Strategic, whole
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, OutcomeLaw
-
-Array = NDArray[np.float64]
+from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 STEP = 0.01  # by so much of f the free phase shortens from arm to arm
 

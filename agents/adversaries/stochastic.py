@@ -5,20 +5,16 @@ with that mean and ``concentration`` c, Beta(c m, c (1 - m)): c = 2 with mean 1/
 law, large c is nearly the mean itself, and c = 0 stands for the mean exactly.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.agents.adversaries.base import Adversary
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, OutcomeLaw
-
-Array = NDArray[np.float64]
+from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 EDGE = 1e-3  # means are kept this far from 0 and 1, where the beta law degenerates
 
@@ -45,12 +41,7 @@ class _Nature(Remembering, Adversary):
         """Return the mean (d,) of round ``time``."""
         raise NotImplementedError
 
-    def commit(
-        self,
-        context: Context,
-        history: History,
-        announced: Announcement,
-    ) -> OutcomeLaw:
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal an outcome drawn around the mean."""
         mean = self.mean(history.rounds)
         if self.concentration == 0:

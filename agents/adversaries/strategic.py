@@ -12,22 +12,19 @@ over those whose law of play is known, which is what myopic leaders maximise; of
 outcomes they take the first in their list.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.agents.adversaries.base import Adversary
 from regretless.agents.adversaries.payoffs import LinearPayoff, Payoff, ZeroSum
 from regretless.agents.parameters import brief, numbers
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.game.information import Follower
-
-Array = NDArray[np.float64]
 
 MOST = 4096  # outcomes in a support
 TIE = 1e-12  # relative difference of worth that is rounding
@@ -116,8 +113,7 @@ class Strategic(Remembering, Adversary):
     def best(self, worth: Array) -> Array:
         """Return the first outcome (d,) of the support whose worth (m,) is the greatest."""
         near = worth.max() - TIE * max(1.0, float(np.abs(worth).max()))
-        best: Array = self.support[int((worth >= near).argmax())]
-        return best
+        return np.asarray(self.support[int((worth >= near).argmax())])
 
 
 def payoff_of(weights: ArrayLike | None, offset: ArrayLike | None) -> Payoff:

@@ -5,20 +5,15 @@ rule reads from it. One that no prediction has reached expects the linear form o
 running mean of s(y), as ``market.game.delay`` says, and its rule responds to that table.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.agents.responses import Response
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.losses import Loss
-from regretless.market.records.records import Forecast
+from regretless.market.records import Forecast
 from regretless.market.response import expected_losses
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +37,7 @@ class Party:
     loss: Loss
     coefficients: tuple[Array, Array]
     served: Indices | None = None
-    by_proxy: NDArray[np.bool_] | None = None
+    by_proxy: Mask | None = None
 
     def from_mean(self, mean: Array) -> Array:
         """Return the losses (P, A) expected where the mean of s(y) is all that is known."""

@@ -5,20 +5,18 @@ charged its law in expectation. A bandit learner's state depends on its own draw
 charged for the action played.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from regretless.agents.learners.base import Array, Learner
+from regretless.agents.learners.base import Learner
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Loss
-from regretless.market.records.decision import Decision, one_hot
-from regretless.market.records.records import Context, Forecast, Mixture
+from regretless.market.records import Context, Decision, Forecast, Mixture
+from regretless.market.records.decision import one_hot
 from regretless.market.regret.ledger import Ledger
 
 
@@ -59,7 +57,7 @@ class LearnerCohort(Remembering):
     utility: str
     block: int
     loss: Loss
-    row_of: NDArray[np.intp]
+    row_of: Indices
     learner: Learner
     ledger: Ledger
     rng: np.random.Generator
@@ -113,7 +111,7 @@ def _check(name: str, laws: Array) -> None:
         raise UserError(f"learner '{name}' plays {row}; return probabilities that sum to 1")
 
 
-def _draw(laws: Array, rng: np.random.Generator) -> NDArray[np.intp]:
+def _draw(laws: Array, rng: np.random.Generator) -> Indices:
     """Draw an action from each law (N, A); pure laws need no draw."""
     if (laws == 1.0).any(1).all():
         return np.asarray(laws.argmax(1))

@@ -5,28 +5,23 @@ rows, one per distinct loss, and ``row_of`` says which row an agent belongs to. 
 a handful of passes over ``(K, A)`` and ``(K, A, n)``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.agents.cohorts.hearing import Party, expected, parted
 from regretless.agents.responses import Response, is_pure, reads_basis
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.delay import Relay
 from regretless.market.kernels.fused import expected_and_true
 from regretless.market.kernels.layout import narrowed
 from regretless.market.kernels.memory import empty
 from regretless.market.losses import Loss
-from regretless.market.records.decision import Decision
-from regretless.market.records.records import Context, Forecast, Mixture
+from regretless.market.records import Context, Decision, Forecast, Mixture
 from regretless.market.regret.ledger import Ledger
 from regretless.market.response import best_response
-
-Array = NDArray[np.float64]
 
 
 @dataclass(eq=False)
@@ -69,15 +64,15 @@ class Cohort(Remembering):
     utility: str
     block: int
     loss: Loss
-    row_of: NDArray[np.intp]
+    row_of: Indices
     coefficients: tuple[Array, Array]
     response: Response
     ledger: Ledger
     rng: np.random.Generator
     policies: tuple[Any, ...] = ()
-    served: NDArray[np.intp] | None = None
-    by_proxy: NDArray[np.bool_] | None = None
-    distance: NDArray[np.intp] | None = None
+    served: Indices | None = None
+    by_proxy: Mask | None = None
+    distance: Indices | None = None
     relay: Relay | None = None
     parties: tuple[Party, ...] = field(default=(), init=False)
     kind: str = field(default="trader", init=False)
@@ -144,8 +139,7 @@ class Cohort(Remembering):
             weight * self.response.play(self._predicted(Forecast(mixture, atom)))
             for atom, weight in enumerate(mixture.weights)
         )
-        total: Array = sum(plays, np.zeros(self.loss.offset.shape))
-        return total
+        return sum(plays, np.zeros(self.loss.offset.shape))
 
     def _predicted(self, forecast: Forecast) -> Array:
         """Losses (K, A) that the rows expect."""
@@ -167,7 +161,7 @@ class Cohort(Remembering):
         """Excess of the response rule over a best response to what it predicts."""
         return self.response.gap(self.loss.actions)
 
-    def _draw(self, play: Array) -> NDArray[np.intp]:
+    def _draw(self, play: Array) -> Indices:
         """Draw one action per agent; pure play needs no draw."""
         if (play == 1.0).any(1).all():
             return np.asarray(play.argmax(1)[self.row_of])

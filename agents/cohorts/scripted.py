@@ -9,23 +9,21 @@
 beside the fast cohorts in the same ledger.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.game.delay import Relay
 from regretless.market.losses import Loss
-from regretless.market.records.decision import Decision, one_hot
-from regretless.market.records.records import Context, Forecast, draw_index
+from regretless.market.records import Context, Decision, Forecast
+from regretless.market.records.decision import one_hot
+from regretless.market.records.records import draw_index
 from regretless.market.regret.ledger import Ledger
-
-Array = NDArray[np.float64]
 
 
 class ScriptedAgent:
@@ -88,7 +86,7 @@ class ScriptedCohort(Remembering):
         agents: Sequence[ScriptedAgent],
         ledger: Ledger,
         policies: tuple[Any, ...] = (),
-        distance: NDArray[np.intp] | None = None,
+        distance: Indices | None = None,
         relay: Relay | None = None,
     ) -> None:
         self.name, self.utility, self.rule, self.block = name, utility, rule, block

@@ -15,14 +15,13 @@ q_a >= gamma / A; the inequality of ``agents.learners.base`` then gives
 l_a [a was played] / q_a. Its bound is smaller, its regret of a single run scatters more.
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 
-from regretless.agents.learners.base import Actions, Array, RatedLearner, TotalLearner
+from regretless.agents.learners.base import Actions, RatedLearner, TotalLearner
 from regretless.agents.learners.kernels import bandit_pass
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 
 
@@ -71,8 +70,7 @@ class EXP3(RatedLearner, TotalLearner):
         if self.exploration:
             rate = min(rate, 1 / self.actions)
             share = self.actions * rate
-        law: Array = bandit_pass(self.total, self.law, losses, actions, rate, share)
-        return law
+        return bandit_pass(self.total, self.law, losses, actions, rate, share)
 
     def bound(self, rounds: int) -> float:
         """Bound external pseudo-regret per round: in expectation, against each fixed action.

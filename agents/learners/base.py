@@ -14,20 +14,17 @@ by Hoeffding's lemma <q_t, l_t> is at most the increase of Phi(rate_t) = -ln(mea
 L_b)) / rate_t plus rate_t s_t^2 / 8, and Phi at given totals only rises as the rate falls.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.agents.parameters import brief
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 
-Array = NDArray[np.float64]
-Actions = NDArray[np.intp]
+Actions = Indices
 
 
 class Learner(Protocol):
@@ -46,15 +43,12 @@ class Learner(Protocol):
 
     def start(self, rows: int, actions: int, *, horizon: int | None = None) -> None:
         """Forget everything and prepare for K rows of A actions."""
-        ...
 
     def play(self) -> Array:
         """Return this round's laws of play (K, A)."""
-        ...
 
     def learn(self, losses: Array, actions: Actions) -> None:
         """Be told the losses (K, A) and the actions (K,) of the round."""
-        ...
 
 
 class RowLearner(Remembering):
@@ -65,10 +59,7 @@ class RowLearner(Remembering):
 
     Attributes
     ----------
-    name : str
-        The registered name.
-    bandit : bool
-        Whether a row is told the loss of its own action only.
+    name, bandit : as in ``Learner``
     measure : str or None
         The regret that ``bound`` bounds: "external", "swap", or None.
     """

@@ -14,16 +14,15 @@ Cesa-Bianchi and Lugosi 2006, Corollary 2.1); Tammelin, Burch, Johanson and Bowl
 Fudenberg and Levine 1995 for smooth fictitious play.
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 
 import numpy as np
 
-from regretless.agents.learners.base import Actions, Array, RatedLearner, RowLearner, TotalLearner
+from regretless.agents.learners.base import Actions, RatedLearner, RowLearner, TotalLearner
 from regretless.agents.learners.kernels import hedge_pass, leader_pass, matching_pass
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 
 
@@ -41,8 +40,7 @@ class _Matching(RowLearner):
 
     def step(self, losses: Array, actions: Actions) -> Array:
         """Add the round's regrets."""
-        law: Array = matching_pass(self.regret, self.law, losses, self.floored)
-        return law
+        return matching_pass(self.regret, self.law, losses, self.floored)
 
     def bound(self, rounds: int) -> float:
         """Bound external regret per round by sqrt(A / T).
@@ -73,8 +71,7 @@ class Hedge(RatedLearner, TotalLearner):
 
     def step(self, losses: Array, actions: Actions) -> Array:
         """Add the losses."""
-        law: Array = hedge_pass(self.total, losses, self.rate_at(self.rounds + 1))
-        return law
+        return hedge_pass(self.total, losses, self.rate_at(self.rounds + 1))
 
     def bound(self, rounds: int) -> float:
         """Bound external regret per round.
@@ -117,8 +114,7 @@ class FollowTheLeader(TotalLearner):
 
     def step(self, losses: Array, actions: Actions) -> Array:
         """Add the losses."""
-        law: Array = leader_pass(self.total, losses)
-        return law
+        return leader_pass(self.total, losses)
 
 
 @register.learner("quantal-fictitious-play")
@@ -141,8 +137,7 @@ class QuantalFictitiousPlay(TotalLearner):
 
     def step(self, losses: Array, actions: Actions) -> Array:
         """Add the losses."""
-        law: Array = hedge_pass(self.total, losses, self.eta / self.rounds)
-        return law
+        return hedge_pass(self.total, losses, self.eta / self.rounds)
 
     def bound(self, rounds: int) -> float:
         """Bound external regret per round by ln(A) / eta + eta (2 + ln T) / 8T.

@@ -13,13 +13,10 @@ Where the state that is eliminated next leaves its remaining chain at a rate bel
 closed within it: all mass goes there, which balances every state up to ``TINY``.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array, Indices, Integers
 
 TINY = 1e-290  # a rate that no division by it takes beyond the largest number
 
@@ -72,7 +69,7 @@ def bandit_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     total: Array,
     law: Array,
     losses: Array,
-    actions: NDArray[np.intp],
+    actions: Indices,
     rate: float,
     exploration: float,
 ) -> Array:
@@ -159,7 +156,7 @@ def tree_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     total: Array,
     laws: Array,
     losses: Array,
-    spans: NDArray[np.int64],
+    spans: Integers,
     played: int,
     rate: float,
 ) -> Array:

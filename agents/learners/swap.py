@@ -15,16 +15,15 @@ sum_a q_a^2 sum_b (l_a - l_b)^2 <= A - 1, so those of R+ stay below (A - 1) T, a
     T x swap regret = sum_a max_b R_ab+ <= sqrt(A sum_a max_b (R_ab+)^2) <= sqrt(A (A - 1) T).
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 
 import numpy as np
 
-from regretless.agents.learners.base import Actions, Array, RatedLearner, RowLearner
+from regretless.agents.learners.base import Actions, RatedLearner, RowLearner
 from regretless.agents.learners.kernels import copies_pass, swaps_pass
 from regretless.market import register
+from regretless.market.core.arrays import Array
 
 
 @register.learner("blum-mansour")
@@ -53,8 +52,7 @@ class BlumMansour(RatedLearner):
 
     def step(self, losses: Array, actions: Actions) -> Array:
         """Charge every copy its share of the losses."""
-        law: Array = copies_pass(self.total, self.law, losses, self.rate_at(self.rounds + 1))
-        return law
+        return copies_pass(self.total, self.law, losses, self.rate_at(self.rounds + 1))
 
     def bound(self, rounds: int) -> float:
         """Bound swap regret per round.
@@ -85,8 +83,7 @@ class SwapRegretMatching(RowLearner):
 
     def step(self, losses: Array, actions: Actions) -> Array:
         """Add the round's regrets."""
-        law: Array = swaps_pass(self.regret, self.law, losses)
-        return law
+        return swaps_pass(self.regret, self.law, losses)
 
     def bound(self, rounds: int) -> float:
         """Bound swap regret per round by sqrt(A (A - 1) / T)."""

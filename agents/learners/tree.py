@@ -18,17 +18,15 @@ which is 1 / d + sqrt(ln(A) / 2M) at n = M^d. Depth and breadth default to those
 at the horizon, M the least integer with M^d >= T. A row keeps 3 d A numbers.
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from regretless.agents.learners.base import Actions, Array, RowLearner
+from regretless.agents.learners.base import Actions, RowLearner
 from regretless.agents.learners.kernels import tree_pass
 from regretless.market import register
+from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.errors import UserError
 
 
@@ -48,7 +46,7 @@ class TreeSwap(RowLearner):
     pending: Array
     total: Array
     laws: Array
-    spans: NDArray[np.int64]
+    spans: Integers
 
     def __init__(self, *, depth: int | None = None, breadth: int | None = None) -> None:
         given = {"depth": depth, "breadth": breadth}

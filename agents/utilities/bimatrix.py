@@ -6,8 +6,6 @@ off the weights and added to the offset; the middle of the losses of a is, which
 with them the forecaster's bounds, small. The loss lies in [0, 1] wherever y is a mixed action.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from regretless.agents.utilities.populations import Population

@@ -6,8 +6,6 @@ and their arms are those of ``agents.adversaries.sellers`` (Braverman, Mao, Schn
 2018), arm 0 being nothing for free.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -20,15 +20,14 @@ Leading axes stack agents, of the table of actions, of the other parameters or o
 ``y_min``, which keeps logarithms and negative powers finite.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.agents.parameters import brief, numbers, require, table
+from regretless.market.core.arrays import Array
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
@@ -39,7 +38,6 @@ from regretless.market.losses import (
     SeparablePower,
 )
 
-Array = NDArray[np.float64]
 Form = TypeVar("Form", bound=Loss)
 
 LEAST = 1e-6  # a curvature nearer to 0 drowns in rounding; its limit has a utility of its own

@@ -9,20 +9,17 @@ for a range.
 Where no table of actions is given, every agent has its own, drawn at random.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.agents.parameters import brief, numbers, require
 from regretless.agents.utilities import forms
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.losses import Loss
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

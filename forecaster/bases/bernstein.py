@@ -23,16 +23,13 @@ even power, less the median, add up to sum_{k<q} t^k <= q times the range c^q, w
 raising the degree multiplies a sum by at most (p + 1) / (q + 1).
 """
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import comb
 
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss, SeparablePower
-
-Array = NDArray[np.float64]
 
 
 def signed_powers(loss: SeparablePower) -> tuple[Array, Array]:
@@ -94,8 +91,7 @@ class BernsteinBasis(Basis):
         """Map outcomes (..., d) to (..., d (p + 1)), those of a coordinate side by side."""
         each = np.asarray(y, dtype=np.float64)[..., None]
         table = self._choose * each**self._orders * (1 - each) ** (self.degree - self._orders)
-        result: Array = table.reshape(*table.shape[:-2], self.size)
-        return result
+        return np.asarray(table.reshape(*table.shape[:-2], self.size))
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Return the polar forms of the powers at the basis's degree, less a median each."""

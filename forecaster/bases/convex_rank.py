@@ -23,21 +23,18 @@ otherwise nothing: then all intervals are kept, and with m = 1/(2 e) the basis i
 ReLU grid.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from regretless.forecaster.bases.approximation.dyadic import enough_columns, fewest_columns
 from regretless.forecaster.bases.approximation.lattice import rounded
 from regretless.forecaster.bases.approximation.mrelu import MReLUCover, MReLUSpan
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Convex1D, Loss
-
-Array = NDArray[np.float64]
 
 MOST_CELLS = 100_000
 SHARES = np.linspace(0.05, 0.95, 19)

@@ -4,17 +4,14 @@ s(y) is the concatenation of the parts' functions. A loss uses one part's functi
 coefficient 0 on all others, so a forecaster may treat each part as an independent instance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
-
-Array = NDArray[np.float64]
 
 
 class DirectSumBasis(Basis):
@@ -72,5 +69,4 @@ class DirectSumBasis(Basis):
     def inverse(self, points: Array) -> Array:
         """Average of the parts' label forecasts."""
         labels = [part.inverse(points[..., self.block(i)]) for i, part in enumerate(self.parts)]
-        result: Array = np.mean(labels, axis=0)
-        return result
+        return np.asarray(np.mean(labels, axis=0))

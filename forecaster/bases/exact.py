@@ -5,18 +5,15 @@ logarithm, so for a finite population nothing is statistically better; a reduced
 computing time and serves agents that were not listed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.approximation.functions import LossFunctions, stacked
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
-
-Array = NDArray[np.float64]
 
 
 class ExactLossesBasis(Basis):

@@ -39,22 +39,19 @@ signs e, with v_j = |w_j| / sum |w|: convex and symmetric in v, so least for equ
 Error and lambda are the greatest over all H within reach.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 
 import numpy as np
 from numpy.polynomial.chebyshev import cheb2poly
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import factorial, ive
 
 from regretless.forecaster.bases.approximation.multisets import monomials, multinomials, multisets
+from regretless.market.core.arrays import Array, Mask
 from regretless.market.game.basis import Basis
 from regretless.market.losses import ExponentialOfSum, Loss
 from regretless.market.losses.transforms import check_floor, transformed
-
-Array = NDArray[np.float64]
 
 SLACK = 1e-9  # relative, for sums of weights that rounding has moved above the reach
 ROUNDING = 1e-14  # relative error of a sum of monomials with large coefficients
@@ -65,7 +62,29 @@ GRID = 2000  # half-widths at which Chebyshev errors are taken
 class ExponentialBasis(Basis):
     """Monomials of ``t = (g(y) - origin) / unit``, a power series in the sum of t.
 
-    Subclasses choose the origin, the unit and the series.
+    Subclasses choose the origin, the unit and the series. They serve ``ExponentialOfSum`` losses
+    with this power and floor and ``sum_j |w_j| <= reach``.
+
+    Parameters
+    ----------
+    outcomes : int
+        Coordinates of an outcome, d.
+    reach : float
+        Greatest sum of absolute weights.
+    error : float
+        The error that is wanted; ``error`` is at most that.
+    power, floor : float
+        The function g: ``max(y, floor) ** power``, or its logarithm for power 0.
+
+    Attributes
+    ----------
+    degree : int
+        k.
+
+    Raises
+    ------
+    ValueError
+        If the parameters are out of range, or there are too many monomials or too large ones.
     """
 
     _origin: float
@@ -127,7 +146,7 @@ class ExponentialBasis(Basis):
         """Return lambda and the error at the degree."""
 
     @abstractmethod
-    def _leaves_the_unit_interval(self) -> NDArray[np.bool_]:
+    def _leaves_the_unit_interval(self) -> Mask:
         """Say which monomials (n,) can be negative."""
 
     @abstractmethod
@@ -153,32 +172,13 @@ class ExponentialBasis(Basis):
 class TaylorExponentialBasis(ExponentialBasis):
     """Taylor's series at 0, as printed; see the module's text.
 
-    Serves ``ExponentialOfSum`` losses with this power and floor and ``sum_j |w_j| <= reach``.
     ``error`` holds for losses normalised into [0, 1]. ``lipschitz`` is for the paper's family
     with A = 1; a normalised loss needs at most ``lipschitz * amplitude``.
 
-    Parameters
-    ----------
-    outcomes : int
-        Coordinates of an outcome, d.
-    reach : float
-        Greatest sum of absolute weights.
-    error : float
-        The error that is wanted; ``error`` is at most that.
-    power, floor : float
-        The function g: ``max(y, floor) ** power``, or its logarithm for power 0.
-
     Attributes
     ----------
-    degree : int
-        k.
     amplitude : float
         Bound on the amplitude of a normalised loss times e^max(top of the sum, 0).
-
-    Raises
-    ------
-    ValueError
-        If the parameters are out of range, or there are too many monomials or too large ones.
     """
 
     def _choose(self, error: float) -> int:
@@ -204,7 +204,7 @@ class TaylorExponentialBasis(ExponentialBasis):
         lipschitz = float((self._most**orders / factorial(orders)).sum())
         return lipschitz, self._remainder(self.degree)
 
-    def _leaves_the_unit_interval(self) -> NDArray[np.bool_]:
+    def _leaves_the_unit_interval(self) -> Mask:
         return np.zeros(self.size, dtype=np.bool_)
 
     def _series(self, weights: Array) -> tuple[Array, Array]:
@@ -220,29 +220,7 @@ class TaylorExponentialBasis(ExponentialBasis):
 class ChebyshevExponentialBasis(ExponentialBasis):
     """Chebyshev's series about the middle of each loss's own range; see the module's text.
 
-    Serves ``ExponentialOfSum`` losses with this power and floor and ``sum_j |w_j| <= reach``.
     ``lipschitz`` and ``error`` hold for losses normalised into [0, 1].
-
-    Parameters
-    ----------
-    outcomes : int
-        Coordinates of an outcome, d.
-    reach : float
-        Greatest sum of absolute weights.
-    error : float
-        The error that is wanted; ``error`` is at most that.
-    power, floor : float
-        The function g: ``max(y, floor) ** power``, or its logarithm for power 0.
-
-    Attributes
-    ----------
-    degree : int
-        k.
-
-    Raises
-    ------
-    ValueError
-        If the parameters are out of range, or there are too many monomials or too large ones.
     """
 
     def _choose(self, error: float) -> int:
@@ -276,7 +254,7 @@ class ChebyshevExponentialBasis(ExponentialBasis):
         missed = np.ptp(totals[peak - 1 : peak + 2]) if 0 < peak < GRID else 0.0
         return float(totals[peak] + missed), self._worst
 
-    def _leaves_the_unit_interval(self) -> NDArray[np.bool_]:
+    def _leaves_the_unit_interval(self) -> Mask:
         return np.asarray((self._counts % 2 == 1).any(-1))
 
     def _series(self, weights: Array) -> tuple[Array, Array]:

@@ -22,18 +22,15 @@ cycle through the other half. Every bias is 2/n, yet an action that is best on t
 worst on the second has a swap regret that does not vanish with n.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
-
-Array = NDArray[np.float64]
 
 MOST_CELLS = 200_000
 SLACK = 1e-9  # relative, for constants and quotients that rounding has moved

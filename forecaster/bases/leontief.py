@@ -22,13 +22,11 @@ d = 2, m = 10, where the lattice has 81 points and ``printed_size``, which count
 {1..2m}^d, 3,702. Use a basis of real losses where size matters; this one is the paper's.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from regretless.forecaster.bases.approximation.lattice import (
@@ -40,11 +38,9 @@ from regretless.forecaster.bases.approximation.lattice import (
     rounded,
 )
 from regretless.forecaster.bases.approximation.mrelu import MReLUCover, MReLUSpan
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss, MinimumOfRatios
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
 MOST_POINTS = 20_000
 LISTED = 2500
@@ -65,7 +61,7 @@ def worst_cases(top: int, dimension: int) -> sparse.csr_array:
     return sparse.csr_array(np.stack([min_coefficients(b, top) for b in members]))
 
 
-def min_coefficients(b: Ints, top: int) -> Array:
+def min_coefficients(b: Indices, top: int) -> Array:
     """Coefficients of g(z) = min_j b_j z_j over the thresholds {0..top}^d, flat."""
     return merged(mrelu_coefficients(least_products(b, top))).ravel()
 
@@ -158,7 +154,7 @@ class LeontiefBasis(Basis):
         weights *= scale[..., None]
         return offset, weights
 
-    def _factors(self, ratios: MinimumOfRatios) -> Ints:
+    def _factors(self, ratios: MinimumOfRatios) -> Indices:
         """Round the factors b (..., A, d); ValueError where a loss is too steep."""
         rates = np.abs(ratios.amplitude)[..., None] * self.cells / self.constant
         if (ratios.requirements * self.cells < rates * (1 - 1e-9)).any():

@@ -3,16 +3,13 @@
 A linear loss with values in [0, 1] on the cube has sum |r_i| <= 1, its range: lambda is 1.
 """
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
 from regretless.market.kernels.layout import side_by_side
 from regretless.market.losses import Loss, SeparablePower
-
-Array = NDArray[np.float64]
 
 
 class LinearBasis(Basis):

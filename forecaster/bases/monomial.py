@@ -17,18 +17,15 @@ simplex it is 1, and so it is for every normalised loss with floor 0 and weights
 one sign, where ``sum |r_i|`` is the range.
 """
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import comb
 
 from regretless.forecaster.bases.approximation.multisets import monomials, multinomials, multisets
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss, PowerOfSum
 from regretless.market.losses.transforms import check_floor, transformed
-
-Array = NDArray[np.float64]
 
 
 class MonomialBasis(Basis):

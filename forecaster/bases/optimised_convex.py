@@ -32,13 +32,12 @@ from dataclasses import dataclass
 import highspy
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.relu import ROUNDING, ConvexBasis
+from regretless.market.core.arrays import Array
 from regretless.market.kernels.linear_programs import new_highs, optimise
 from regretless.market.losses import Loss
-
-Array = NDArray[np.float64]
 
 COARSEST = 65
 RESOLVED = 0.7  # cells of the finest grid are shorter than this share of the error

@@ -19,20 +19,17 @@ expansion. The paper's functions (-y_j)^k leave [0, 1]; here the sign is in the 
 so lambda is d (2^p - 1), where Bernstein polynomials (``forecaster.bases.bernstein``) have d.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import comb
 
 from regretless.forecaster.bases.bernstein import signed_powers
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss, SeparablePower
-
-Array = NDArray[np.float64]
 
 GRID = 20_000
 MOST_EXPONENTS = 24  # beyond this the interpolation is no smaller than an exact list
@@ -117,8 +114,7 @@ class PowerBasis(Basis):
     def transform(self, y: ArrayLike) -> Array:
         """Map outcomes (..., d) to (..., d m), the powers of a coordinate side by side."""
         powers = np.asarray(y, dtype=np.float64)[..., None] ** self.exponents
-        result: Array = powers.reshape(*powers.shape[:-2], self.size)
-        return result
+        return powers.reshape(*powers.shape[:-2], self.size)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Spread each weight over the powers of its coordinate."""
@@ -133,8 +129,7 @@ class PowerBasis(Basis):
     def inverse(self, points: Array) -> Array:
         """Undo each power and average over the exponents (exact when there is only one)."""
         powers = np.asarray(points).reshape(*points.shape[:-1], self.outcomes, len(self.exponents))
-        result: Array = (np.maximum(powers, 0.0) ** (1 / self.exponents)).mean(axis=-1)
-        return result
+        return np.asarray((np.maximum(powers, 0.0) ** (1 / self.exponents)).mean(axis=-1))
 
     def _expanded(self, power: SeparablePower) -> tuple[Array, Array]:
         """Binomial coefficients about 0 of a stack in which some power is about another point."""

@@ -18,20 +18,17 @@ boxes: that halves the error. Knots are t = floor + (1 - floor) u^2 for even u, 
 floor, where such utilities are steep.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.approximation.certify import ROUNDING, Certificate, certify
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
-
-Array = NDArray[np.float64]
 
 BUDGET = 10_000_000  # evaluations that a certificate may take
 TOLERANCE = 0.1

@@ -11,23 +11,20 @@ regret is lambda sqrt(n).
 not listed gets its best coefficients on the same sample.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from regretless.forecaster.bases.approximation.certify import certified_error
+from regretless.forecaster.bases.approximation.certify import certify
 from regretless.forecaster.bases.approximation.functions import Key, LossFunctions, keys_of, stacked
 from regretless.forecaster.bases.approximation.selection import Selection, pivots, tour
 from regretless.forecaster.bases.approximation.sup_norm import Fit
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
-
-Array = NDArray[np.float64]
 
 SAMPLE, UNSEEN, CHUNK = 2000, 6000, 1000
 START = 6  # functions from pivoted QR before the greedy steps
@@ -167,7 +164,7 @@ class ReducedBasis(Basis):
             Evaluations of (loss, action, box): more prove a smaller bound.
         """
         offset, weights = self.coefficients(losses)
-        return certified_error(
+        return certify(
             losses,
             offset,
             weights,
@@ -175,7 +172,7 @@ class ReducedBasis(Basis):
             slopes=self.functions.slopes,
             budget=budget,
             target=self.promise,
-        )
+        ).upper
 
 
 class _Search:
@@ -232,7 +229,7 @@ class _Search:
         """Turn stretched functions (N, M) back into losses."""
         return np.asarray(self.listed.low[:, None] + self.listed.scale[:, None] * values)
 
-    def _refit(self, rows: NDArray[np.intp]) -> None:
+    def _refit(self, rows: Indices) -> None:
         fit, wanted = self.selection.fitter(), np.isin(self.selection.order, rows)
         for row in self.selection.order[wanted]:
             fitted = fit(self.selection.targets[row])
@@ -240,13 +237,13 @@ class _Search:
             self.sampled[row] = fitted.error
         self._check(rows)
 
-    def _check(self, rows: NDArray[np.intp]) -> None:
+    def _check(self, rows: Indices) -> None:
         """Measure errors on the unseen outcomes, and where they are greatest."""
         misfits = self._misfits(rows)
         self._worst[rows] = self._others[misfits.argmax(axis=0)]
         self.unseen[rows] = misfits.max(axis=0)
 
-    def _misfits(self, rows: NDArray[np.intp]) -> Array:
+    def _misfits(self, rows: Indices) -> Array:
         """Errors (T, rows) on the unseen outcomes."""
         own, order = self.listed.chosen(rows), np.argsort(self.selection.chosen)
         kept = self.listed.chosen(self.selection.chosen)
@@ -258,7 +255,7 @@ class _Search:
             parts.append(np.abs(linear - losses))
         return np.concatenate(parts)
 
-    def _repair(self, broken: NDArray[np.intp]) -> None:
+    def _repair(self, broken: Indices) -> None:
         """Add the outcomes where the promise is broken most, and refit those who broke it."""
         misfits = self._misfits(broken)
         worst = np.unique(misfits.argmax(axis=0))

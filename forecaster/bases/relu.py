@@ -19,17 +19,14 @@ A smooth basis of Gopalan et al. is asymptotically smaller, from errors of about
 ``OptimisedConvexBasis`` is smaller at errors that one uses.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Convex1D, Loss
-
-Array = NDArray[np.float64]
 
 ROUNDING = 1e-9
 

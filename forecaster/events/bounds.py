@@ -58,18 +58,14 @@ of comparators the difference is a martingale with steps of range 2; Azuma and a
 1 - risk. The paper's statement omits this term.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Hull
-
-Array = NDArray[np.float64]
 
 RISK = 0.01
 GROWTH = math.exp(1 / 3) / 2  # k: a weight is at most this multiple of its potential
@@ -148,8 +144,7 @@ class BiasBound:
             centred = self._norm(centred_norm, weights)
             through_policies = np.minimum(factor * others, centred * (1 + cells))
             factor = np.maximum(factor, through_policies)
-        bound: Array = factor * actions * share / self.rounds
-        return bound
+        return np.asarray(factor * actions * share / self.rounds)
 
     def _norm(self, norm: Callable[..., Array], weights: Array) -> Array:
         """Take the norm that the hull allows."""

@@ -15,22 +15,18 @@ b, so of a group's cross biases ``(policies, suggestions, rows, n)`` one slice p
 in a round, and the per-round game sees a single table (rows, n).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.protected import LossGroup, moved_mass, rows_of
 from regretless.forecaster.events.weights import Awake, WeightRule
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.records.records import checked_suggestion
-
-Array = NDArray[np.float64]
 
 
 @numba.njit(cache=True)

@@ -19,15 +19,12 @@ coefficients of 2 lambda / gamma values), and may raise sum |r_i| by n gamma / 2
 agents of a diffuse population; clustering and populations made of archetypes merge many.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array, Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +43,7 @@ class Cover:
 
     offset: Array
     weights: Array
-    served: NDArray[np.intp]
+    served: Indices
     radius: Array
 
 
@@ -130,7 +127,7 @@ def nearest(offset: Array, weights: Array, *, kept_offset: Array, kept_weights: 
 @numba.njit(cache=True)
 def _nearest(
     offset: Array, weights: Array, kept_offset: Array, kept_weights: Array
-) -> tuple[NDArray[np.intp], Array]:
+) -> tuple[Indices, Array]:
     served = np.zeros(offset.shape[0], dtype=np.intp)
     radius = np.full(offset.shape[0], np.inf)
     for k in range(offset.shape[0]):

@@ -6,20 +6,18 @@ prediction is the probability that its action is played: one-hot for a best resp
 lowest index), the logit law for a quantal one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array, Integers
 from regretless.market.response import expected_losses, row_loss
 
-Array = NDArray[np.float64]
 Policy = Callable[[Any], int]
+RowArrays = tuple[Array, Array, Integers, Array, Array]  # the first five fields of ``Rows``
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,23 +68,16 @@ class Rows:
 
     offset: Array
     weights: Array
-    start: NDArray[np.int64]
+    start: Integers
     eta: Array
     tie: Array
     custom: tuple[tuple[int, LossGroup], ...] = ()
 
 
 @numba.njit(cache=True)
-def respond(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    offset: Array,
-    weights: Array,
-    start: NDArray[np.int64],
-    eta: Array,
-    tie: Array,
-    point: Array,
-    out: Array,
-) -> None:
+def respond(rows: RowArrays, point: Array, out: Array) -> None:
     """Write each loss's response to one prediction into ``out`` (R,): probabilities of its rows."""
+    offset, weights, start, eta, tie = rows
     for k in range(start.shape[0] - 1):
         first, end = start[k], start[k + 1]
         best = first
@@ -131,7 +122,7 @@ def rows_of(groups: Sequence[LossGroup]) -> Rows:
     )
 
 
-def arrays_of(rows: Rows) -> tuple[Array, Array, NDArray[np.int64], Array, Array]:
+def arrays_of(rows: Rows) -> RowArrays:
     """Spell out the rows as the compiled kernels take them."""
     return rows.offset, rows.weights, rows.start, rows.eta, rows.tie
 
@@ -139,7 +130,7 @@ def arrays_of(rows: Rows) -> tuple[Array, Array, NDArray[np.int64], Array, Array
 def responses_at(rows: Rows, point: Array) -> Array:
     """Compute every row's response (R,) to one prediction, rules of other kinds included."""
     out = np.empty(len(rows.offset))
-    respond(*arrays_of(rows), point, out)
+    respond(arrays_of(rows), point, out)
     for first, group in rows.custom:
         assert group.play is not None  # noqa: S101 - that is what custom groups are
         play = group.play(expected_losses(group.offset, group.weights, point))
@@ -152,26 +143,18 @@ def moved_mass(rows: Rows, points: Array, mass: Array) -> tuple[Array, Array]:
     if rows.custom:
         shares = np.stack([responses_at(rows, point) for point in points]) * mass[:, None]
         return shares.sum(0), shares.T @ points
-    seen, moved = _moved_mass(*arrays_of(rows), points, mass)
+    seen, moved = _moved_mass(arrays_of(rows), points, mass)
     return np.asarray(seen), np.asarray(moved)
 
 
 @numba.njit(cache=True)
-def _moved_mass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    offset: Array,
-    weights: Array,
-    start: NDArray[np.int64],
-    eta: Array,
-    tie: Array,
-    points: Array,
-    mass: Array,
-) -> tuple[Array, Array]:
-    seen = np.zeros(offset.shape[0])
+def _moved_mass(rows: RowArrays, points: Array, mass: Array) -> tuple[Array, Array]:
+    offset, weights, _, _, _ = rows
+    seen, out = np.zeros(offset.shape[0]), np.empty(offset.shape[0])
     moved = np.zeros(weights.shape)
-    out = np.empty(offset.shape[0])
     for j in range(points.shape[0]):
-        respond(offset, weights, start, eta, tie, points[j], out)
-        for r in range(offset.shape[0]):
+        respond(rows, points[j], out)
+        for r in range(seen.shape[0]):
             share = mass[j] * out[r]
             if share > 0.0:
                 seen[r] += share

@@ -20,22 +20,18 @@ what these losses need, so a loss that was not listed is not protected, and a st
 coordinates would learn exactly (a cycle) is learned only as far as it hurts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.forecaster.events.bounds import GainBound, gain_range
 from regretless.forecaster.events.protected import LossGroup, moved_mass, rows_of
 from regretless.forecaster.events.weights import WeightRule
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.records.records import checked_suggestion
-
-Array = NDArray[np.float64]
 
 
 class LossEvents(Remembering):
@@ -87,7 +83,7 @@ class LossEvents(Remembering):
             "occupancy": self._occupancy,
         }
 
-    def awake(self, x: Any) -> list[NDArray[np.intp]]:
+    def awake(self, x: Any) -> list[Indices]:
         """Return what every group's policies suggest given the context ``x``, (C,) each.
 
         Raises
@@ -103,7 +99,7 @@ class LossEvents(Remembering):
             for group in self.groups
         ]
 
-    def weighted(self, awake: list[NDArray[np.intp]], rule: WeightRule, time: int) -> Array:
+    def weighted(self, awake: list[Indices], rule: WeightRule, time: int) -> Array:
         """Return H (rows, n): sum_c w_c (r(c) - r(a)) / scale for every loss and action."""
         weights = rule.one_sided(self._gain, self._variation, time)
         tables = []
@@ -113,9 +109,7 @@ class LossEvents(Remembering):
             tables.append((pull @ rows - pull.sum(2, keepdims=True) * rows).reshape(-1, self.size))
         return np.concatenate(tables)
 
-    def charge(
-        self, awake: list[NDArray[np.intp]], points: Array, mass: Array, truth: Array
-    ) -> None:
+    def charge(self, awake: list[Indices], points: Array, mass: Array, truth: Array) -> None:
         """Add a round to the gains, in expectation over the mixture.
 
         Parameters
@@ -184,7 +178,7 @@ class GroupPart:
         """Return this group's entries as (K, A, A + C)."""
         return flat[self.place].reshape(self.shape)
 
-    def folded(self, weights: Array, suggested: NDArray[np.intp]) -> Array:
+    def folded(self, weights: Array, suggested: Indices) -> Array:
         """Add every policy's weight to the action that it suggests: (K, A, A)."""
         actions = self.shape[1]
         table = weights[:, :, :actions].copy()

@@ -24,16 +24,13 @@ N experts where the horizon T is known, else the anytime rate sqrt(ln N / t).
 Both are evaluated in the log domain, relative to the greatest exponent, and cannot overflow.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +60,9 @@ class WeightRule(Protocol):
 
     def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
         """Return H (rows, n), normalised so that all awake weights sum to 1."""
-        ...
 
     def one_sided(self, gain: Array, variation: Array, time: int) -> Array:
         """Return the weights (events,) of scalar events, normalised to sum to 1."""
-        ...
 
 
 @numba.njit(cache=True)

@@ -28,13 +28,11 @@ import math
 import highspy
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from regretless.forecaster.events.protected import Rows, arrays_of, respond, responses_at
+from regretless.forecaster.events.protected import RowArrays, Rows, arrays_of, respond, responses_at
+from regretless.market.core.arrays import Array, Integers
 from regretless.market.game.basis import Hull
 from regretless.market.kernels.linear_programs import new_highs, optimise
-
-Array = NDArray[np.float64]
 
 # Forty equal steps look around, twenty shrinking ones close in. Measured on the adaptive stream:
 # less regret than shrinking steps alone, and a smaller certificate than equal ones alone.
@@ -59,19 +57,9 @@ def walk_for(tolerance: float) -> Array:
 
 
 @numba.njit(cache=True)
-def field_into(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    offset: Array,
-    weights: Array,
-    start: NDArray[np.int64],
-    eta: Array,
-    tie: Array,
-    table: Array,
-    point: Array,
-    responses: Array,
-    out: Array,
-) -> None:
+def field_into(rows: RowArrays, table: Array, point: Array, responses: Array, out: Array) -> None:
     """Write h(point) into ``out`` (n,)."""
-    respond(offset, weights, start, eta, tie, point, responses)
+    respond(rows, point, responses)
     out[:] = 0.0
     for r in range(table.shape[0]):
         if responses[r] > 0.0:
@@ -98,11 +86,7 @@ def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled k
 
 @numba.njit(cache=True)
 def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    offset: Array,
-    weights: Array,
-    start: NDArray[np.int64],
-    eta: Array,
-    tie: Array,
+    rows: RowArrays,
     table: Array,
     origin: Array,
     steps: Array,
@@ -114,7 +98,7 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     responses = np.empty(table.shape[0])
     points[0] = origin
     for t in range(points.shape[0]):
-        field_into(offset, weights, start, eta, tie, table, points[t], responses, fields[t])
+        field_into(rows, table, points[t], responses, fields[t])
         if t + 1 < points.shape[0]:
             largest = np.abs(fields[t]).max()
             rate = steps[t] / largest if largest > 0.0 else 0.0
@@ -124,7 +108,7 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 
 @numba.njit(cache=True)
-def undominated(points: Array, fields: Array, kept: NDArray[np.int64]) -> int:
+def undominated(points: Array, fields: Array, kept: Integers) -> int:
     """Keep, of the points with equal fields, the one that pays least; write their indices."""
     count = 0
     for t in range(points.shape[0]):
@@ -152,7 +136,7 @@ def field_at(rows: Rows, table: Array, point: Array) -> Array:
         return np.asarray(responses_at(rows, point) @ table)
     out = np.empty(table.shape[1])
     responses = np.empty(table.shape[0])
-    field_into(*arrays_of(rows), table, point, responses, out)
+    field_into(arrays_of(rows), table, point, responses, out)
     return out
 
 
@@ -237,7 +221,7 @@ def walked(
     if rows.custom:
         _slow_walk(rows, table, origin, steps, simplex=simplex, visited=(points, fields))
     else:
-        _walk(*arrays_of(rows), table, origin, steps, simplex, points, fields)
+        _walk(arrays_of(rows), table, origin, steps, simplex, points, fields)
     return points, fields
 
 

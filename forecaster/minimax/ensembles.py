@@ -8,21 +8,17 @@ The ensemble nearest to a point that may lie outside of conv s(Y) is found as by
 squares over the outcomes so far, then the best outcome in the direction of what is left over.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from regretless.forecaster.minimax.support import Support
+from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
-from regretless.market.records.records import Ensemble
-
-Array = NDArray[np.float64]
+from regretless.market.records import Ensemble
 
 LIGHTEST = 1e-12  # outcomes with less weight are dropped
 CANDIDATES = 128

@@ -23,18 +23,16 @@ from typing import Any
 import highspy
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from regretless.forecaster.events.protected import Rows, arrays_of
+from regretless.forecaster.events.protected import RowArrays, Rows, arrays_of
 from regretless.forecaster.minimax.box import WALK, field_at, field_into, undominated
 from regretless.forecaster.minimax.ensembles import Cloud, candidates, mean_of
 from regretless.forecaster.minimax.solver import LIGHTEST, WALKS, Solution
 from regretless.forecaster.minimax.support import Support
+from regretless.market.core.arrays import Array, Integers
 from regretless.market.game.basis import Hull
 from regretless.market.kernels.linear_programs import new_highs, optimise
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Source = Cloud | int  # an ensemble, or a step of the walk
 
 AIM, ENOUGH = 0.1, 0.2  # shares of the tolerance: of the mixture, and of its certificate
@@ -43,11 +41,7 @@ TURNS = 40  # linear programs in a round
 
 @numba.njit(cache=True)
 def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    offset: Array,
-    weights: Array,
-    start: Integers,
-    eta: Array,
-    tie: Array,
+    rows: RowArrays,
     table: Array,
     images: Array,
     steps: Array,
@@ -59,7 +53,7 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     """Walk towards nature's best outcomes; points (T, n) are means of images (M, n) by shares."""
     responses = np.empty(table.shape[0])
     for t in range(points.shape[0]):
-        field_into(offset, weights, start, eta, tie, table, points[t], responses, fields[t])
+        field_into(rows, table, points[t], responses, fields[t])
         least, best = np.inf, 0
         for k in range(images.shape[0]):
             score = 0.0
@@ -238,7 +232,7 @@ class ImageSolver:
         shares, picked = np.zeros((steps, len(images))), np.empty(steps, dtype=np.int64)
         points[0] = self._origin.point
         shares[0, : len(self._origin.weights)] = self._origin.weights
-        _walk(*arrays_of(rows), table, images, WALK, points, shares, fields, picked)
+        _walk(arrays_of(rows), table, images, WALK, points, shares, fields, picked)
         return _Walked(outcomes, images, points, shares, fields, picked)
 
     def check(self, truth: Array) -> None:

@@ -4,13 +4,10 @@ A solver works over one set of possible s(y), the box or the simplex here, and r
 last round ended.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.forecaster.events.protected import Rows
 from regretless.forecaster.minimax.box import (
@@ -22,12 +19,11 @@ from regretless.forecaster.minimax.box import (
     walk_for,
     worst_case,
 )
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.basis import Hull
 from regretless.market.game.protocols import Resumable
-from regretless.market.records.records import Ensemble
-
-Array = NDArray[np.float64]
+from regretless.market.records import Ensemble
 
 WALKS = 12  # from nature's answers, at most
 LIGHTEST = 1e-9  # atoms with less weight are dropped
@@ -60,15 +56,12 @@ class Solver(Resumable, Protocol):
 
     def solve(self, rows: Rows, table: Array, *, tolerance: float) -> Solution:
         """Return a mixture with its certificate."""
-        ...
 
     def check(self, truth: Array) -> None:
         """Raise ValueError unless ``truth`` (n,) is a possible s(y)."""
-        ...
 
     def remember(self, solution: Solution) -> None:
         """Start the next round from this one."""
-        ...
 
 
 class CubeSolver(Remembering):

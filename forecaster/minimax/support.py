@@ -14,16 +14,13 @@ w^2 / 8 max |f''|, by (b - a) w / 4 for a slope in [a, b], and by the range of f
 axis by axis is an average of the ends, so the errors of the axes add up.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from itertools import product
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array
 
 ROUNDING = 1e-12  # of s(y), which is in [0, 1]
 PRECISION = 3e-4  # gap per unit of |h|_1 at which cells are not split any more
@@ -149,15 +146,12 @@ class Pieces(Protocol):
 
     def place(self, levels: Array) -> Array:
         """Turn the grid's coordinates (T, d) into outcomes (T, d)."""
-        ...
 
     def images(self, levels: Array) -> Array:
         """Compute s (T, n)."""
-        ...
 
     def errors(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Return ``above`` and ``below`` (T, n) on boxes with these corners (T, d)."""
-        ...
 
 
 class CellSupport(Support):

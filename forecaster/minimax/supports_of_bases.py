@@ -12,12 +12,9 @@ the smallest power is resolved near 0, where it is steep. A Bernstein polynomial
 |f''| <= 2 p (p - 1), and a monomial t^c with |t| <= 1 has |f''| <= c (c - 1) along an axis.
 """
 
-from __future__ import annotations
-
 from functools import singledispatch
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.forecaster import bases
 from regretless.forecaster.bases.approximation.functions import LossFunctions
@@ -30,9 +27,8 @@ from regretless.forecaster.minimax.support import (
     Support,
     lattice,
 )
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
-
-Array = NDArray[np.float64]
 
 KNOTS = 2049
 MOST_POINTS, MOST_NUMBERS = 20_000, 600_000  # of a grid, and in its table of s
@@ -63,7 +59,9 @@ def _(basis: bases.PowerBasis) -> Support:
     knots = np.linspace(0, 1, KNOTS) ** max(2.0, 2 / float(rho.min()))
     width = np.diff(knots)[:, None]
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        bends = [rho * np.abs(rho - 1) * end[:, None] ** (rho - 2) for end in _ends(knots)]
+        bends = [
+            rho * np.abs(rho - 1) * end[:, None] ** (rho - 2) for end in (knots[:-1], knots[1:])
+        ]
     bend = np.nan_to_num(np.maximum(*bends), posinf=1e300)  # at 0 the range decides
     errors = np.minimum(width**2 / 8 * bend, np.diff(knots[:, None] ** rho, axis=0)).max(0)
     return _separable(basis, knots, np.where(rho < 1, errors, 0.0), np.where(rho > 1, errors, 0.0))
@@ -178,10 +176,6 @@ class _Losses:
         by_slope = ((last - first) * (high - low)[..., None]).sum(1) / 4
         errors = np.minimum(most - least, by_slope)
         return errors, errors
-
-
-def _ends(knots: Array) -> tuple[Array, Array]:
-    return knots[:-1], knots[1:]
 
 
 def _separable(basis: Basis, knots: Array, above: Array, below: Array) -> Support:

@@ -39,16 +39,14 @@ The bound is one of mathematics, with probability 1 - kappa over examples and ke
 that are no independent draws of one law, such as most time series, are outside of it.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array, Indices
+
 Measure = Literal["decision_swap", "omniprediction"]
 
 
@@ -133,7 +131,7 @@ class OnlineRegret:
         self.sums = np.zeros((losses, actions, actions + policies))
         self.rounds = 0
 
-    def charge(self, play: Array, values: Array, suggestions: NDArray[np.intp]) -> None:
+    def charge(self, play: Array, values: Array, suggestions: Indices) -> None:
         """Add a round.
 
         Parameters

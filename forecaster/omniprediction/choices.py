@@ -1,23 +1,20 @@
 """Which losses are protected, and how any loss plays: by itself or as the listed one near it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.forecaster.events.cover import nearest
 from regretless.forecaster.omniprediction import nets
 from regretless.forecaster.omniprediction.fitting import Listed
 from regretless.forecaster.omniprediction.nets import ContinuousLoss
 from regretless.forecaster.omniprediction.spans import default_basis
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Loss
 
-Array = NDArray[np.float64]
 AnyLoss = Loss | ContinuousLoss
 
 SAME = 1e-12  # linear forms closer than this are equal

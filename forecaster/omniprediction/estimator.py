@@ -6,14 +6,11 @@ best-responds to a draw has, on fresh examples, no more decision swap regret tha
 (``batch_bounds``). Nobody's loss needs to be known when a prediction is made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.forecaster.omniprediction import nets, storage
 from regretless.forecaster.omniprediction.batch_bounds import BatchBound, Measure
@@ -33,11 +30,10 @@ from regretless.forecaster.omniprediction.suggestions import (
     checked_outcomes,
     suggested,
 )
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Basis
 from regretless.market.regret import reference
-
-Array = NDArray[np.float64]
 
 
 class OfflineOmnipredictor(RandomisedPredictor):
@@ -194,7 +190,7 @@ class OfflineOmnipredictor(RandomisedPredictor):
         policies: Sequence[Any] | None,
         X: Any,  # noqa: N803
         Y: Any,  # noqa: N803
-    ) -> tuple[Array, Array, NDArray[np.intp]]:
+    ) -> tuple[Array, Array, Indices]:
         """Losses (m, A), laws of play (m, A) and comparators' actions (C, m)."""
         finite, outcomes = self._finite(loss), checked_outcomes(Y)
         rules = self.policies if policies is None else policies

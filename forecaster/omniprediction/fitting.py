@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.forecaster.events.bounds import BiasBound, GainBound, regret_since
 from regretless.forecaster.events.protected import LossGroup, moved_mass
@@ -15,13 +14,12 @@ from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.omniprediction.batch_bounds import OnlineRegret, Trial
 from regretless.forecaster.omniprediction.predictors import KeptPredictors, Snapshots, Suggests
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss, unique_losses
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 EventKind = Literal["coordinates", "losses"]
 
 ROUNDING = 1e-9

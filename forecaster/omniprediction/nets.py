@@ -18,8 +18,6 @@ net's own L theta the sum is least in order at
 Constants are left out there and the theorem is far from tight: a finer net is often better.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -27,13 +25,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Convex1D, LipschitzLoss, Loss, SeparablePower
-
-Array = NDArray[np.float64]
 
 MOST_POINTS = 20_000
 SAMPLE = 2000  # pairs of actions on which a declared constant is checked
@@ -71,7 +68,7 @@ def radius(net: Array) -> float:
     return 1 / (2 * float(cells))
 
 
-def snap(points: ArrayLike, net: Array) -> NDArray[np.intp]:
+def snap(points: ArrayLike, net: Array) -> Indices:
     """Return the index (T,) of the nearest point of a net made here for points (T, m).
 
     Raises

@@ -1,7 +1,5 @@
 """scikit-learn's conventions by hand, so that the estimator needs no scikit-learn."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any, Self
 

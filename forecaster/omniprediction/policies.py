@@ -10,20 +10,16 @@ omnipredictor is not fitted to, or the rows are no independent sample given the 
 bound holds. The rows of ``regrets`` below are losses above the best action of each row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.losses import Loss
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 LEAF = -1
 

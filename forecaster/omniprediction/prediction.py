@@ -1,7 +1,5 @@
 """What a fitted randomised predictor answers: predictions, their law, and actions for a loss."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,13 +12,13 @@ from regretless.forecaster.omniprediction.nets import ContinuousLoss
 from regretless.forecaster.omniprediction.parameters import Parameters, not_fitted
 from regretless.forecaster.omniprediction.predictors import played
 from regretless.forecaster.omniprediction.suggestions import checked_features, suggested
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
-from regretless.market.records.records import Mixture, draw_index
-
-Array = NDArray[np.float64]
+from regretless.market.records import Mixture
+from regretless.market.records.records import draw_index
 
 
 def readout(basis: Basis, outcomes: Array) -> Array:
@@ -57,7 +55,7 @@ class RandomisedPredictor(Parameters):
     fitted_: Fitted
     readout_: Array
 
-    def _tuples(self, X: Any) -> NDArray[np.intp]:  # noqa: N803
+    def _tuples(self, X: Any) -> Indices:  # noqa: N803
         """Suggestions of the fitted policies for a table."""
         if not hasattr(self, "fitted_"):
             raise not_fitted()
@@ -70,7 +68,7 @@ class RandomisedPredictor(Parameters):
         actions = self.fitted_.listed.actions
         return suggested(self.policies, X, len(features), actions=actions, net=self.net_)
 
-    def _laws(self, X: Any) -> Iterator[tuple[NDArray[np.intp], Mixture]]:  # noqa: N803
+    def _laws(self, X: Any) -> Iterator[tuple[Indices, Mixture]]:  # noqa: N803
         yield from self.fitted_.predictors.by_tuple(self._tuples(X))
 
     def predict(self, X: Any, *, draw: bool = False) -> Array:  # noqa: N803
@@ -109,7 +107,7 @@ class RandomisedPredictor(Parameters):
         design = np.insert(self.predict(X), 0, 1.0, axis=1)
         return np.clip(design @ self.readout_, 0.0, 1.0)
 
-    def predict_mixture(self, X: Any) -> tuple[NDArray[np.intp], list[Mixture]]:  # noqa: N803
+    def predict_mixture(self, X: Any) -> tuple[Indices, list[Mixture]]:  # noqa: N803
         """Return the randomised predictor itself.
 
         Returns

@@ -7,19 +7,16 @@ round ended. That state is kept for some rounds, and p_t solved again for a new 
 code of the online round, so that p_t(x_t) is what was played. Each tuple is solved once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.forecaster.events.protected import LossGroup, moved_mass, rows_of
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market.records.records import Mixture
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.records import Mixture
 
-Array = NDArray[np.float64]
 Suggestions = tuple[int, ...]
 
 OCCUPANCY = "occupancy"  # counted for the bounds; no prediction depends on it
@@ -111,7 +108,7 @@ class KeptPredictors:
             np.concatenate([mixture.weights for mixture in solved]) / count,
         )
 
-    def by_tuple(self, table: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.intp], Mixture]]:
+    def by_tuple(self, table: Indices) -> Iterator[tuple[Indices, Mixture]]:
         """Yield each distinct row of suggestions (m, C) as its places in the table and its law."""
         if not table.shape[1]:
             yield np.arange(len(table)), self.at(())

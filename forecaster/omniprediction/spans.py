@@ -10,8 +10,6 @@
 Losses of several kinds get the direct sum of their kinds' bases.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -6,15 +6,10 @@ rounds' memories are put into an online forecaster made of the same losses, so t
 come from the same computation as before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from regretless.forecaster.bases import BernsteinBasis, LinearBasis, PowerBasis
 from regretless.forecaster.omniprediction import nets, policies
@@ -30,8 +25,6 @@ from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
-
-Array = NDArray[np.float64]
 
 FORMAT = "omnimarket offline omnipredictor 2"
 FORMS: dict[str, type[Loss]] = {

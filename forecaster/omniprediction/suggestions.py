@@ -6,20 +6,15 @@ a plain callable row by row, with the row as an array or, where the table has co
 ``Context`` that also answers ``row["month"]``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.forecaster.omniprediction.nets import snap
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
-from regretless.market.records.records import Context
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from regretless.market.records import Context
 
 
 def checked_features(X: Any, rows: int | None = None) -> Array:  # noqa: N803

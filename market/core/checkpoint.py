@@ -9,8 +9,6 @@ Arrays are stored under their path in the tree, everything else in one JSON text
 checkpoint can load numbers and text, nothing else.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, ClassVar

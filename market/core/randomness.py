@@ -5,8 +5,6 @@ derived from the root seed and its name alone: adding a consumer disturbs no oth
 can compute another's numbers from its own generator.
 """
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

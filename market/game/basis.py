@@ -9,19 +9,17 @@ A forecaster that predicts s(y) without conditional bias serves all those losses
 counts for regret is lambda sqrt(n) at a given delta.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Literal, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Loss
 
-Array = NDArray[np.float64]
 Form = TypeVar("Form", bound=Loss)
 
 Hull = Literal["box", "simplex", "image"]

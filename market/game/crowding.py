@@ -17,15 +17,12 @@ broadcast their drawn labels are averaged; without labels the last three are NaN
 the means of the first two while a run goes on.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
-
-Array = NDArray[np.float64]
 
 MEASURES = ("concentration", "churn", "miss", "miss_before", "confirmed")
 

@@ -12,13 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
 from regretless.market.game.information import alone
-from regretless.market.records.records import Ensemble, Forecast, Mixture
-
-Array = NDArray[np.float64]
+from regretless.market.records import Ensemble, Forecast, Mixture
 
 NEVER = -1  # the distance of whom no news reaches
 

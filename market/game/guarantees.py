@@ -4,17 +4,14 @@ A bound is stated where its theorem applies and nowhere else (``forecaster.event
 it).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.protocols import Cohort
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,16 +34,16 @@ class Guarantee:
     label: str = "none"
     bound: Callable[[], Array] | None = None
     note: str = ""
-    covers: NDArray[np.bool_] | None = None
+    covers: Mask | None = None
 
-    def labels(self, row_of: NDArray[np.intp]) -> NDArray[np.object_]:
+    def labels(self, row_of: Indices) -> NDArray[np.object_]:
         """Return each agent's label (N,), for agents in these rows."""
         own = np.full(len(row_of), self.label, dtype=object)
         if self.covers is not None:
             own[~self.covers[row_of]] = "none"
         return own
 
-    def told(self, row_of: NDArray[np.intp]) -> str:
+    def told(self, row_of: Indices) -> str:
         """Sum the labels up: one where all agents agree, else how many of them it covers."""
         covered = int((self.labels(row_of) == self.label).sum())
         if covered == len(row_of):

@@ -14,21 +14,17 @@ and without a declaration sees history and mixture. The referee shows nothing th
 the draw does not even exist.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.rollout import Rollout, Seating, laws_of_play
 from regretless.market.losses import Loss
-from regretless.market.records.records import Announcement, Context, Forecast, Mixture
-
-Array = NDArray[np.float64]
+from regretless.market.records import Announcement, Context, Forecast, Mixture
 
 SIGHTS = ("history", "mixture", "play", "losses", "draw")
 USUAL = frozenset({"history", "mixture"})
@@ -47,7 +43,7 @@ class Follower:
 
     name: str
     loss: Loss
-    row_of: NDArray[np.intp]
+    row_of: Indices
 
     @property
     def counts(self) -> Array:

@@ -12,22 +12,18 @@ one hop a round: at distance h it is h rounds old (``market.game.delay``). Graph
 Agents are numbered from 0 here, from 1 in tables and files.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Basis
 from regretless.market.game.delay import NEVER, Relay
-
-Ints = NDArray[np.intp]
 
 REGRETS = ("decision_swap_regret", "swap_regret")
 COLUMNS = ("cohort", "distance", "agents", "regret_mean", "regret_worst", "exploitability_mean")
@@ -45,8 +41,8 @@ class Network:
         Neighbours, the lower number first; None where there is no graph.
     """
 
-    distance: Ints
-    edges: Ints | None = None
+    distance: Indices
+    edges: Indices | None = None
 
     @property
     def farthest(self) -> int:
@@ -96,7 +92,7 @@ def scale_free(agents: int, rng: np.random.Generator, *, attachments: int) -> An
     return nx.barabasi_albert_graph(agents, attachments, seed=int(rng.integers(2**32)))
 
 
-def edge_list(agents: int, edges: Ints) -> Any:
+def edge_list(agents: int, edges: Indices) -> Any:
     """Make the graph of a user's edges (E, 2), between agents numbered from 0."""
     graph = nx.Graph()
     graph.add_nodes_from(range(agents))
@@ -104,7 +100,7 @@ def edge_list(agents: int, edges: Ints) -> Any:
     return graph
 
 
-def networked(agents: int, subscribers: Ints, graph: Any | None = None) -> Network:
+def networked(agents: int, subscribers: Indices, graph: Any | None = None) -> Network:
     """Measure everybody's distance from the subscribers.
 
     Parameters
@@ -128,7 +124,7 @@ def networked(agents: int, subscribers: Ints, graph: Any | None = None) -> Netwo
     return Network(distance, edges)
 
 
-def rings(network: Network) -> NDArray[np.float64]:
+def rings(network: Network) -> Array:
     """Lay a graph out in rings around the forecaster (N, 2), subscribers on the innermost.
 
     An agent at distance h is h further out, those who never hear are on the outermost ring; on its

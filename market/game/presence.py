@@ -7,21 +7,17 @@ over its own rounds alone. A ``Round`` holds None in place of a cohort of which 
 notices: a cohort neither draws from another's random stream nor changes what is predicted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.protocols import Cohort
-from regretless.market.records.decision import Decision
-from regretless.market.records.records import Round
+from regretless.market.records import Decision, Round
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.bool_]
-Rounds = NDArray[np.intp]
+Rounds = Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,16 +47,16 @@ class Stay:
         if (self.left < self.entered).any():
             raise ValueError("a row leaves before it enters")
 
-    def here(self, number: int) -> Rows:
+    def here(self, number: int) -> Mask:
         """Say who takes part in a round (K,)."""
         return np.asarray((self.entered <= number) & (number < self.left))
 
-    def some(self, number: int) -> Rows | None:
+    def some(self, number: int) -> Mask | None:
         """Say the same where not all rows do; None where all do."""
         rows = self.here(number)
         return None if rows.all() else rows
 
-    def awaited(self, rounds: int) -> Rows:
+    def awaited(self, rounds: int) -> Mask:
         """Say who has not played yet after so many rounds, although the game has begun (K,)."""
         return np.asarray((self.entered > 0) & (self.entered >= rounds))
 
@@ -89,7 +85,7 @@ def checked_stays(
     return given
 
 
-def seated(decision: Decision, here: Rows | None, row_of: NDArray[np.intp]) -> Decision:
+def seated(decision: Decision, here: Mask | None, row_of: Indices) -> Decision:
     """Take out of a decision what absent rows and their agents would have done.
 
     Parameters
@@ -111,7 +107,7 @@ def seated(decision: Decision, here: Rows | None, row_of: NDArray[np.intp]) -> D
     )
 
 
-def attending(decision: Decision, cohort: Cohort) -> NDArray[np.bool_]:
+def attending(decision: Decision, cohort: Cohort) -> Mask:
     """Say which agents of a cohort took part in a round (N,)."""
     if decision.present is None:
         return np.ones(len(cohort.row_of), dtype=np.bool_)

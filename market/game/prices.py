@@ -30,24 +30,20 @@ In the lagged market moving the drawn outcome is the same as moving the law that
 same-round market the outcome depends on actions of the round, hence on the forecast's draw.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.crowding import Tally
 from regretless.market.game.information import sight_of
 from regretless.market.game.protocols import Adversary, Cohort
 from regretless.market.losses import Loss
-from regretless.market.records.decision import Decision
-
-Array = NDArray[np.float64]
+from regretless.market.records import Decision
 
 FEEDBACKS = ("lagged", "same-round")
 LEAST = 1e-9  # gains of losses in [0, 1] below this are rounding errors
@@ -77,8 +73,7 @@ def exposure(loss: Loss) -> Array:
     gain = np.moveaxis(at[:goods] - at[goods:], 0, -1)
     gain = np.where(gain > LEAST, gain, 0.0)
     budget = gain.sum(-1).max(-1)[..., None, None]
-    shares: Array = np.divide(gain, budget, out=np.zeros(gain.shape), where=budget > 0)
-    return shares
+    return np.asarray(np.divide(gain, budget, out=np.zeros(gain.shape), where=budget > 0))
 
 
 @dataclass(frozen=True, eq=False)

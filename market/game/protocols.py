@@ -1,20 +1,22 @@
 """What the players must offer; every role is a Protocol, nothing has to be inherited."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.losses import Loss
-from regretless.market.records.decision import Decision
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, Forecast, Mixture, OutcomeLaw
+from regretless.market.records import (
+    Announcement,
+    Context,
+    Decision,
+    Forecast,
+    History,
+    Mixture,
+    OutcomeLaw,
+)
 from regretless.market.regret.ledger import Ledger
-
-Array = NDArray[np.float64]
 
 
 @runtime_checkable
@@ -23,15 +25,12 @@ class Forecaster(Protocol):
 
     def mixture(self, x: Any) -> Mixture:
         """Return the law over predictions, given the context."""
-        ...
 
     def predict(self, x: Any = None) -> Forecast:
         """Return a mixture and a draw from it, for use outside a market."""
-        ...
 
     def update(self, y: ArrayLike) -> None:
         """Learn the vector that was predicted."""
-        ...
 
 
 @runtime_checkable
@@ -46,11 +45,9 @@ class Adversary(Protocol):
 
     def context(self, history: History) -> Context:
         """Return what everybody sees before the round."""
-        ...
 
     def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal the law of this round's outcome."""
-        ...
 
 
 @runtime_checkable
@@ -62,26 +59,22 @@ class Cohort(Protocol):
     utility: str
     block: int
     policies: tuple[Any, ...]
-    row_of: NDArray[np.intp]
+    row_of: Indices
     loss: Loss
     ledger: Ledger
 
     @property
     def rule(self) -> str:
         """Name of the response rule, for the logs."""
-        ...
 
     def gap(self) -> float | None:
         """Excess over a best response to what it predicts; None where it promises nothing."""
-        ...
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Choose for every row, on hearing the block's forecast."""
-        ...
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
         """Be told the losses of all actions."""
-        ...
 
 
 @runtime_checkable
@@ -92,7 +85,6 @@ class Scoring(Protocol):
         self, forecast: Forecast, context: Context, outcome: Array
     ) -> tuple[Decision, Array]:
         """Do what ``decide`` does, in ignorance of the outcome, and return the losses at it."""
-        ...
 
 
 @runtime_checkable
@@ -101,11 +93,9 @@ class Foreseeable(Protocol):
 
     def law(self, mixture: Mixture, context: Context) -> Array:
         """Return the law of play (K, A) in expectation over the draw from its block's mixture."""
-        ...
 
     def fixed_parts(self) -> Iterable[object]:
         """Return what playing never changes: a copy that plays on shares it."""
-        ...
 
 
 @runtime_checkable
@@ -114,8 +104,6 @@ class Resumable(Protocol):
 
     def state(self) -> dict[str, Any]:
         """Return the memory."""
-        ...
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from it."""
-        ...

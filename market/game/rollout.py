@@ -11,8 +11,6 @@ to them (``Foreseeable.fixed_parts``). The context is that of the present round 
 Scripted agents take no part: a call of their ``act`` could have side effects.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,16 +18,16 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
-from regretless.market.game.presence import Rows, Stay
+from regretless.market.game.presence import Stay
 from regretless.market.game.protocols import Cohort, Foreseeable
-from regretless.market.records.records import Context, Mixture
+from regretless.market.records import Context, Mixture
 
-Array = NDArray[np.float64]
 Laws = tuple[Array | None, ...]
 
 
@@ -50,7 +48,7 @@ class Seating:
     stays: Sequence[Stay | None]
     rounds: int
 
-    def here(self, place: int) -> Rows | None:
+    def here(self, place: int) -> Mask | None:
         """Return which rows of a cohort take part in the next round (K,); None for all."""
         stay = self.stays[place]
         return None if stay is None else stay.some(self.rounds)

@@ -15,43 +15,33 @@ Randomness belongs to the referee: prediction and outcome are drawn from two str
 player holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
 from regretless.market.game.delay import Relay
 from regretless.market.game.information import announcement, introduce, sight_of
 from regretless.market.game.network import Network
-from regretless.market.game.presence import (
-    Rows,
-    Stay,
-    checked_stays,
-    present,
-    seated,
-)
+from regretless.market.game.presence import Stay, checked_stays, present, seated
 from regretless.market.game.prices import UNPROMISED, Market, check_leader
 from regretless.market.game.protocols import Adversary, Cohort, Forecaster, Resumable, Scoring
 from regretless.market.game.rollout import Seating
-from regretless.market.records.decision import Decision
-from regretless.market.records.history import History
-from regretless.market.records.records import (
+from regretless.market.records import (
     Context,
+    Decision,
     Forecast,
+    History,
     Mixture,
     OutcomeLaw,
     Round,
-    checked_suggestion,
 )
-
-Array = NDArray[np.float64]
+from regretless.market.records.records import checked_suggestion
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +135,7 @@ class Game:
         """Who takes part in the next round."""
         return Seating(self.blocks, self.cohorts, self.stays, self.history.rounds)
 
-    def awaited(self, place: int) -> Rows:
+    def awaited(self, place: int) -> Mask:
         """Return which rows of a cohort, of those that come late, have not played yet (K,)."""
         stay = self.stays[place]
         if stay is None:
@@ -239,7 +229,7 @@ def _decided(
 
 
 def _answered(
-    cohort: Cohort, here: Rows | None, forecast: Forecast, context: Context, settled: Array | None
+    cohort: Cohort, here: Mask | None, forecast: Forecast, context: Context, settled: Array | None
 ) -> _Answer:
     """Let those of a cohort who are here decide, and score them if the outcome is settled."""
     losses = None

@@ -4,17 +4,13 @@ A loss that is linear in its basis has one table of weights for both. Many losse
 memory: reading the table once a round in place of twice is most of what can be saved.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.kernels.memory import empty
 from regretless.market.kernels.simd import write_sums
 from regretless.market.kernels.threads import over_rows
-
-Array = NDArray[np.float64]
 
 
 @numba.njit(cache=True, nogil=True)

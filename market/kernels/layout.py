@@ -8,16 +8,13 @@ Reading is all that such a pass waits for. Weights that 32 bits hold to the last
 half the width (``narrowed``) and widened before they are multiplied: the same sums again.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.kernels.threads import FEWEST
-
-Array = NDArray[np.float64]
 
 MANY = 1000  # losses; fewer are in cache whatever their order
 

@@ -8,17 +8,14 @@ Duals have the sign of the rates of change of the least value: at most 0 for a r
 above, at least 0 for one that binds below.
 """
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass, replace
 
 import highspy
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array
 
 FEASIBILITY = 1e-9  # of rows and reduced costs; HiGHS's own 1e-7 blurs actions that nearly tie
 OPTIONS: dict[str, bool | int | str] = {"output_flag": False, "presolve": "off", "threads": 1}

@@ -7,8 +7,6 @@ round's large tables come from ``empty``, which hands out again what nobody refe
 the system clears fresh memory page by page, and that would be a quarter of a large round.
 """
 
-from __future__ import annotations
-
 import sys
 from threading import Lock
 from typing import Any
@@ -19,12 +17,14 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
+
 AHEAD = 6  # rows between a fetch and its use
 LARGE, KEPT = 1 << 19, 6  # numbers of a table that is kept for reuse; how many are, at most
 LINE, STAGGER = 8, 5  # numbers per cache line; lines between equal places of two tables
 
 
-def zeros(*shape: int, place: int = 0) -> NDArray[np.float64]:
+def zeros(*shape: int, place: int = 0) -> Array:
     """Return a table of zeros; tables of different ``place`` are visited together."""
     size, shift = int(np.prod(shape)), LINE * STAGGER * place
     room = np.zeros(LINE + shift + size)

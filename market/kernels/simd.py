@@ -6,18 +6,14 @@ actions changes a bit. Compilers do not find these vectors by themselves, so the
 for LLVM, which cuts them to the registers of the machine.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numba
-import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array
 
 NUMBER, LANE = ir.DoubleType(), ir.IntType(32)
 _cgutils: Any = cgutils

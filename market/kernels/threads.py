@@ -7,8 +7,6 @@ lock instead (``nogil``). The caller's thread works too; the others are started 
 core that is busy elsewhere takes fewer spans.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

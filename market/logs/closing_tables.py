@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.presence import whole
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Game
 from regretless.market.logs.journal import agent_regret
 from regretless.market.regret.ledger import MEASURES, Ledger
-
-Array = NDArray[np.float64]
 
 MEASURED = ["mean_loss", *(f"{measure}_regret" for measure in MEASURES), "bound_from_bias"]
 RARE = 0.01  # events below this share of the rounds are left out of the bias table
@@ -74,7 +72,8 @@ def _cohort_rows(cohort: Cohort, guarantee: Guarantee, first: int) -> pd.DataFra
     count = len(cohort.row_of)
     loss, ledger = cohort.loss, cohort.ledger
     bound = guarantee.bound() if guarantee.bound and np.any(ledger.rounds) else None
-    from_bias = _bound_from_bias(cohort)
+    gap, bias = cohort.gap(), cohort.ledger.bound_from_bias()
+    from_bias = None if gap is None or bias is None else bias + gap
     return pd.DataFrame(
         {
             "agent": np.arange(first, first + count),
@@ -94,14 +93,7 @@ def _cohort_rows(cohort: Cohort, guarantee: Guarantee, first: int) -> pd.DataFra
     )
 
 
-def _bound_from_bias(cohort: Cohort) -> Array | None:
-    gap, bound = cohort.gap(), cohort.ledger.bound_from_bias()
-    return None if gap is None or bound is None else bound + gap
-
-
-def _spread_out(
-    rows: Array | None, cohort: Cohort, covers: NDArray[np.bool_] | None = None
-) -> Array:
+def _spread_out(rows: Array | None, cohort: Cohort, covers: Mask | None = None) -> Array:
     if rows is None:
         return np.full(len(cohort.row_of), np.nan)
     return np.where(True if covers is None else covers, rows, np.nan)[cohort.row_of]
@@ -132,7 +124,8 @@ def _swap_rows(cohort: Cohort) -> pd.DataFrame:
     if not comparators.shape[2]:
         comparators = ledger.fixed
     row, action = np.nonzero(ledger.count > 0)
-    names = np.array([*_policy_names(cohort), ""], dtype=object)
+    named = (getattr(policy, "name", f"policy {j}") for j, policy in enumerate(cohort.policies))
+    names = np.array([*map(str, named), ""], dtype=object)
     best = comparators[row, action].argmin(1)
     policy = best - (ledger.fixed.shape[2] if ledger.constants else 0)
     return pd.DataFrame(
@@ -147,16 +140,10 @@ def _swap_rows(cohort: Cohort) -> pd.DataFrame:
     )
 
 
-def _contribution(
-    ledger: Ledger, comparators: Array, row: NDArray[np.intp], action: NDArray[np.intp]
-) -> Array:
+def _contribution(ledger: Ledger, comparators: Array, row: Indices, action: Indices) -> Array:
     saved: Array = ledger.own[row, action] - comparators[row, action].min(1)
     rounds = np.broadcast_to(np.maximum(ledger.rounds, 1), len(ledger.count))
     return np.asarray(saved / rounds[row])
-
-
-def _policy_names(cohort: Cohort) -> list[str]:
-    return [str(getattr(policy, "name", f"policy {j}")) for j, policy in enumerate(cohort.policies)]
 
 
 def biases_table(game: Game) -> pd.DataFrame:

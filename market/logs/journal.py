@@ -15,8 +15,6 @@ joins. Where there is a market, ``fundamental_g``, ``demand_g`` and ``price_g`` 
 good g (``market.game.prices``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,6 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.game.presence import attending, present
@@ -31,10 +30,9 @@ from regretless.market.game.prices import Market
 from regretless.market.game.protocols import Cohort
 from regretless.market.logs.sample import Logged, logged_agents
 from regretless.market.logs.windows import Windows
-from regretless.market.records.records import Round
+from regretless.market.records import Round
 from regretless.market.regret.ledger import Ledger
 
-Array = NDArray[np.float64]
 Columns = dict[str, NDArray[Any]]
 Sink = Callable[[dict[str, pd.DataFrame]], None]
 
@@ -228,7 +226,7 @@ def agent_regret(cohort: Cohort, measure: str) -> Array:
     return spread(cohort.ledger, cohort.row_of, measure)
 
 
-def spread(ledger: Ledger, row_of: NDArray[np.intp], measure: str) -> Array:
+def spread(ledger: Ledger, row_of: Indices, measure: str) -> Array:
     """Regret per agent, from the rows that score them; NaN where the measure is not kept."""
     rows = ledger.regret(measure)
     return np.full(len(row_of), np.nan) if rows is None else rows[row_of]

@@ -10,21 +10,18 @@ a cohort the agents are drawn without replacement, once, from a stream of the re
 same agents are logged in every round, and no player's randomness is disturbed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Indices, Integers
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Cohort
 from regretless.market.regret.ledger import Ledger
 
-Array = NDArray[np.float64]
-Places = NDArray[np.intp]
+Places = Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +40,7 @@ class Logged:
         The place of each agent's row among ``rows``.
     """
 
-    ids: NDArray[np.int64]
+    ids: Integers
     agents: Places | slice
     rows: Places | slice
     row_of: Places

@@ -18,11 +18,11 @@ are below zero by construction, it is undefined: NaN, never shifted, since a shi
 Both compare agents of one cohort with each other: they mean what that comparison means.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from regretless.market.core.arrays import Array
 
 ROUNDING = 1e-12  # of the largest value: a utility of zero comes back from its loss as about -1e-17
 
@@ -71,7 +71,7 @@ def mean_difference(values: ArrayLike) -> float:
     return max(float(rank @ (held - held[0])) * 2 / count**2, 0.0)
 
 
-def welfare(agents: pd.DataFrame) -> NDArray[np.float64]:
+def welfare(agents: pd.DataFrame) -> Array:
     """Mean utility per round of each agent, in the utility's own units.
 
     Parameters

@@ -14,8 +14,6 @@ An agent that joined within a window is averaged over its own rounds of it, and 
 has no row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -23,12 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.protocols import Cohort
 from regretless.market.logs.sample import Logged
 from regretless.market.regret.ledger import Ledger
 
-Array = NDArray[np.float64]
 Span = tuple[int, int]
 
 REGRETS = ("external", "swap", "decision_swap")

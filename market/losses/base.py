@@ -10,19 +10,18 @@ Enclosures. ``enclosure(low, high)`` is the range of every action's loss over bo
 The range over the cube is the special case [0, 1]^d, and errors of bases are certified with it.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.kernels.layout import copied
 
-Array = NDArray[np.float64]
+UNITS = {"offset": "a", "unit_scale": "", "unit_offset": ""}  # axes of the fields that all have
 
 
 class Loss(ABC):
@@ -49,9 +48,9 @@ class Loss(ABC):
     unit_offset: Array
 
     @property
-    @abstractmethod
     def outcomes(self) -> int:
         """Number of coordinates of an outcome, d."""
+        return int(getattr(self, next(iter(self.AXES))).shape[-1])
 
     @abstractmethod
     def _at(self, y: Array) -> Array:
@@ -136,7 +135,7 @@ class Loss(ABC):
             **shrunk,
         )
 
-    def __getitem__(self, index: int | slice | NDArray[np.intp]) -> Self:
+    def __getitem__(self, index: int | slice | Indices) -> Self:
         """Pick from a stack of losses along its first axis."""
         if not self.stack:
             raise TypeError("this is a single loss, not a stack")
@@ -201,7 +200,7 @@ def _once(value: Array) -> Array:
     return value[tuple(slice(None, None if step else 1) for step in value.strides)]
 
 
-def _picked(value: Array, index: int | slice | NDArray[np.intp]) -> Array:
+def _picked(value: Array, index: int | slice | Indices) -> Array:
     """Index the first axis; where the array only repeats itself along it, so does the result."""
     places = np.arange(len(value))[index]
     if value.strides[0] or not np.ndim(places):

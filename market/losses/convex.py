@@ -6,18 +6,14 @@ j is the coordinate that matters, the same for a whole stack; the others are the
 in which other agents care for them. Any convex function of one coordinate is a limit of these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from regretless.market.losses.base import Loss
-
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array
+from regretless.market.losses.base import UNITS, Loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +41,7 @@ class Convex1D(Loss):
     """
 
     form: ClassVar[str] = "convex-1d"
-    AXES: ClassVar[Mapping[str, str]] = {
-        "kinks": "am",
-        "knots": "am",
-        "slope": "a",
-        "offset": "a",
-        "unit_scale": "",
-        "unit_offset": "",
-    }
+    AXES: ClassVar[Mapping[str, str]] = {"kinks": "am", "knots": "am", "slope": "a", **UNITS}
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("kinks", "slope")
 
     kinks: Array

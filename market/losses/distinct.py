@@ -1,24 +1,21 @@
 """Equal losses are computed once: the distinct losses of a stack."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.randomness import stream
 from regretless.market.losses.base import Loss
 
-Array = NDArray[np.float64]
-Found = tuple[NDArray[np.intp], NDArray[np.intp]]  # first of each kind, and the kind of each row
+Found = tuple[Indices, Indices]  # first of each kind, and the kind of each row
 
 BLOCK = 4096  # rows at a time
 
 Form = TypeVar("Form", bound=Loss)
 
 
-def unique_losses(loss: Form) -> tuple[Form, NDArray[np.intp]]:
+def unique_losses(loss: Form) -> tuple[Form, Indices]:
     """Keep one of each loss of a stack, so that equal agents are computed once.
 
     Parameters

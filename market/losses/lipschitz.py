@@ -4,18 +4,14 @@ The constant L is in sup norm, |l(a, y) - l(a, z)| <= L max_j |y_j - z_j|. It is
 checked; ranges over boxes are as wide as it allows and never wider than the declared range.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.losses.base import Loss
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,22 +8,16 @@ exponentials over g are these with A > 0 and A < 0. Both are monotone in the sum
 beta, have their turning point at 0, so ranges over boxes are exact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from regretless.market.losses.base import Loss
+from regretless.market.core.arrays import Array
+from regretless.market.losses.base import UNITS, Loss
 from regretless.market.losses.sums import offset_sum
 from regretless.market.losses.transforms import check_floor, slope, to_power, transformed
-
-Array = NDArray[np.float64]
-
-UNITS = {"offset": "a", "unit_scale": "", "unit_offset": ""}
 
 
 class OfSum(Loss):
@@ -36,11 +30,6 @@ class OfSum(Loss):
     floor: Array
     amplitude: Array
     intercept: Array | float = 0.0
-
-    @property
-    def outcomes(self) -> int:
-        """Number of coordinates of an outcome, d."""
-        return int(self.weights.shape[-1])
 
     def _sum(self, y: Array) -> Array:
         """Compute S (T, ..., A) at outcomes spread over the stack."""

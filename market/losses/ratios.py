@@ -5,18 +5,14 @@ r"""The Leontief form: inputs in fixed proportions, the scarcest decides.
 a_j is how much of input j one unit of output takes; an input with a_j = 0 is not needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from regretless.market.losses.base import Loss
-
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array
+from regretless.market.losses.base import UNITS, Loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +34,7 @@ class MinimumOfRatios(Loss):
     """
 
     form: ClassVar[str] = "minimum-of-ratios"
-    AXES: ClassVar[Mapping[str, str]] = {
-        "requirements": "ad",
-        "amplitude": "a",
-        "offset": "a",
-        "unit_scale": "",
-        "unit_offset": "",
-    }
+    AXES: ClassVar[Mapping[str, str]] = {"requirements": "ad", "amplitude": "a", **UNITS}
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("amplitude",)
 
     requirements: Array
@@ -57,11 +47,6 @@ class MinimumOfRatios(Loss):
         self._settle()
         if (self.requirements < 0).any() or (self.requirements.max(-1) == 0).any():
             raise ValueError("requirements must be at least 0, and one of each action positive")
-
-    @property
-    def outcomes(self) -> int:
-        """Number of coordinates of an outcome, d."""
-        return int(self.requirements.shape[-1])
 
     def lipschitz(self) -> Array:
         """Bound the slope in sup norm: the minimum moves no faster than its fastest ratio."""

@@ -7,21 +7,18 @@ weights and rho as exponent; the L_p loss of the paper has the action as centre 
 The paper writes (a_j - y_j)^p, which is negative for odd p; the absolute value is meant here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from regretless.market.losses.base import Loss
+from regretless.market.core.arrays import Array
+from regretless.market.losses.base import UNITS, Loss
 from regretless.market.losses.sums import offset_sum
 from regretless.market.losses.transforms import to_power
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,14 +45,7 @@ class SeparablePower(Loss):
     """
 
     form: ClassVar[str] = "separable-power"
-    AXES: ClassVar[Mapping[str, str]] = {
-        "weights": "ad",
-        "exponent": "",
-        "offset": "a",
-        "unit_scale": "",
-        "unit_offset": "",
-        "centre": "ad",
-    }
+    AXES: ClassVar[Mapping[str, str]] = {"weights": "ad", "exponent": "", **UNITS, "centre": "ad"}
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("weights",)
 
     weights: Array
@@ -69,11 +59,6 @@ class SeparablePower(Loss):
         self._settle()
         if (self.exponent <= 0).any():
             raise ValueError("exponent must be positive")
-
-    @property
-    def outcomes(self) -> int:
-        """Number of coordinates of an outcome, d."""
-        return int(self.weights.shape[-1])
 
     @cached_property
     def centred(self) -> bool:

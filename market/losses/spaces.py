@@ -11,13 +11,12 @@ convex losses of one coordinate), and as a ``LipschitzLoss`` for minima of ratio
 with a Lipschitz constant of their own.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array, Mask
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
@@ -28,8 +27,6 @@ from regretless.market.losses import (
     PowerOfSum,
     SeparablePower,
 )
-
-Array = NDArray[np.float64]
 
 
 class Box:
@@ -67,7 +64,7 @@ class Box:
         """Map outcomes (..., d) of the cube into own units."""
         return np.asarray(self.low + (self.high - self.low) * np.asarray(u))
 
-    def contains(self, y: ArrayLike, *, tolerance: float = 1e-9) -> NDArray[np.bool_]:
+    def contains(self, y: ArrayLike, *, tolerance: float = 1e-9) -> Mask:
         """Tell which outcomes (..., d) in own units lie in the space."""
         unit = self.to_unit(y)
         return np.asarray(((unit >= -tolerance) & (unit <= 1 + tolerance)).all(-1))
@@ -161,7 +158,7 @@ class Polytope(Box):
         self._normals, self._levels = facets(corners)
         self._centre = corners.mean(axis=0)
 
-    def contains(self, y: ArrayLike, *, tolerance: float = 1e-9) -> NDArray[np.bool_]:
+    def contains(self, y: ArrayLike, *, tolerance: float = 1e-9) -> Mask:
         """Tell which outcomes (..., d) in own units lie in the polytope."""
         return np.asarray((self.to_unit(y) @ self._normals.T <= self._levels + tolerance).all(-1))
 

@@ -4,17 +4,13 @@
 the same to the last bit, and ``offset_sum`` takes whichever fits.
 """
 
-from __future__ import annotations
-
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.kernels.memory import empty
 from regretless.market.kernels.simd import write_sums
 from regretless.market.kernels.threads import over_rows
-
-Array = NDArray[np.float64]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -4,15 +4,11 @@
 the floor: the least level at which ln y or a negative power is taken.
 """
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.kernels.memory import empty
 from regretless.market.kernels.threads import FEWEST, over_rows
-
-Array = NDArray[np.float64]
 
 
 def transformed(y: Array, power: Array, floor: Array) -> Array:
@@ -24,10 +20,6 @@ def transformed(y: Array, power: Array, floor: Array) -> Array:
         Outcomes in [0, 1].
     power, floor : arrays that broadcast against y
         0 is the logarithm.
-
-    Returns
-    -------
-    array
     """
     if (power == 1).all() and not floor.any():
         return y  # beyond the cube too: an affine map of outcomes may come first

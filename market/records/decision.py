@@ -4,16 +4,13 @@ Where all play is pure the law is a one-hot table of mostly zeros, so that one i
 its place and the table is made only for who reads it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array, Indices, Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +38,10 @@ class Decision:
     """
 
     law: Array | None
-    actions: NDArray[np.intp]
+    actions: Indices
     predicted: Array | None = None
-    present: NDArray[np.bool_] | None = None
-    choices: NDArray[np.intp] | None = None
+    present: Mask | None = None
+    choices: Indices | None = None
 
     def __post_init__(self) -> None:
         if self.law is None and (self.choices is None or self.predicted is None):
@@ -62,7 +59,7 @@ class Decision:
         return spelled
 
 
-def one_hot(actions: NDArray[np.intp], count: int) -> Array:
+def one_hot(actions: Indices, count: int) -> Array:
     """Turn actions (K,) into probabilities (K, count)."""
     rows = np.zeros((len(actions), count))
     rows[np.arange(len(actions)), actions] = 1.0

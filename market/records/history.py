@@ -1,13 +1,9 @@
 """The read-only past that players may see: outcomes of earlier rounds, in bounded memory."""
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
-
-Array = NDArray[np.float64]
 
 WINDOW = 4096
 

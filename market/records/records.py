@@ -11,12 +11,12 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.records.decision import Decision
 
-Array = NDArray[np.float64]
 Shown = Callable[[], Any]
 
 

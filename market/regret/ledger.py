@@ -24,14 +24,12 @@ from copy import copy
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.kernels.memory import AHEAD, fetch, zeros
 from regretless.market.kernels.threads import over_rows
-from regretless.market.records.decision import Decision
-
-Array = NDArray[np.float64]
+from regretless.market.records import Decision
 
 MEASURES = ("external", "swap", "omniprediction", "decision_swap", "contextual_swap")
 
@@ -40,7 +38,7 @@ MEASURES = ("external", "swap", "omniprediction", "decision_swap", "contextual_s
 def _record(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     play: Array,
     losses: Array,
-    suggested: NDArray[np.intp],
+    suggested: Indices,
     fixed: Array,
     followed: Array,
     contextual: Array,
@@ -64,10 +62,10 @@ def _record(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 @numba.njit(cache=True, nogil=True)
 def _record_choices(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    choices: NDArray[np.intp],
+    choices: Indices,
     predicted: Array,
     losses: Array,
-    suggested: NDArray[np.intp],
+    suggested: Indices,
     count: Array,
     fixed: Array,
     followed: Array,
@@ -145,7 +143,7 @@ class Ledger(Remembering):
         constants: bool = True,
     ) -> None:
         self.measures, self.constants = tuple(measures), constants
-        self.rounds: int | NDArray[np.intp] = 0  # one for all, or (K,) once a row was absent
+        self.rounds: int | Indices = 0  # one for all, or (K,) once a row was absent
         contextual = rows if "contextual_swap" in measures else 0
         self.count = np.zeros((rows, actions))
         self.fixed = zeros(rows, actions, actions)
@@ -156,7 +154,7 @@ class Ledger(Remembering):
         self.expects = True
         self._nothing = np.zeros((0, 0, 0, 0, 0))
 
-    def add(self, decision: Decision, losses: Array, suggested: NDArray[np.intp]) -> None:
+    def add(self, decision: Decision, losses: Array, suggested: Indices) -> None:
         """Add a round.
 
         Parameters
@@ -184,7 +182,7 @@ class Ledger(Remembering):
             table = predicted - losses
             over_rows(_record, rows, play, table, suggested, *surprises, self._nothing)
 
-    def excerpt(self, rows: NDArray[np.intp] | slice = slice(None)) -> Ledger:
+    def excerpt(self, rows: Indices | slice = slice(None)) -> Ledger:
         """Return a copy of some rows as they stand, to be read and not added to.
 
         Biases and contextual sums are left out: it gives no bound and no contextual swap regret.
@@ -211,13 +209,11 @@ class Ledger(Remembering):
     @property
     def own(self) -> Array:
         """Loss suffered while playing each action (K, A), summed over rounds."""
-        own: Array = np.einsum("kaa->ka", self.fixed)
-        return own
+        return np.asarray(np.einsum("kaa->ka", self.fixed))
 
     def mean_loss(self) -> Array:
         """Loss suffered per round (K,)."""
-        mean: Array = self.own.sum(1) / self._rounds
-        return mean
+        return np.asarray(self.own.sum(1) / self._rounds)
 
     def comparators(self) -> Array:
         """Loss of every policy of the benchmark class per played action (K, A, A + C or C)."""
@@ -247,17 +243,14 @@ class Ledger(Remembering):
         if not surprise.shape[2]:
             return None
         own = np.einsum("kaa->ka", self.surprise_fixed)
-        bound: Array = (surprise.max(2) - own).sum(1) / self._rounds
-        return bound
+        return np.asarray((surprise.max(2) - own).sum(1) / self._rounds)
 
     def _external(self) -> Array:
         best = self.fixed.sum(1).min(1)
-        regret: Array = self.own.sum(1) - best
-        return regret
+        return np.asarray(self.own.sum(1) - best)
 
     def _swap(self) -> Array:
-        regret: Array = (self.own - _least_of(self.fixed, self.followed[..., :0])).sum(1)
-        return regret
+        return np.asarray((self.own - _least_of(self.fixed, self.followed[..., :0])).sum(1))
 
     def _omniprediction(self) -> Array | None:
         comparators = self.comparators()
@@ -267,8 +260,7 @@ class Ledger(Remembering):
         fixed = self.fixed if self.constants else self.fixed[..., :0]
         if not fixed.shape[2] + self.followed.shape[2]:
             return None
-        regret: Array = (self.own - _least_of(fixed, self.followed)).sum(1)
-        return regret
+        return np.asarray((self.own - _least_of(fixed, self.followed)).sum(1))
 
     def _contextual_swap(self) -> Array | None:
         """Worst policy's; the constant policies add the plain swap regret."""

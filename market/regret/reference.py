@@ -14,12 +14,10 @@ Regret against policies may be negative where the constants are not among them; 
 as it is. These functions are the reference for ``market.regret.ledger``, which keeps running sums.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array, Indices
 
 
 def external_regret(losses: ArrayLike, actions: ArrayLike) -> float:
@@ -88,17 +86,8 @@ def omniprediction_regret(losses: ArrayLike, actions: ArrayLike, policies: Array
 def decision_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: ArrayLike) -> float:
     """Loss above that of the best policy for each action, chosen action by action.
 
-    Parameters
-    ----------
-    losses : array (T, A)
-    actions : int array (T,) or probabilities (T, A)
-    policies : int array (C, T)
-        The action that each policy suggests at each round.
-
-    Returns
-    -------
-    float
-        Average per round. With the constant policies this is the swap regret.
+    Arguments and result are as in ``omniprediction_regret``; with the constant policies this is
+    the swap regret.
     """
     table, play = _checked(losses, actions)
     own = (play * table).sum()
@@ -108,17 +97,7 @@ def decision_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: ArrayL
 def contextual_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: ArrayLike) -> float:
     """Worst policy's swap regret when a replacement may depend on its suggestion too.
 
-    Parameters
-    ----------
-    losses : array (T, A)
-    actions : int array (T,) or probabilities (T, A)
-    policies : int array (C, T)
-        The action that each policy suggests at each round.
-
-    Returns
-    -------
-    float
-        Average per round.
+    Arguments and result are as in ``omniprediction_regret``.
     """
     table, play = _checked(losses, actions)
     suggested = _suggestions(policies, table.shape)
@@ -147,7 +126,7 @@ def _checked(losses: ArrayLike, actions: ArrayLike) -> tuple[Array, Array]:
     return table, play.astype(np.float64)
 
 
-def _suggestions(policies: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.intp]:
+def _suggestions(policies: ArrayLike, shape: tuple[int, ...]) -> Indices:
     suggested = np.atleast_2d(np.asarray(policies))
     if suggested.ndim != 2 or suggested.shape[1] != shape[0] or not len(suggested):
         raise ValueError(f"policies have shape {suggested.shape}; give (policies, {shape[0]})")
@@ -157,11 +136,10 @@ def _suggestions(policies: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.intp
 def _followed(table: Array, policies: ArrayLike) -> Array:
     """Loss of following each policy at each round (T, C)."""
     suggested = _suggestions(policies, table.shape)
-    followed: Array = np.take_along_axis(table, suggested.T, axis=1)
-    return followed
+    return np.take_along_axis(table, suggested.T, axis=1)
 
 
-def _indices(name: str, values: NDArray[np.generic], count: int) -> NDArray[np.intp]:
+def _indices(name: str, values: NDArray[np.generic], count: int) -> Indices:
     numbers = np.asarray(values, dtype=np.float64)
     if not ((numbers >= 0) & (numbers < count) & (numbers % 1 == 0)).all():
         raise ValueError(f"{name} must be whole numbers from 0 to {count - 1}")

@@ -34,8 +34,8 @@ from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Cohort, Resumable
 from regretless.market.game.round import Game, play_round
 from regretless.market.losses import Linear
-from regretless.market.records.decision import Decision, one_hot
-from regretless.market.records.records import Context, Forecast, Mixture
+from regretless.market.records import Context, Decision, Forecast, Mixture
+from regretless.market.records.decision import one_hot
 from regretless.market.regret.ledger import Ledger
 from regretless.market.regret.reference import external_regret, swap_regret
 

@@ -51,8 +51,7 @@ from regretless.market.game.round import Block, Game, play_round
 from regretless.market.losses import Linear
 from regretless.market.losses.spaces import Polytope
 from regretless.market.model import MarketModel
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, Forecast, OutcomeLaw, Round
+from regretless.market.records import Announcement, Context, Forecast, History, OutcomeLaw, Round
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.files import DATA

@@ -20,7 +20,7 @@ from regretless.forecaster.events.weights import AdaptiveWeights, Awake
 from regretless.forecaster.external_models import BatchModel, OnlineModel, adapted, features
 from regretless.market import register
 from regretless.market.core.errors import UserError
-from regretless.market.records.records import Context, Forecast, Mixture
+from regretless.market.records import Context, Forecast, Mixture
 from regretless.scenarios.run import Options, run
 
 Array = NDArray[np.float64]

@@ -645,7 +645,7 @@ def test_the_forecaster_and_the_agents_see_the_same_action(name: str) -> None:
     seen = np.concatenate([box(case.basis, 20), case.basis.transform(points(case.basis.outcomes))])
     out = np.empty(len(rows.offset))
     for point in seen[:: max(len(seen) // 40, 1)]:
-        respond(*arrays_of(rows), point, out)
+        respond(arrays_of(rows), point, out)
         first, second = np.split(out, [offset.size])
         own = best_response(expected_losses(offset, weights, point))
         with_twins = best_response(expected_losses(twins, tables, point))

@@ -16,7 +16,7 @@ from regretless.forecaster.events.protected import LossGroup, Rows
 from regretless.forecaster.minimax.solver import CubeSolver, Solution
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.records.records import Mixture
+from regretless.market.records import Mixture
 from regretless.market.regret.reference import omniprediction_regret, swap_regret
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios.build.scenario import Scenario

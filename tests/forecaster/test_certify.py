@@ -10,12 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from regretless.forecaster.bases.approximation.certify import (
-    ROUNDING,
-    Certificate,
-    certified_error,
-    certify,
-)
+from regretless.forecaster.bases.approximation.certify import ROUNDING, Certificate, certify
 from regretless.forecaster.bases.approximation.slopes import STEEPEST, loss_slopes
 from regretless.market.losses import (
     Convex1D,
@@ -147,7 +142,7 @@ def test_an_exact_form_has_no_error() -> None:
     """Where loss and form agree the slopes cancel and nothing is left but rounding."""
     loss = Linear(draw(2) - 0.5)
     weights = np.concatenate([loss.weights, np.zeros((STACK, ACTIONS, 3))], axis=-1)
-    found = certified_error(loss, loss.offset, weights, enclose, slopes=derivatives, target=1e-9)
+    found = certify(loss, loss.offset, weights, enclose, slopes=derivatives, target=1e-9).upper
     assert found <= 1e-9 + ROUNDING
 
 
@@ -164,7 +159,7 @@ def test_more_budget_never_hurts() -> None:
     """The bound falls towards the error."""
     loss, offset, weights, error = fitted("ces")
     budgets = [1, 10_000, 100_000, 1_000_000]
-    bounds = [certified_error(loss, offset, weights, enclose, budget=n) for n in budgets]
+    bounds = [certify(loss, offset, weights, enclose, budget=n).upper for n in budgets]
     assert bounds == sorted(bounds, reverse=True)
     assert error <= bounds[-1] <= 1.3 * error
 
@@ -190,7 +185,7 @@ def test_a_limit_that_is_passed_ends_the_search() -> None:
 def test_any_first_grid_will_do(cells: int | Array | None) -> None:
     """Its edges change the effort, not the truth."""
     loss, offset, weights, error = fitted("cobb-douglas")
-    found = certified_error(loss, offset, weights, enclose, cells=cells, slopes=derivatives)
+    found = certify(loss, offset, weights, enclose, cells=cells, slopes=derivatives).upper
     assert error <= found <= 1.3 * error
 
 

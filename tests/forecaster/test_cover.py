@@ -287,7 +287,7 @@ def responses(model: MarketModel, block: int, point: Array) -> list[int]:
     forecaster: Any = model.game.blocks[block].forecaster
     rows = forecaster.events.rows
     out = np.empty(len(rows.offset))
-    respond(*arrays_of(rows), np.ascontiguousarray(point), out)
+    respond(arrays_of(rows), np.ascontiguousarray(point), out)
     ends = zip(rows.start[:-1], rows.start[1:], strict=True)
     return [int(out[first:last].argmax()) for first, last in ends]
 

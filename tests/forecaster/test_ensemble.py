@@ -32,7 +32,7 @@ from regretless.market.game.basis import Basis
 from regretless.market.game.round import play_round
 from regretless.market.losses import MinimumOfRatios, PowerOfSum, SeparablePower
 from regretless.market.model import MarketModel
-from regretless.market.records.records import Forecast, Mixture, Round
+from regretless.market.records import Forecast, Mixture, Round
 from regretless.market.response import TIE, best_response, expected_losses, quantal_response
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
@@ -172,7 +172,7 @@ def test_ties_go_to_the_lowest_index_within_the_tolerance() -> None:
     for tie in (0.0, TIE):
         group = LossGroup(table, np.zeros((3, 3, 1)), tie=tie)
         out = np.empty(9)
-        respond(*arrays_of(Events([group]).rows), point, out)
+        respond(arrays_of(Events([group]).rows), point, out)
         assert out.reshape(3, 3).argmax(1).tolist() == best_response(table, tie=tie).tolist()
 
 
@@ -196,7 +196,7 @@ def worst(rows: Rows, table: Array, solution: Solution, images: Array) -> float:
     """Compute max_y E[h(p) . (p - s(y))] from its definition, over these images."""
     mean, payment, out = np.zeros(table.shape[1]), 0.0, np.empty(len(table))
     for point, mass in zip(solution.points, solution.mass, strict=True):
-        respond(*arrays_of(rows), point, out)
+        respond(arrays_of(rows), point, out)
         mean += mass * (out @ table)
         payment += mass * float((out @ table) @ point)
     return payment - float((images @ mean).min())
@@ -303,7 +303,7 @@ def test_naive_agents_do_what_the_basis_would_have_done(name: str, stream: str) 
         assert played.decisions[0].predicted == pytest.approx(predicted, abs=1e-9)
         choice = played.decisions[0].probabilities.argmax(1)
         assert (choice == best_response(predicted, tie=TIE)).all()
-        respond(*arrays_of(forecaster.events.rows), np.ascontiguousarray(forecast.point), out)
+        respond(arrays_of(forecaster.events.rows), np.ascontiguousarray(forecast.point), out)
         assert (choice == out.reshape(len(choice), -1).argmax(1)).all()
 
 

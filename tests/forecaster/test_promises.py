@@ -22,8 +22,7 @@ from regretless.forecaster.minimax.solver import CubeSolver
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.model import MarketModel
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, OutcomeLaw
+from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 Array = NDArray[np.float64]
 

@@ -29,8 +29,8 @@ from regretless.market.kernels import memory, threads
 from regretless.market.kernels.fused import expected_and_true
 from regretless.market.losses import Linear, Loss, SeparablePower, distinct, unique_losses
 from regretless.market.model import MarketModel
+from regretless.market.records import Round
 from regretless.market.records.decision import one_hot
-from regretless.market.records.records import Round
 from regretless.market.regret.ledger import MEASURES
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios.bench.crowds import Crowd

@@ -14,7 +14,7 @@ from streams import FORECASTS, STREAMS, scenario
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
-from regretless.market.records.records import Round
+from regretless.market.records import Round
 from regretless.market.regret import reference
 from regretless.market.regret.ledger import MEASURES
 from regretless.market.response import best_response, expected_losses

@@ -21,7 +21,7 @@ from regretless.market.game.delay import NEVER
 from regretless.market.game.network import Network, by_distance, edge_list, networked, rings
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
-from regretless.market.records.records import Context, Forecast
+from regretless.market.records import Context, Forecast
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios import load
 from regretless.scenarios.build.network import drawn_network

@@ -19,7 +19,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.presence import Stay, drawn_stays
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
-from regretless.market.records.records import Round
+from regretless.market.records import Round
 from regretless.market.regret import reference
 from regretless.market.regret.ledger import MEASURES
 from regretless.scenarios.build.guarantees import over_stays

@@ -30,7 +30,7 @@ from regretless.market.losses import (
     SeparablePower,
 )
 from regretless.market.model import MarketModel
-from regretless.market.records.decision import Decision
+from regretless.market.records import Decision
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.cli import commands
 from regretless.scenarios.run import Options, run

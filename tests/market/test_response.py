@@ -18,7 +18,7 @@ from regretless.forecaster.bases import LinearBasis
 from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.protected import LossGroup, arrays_of, respond
 from regretless.market.losses import Linear
-from regretless.market.records.records import Forecast, Mixture
+from regretless.market.records import Forecast, Mixture
 from regretless.market.response import best_response, expected_losses, quantal_gap, quantal_response
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def forecasters_idea(loss: Linear, point: Array, eta: float | None = None) -> Ar
     """Law of play (K, A) that the forecaster's events attribute to the same agents."""
     rows = Events([LossGroup(*LinearBasis(loss.outcomes).coefficients(loss), eta=eta)]).rows
     out = np.empty(len(rows.offset))
-    respond(*arrays_of(rows), point, out)
+    respond(arrays_of(rows), point, out)
     return out.reshape(len(loss), loss.actions)
 
 

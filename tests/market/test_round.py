@@ -13,8 +13,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, stream
 from regretless.market.game import round as rounds
 from regretless.market.game.round import Block, Game, Round, play_round
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, Mixture, OutcomeLaw
+from regretless.market.records import Announcement, Context, History, Mixture, OutcomeLaw
 
 
 def game(seed: int = 0) -> Game:

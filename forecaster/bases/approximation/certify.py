@@ -33,10 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.forecaster.bases.approximation.slopes import loss_slopes
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.losses import Loss
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 Enclose = Callable[[Array, Array], tuple[Array, Array]]
 
 BUDGET = 100_000_000  # evaluations of (loss, action, box): about 20 s with 20 functions
@@ -75,7 +74,7 @@ class _Pairs:
     place: NDArray[np.int32]  # (P, d) the box's coordinates on the grid of its level
     bound: Array  # (P,)
 
-    def __getitem__(self, index: NDArray[np.intp] | NDArray[np.bool_]) -> _Pairs:
+    def __getitem__(self, index: Indices | Mask) -> _Pairs:
         return _Pairs(self.owner[index], self.level[index], self.place[index], self.bound[index])
 
     def __add__(self, other: _Pairs) -> _Pairs:
@@ -125,10 +124,6 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
     budget : int
         Most evaluations of (loss, action, box).
 
-    Returns
-    -------
-    Certificate
-
     Raises
     ------
     ValueError
@@ -152,32 +147,6 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
         pairs = pairs[np.delete(np.arange(len(pairs.bound)), worst)] + children
     upper = max(settled, float(pairs.bound.max(initial=0.0)))
     return Certificate(upper + ROUNDING, lower, search.evaluations)
-
-
-def certified_error(  # noqa: PLR0913 - as above
-    loss: Loss,
-    offset: Array,
-    weights: Array,
-    enclose: Enclose,
-    *,
-    slopes: Enclose | None = None,
-    cells: int | Array | None = None,
-    target: float = 0.0,
-    tolerance: float = TOLERANCE,
-    budget: int = BUDGET,
-) -> float:
-    """Bound the error of linear forms over all outcomes from above, as ``certify`` does."""
-    return certify(
-        loss,
-        offset,
-        weights,
-        enclose,
-        slopes=slopes,
-        cells=cells,
-        target=target,
-        tolerance=tolerance,
-        budget=budget,
-    ).upper
 
 
 def first_edges(cells: int | Array | None, outcomes: int) -> Array:

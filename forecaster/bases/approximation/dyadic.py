@@ -24,8 +24,6 @@ Union bound: K > 4 ln N / mu^2 signs do with positive probability. Where as many
 needed, V is the identity; at every practical size that is the case.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence
@@ -35,10 +33,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.randomness import stream
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.intp]
 Signs = NDArray[np.float32]
 
 CHECKED_ROWS = 256
@@ -67,7 +64,7 @@ def dyadic_boxes(low: Sequence[int], high: Sequence[int]) -> list[tuple[tuple[in
     return list(itertools.product(*map(dyadic_pieces, low, high)))
 
 
-def suffix_piece(low: Ints, height: int, h: int) -> Ints:
+def suffix_piece(low: Indices, height: int, h: int) -> Indices:
     """Piece with length 2^h of the intervals {low .. 2^height - 1}.
 
     Returns
@@ -98,10 +95,10 @@ class Shape:
 
     sides: tuple[int, ...]
     dims: tuple[int, ...]
-    codes: Ints
+    codes: Indices
     start: int
 
-    def locate(self, cells: Ints) -> Ints:
+    def locate(self, cells: Indices) -> Indices:
         """Row of each box (..., d) among those kept; -1 where it is not kept."""
         code = cell_code(cells, self.dims)
         row = np.searchsorted(self.codes, code)
@@ -109,13 +106,13 @@ class Shape:
         return np.where((cells >= 0).all(-1) & (self.codes[row] == code), row, -1)
 
 
-def cell_code(cells: Ints, dims: Sequence[int]) -> Ints:
+def cell_code(cells: Indices, dims: Sequence[int]) -> Indices:
     """Flat positions of boxes (..., d) in an array of the given shape."""
     weights = np.array([math.prod(dims[k + 1 :]) for k in range(len(dims))])
     return np.asarray(cells @ weights)
 
 
-def used_shapes(points: Ints, heights: Sequence[int]) -> list[Shape]:
+def used_shapes(points: Indices, heights: Sequence[int]) -> list[Shape]:
     """List the boxes that intervals without upper ends can use, where points reach them.
 
     Parameters
@@ -146,7 +143,7 @@ def used_shapes(points: Ints, heights: Sequence[int]) -> list[Shape]:
     return shapes
 
 
-def only(shapes: Sequence[Shape], kept: NDArray[np.bool_]) -> list[Shape]:
+def only(shapes: Sequence[Shape], kept: Mask) -> list[Shape]:
     """Keep the boxes where the mask over the boxes of all shapes is true."""
     result, start = [], 0
     for shape in shapes:

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.approximation.slopes import loss_slopes
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.losses import Loss
 
-Array = NDArray[np.float64]
 Key = tuple[tuple[object, ...], bytes]
 
 
@@ -45,7 +45,7 @@ class LossFunctions:
         if len({loss.outcomes for loss in losses}) != 1:
             raise ValueError("the losses need the same number of outcomes")
         self.outcomes = losses[0].outcomes
-        self._parts: list[tuple[Loss, NDArray[np.intp]]] = []
+        self._parts: list[tuple[Loss, Indices]] = []
         self._found: dict[Key, int] = {}
         self.low, high = np.concatenate([self._list(stacked(loss)) for loss in losses], axis=1)
         self.scale = high - self.low
@@ -67,7 +67,7 @@ class LossFunctions:
             self._parts.append((loss[rows], actions))
         return np.stack([low[rows, actions], high[rows, actions]])
 
-    def index(self, loss: Loss) -> NDArray[np.intp]:
+    def index(self, loss: Loss) -> Indices:
         """Find each action of a loss in the list: (K, A), or -1 where it is not there."""
         return np.array(
             [[self._found.get(key, -1) for key in row] for row in keys_of(stacked(loss))]

@@ -34,20 +34,17 @@ Thresholds top and top + 1 act alike on the lattice: a coordinate that never exc
 drops out. Only with **all** thresholds at least top is an MReLU zero.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from regretless.market.core.arrays import Array, Indices
 
 
-def rounded(x: ArrayLike, bottom: int, top: int) -> Ints:
+def rounded(x: ArrayLike, bottom: int, top: int) -> Indices:
     """Round to the nearest integer of {bottom..top}.
 
     Rounding m y to the paper's {1..m-1} moves it by up to 1, to {0..m} by up to 1/2: with the
@@ -58,18 +55,18 @@ def rounded(x: ArrayLike, bottom: int, top: int) -> Ints:
     return np.asarray(np.clip(nearest, bottom, top), dtype=np.intp)
 
 
-def lattice_points(bottom: int, top: int, dimension: int) -> Ints:
+def lattice_points(bottom: int, top: int, dimension: int) -> Indices:
     """List {bottom..top}^d in lexicographic order, (count, d)."""
     ticks = np.arange(bottom, top + 1)
     return np.stack(np.meshgrid(*[ticks] * dimension, indexing="ij"), -1).reshape(-1, dimension)
 
 
-def mrelu(z: Ints, threshold: Ints) -> Ints:
+def mrelu(z: Indices, threshold: Indices) -> Indices:
     """MReLU of lattice points (..., d) at thresholds (..., d), broadcast."""
     return np.asarray(np.maximum((z - threshold).max(-1), 0))
 
 
-def least_products(b: Sequence[int] | Ints, top: int) -> Ints:
+def least_products(b: Sequence[int] | Indices, top: int) -> Indices:
     """Tabulate g(z) = min_j b_j z_j over {1..top}^d, an array of d axes."""
     ticks = np.arange(1, top + 1)
     table = b[0] * ticks
@@ -131,13 +128,13 @@ def orthant_coefficients(top: int, dimension: int) -> sparse.csr_array:
     return sparse.csr_array((np.concatenate(entries), place), shape=shape)
 
 
-def threshold_index(threshold: Ints, top: int) -> Ints:
+def threshold_index(threshold: Indices, top: int) -> Indices:
     """Position of thresholds (..., d) in ``lattice_points(0, top, d)``."""
     weights = (top + 1) ** np.arange(threshold.shape[-1])[::-1]
     return np.asarray(threshold @ weights)
 
 
-def turned(z: Ints, axis: int, bottom: int, top: int) -> Ints:
+def turned(z: Indices, axis: int, bottom: int, top: int) -> Indices:
     """Coordinates (z_j, z_j - z_k for k != j), shifted so that the least value is 0.
 
     Parameters
@@ -151,7 +148,7 @@ def turned(z: Ints, axis: int, bottom: int, top: int) -> Ints:
     return np.concatenate([own - bottom, own - np.delete(z, axis, -1) + (top - bottom)], -1)
 
 
-def step_lows(threshold: Ints, axis: int, bottom: int, top: int) -> Ints:
+def step_lows(threshold: Indices, axis: int, bottom: int, top: int) -> Indices:
     """Lower ends of the box on which MReLU_i - MReLU_{i + e_j} is 1, in turned coordinates.
 
     It has no upper ends: the printed ones, m and 2m, are the greatest values.

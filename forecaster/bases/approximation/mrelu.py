@@ -15,12 +15,9 @@ Boxes that no point reaches or no step takes get no function (a zero row of V), 
 same everywhere goes into the constant.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from regretless.forecaster.bases.approximation.dyadic import (
@@ -38,10 +35,9 @@ from regretless.forecaster.bases.approximation.lattice import (
     threshold_index,
     turned,
 )
+from regretless.market.core.arrays import Array, Indices
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.intp]
-Entries = list[tuple[Ints, Ints]]
+Entries = list[tuple[Indices, Indices]]
 
 
 class MReLUCover:
@@ -90,7 +86,7 @@ class MReLUCover:
         self.spaces = [only(self._shapes, mask) for mask in np.split(used, dimension)]
         self.constant = fixed - path @ everywhere
 
-    def _extremes(self, thresholds: Ints) -> tuple[Ints, Ints]:
+    def _extremes(self, thresholds: Indices) -> tuple[Indices, Indices]:
         """Least and greatest value on the lattice of MReLUs (..., d)."""
         ones = np.ones(self.dimension, dtype=np.intp)
         return mrelu(self.bottom * ones, thresholds), mrelu(self.top * ones, thresholds)
@@ -189,7 +185,7 @@ class MReLUSpan:
             self.constant = cover.constant + cover.usage @ shifts
         self.table = sparse.csr_array(sparse.hstack(parts))
 
-    def transform(self, z: Ints) -> Array:
+    def transform(self, z: Indices) -> Array:
         """Values (T, size) of all functions at lattice points (T, d)."""
         cover = self.cover
         values = np.zeros((len(z), self.size))
@@ -214,7 +210,7 @@ class MReLUSpan:
         return float((abs(mixtures @ self.cover.usage) @ each).max(initial=0.0))
 
 
-def _fill(values: Array, shape: Shape, factor: NearIdentity, w: Ints) -> None:
+def _fill(values: Array, shape: Shape, factor: NearIdentity, w: Indices) -> None:
     """Write the functions of one shape at points (T, d) of its space."""
     row = shape.locate(w >> np.array(shape.sides))
     inside = np.flatnonzero(row >= 0)

@@ -7,17 +7,15 @@ C(d + m - 1, m) multisets of size m, where the paper counts d^m ordered tuples: 
 once for every order of their factors.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import comb
 
-Array = NDArray[np.float64]
-Counts = NDArray[np.intp]
+from regretless.market.core.arrays import Array, Indices
+
+Counts = Indices
 
 MOST_MULTISETS = 50_000
 

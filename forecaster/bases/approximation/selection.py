@@ -7,17 +7,13 @@ only fall: errors from earlier steps are upper bounds, and a step refits only th
 whose old error exceeds the greatest new one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import qr
 
 from regretless.forecaster.bases.approximation.sup_norm import SupNormFit
-
-Array = NDArray[np.float64]
+from regretless.market.core.arrays import Array, Indices
 
 
 def pivots(table: Array, count: int) -> list[int]:
@@ -27,7 +23,7 @@ def pivots(table: Array, count: int) -> list[int]:
     return [int(row) for row in order[:count]]
 
 
-def tour(table: Array) -> NDArray[np.intp]:
+def tour(table: Array) -> Indices:
     """Order rows (N, M) so that neighbours are alike: always on to the nearest one left.
 
     A linear program that starts from its neighbour's solution needs a fifth of the steps.
@@ -74,7 +70,7 @@ class Selection:
     precision: float
     working: list[int] = field(default_factory=list)
     errors: Array = field(init=False)
-    order: NDArray[np.intp] = field(init=False)
+    order: Indices = field(init=False)
 
     def __post_init__(self) -> None:
         if not self.working:

@@ -11,13 +11,11 @@ Every factor is monotone between its turning points, so its range lies between i
 the range holds the derivatives on both sides, which is what the mean value theorem needs.
 """
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
@@ -30,7 +28,6 @@ from regretless.market.losses import (
 from regretless.market.losses.of_sum import OfSum
 from regretless.market.losses.transforms import transformed
 
-Array = NDArray[np.float64]
 Range = tuple[Array, Array]
 
 STEEPEST = 1e150  # stands for infinity, and can be multiplied and added up

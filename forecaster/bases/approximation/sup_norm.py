@@ -8,17 +8,13 @@ until no other point is clearly worse (constraint generation). From one f to the
 right-hand sides change, and HiGHS starts from the last solution: about a millisecond a function.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import highspy
 import numpy as np
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.kernels.linear_programs import new_highs, optimise
-
-Array = NDArray[np.float64]
 
 SLACK = 1.05  # a point joins the working points if its error exceeds the program's by this factor
 MOST_WORKING = 1200
