@@ -118,6 +118,8 @@ def networked(agents: int, subscribers: Indices, graph: Any | None = None) -> Ne
         return Network(distance)
     if len(subscribers):
         links = nx.to_scipy_sparse_array(graph, nodelist=range(agents), weight=None)
+        links.indices = links.indices.astype(np.int32)  # SciPy before 1.15 takes no others
+        links.indptr = links.indptr.astype(np.int32)
         hops = dijkstra(links, indices=subscribers, unweighted=True, min_only=True)
         distance = np.where(np.isinf(hops), NEVER, hops).astype(np.intp)
     edges = np.array(sorted(sorted(edge) for edge in graph.edges), dtype=np.intp).reshape(-1, 2)
