@@ -1,7 +1,7 @@
 """Every named scenario at its own size and seed, with all its measures: ``make catalogue``.
 
 Minutes, not seconds, so the suite leaves it out; the other tests play the longer ones in part.
-Every figure that a claim states is measured here and compared with the claim as it stands in the
+The figures on which claims rest are measured here and compared with the claim as it stands in the
 file: a figure that it bounds something by (``BELOW``), or one that it rounds to (``ABOUT``).
 """
 
