@@ -285,7 +285,10 @@ def progress_bar(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[i
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    with Progress(console=console, disable=quiet or not console.is_terminal) as bar:
+    if quiet or not console.is_terminal:  # a disabled bar of Rich before 15 leaves an empty line
+        yield lambda _: None
+        return
+    with Progress(console=console) as bar:
         task = bar.add_task(title, total=total)
         yield lambda done: bar.update(task, completed=done)
 
