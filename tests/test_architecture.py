@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,8 @@ def test_no_folder_is_a_pile(package: str) -> None:
     ids=["ruff", "format", "mypy"],
 )
 def test_tools_are_satisfied(command: list[str]) -> None:
+    if command == ["mypy"] and version("numpy").startswith(("2.0", "2.1", "2.2")):
+        pytest.skip("types are checked against the annotations of NumPy 2.3 and later")
     done = subprocess.run(
         [sys.executable, "-m", *command], cwd=HOME, capture_output=True, text=True, check=False
     )
