@@ -10,28 +10,18 @@ observed; before the first round it predicts one half.
 
 import copy
 from collections import deque
-from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from regretless.forecaster.models.base import Base, features
 from regretless.market.core.arrays import Array
-from regretless.market.records import Context, Forecast, Mixture
+from regretless.market.records import Forecast, Mixture
 
 WINDOW = 2000  # rounds that a batch model is fitted to
 GROWTH = 1.1  # it is refitted when the rounds seen have grown by this factor
 MOST_WAIT = 100  # or after so many rounds
-
-
-class Base(Protocol):
-    """What a base model must offer; every forecaster does."""
-
-    def predict(self, x: Any = None) -> Forecast:
-        """Return a prediction."""
-
-    def update(self, y: ArrayLike) -> None:
-        """Learn the vector that was predicted."""
 
 
 def adapted(model: Any, size: int) -> Base:
@@ -54,20 +44,6 @@ def adapted(model: Any, size: int) -> Base:
         f"{kind} cannot be a base model; it needs predict and update, fit and predict, or "
         "learn_one and predict_one"
     )
-
-
-def features(x: Any) -> dict[str, float]:
-    """Name the features of a context: a ``Context``, a mapping, numbers, or None."""
-    match x:
-        case None:
-            return {}
-        case Context():
-            return dict(zip(x.names, x.values.tolist(), strict=True))
-        case Mapping():
-            return {str(name): float(value) for name, value in x.items()}
-        case _:
-            values = np.atleast_1d(np.asarray(x, dtype=np.float64)).ravel()
-            return {f"x_{i}": float(value) for i, value in enumerate(values)}
 
 
 class _Wrapped:
