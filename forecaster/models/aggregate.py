@@ -8,13 +8,14 @@ p_k, the aggregate predicts the mean q = sum_k w_k p_k with weights w_k proporti
     r_(k,t) = (q_t - s_i(y_t)) (q_t - p_(k,t)),
 
 alike where no R_k is positive. As sum_k w_k r_k = 0, the potential sum_k (R_k)_+^2 / (c + V_k)
-grows by no more than sum_k r_k^2 / (c + V_k) of the rounds before; summed up, with B >= |r|,
+grows by no more than sum_k r_k^2 / (c + V_k) with the V_k of the round before; summed up, with
+B = max |r| <= 1,
 
     R_k <= sqrt((c + V_k) sum_j (B^2 / c + ln(1 + V_j / c)))    for every model k,
 
 and as the squared error is convex, its sum exceeds that of any fixed convex combination of the
-models by at most twice the mean of their R_k with its weights. B is at most 1, and in the order of
-the squared errors where the models are good; c = ``SCALE`` is of the order of its square there.
+models by at most twice the mean of their R_k with its weights. The proof wants c near B^2, which is
+1 at worst and far less where the models are good; ``SCALE`` lies between.
 """
 
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ import numpy as np
 from regretless.forecaster.models.base import Base, Model, kept, tell
 from regretless.market.core.arrays import Array
 
-SCALE = 0.00025  # c
+SCALE = 0.01  # c
 
 
 class Aggregate(Model):
