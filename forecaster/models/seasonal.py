@@ -65,7 +65,7 @@ class SeasonalNaive(Model):
         if row is None:
             row = self._room(season)
             self._table[row] = truth
-        self._table[row] += self.rate * (truth - self._table[row])
+        self._table[row] = truth + (1 - self.rate) * (self._table[row] - truth)
         self._last = truth
 
     def _room(self, season: str) -> int:
