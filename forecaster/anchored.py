@@ -22,9 +22,9 @@ from numpy.typing import ArrayLike
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.events.weights import AdaptiveWeights
-from regretless.forecaster.external_models import Base
 from regretless.forecaster.minimax.box import field_at, worst_case
 from regretless.forecaster.minimax.solver import CubeSolver, Solution
+from regretless.forecaster.models.base import Base, tell
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
@@ -42,7 +42,7 @@ class AnchoredPrediction(UnbiasedPrediction):
     groups : sequence of LossGroup, or LossEvents
         The losses to protect.
     base : Base
-        Predicts the same vectors; see ``external.adapted`` for models of other libraries.
+        Predicts the same vectors; see ``models.adapted`` for models of other libraries.
     dead_zone : float
         z, at least 0: how many times sqrt(C) a bias may reach before it counts.
     hull : "box" or "simplex"
@@ -89,6 +89,10 @@ class AnchoredPrediction(UnbiasedPrediction):
             wanted = f"{self.events.size} finite numbers"
             raise UserError(f"the base model predicted {point!s}; it must predict {wanted}")
         return self._walker.confined(point)
+
+    def witness(self, outcome: Array) -> None:
+        """Pass the outcome (d,) on to the base, if it wants to know."""
+        tell(self.base, outcome)
 
     def update(self, y: ArrayLike) -> None:
         """Learn the vector (n,) that was predicted, and teach it to the base."""

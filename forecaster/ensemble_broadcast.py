@@ -19,6 +19,7 @@ from regretless.forecaster.minimax.image import ImageSolver
 from regretless.forecaster.minimax.solver import CubeSolver, Solution, Solver
 from regretless.forecaster.minimax.support import Support
 from regretless.forecaster.minimax.supports_of_bases import support_of
+from regretless.forecaster.models.base import tell
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.basis import Basis
@@ -104,6 +105,10 @@ class EnsembleBroadcast(Remembering):
         """Return the mixture and the forecaster's own draw."""
         told = self.forecaster.predict(x)
         return Forecast(self._spelled(told.mixture), told.index)
+
+    def witness(self, outcome: Array) -> None:
+        """Pass the outcome (d,) on, if the forecaster wants to know."""
+        tell(self.forecaster, outcome)
 
     def update(self, y: ArrayLike) -> None:
         """Learn the vector that was predicted."""

@@ -34,6 +34,14 @@ class Forecaster(Protocol):
 
 
 @runtime_checkable
+class Witness(Protocol):
+    """A forecaster that is told the outcome itself, and not s(y) alone."""
+
+    def witness(self, outcome: Array) -> None:
+        """See the outcome (d,), just before ``update`` in the same round."""
+
+
+@runtime_checkable
 class Adversary(Protocol):
     """Chooses what happens, in sight of the forecast's mixture but never of its draw.
 

@@ -30,7 +30,14 @@ from regretless.market.game.information import announcement, introduce, sight_of
 from regretless.market.game.network import Network
 from regretless.market.game.presence import Stay, checked_stays, present, seated
 from regretless.market.game.prices import UNPROMISED, Market, check_leader
-from regretless.market.game.protocols import Adversary, Cohort, Forecaster, Resumable, Scoring
+from regretless.market.game.protocols import (
+    Adversary,
+    Cohort,
+    Forecaster,
+    Resumable,
+    Scoring,
+    Witness,
+)
 from regretless.market.game.rollout import Seating
 from regretless.market.records import (
     Context,
@@ -73,6 +80,8 @@ class Block:
     def learn(self, forecast: Forecast, outcome: Array) -> None:
         """Tell the forecaster what came, and pass on what it had said."""
         vector = self.basis.transform(outcome)
+        if isinstance(self.forecaster, Witness):
+            self.forecaster.witness(outcome)
         self.forecaster.update(vector)
         if self.relay is not None:
             self.relay.add(forecast, vector)

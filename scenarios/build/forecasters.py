@@ -10,9 +10,9 @@ from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.ensemble_broadcast import EnsembleBroadcast, ensemble_solver
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.scalar import LossEvents
-from regretless.forecaster.external_models import adapted
 from regretless.forecaster.minimax.solver import Solver
 from regretless.forecaster.minimax.supports_of_bases import support_of
+from regretless.forecaster.models.external import adapted
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest

@@ -17,7 +17,8 @@ from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.events.weights import AdaptiveWeights, Awake
-from regretless.forecaster.external_models import BatchModel, OnlineModel, adapted, features
+from regretless.forecaster.models.base import features
+from regretless.forecaster.models.external import BatchModel, OnlineModel, adapted
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.records import Context, Forecast, Mixture

@@ -1,47 +1,28 @@
-"""Forecasts that users know: constant, last value, running mean, exponential smoothing.
-
-Each predicts the vector s(y) of the same basis that Decision-Swap would predict, deterministically
-and without a guarantee.
-"""
+"""Models that users know: constant, last value, running mean, exponential smoothing."""
 
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from regretless.forecaster.models.base import Model, kept
 from regretless.market import register
 from regretless.market.core.arrays import Array
-from regretless.market.core.checkpoint import Remembering
-from regretless.market.records import Forecast, Mixture
 
 
-class Baseline(Remembering):
-    """A deterministic forecast; subclasses say how ``_value`` moves.
+class Baseline(Model):
+    """A vector that moves; subclasses say how."""
 
-    Parameters
-    ----------
-    size : int
-        Length n of the predicted vector.
-    """
-
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("_value", "time")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_value",)
 
     def __init__(self, size: int) -> None:
+        super().__init__(size)
         self._value = np.full(size, 0.5)
-        self.time = 0
 
-    def mixture(self, x: Any = None) -> Mixture:
-        """Return the prediction as a law with one atom."""
-        return Mixture(self._value[None].copy(), np.ones(1))
+    def _predicted(self, x: Any) -> Array:
+        return self._value
 
-    def predict(self, x: Any = None) -> Forecast:
-        """Return the prediction."""
-        return Forecast(self.mixture(x), 0)
-
-    def update(self, y: ArrayLike) -> None:
-        """Learn the vector that was predicted."""
-        self.time += 1
-        self._value = self._moved(np.asarray(y, dtype=np.float64))
+    def _learn(self, truth: Array) -> None:
+        self._value = self._moved(truth)
 
     def _moved(self, truth: Array) -> Array:
         raise NotImplementedError
@@ -80,9 +61,9 @@ class RunningMean(Baseline):
     """The mean of all vectors seen; one half at first."""
 
     def _moved(self, truth: Array) -> Array:
-        if self.time == 1:
-            return truth
-        return np.asarray(np.clip(self._value + (truth - self._value) / self.time, 0.0, 1.0))
+        return (
+            truth if self.time == 0 else kept(self._value + (truth - self._value) / (self.time + 1))
+        )
 
 
 @register.forecaster("exponential-smoothing")
@@ -102,4 +83,4 @@ class ExponentialSmoothing(Baseline):
         self.rate = rate
 
     def _moved(self, truth: Array) -> Array:
-        return np.asarray(np.clip(self._value + self.rate * (truth - self._value), 0.0, 1.0))
+        return kept(self._value + self.rate * (truth - self._value))

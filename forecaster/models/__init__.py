@@ -1,0 +1,28 @@
+"""Models: forecasts without a guarantee, alone, as bases, or compared with (``base`` says more)."""
+
+from regretless.forecaster.models.aggregate import Aggregate
+from regretless.forecaster.models.base import Base, Model
+from regretless.forecaster.models.baselines import (
+    Constant,
+    ExponentialSmoothing,
+    LastValue,
+    RunningMean,
+)
+from regretless.forecaster.models.external import adapted
+from regretless.forecaster.models.least_squares import LeastSquares
+from regretless.forecaster.models.panel import PANEL
+from regretless.forecaster.models.seasonal import SeasonalNaive
+
+__all__ = [
+    "PANEL",
+    "Aggregate",
+    "Base",
+    "Constant",
+    "ExponentialSmoothing",
+    "LastValue",
+    "LeastSquares",
+    "Model",
+    "RunningMean",
+    "SeasonalNaive",
+    "adapted",
+]

@@ -1,0 +1,83 @@
+r"""Several models as one: each number of s(y) follows the models that were good at it.
+
+Polynomial weights of second order (Gaillard, Stoltz and van Erven 2014, ML-Poly), with the
+gradient of the squared error for a loss, in each coordinate i by itself. Of models k that predict
+p_k, the aggregate predicts the mean q = sum_k w_k p_k with weights w_k proportional to
+
+    (R_k)_+ / (c + V_k),    R_k = sum_t r_(k,t),    V_k = sum_t r_(k,t)^2,
+    r_(k,t) = (q_t - s_i(y_t)) (q_t - p_(k,t)),
+
+alike where no R_k is positive. As sum_k w_k r_k = 0, the potential sum_k (R_k)_+^2 / (c + V_k)
+grows by no more than sum_k r_k^2 / (c + V_k) with the V_k of the round before; summed up, with
+B = max |r| <= 1,
+
+    R_k <= sqrt((c + V_k) sum_j (B^2 / c + ln(1 + V_j / c)))    for every model k,
+
+and as the squared error is convex, its sum exceeds that of any fixed convex combination of the
+models by at most twice the mean of their R_k with its weights. The proof wants c near B^2, which is
+1 at worst and far less where the models are good; ``SCALE`` lies between.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from regretless.forecaster.models.base import Base, Model, kept, tell
+from regretless.market.core.arrays import Array
+
+SCALE = 0.01  # c
+
+
+class Aggregate(Model):
+    """A convex combination of models in every coordinate, so that it stays in their hull.
+
+    Parameters
+    ----------
+    models : mapping of names to models
+        Each of n = ``size`` numbers; at least one.
+
+    Attributes
+    ----------
+    names : tuple of str
+    points : array (M, n)
+        What each model predicted when the aggregate was last asked, kept to [0, 1].
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("models", "_regret", "_variation")
+
+    def __init__(self, models: Mapping[str, Base], size: int) -> None:
+        super().__init__(size)
+        if not models:
+            raise ValueError("an aggregate needs a model at least")
+        self.models = dict(models)
+        self.names = tuple(self.models)
+        self.points = np.full((len(self.names), size), 0.5)
+        self._regret, self._variation = np.zeros_like(self.points), np.zeros_like(self.points)
+
+    @property
+    def weights(self) -> Array:
+        """Share (M, n) of every model in each coordinate of the next prediction."""
+        raw = np.maximum(self._regret, 0.0) / (SCALE + self._variation)
+        total = raw.sum(0)
+        return np.where(total > 0, raw / np.where(total > 0, total, 1.0), 1 / len(raw))
+
+    def _predicted(self, x: Any) -> Array:
+        self.points = kept(np.array([model.predict(x).point for model in self.models.values()]))
+        return self._combined()
+
+    def _combined(self) -> Array:
+        return np.asarray((self.weights * self.points).sum(0))
+
+    def witness(self, outcome: Array) -> None:
+        """Pass the outcome (d,) on to the models that want to know."""
+        for model in self.models.values():
+            tell(model, outcome)
+
+    def _learn(self, truth: Array) -> None:
+        told = self._combined()
+        gain = (told - truth) * (told - self.points)
+        self._regret += gain
+        self._variation += gain * gain
+        for model in self.models.values():
+            model.update(truth)

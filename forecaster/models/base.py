@@ -1,0 +1,92 @@
+"""What a model is: it predicts s(y), deterministically, and promises nothing.
+
+    mixture(x), predict(x)     the prediction of s(y) in [0, 1]^n, given the context
+    witness(outcome)           optional: the outcome y (d,) itself, just before ``update``
+    update(vector)             s(y) as it came
+
+It serves as a forecaster by itself, as the base of an anchored one, or as one of several in an
+aggregate. What it predicts is a function of the past and of the context: asking twice changes
+nothing, and ``update`` learns from the context that was asked for last.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from regretless.market.core.arrays import Array
+from regretless.market.core.checkpoint import Remembering
+from regretless.market.game.protocols import Witness
+from regretless.market.records import Context, Forecast, Mixture
+
+
+class Base(Protocol):
+    """What a base model must offer; every forecaster does."""
+
+    def predict(self, x: Any = None) -> Forecast:
+        """Return a prediction."""
+
+    def update(self, y: ArrayLike) -> None:
+        """Learn the vector that was predicted."""
+
+
+class Model(Remembering):
+    """A deterministic prediction of n = ``size`` numbers; subclasses say which and what they learn.
+
+    Parameters
+    ----------
+    size : int
+        Length n of the predicted vector.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("time",)
+
+    def __init__(self, size: int) -> None:
+        self.size, self.time = size, 0
+
+    def mixture(self, x: Any = None) -> Mixture:
+        """Return the prediction, kept to [0, 1], as a law with one atom."""
+        return Mixture(kept(self._predicted(x))[None], np.ones(1))
+
+    def predict(self, x: Any = None) -> Forecast:
+        """Return the prediction."""
+        return Forecast(self.mixture(x), 0)
+
+    def update(self, y: ArrayLike) -> None:
+        """Learn the vector (n,) that was predicted."""
+        self._learn(np.array(y, dtype=np.float64))
+        self.time += 1
+
+    def _predicted(self, x: Any) -> Array:
+        """Return the prediction (n,)."""
+        raise NotImplementedError
+
+    def _learn(self, truth: Array) -> None:
+        """Learn the vector (n,)."""
+        raise NotImplementedError
+
+
+def kept(values: Array) -> Array:
+    """Return a copy with every number moved into [0, 1]."""
+    return np.asarray(np.minimum(np.maximum(values, 0.0), 1.0))
+
+
+def tell(model: object, outcome: Array) -> None:
+    """Tell a model the outcome, if it wants to know."""
+    if isinstance(model, Witness):
+        model.witness(outcome)
+
+
+def features(x: Any) -> dict[str, float]:
+    """Name the features of a context: a ``Context``, a mapping, numbers, or None."""
+    match x:
+        case None:
+            return {}
+        case Context():
+            return dict(zip(x.names, x.values.tolist(), strict=True))
+        case Mapping():
+            return {str(name): float(value) for name, value in x.items()}
+        case _:
+            values = np.atleast_1d(np.asarray(x, dtype=np.float64)).ravel()
+            return {f"x_{i}": float(value) for i, value in enumerate(values)}

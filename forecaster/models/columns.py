@@ -1,0 +1,116 @@
+"""The columns of contexts as numbers for a regression, learned as they come.
+
+Every column enters as a number, standardised by its own mean and deviation so far and clipped. A
+column whose values have all been integers, and not many different ones, enters level by level as
+well: an hour or a weekday is no quantity. Once it shows anything else its levels are dropped.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.checkpoint import Remembering
+
+LEVELS = 50  # that a column may have, to enter level by level
+CLIP = 3.0  # deviations
+HUGE = 1e100  # beyond which a value is not told apart
+
+
+class Columns(Remembering):
+    """Turns named numbers into features, at most ``room`` of them.
+
+    Attributes
+    ----------
+    size : int
+        Features so far.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("size", "_moments", "_numbers", "_levels")
+
+    def __init__(self, room: int) -> None:
+        self.room, self.size = room, 0
+        self._moments: dict[str, list[float]] = {}  # count, mean, sum of squared distances
+        self._numbers: dict[str, int] = {}  # the feature of a column
+        self._levels: dict[str, dict[str, int]] = {}  # the features of its levels
+
+    def encoded(self, named: Mapping[str, float]) -> Array:
+        """Return the features (size,) of a context; what is unknown adds nothing."""
+        row = np.zeros(self.size)
+        for name, given in named.items():
+            if (place := self._numbers.get(name)) is None:
+                continue
+            value = _finite(given)
+            count, mean, squares = self._moments[name]
+            deviation = (squares / count) ** 0.5
+            if deviation > 0:
+                row[place] = min(max((value - mean) / deviation, -CLIP), CLIP)
+            level = self._levels.get(name, {}).get(_level(value))
+            if level is not None:
+                row[level] = 1.0
+        return row
+
+    def learn(self, named: Mapping[str, float]) -> Indices | None:
+        """Learn a context; new features come last.
+
+        Returns
+        -------
+        int array or None
+            The features of before that remain; None for all.
+        """
+        dropped: list[int] = []
+        for name, given in named.items():
+            value = _finite(given)
+            if name not in self._numbers:
+                if self.size == self.room:
+                    continue
+                self._open(name)
+            self._add(name, value)
+            levels = self._levels.get(name)
+            if levels is not None and _level(value) not in levels:
+                dropped += self._opened_level(name, levels, _level(value))
+        return self._without(dropped) if dropped else None
+
+    def _open(self, name: str) -> None:
+        self._moments[name] = [0.0, 0.0, 0.0]
+        self._numbers[name], self._levels[name] = self.size, {}
+        self.size += 1
+
+    def _add(self, name: str, value: float) -> None:
+        count, mean, squares = self._moments[name]
+        count += 1
+        moved = mean + (value - mean) / count
+        self._moments[name] = [count, moved, squares + (value - mean) * (value - moved)]
+
+    def _opened_level(self, name: str, levels: dict[str, int], level: str) -> list[int]:
+        """Give a new level its feature, or return those of a column that is no category."""
+        if not level or len(levels) == LEVELS:
+            del self._levels[name]
+            return list(levels.values())
+        if self.size < self.room:
+            levels[level] = self.size
+            self.size += 1
+        return []
+
+    def _without(self, dropped: list[int]) -> Indices:
+        """Close the gaps that dropped features leave."""
+        remain = np.setdiff1d(np.arange(self.size), dropped)
+        moved = {int(old): new for new, old in enumerate(remain)}
+        self._numbers = {name: moved[place] for name, place in self._numbers.items()}
+        self._levels = {
+            name: {level: moved[place] for level, place in levels.items()}
+            for name, levels in self._levels.items()
+        }
+        self.size = len(remain)
+        return remain
+
+
+def _finite(value: float) -> float:
+    """Return the number, 0 for one that is none."""
+    return 0.0 if value != value else min(max(value, -HUGE), HUGE)  # noqa: PLR0124
+
+
+def _level(value: float) -> str:
+    """Name the level of an integer; empty for any other number."""
+    return str(int(value)) if value.is_integer() and abs(value) < 1e9 else ""

@@ -1,0 +1,235 @@
+"""Models of other libraries as forecasters, told apart by what they offer.
+
+    learn_one(x, y), predict_one(x)               River: one copy per predicted number
+    fit(y, X, fh), predict(fh)                    sktime: one copy per coordinate of y
+    fit(y), predict(h), or forecast(y, h)         statsforecast: likewise; {"mean": ...}
+    fit(X, Y), predict(X)                         scikit-learn
+    predict(x), update(vector)                    a model already
+
+None of the libraries is needed: any object with these methods will do. Those of the last kinds but
+one see the round's context and the last vector and predict s(y); those of a series see y alone,
+and ``outcomes`` turns what they predict into E s(y). What is fitted is fitted to the last
+``WINDOW`` rounds, again whenever the rounds have grown by ``GROWTH``: 38 times in 4,000. Until the
+next fit a series model follows what comes if it offers ``forward(y, h)``, as most of statsforecast
+do; otherwise it answers for all these rounds at once.
+"""
+
+import copy
+import inspect
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from regretless.forecaster.models.base import Base, Model, features
+from regretless.forecaster.models.outcomes import OutcomeModel, Spread
+from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError
+from regretless.market.game.basis import Basis
+
+Ask = Callable[[Any, Array, int], Array]
+
+WINDOW = 2000  # rounds that a model is fitted to
+GROWTH = 1.2  # it is refitted when the rounds seen have grown by this factor
+SHORT = 100  # a series that may be too short for its model
+
+
+def adapted(model: Any, size: int, basis: Basis | None = None) -> Base:
+    """Make a forecaster of n = ``size`` numbers from any model with the methods above.
+
+    Parameters
+    ----------
+    basis : Basis or None
+        Whose functions it predicts; a series model needs it.
+
+    Raises
+    ------
+    ValueError
+        If the model has none of the methods, or needs a basis.
+    """
+    kind = type(model).__name__
+    if hasattr(model, "learn_one") and hasattr(model, "predict_one"):
+        return OnlineModel(model, size)
+    if _takes(model, "predict", "fh") or _takes(model, "predict", "h") or _forecasts(model):
+        if basis is None:
+            raise ValueError(f"{kind} predicts a series of outcomes; give the basis as well")
+        return SeriesModel(model, basis)
+    if hasattr(model, "fit") and hasattr(model, "predict"):
+        return BatchModel(model, size)
+    if hasattr(model, "predict") and hasattr(model, "update"):
+        forecaster: Base = model
+        return forecaster
+    raise ValueError(
+        f"{kind} cannot be a base model; it needs predict and update, fit and predict, "
+        "forecast, or learn_one and predict_one"
+    )
+
+
+def _takes(model: Any, method: str, parameter: str) -> bool:
+    call = getattr(model, method, None)
+    return callable(call) and parameter in inspect.signature(call).parameters
+
+
+def _forecasts(model: Any) -> bool:
+    return _takes(model, "forecast", "y") and _takes(model, "forecast", "h")
+
+
+def _next_fit(rounds: int) -> int:
+    return int(np.ceil(rounds * GROWTH))
+
+
+class _Wrapped(Model):
+    """Shared part: remembers the last vector and the features of the open round."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self._last = np.full(size, 0.5)
+        self._open: dict[str, float] = {}
+
+    @property
+    def resumable(self) -> bool:
+        """False: nothing is known of the model's memory."""
+        return False
+
+    def _predicted(self, x: Any) -> Array:
+        lagged = {f"last_{i}": float(value) for i, value in enumerate(self._last)}
+        self._open = features(x) | lagged
+        return self._answer(self._open)
+
+    def _learn(self, truth: Array) -> None:
+        self._study(self._open, truth)
+        self._last = truth
+
+    def _answer(self, seen: dict[str, float]) -> Array:
+        raise NotImplementedError
+
+    def _study(self, seen: dict[str, float], truth: Array) -> None:
+        raise NotImplementedError
+
+
+class OnlineModel(_Wrapped):
+    """A model that learns one example at a time, copied for every predicted number.
+
+    Parameters
+    ----------
+    model : object with ``learn_one`` and ``predict_one``
+        An untrained regressor.
+    """
+
+    def __init__(self, model: Any, size: int) -> None:
+        super().__init__(size)
+        self._models = [copy.deepcopy(model) for _ in range(size)]
+
+    def _answer(self, seen: dict[str, float]) -> Array:
+        if not self.time:
+            return self._last
+        return np.array([float(model.predict_one(dict(seen))) for model in self._models])
+
+    def _study(self, seen: dict[str, float], truth: Array) -> None:
+        for model, value in zip(self._models, truth.tolist(), strict=True):
+            model.learn_one(dict(seen), value)
+
+
+class BatchModel(_Wrapped):
+    """A model that is fitted to a table, again and again as rounds go by.
+
+    Parameters
+    ----------
+    model : object with ``fit`` and ``predict``
+        A regressor of several outputs.
+    """
+
+    def __init__(self, model: Any, size: int) -> None:
+        super().__init__(size)
+        self._model = copy.deepcopy(model)
+        self._seen: deque[list[float]] = deque(maxlen=WINDOW)
+        self._truths: deque[Array] = deque(maxlen=WINDOW)
+        self._next_fit = 2
+        self._fitted = False
+
+    def _answer(self, seen: dict[str, float]) -> Array:
+        if not self._fitted:
+            return self._last
+        row = np.array([list(seen.values())])
+        return np.asarray(self._model.predict(row), dtype=np.float64).reshape(self.size)
+
+    def _study(self, seen: dict[str, float], truth: Array) -> None:
+        self._seen.append(list(seen.values()))
+        self._truths.append(truth)
+        if self.time + 1 >= self._next_fit:
+            table = np.array(self._truths)
+            self._model.fit(np.array(self._seen), table[:, 0] if self.size == 1 else table)
+            self._fitted = True
+            self._next_fit = _next_fit(self.time + 1)
+
+
+class SeriesModel(OutcomeModel):
+    """A model of a series, copied for every coordinate of y, whose point forecasts are mended.
+
+    Parameters
+    ----------
+    model : object with the habits of sktime or of statsforecast
+        Untrained. While a series of fewer than ``SHORT`` rounds is too short for it, and
+        where it predicts no number, the last outcome is predicted.
+    """
+
+    def __init__(self, model: Any, basis: Basis) -> None:
+        super().__init__(basis)
+        self._models = [copy.deepcopy(model) for _ in range(basis.outcomes)]
+        self._series: deque[Array] = deque(maxlen=WINDOW)
+        self._ahead: deque[Array] = deque()  # forecasts (d,) of the rounds until the next fit
+        self._next_fit = 2
+
+    @property
+    def resumable(self) -> bool:
+        """False: nothing is known of the model's memory."""
+        return False
+
+    def _told(self, x: Any) -> Spread:
+        last = self._series[-1] if self._series else np.full(self.basis.outcomes, 0.5)
+        point = self._ahead[0] if self._ahead else last
+        return Spread(np.where(np.isfinite(point), point, last)[:, None])
+
+    def _seen(self, outcome: Array) -> None:
+        self._series.append(outcome)
+        if self._ahead:
+            self._ahead.popleft()
+        rounds = self.time + 1
+        if rounds >= self._next_fit:
+            self._next_fit = _next_fit(rounds)
+            self._ask(_refitted, rounds, self._next_fit - rounds)
+        elif self._ahead and hasattr(self._models[0], "forward"):
+            self._ask(_forward, rounds, self._next_fit - rounds)
+
+    def _ask(self, ask: Ask, rounds: int, steps: int) -> None:
+        pairs = zip(self._models, np.array(self._series).T, strict=True)
+        try:
+            ahead = np.array([ask(model, series, steps) for model, series in pairs])
+        except Exception as error:
+            if rounds >= SHORT:
+                kind = type(self._models[0]).__name__
+                raise UserError(f"{kind} on {len(self._series)} rounds: {error}") from error
+        else:
+            self._ahead = deque(ahead.T)
+
+
+def _refitted(model: Any, series: Array, steps: int) -> Array:
+    """Fit a model to a series (T,) and return its forecasts (steps,)."""
+    if _takes(model, "predict", "fh"):
+        model.fit(series)
+        return _means(model.predict(fh=np.arange(1, steps + 1)))
+    if _takes(model, "predict", "h"):
+        model.fit(series)
+        return _means(model.predict(h=steps))
+    return _means(model.forecast(y=series, h=steps))
+
+
+def _forward(model: Any, series: Array, steps: int) -> Array:
+    """Return the forecasts (steps,) of a model that was fitted to less of a series."""
+    return _means(model.forward(y=series, h=steps))
+
+
+def _means(told: Any) -> Array:
+    mean = told["mean"] if isinstance(told, dict) else told
+    return np.asarray(mean, dtype=np.float64).ravel()

@@ -1,0 +1,193 @@
+r"""Forecasts of the outcome y itself, turned into forecasts E s(y) and mended by their own past.
+
+A forecast is an increasing, piecewise linear function Q of a number u per coordinate of y, so that
+y = Q(u): the quantiles at the levels u, continued beyond the first and the last as between their
+neighbours; sorted samples are quantiles at even levels; a point is Q(u) = y^ + u - 1/2. Every
+round remembers the marks u = Q^-1(y) of what came, all coordinates together, and what is predicted
+is the mean over the last ``WINDOW`` marks
+
+    E s(y) ~ mean_u s(Q(u)).
+
+Of a point forecast the marks are its residuals; of quantiles they are probability integral
+transforms, even on [0, 1] where the forecast is calibrated, and otherwise they say how it is not.
+Before any marks there are the point, the samples, or an even grid of levels; the marks take over
+within ``SURE`` rounds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from regretless.forecaster.models.base import Model, features, kept
+from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError, closest
+from regretless.market.game.basis import Basis
+
+WINDOW = 64  # marks that are remembered
+SURE = 8  # marks without which the forecast is believed as it is
+REACH = 2.0  # how far beyond 0 and 1 a mark may lie
+TIE = 1e-9  # slope of Q where quantiles are equal
+SPAN = 1e-6  # outcomes so near are the same
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """A forecast of one outcome.
+
+    Parameters
+    ----------
+    values : array (d, L)
+        Quantiles of every coordinate; with L = 1 a point.
+    levels : array (L,) or None
+        Theirs, ascending, in (0, 1); None for equally likely samples.
+    """
+
+    values: Array
+    levels: Array | None = None
+
+    def at(self, marks: Array) -> Array:
+        """Return the outcomes (m, d) at marks (m, d), kept to [0, 1]."""
+        pairs = zip(marks.T, self._knots(), strict=True)
+        return kept(np.array([np.interp(mark, *knots) for mark, knots in pairs]).T)
+
+    def mark(self, outcome: Array, turn: float) -> Array:
+        """Return the marks (d,) of an outcome; among many the one at ``turn`` in [0, 1]."""
+        ends = np.array(
+            [
+                np.interp((y - SPAN, y + SPAN), values, levels)
+                for y, (levels, values) in zip(outcome, self._knots(), strict=True)
+            ]
+        )
+        return np.asarray(ends[:, 0] + turn * (ends[:, 1] - ends[:, 0]))
+
+    def believed(self) -> Array:
+        """Return the outcomes (m, d) of a forecast that is believed as it is."""
+        if self.levels is None:
+            return kept(self.values.T)
+        return self.at(_grid(len(self.values)))
+
+    def _knots(self) -> list[tuple[Array, Array]]:
+        """Return levels and values of Q for every coordinate, with a knot beyond either end."""
+        size = self.values.shape[1]
+        levels = (np.arange(size) + 0.5) / size if self.levels is None else self.levels
+        wide = np.concatenate([[-REACH], levels, [1 + REACH]])
+        return [(wide, _continued(wide, np.sort(row))) for row in self.values]
+
+
+def _continued(levels: Array, values: Array) -> Array:
+    """Continue quantiles to the outer levels as between the two next to them; 1 for a point."""
+    slopes = np.diff(values) / np.diff(levels[1:-1]) if len(values) > 1 else np.ones(1)
+    below = values[0] - slopes[0] * (levels[1] - levels[0])
+    above = values[-1] + slopes[-1] * (levels[-1] - levels[-2])
+    return np.concatenate([[below], values, [above]]) + TIE * levels
+
+
+def _grid(coordinates: int) -> Array:
+    """Return marks (WINDOW, d), even on [0, 1] in every coordinate, as a lattice jointly."""
+    steps = np.array([pow(19, i, WINDOW) for i in range(coordinates)])
+    return (np.outer(np.arange(WINDOW), steps) % WINDOW + 0.5) / WINDOW
+
+
+class OutcomeModel(Model):
+    """Predicts E s(y) by forecasts of y; subclasses say which. It learns as a witness.
+
+    Parameters
+    ----------
+    basis : Basis
+        The functions s.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_marks", "_marked")
+
+    def __init__(self, basis: Basis) -> None:
+        super().__init__(basis.size)
+        self.basis = basis
+        self._marks, self._marked = np.zeros((WINDOW, basis.outcomes)), 0
+        self._open: Spread | None = None
+        self._outcome: Array | None = None
+
+    def _told(self, x: Any) -> Spread:
+        """Return the forecast of this round's outcome."""
+        raise NotImplementedError
+
+    def _predicted(self, x: Any) -> Array:
+        self._open = told = self._told(x)
+        known = self._marks[: min(self._marked, WINDOW)]
+        share = min(self._marked / SURE, 1.0)
+        mean = np.zeros(self.size)
+        if share > 0:
+            mean += share * self.basis.transform(told.at(known)).mean(0)
+        if share < 1:
+            mean += (1 - share) * self.basis.transform(told.believed()).mean(0)
+        return mean
+
+    def witness(self, outcome: Array) -> None:
+        """Remember the outcome (d,) until ``update``."""
+        self._outcome = np.array(outcome, dtype=np.float64)
+
+    def _learn(self, truth: Array) -> None:
+        if self._outcome is None:
+            return
+        if self._open is not None:
+            turn = (self.time + 1) * 0.6180339887498949 % 1  # evenly, and never the same
+            self._marks[self._marked % WINDOW] = self._open.mark(self._outcome, turn)
+            self._marked += 1
+        self._seen(self._outcome)
+        self._open = self._outcome = None
+
+    def _seen(self, outcome: Array) -> None:
+        """Learn the outcome (d,), where the forecasts depend on it."""
+
+
+class ColumnForecast(OutcomeModel):
+    """Forecasts of y that are columns of the context, scaled to [0, 1] as y is.
+
+    Parameters
+    ----------
+    columns : sequence, one entry per coordinate of y
+        The name of a feature, for a point forecast, or several names: quantiles, in the order of
+        ``levels``, or samples, the first of every coordinate being one outcome, and so on.
+    levels : sequence of float or None
+        Of quantiles, ascending, in (0, 1); None for samples.
+
+    Raises
+    ------
+    ValueError
+        If columns or levels do not fit each other or the basis.
+    """
+
+    def __init__(
+        self,
+        basis: Basis,
+        *,
+        columns: Sequence[str | Sequence[str]],
+        levels: Sequence[float] | None = None,
+    ) -> None:
+        super().__init__(basis)
+        self.columns = [[names] if isinstance(names, str) else list(names) for names in columns]
+        self.levels = None if levels is None else np.array(levels, dtype=np.float64)
+        _check(self.columns, self.levels, basis.outcomes)
+
+    def _told(self, x: Any) -> Spread:
+        named = features(x)
+        return Spread(np.array([[_read(named, n) for n in r] for r in self.columns]), self.levels)
+
+
+def _check(columns: list[list[str]], levels: Array | None, outcomes: int) -> None:
+    if len(columns) != outcomes:
+        raise ValueError(f"columns are for {len(columns)} outcomes; give them for {outcomes}")
+    count = len(columns[0]) if levels is None else len(levels)
+    if not count or any(len(names) != count for names in columns):
+        raise ValueError(f"columns are {columns}; give every outcome as many, one per level")
+    if levels is not None and not ((np.diff(levels) > 0).all() and 0 < levels[0] < levels[-1] < 1):
+        raise ValueError(f"levels are {levels}; give at least two, ascending, between 0 and 1")
+
+
+def _read(named: dict[str, float], name: str) -> float:
+    if name not in named:
+        raise UserError(f"no feature '{name}' in the context; {closest(name, named)}")
+    if not np.isfinite(named[name]):
+        raise UserError(f"feature '{name}' is {named[name]}; a forecast needs a number")
+    return named[name]

@@ -1,0 +1,135 @@
+"""Least squares: the batch solution, however the features come and go; no wind-up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regretless.forecaster.models.columns import LEVELS, Columns
+from regretless.forecaster.models.least_squares import MOST, LeastSquares
+
+SIZE = 4
+
+
+class Recorded(LeastSquares):
+    """Shows the features that it used last."""
+
+    def _row(self) -> Any:
+        self.used = super()._row()
+        return self.used
+
+
+def batch(rows: list[Any], truths: Any, player: LeastSquares) -> Any:
+    """Solve the discounted ridge regression anew; new features are last."""
+    design = np.array([np.pad(row, (0, len(rows[-1]) - len(row))) for row in rows])
+    weights = player.forgetting ** np.arange(len(rows))[::-1]
+    gram = design.T @ (weights[:, None] * design) + player.ridge * np.eye(len(rows[-1]))
+    return np.linalg.solve(gram, design.T @ (weights[:, None] * (truths[: len(rows)] - 0.5)))
+
+
+@pytest.mark.parametrize("forgetting", [1.0, 0.95])
+@pytest.mark.parametrize("past", [2, SIZE], ids=["outcomes", "vectors"])
+def test_it_is_the_batch_solution(forgetting: float, past: int) -> None:
+    rng = np.random.default_rng(0)
+    player = Recorded(SIZE, lags=2, season=5, forgetting=forgetting, ridge=0.7)
+    outcomes = rng.random((80, 2))
+    truths, rows = np.column_stack([outcomes, outcomes**2]), []
+    for t in range(80):
+        point = player.predict({"hour": int(rng.integers(0, 6)), "load": rng.normal()}).point
+        if t:
+            told = 0.5 + player.used @ batch(rows, truths, player)
+            assert point == pytest.approx(np.clip(told, 0, 1), abs=1e-9)
+        if past == 2:
+            player.witness(outcomes[t])
+        player.update(truths[t])
+        rows.append(player.used)
+    told = outcomes if past == 2 else truths
+    lagged = told[[78, 77, 74]].ravel() - 0.5
+    assert rows[-1][: 1 + 3 * past] == pytest.approx([1.0, *lagged])
+    assert len(rows[-1]) == 1 + 3 * past + 2 + 6
+
+
+def test_it_finds_a_linear_law() -> None:
+    """Next is 0.2 + 0.5 last + a level's own shift: predicted to the noise."""
+    rng = np.random.default_rng(1)
+    player, shift, last, errors = LeastSquares(1, lags=1), [0.0, 0.2, -0.1], 0.5, []
+    for _ in range(600):
+        level = int(rng.integers(0, 3))
+        point = player.predict({"kind": level}).point[0]
+        last = 0.2 + 0.5 * last + shift[level] + 0.01 * rng.normal()
+        errors.append(abs(point - last))
+        player.witness(np.array([last]))
+        player.update([last])
+    assert np.mean(errors[300:]) < 0.012
+
+
+def test_nothing_winds_up_under_forgetting() -> None:
+    """A context that stays for 20,000 rounds, then moves: the forecast stays sane."""
+    rng = np.random.default_rng(2)
+    player = LeastSquares(2, forgetting=0.95)
+    for t in range(20_000):
+        player.predict({"hour": 3, "load": 1.5})
+        y = np.clip(0.6 + 0.01 * rng.normal(size=2), 0, 1)
+        player.witness(y)
+        player.update(y)
+        if t > 100:
+            assert np.abs(player._gram).max() <= 21
+    assert player.predict({"hour": 3, "load": 1.5}).point == pytest.approx([0.6, 0.6], abs=0.05)
+    moved = player.predict({"hour": 4, "load": 1e9}).point
+    assert np.abs(moved - 0.6).max() < 0.3
+
+
+def test_features_are_bounded() -> None:
+    rng = np.random.default_rng(3)
+    player = LeastSquares(200, lags=5)
+    for t in range(150):
+        x = {f"column {i}": int(rng.integers(0, 40)) for i in range(30)}
+        player.predict(x | {"day": t})
+        player.update(rng.random(200))
+    assert len(player._gram) <= 1 + 2 * MOST
+
+
+def test_a_column_is_level_by_level_until_it_is_no_category() -> None:
+    columns = Columns(200)
+    for value in range(LEVELS):
+        assert columns.learn({"day": float(value), "kind": float(value % 3)}) is None
+    assert columns.size == 2 + LEVELS + 3
+    before = columns.encoded({"day": 3.0, "kind": 1.0})
+    assert (before == 1.0).sum() == 2
+    remain = columns.learn({"day": float(LEVELS), "kind": 0.0})
+    assert remain is not None
+    assert columns.size == len(remain) == 5
+    after = columns.encoded({"day": 3.0, "kind": 1.0})
+    assert (after == 1.0).sum() == 1
+    assert before[remain] == pytest.approx(after, abs=0.1)
+
+
+def test_levels_that_are_dropped_leave_the_regression_without_them() -> None:
+    """As though the column had been a number only from the start."""
+    rng = np.random.default_rng(4)
+    values = [0.0, *rng.integers(0, 3, 20).astype(float), 0.5, *rng.normal(size=5)]
+    own, plain = LeastSquares(1, lags=0), LeastSquares(1, lags=0)
+    plain._columns._open("x")
+    del plain._columns._levels["x"]
+    plain._gram, plain._cross = np.zeros((2, 2)), np.zeros((2, 1))
+    plain._begin = lambda _: None  # type: ignore[method-assign,misc]
+    for value in values:
+        for player in (own, plain):
+            player._open = {"x": value}
+            player.update([0.5 + 0.1 * value])
+    assert len(own._gram) == len(plain._gram) == 2
+    assert own.predict({"x": 1.0}).point == pytest.approx(plain.predict({"x": 1.0}).point)
+    assert own._gram == pytest.approx(plain._gram)
+
+
+def test_numbers_are_standardised_and_clipped() -> None:
+    columns, values = Columns(10), [1.5, 2.5, 4.5]
+    for value in values:
+        columns.learn({"load": value})
+    deviation = np.std(values)
+    assert columns.encoded({"load": 3.5}) == pytest.approx([(3.5 - np.mean(values)) / deviation])
+    assert columns.encoded({"load": 1e300}) == [3.0]
+    assert (columns.encoded({}) == 0).all()
+    assert (columns.encoded({"other": 1.0}) == 0).all()

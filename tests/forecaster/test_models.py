@@ -1,0 +1,215 @@
+"""Models: whatever the context, predictions are finite and in [0, 1]; seasons are remembered."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from streams import STREAMS, market
+
+from regretless.forecaster import AnchoredPrediction, LossGroup
+from regretless.forecaster.models import Aggregate, Constant, LeastSquares, SeasonalNaive
+from regretless.forecaster.models.aggregate import SCALE
+from regretless.forecaster.models.panel import PANEL, made
+from regretless.forecaster.models.seasonal import MOST
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.market.game.protocols import Witness
+from regretless.market.records import Context
+from regretless.scenarios.run import Options, run
+
+SIZE = 3
+
+NUMBERS = st.one_of(
+    st.integers(-3, 3).map(float),
+    st.sampled_from([1e308, -1e308, np.inf, -np.inf, np.nan, 5e-324, 0.1]),
+    st.floats(-5, 5),
+)
+CONTEXTS = st.one_of(
+    st.none(),
+    NUMBERS,
+    st.lists(NUMBERS, max_size=3),
+    st.dictionaries(st.sampled_from(["hour", "3 hour", "load"]), NUMBERS),
+    st.tuples(NUMBERS, NUMBERS).map(lambda pair: Context(("hour", "load"), np.array(pair))),
+)
+
+
+def lived(player: Any, contexts: list[Any], seed: int = 0, start: int = 0) -> np.ndarray[Any, Any]:
+    """Let a model predict, witness and learn; return what it predicted."""
+    told = []
+    for t, x in enumerate(contexts, start):
+        told.append(player.predict(x).point)
+        outcome = np.random.default_rng([seed, t]).random(2)
+        if isinstance(player, Witness):
+            player.witness(outcome)
+        player.update(np.array([outcome[0], outcome[1], outcome[0] ** 2]))
+    return np.array(told)
+
+
+@pytest.mark.parametrize("name", register.forecaster.names())
+@settings(max_examples=25, deadline=None)
+@given(contexts=st.lists(CONTEXTS, min_size=1, max_size=12), seed=st.integers(0, 100))
+def test_predictions_stay_in_the_unit_cube_whatever_the_context(
+    name: str, contexts: list[Any], seed: int
+) -> None:
+    told = lived(register.forecaster[name](SIZE), contexts * 2, seed)
+    assert np.isfinite(told).all()
+    assert ((told >= 0) & (told <= 1)).all()
+
+
+@pytest.mark.parametrize("name", register.forecaster.names())
+def test_witnesses_resume_and_are_copied(name: str) -> None:
+    contexts = [{"hour": t % 4, "load": np.sin(t), "day": t} for t in range(80)]
+    whole = lived(register.forecaster[name](SIZE), contexts)
+    first, second = register.forecaster[name](SIZE), register.forecaster[name](SIZE)
+    lived(first, contexts[:60])
+    second.restore(first.state())
+    copied = copy.deepcopy(first)
+    lived(first, contexts[60:], seed=1, start=60)
+    for player in (second, copied):
+        assert (lived(player, contexts[60:], start=60) == whole[60:]).all()
+
+
+@pytest.mark.parametrize("kind", ["seasonal-naive", "least-squares", "aggregate"])
+def test_models_forecast_in_a_scenario_and_are_told_outcomes(kind: str, tmp_path: Path) -> None:
+    """They are witnesses there: lags of y are fewer than those of s(y)."""
+    scenario = market(STREAMS["cyclic"], {"kind": kind}, rounds=60, seed=0)
+    model = scenario.build(log_every=60)
+    model.run()
+    player: Any = model.game.blocks[0].forecaster
+    if kind == "aggregate":
+        player = player.models["least-squares"]
+    if kind != "seasonal-naive":
+        outcomes = model.game.blocks[0].basis.outcomes
+        assert player._past.shape == (3, outcomes)
+        assert player._past[0] == pytest.approx(model.game.history.last()[0] - 0.5)
+    run(scenario, Options(tmp_path / "out"))
+
+
+def test_an_anchored_base_is_told_outcomes() -> None:
+    losses = LossGroup(np.ones((2, 3)), -np.random.default_rng(0).dirichlet(np.ones(SIZE), (2, 3)))
+    base = LeastSquares(SIZE)
+    lived(AnchoredPrediction([losses], base), [None] * 5)
+    assert base._past.shape == (3, 2)
+    lived(AnchoredPrediction([losses], Constant(SIZE)), [None] * 5)
+
+
+def test_a_season_is_a_period_or_a_combination_of_integers() -> None:
+    truths = np.random.default_rng(0).random((40, SIZE))
+    by_period, by_context = SeasonalNaive(SIZE, period=7), SeasonalNaive(SIZE)
+    for t, truth in enumerate(truths):
+        x = {"hour": t % 7, "load": 0.1 + t}
+        expected = truths[t - 7] if t >= 7 else truths[t - 1] if t else np.full(SIZE, 0.5)
+        for player in (by_period, by_context):
+            assert (player.predict(x).point == expected).all()
+            player.update(truth)
+
+
+def test_seasons_are_smoothed() -> None:
+    player = SeasonalNaive(1, period=2, rate=0.25)
+    for value in (0.4, 0.9, 0.8, 0.9):
+        player.predict()
+        player.update([value])
+    assert player.predict().point == pytest.approx([0.4 + 0.25 * 0.4])
+
+
+def test_a_feature_that_was_no_integer_makes_no_season() -> None:
+    player = SeasonalNaive(1)
+    for load, value in ((1.0, 0.1), (2.5, 0.2), (3.0, 0.3), (1.0, 0.9)):
+        player.predict({"hour": 0, "load": load})
+        player.update([value])
+    assert player.predict({"hour": 0, "load": 77.0}).point == [0.9]
+
+
+def test_seasons_are_bounded_and_the_oldest_makes_way() -> None:
+    player = SeasonalNaive(1)
+    for t in range(MOST + 10):
+        player.predict({"day": t})
+        player.update([t / 2000])
+    assert len(player._rows) == len(player._table) == MOST
+    assert player.predict({"day": 10}).point == [10 / 2000]
+    assert player.predict({"day": 9}).point == [(MOST + 9) / 2000]
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "message"),
+    [
+        ("seasonal-naive", {"period": 0}, "period is 0"),
+        ("seasonal-naive", {"rate": 0.0}, "rate is 0.0"),
+        ("least-squares", {"lags": -1}, "lags is -1"),
+        ("least-squares", {"season": 0}, "season is 0"),
+        ("least-squares", {"forgetting": 1.5}, "forgetting is 1.5"),
+        ("least-squares", {"ridge": 0.0}, "ridge is 0.0"),
+        ("least-squares", {"ridg": 1.0}, "ridg"),
+        ("aggregate", {"rate": 0.1}, "rate"),
+    ],
+)
+def test_mistakes_get_one_line(kind: str, parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        market(STREAMS["iid"], {"kind": kind, **parameters}, rounds=5, seed=0).build()
+
+
+def test_the_panel_is_data_of_registered_kinds() -> None:
+    models = made(PANEL, 4)
+    assert list(models) == list(PANEL)
+    assert all(model.predict().point.shape == (4,) for model in models.values())
+    with pytest.raises(UserError, match="unknown forecaster 'nothing'"):
+        made({"x": {"kind": "nothing"}}, 4)
+
+
+def told(player: Aggregate, truths: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:
+    """Play an aggregate; return its predictions, its models', and the largest |r|."""
+    own, models, gains = [], [], []
+    for t, truth in enumerate(truths):
+        own.append(player.predict(t).point)
+        models.append(player.points)
+        gains.append(np.abs((own[-1] - truth) * (own[-1] - player.points)).max())
+        player.update(truth)
+    return np.array(own), np.array(models), max(gains)
+
+
+def adverse(player: Aggregate, rounds: int) -> np.ndarray[Any, Any]:
+    """Return outcomes far from what the aggregate predicts each time."""
+    rival, truths = copy.deepcopy(player), []
+    for t in range(rounds):
+        truths.append((rival.predict(t).point < 0.5).astype(float))
+        rival.update(truths[-1])
+    return np.array(truths)
+
+
+@pytest.mark.parametrize("stream", ["uniform", "shifting", "jump", "adverse"])
+@pytest.mark.parametrize("seed", range(3))
+def test_an_aggregate_keeps_its_bound_against_every_model(stream: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    player = Aggregate({f"at {v}": Constant(SIZE, value=v) for v in (0.0, 0.3, 0.6, 1.0)}, SIZE)
+    if stream == "adverse":
+        player = Aggregate(made(PANEL, SIZE), SIZE)
+    truths = {
+        "uniform": lambda: rng.random((400, SIZE)),
+        "shifting": lambda: np.repeat(rng.integers(0, 2, (8, SIZE)), 50, axis=0).astype(float),
+        "jump": lambda: np.r_[np.full((300, SIZE), 0.6), np.zeros((300, SIZE))],
+        "adverse": lambda: adverse(player, 400),
+    }[stream]()
+    own, models, largest = told(player, truths)
+    assert ((own >= models.min(1) - 1e-12) & (own <= models.max(1) + 1e-12)).all()
+    gain = (own - truths)[:, None] * (own[:, None] - models)
+    regret, variation = gain.sum(0), (gain**2).sum(0)
+    growth = (largest**2 / SCALE + np.log1p(variation / SCALE)).sum(0)
+    assert (regret <= np.sqrt((SCALE + variation) * growth)).all()
+    error = ((own - truths) ** 2).sum(0)
+    assert (error - ((models - truths[:, None]) ** 2).sum(0) <= 2 * regret + 1e-9).all()
+
+
+def test_every_coordinate_follows_its_own_model() -> None:
+    player = Aggregate({"low": Constant(2, value=0.2), "high": Constant(2, value=0.7)}, 2)
+    told(player, np.tile([0.2, 0.7], (50, 1)))
+    assert player.names == ("low", "high")
+    assert player.predict().point == pytest.approx([0.2, 0.7], abs=0.01)
+    assert player.weights.sum(0) == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="needs a model"):
+        Aggregate({}, 2)
