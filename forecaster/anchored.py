@@ -1,24 +1,33 @@
 r"""Anchoring: a base model's forecast, left alone until its bias exceeds its noise.
 
-Any model may serve as base. Every round its forecast b_t is weighed with the events' biases so
-far, each with a dead zone (``weights``): H holds only what the noise of a bias does not explain,
+Any model may serve as base. Its forecast b_t is broadcast as it is while it is **trusted**: until
+some event's bias exceeds
 
-    |B| > z sqrt(C),   C = sum_t |increment of B|.
+    |B| > w sqrt(C),   C = sum_t |increment of B|,
 
-If the certificate of the single prediction b_t is within the tolerance, b_t is broadcast as it is:
-no loss whose owner would act on it has a bias that matters. Otherwise the game is solved as ever,
-with the walk starting at b_t, and the correction lasts until the biases are back in their zones.
+which noise alone hardly ever does (w = ``TRUST``). From then on every round's b_t is weighed with
+the events' biases so far, each with a **dead zone**, z < w (``weights``): H holds only what exceeds
+z sqrt(C). If the certificate of the single prediction b_t is within the tolerance, b_t is broadcast
+still: no loss whose owner would act on it has a bias that matters. Otherwise the game is solved as
+ever, with the walk starting at b_t, and the correction lasts until the biases are back in their
+zones. A w of at most z trusts nobody.
+
+A base that is made of models (``models.aggregate``) makes each of them a comparator, trusted or
+not: nobody who acts on the broadcast regrets that they did not act on one of the models.
 
 Every bias stays below z sqrt(n_T(E)) + sqrt(3 n_T(E) Lambda) (``bounds``), whatever the base does:
-a bad base costs the dead zone, a good one is kept.
+a bad base costs the dead zone and what it did while it was trusted, a good one is kept.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from regretless.forecaster.events.bounds import BiasBound
+from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.events.weights import AdaptiveWeights
@@ -26,12 +35,13 @@ from regretless.forecaster.minimax.box import field_at, worst_case
 from regretless.forecaster.minimax.solver import CubeSolver, Solution
 from regretless.forecaster.models.base import Base, tell
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Hull
 
 # Of the zones of `reproduce anchoring` the widest that meets its aims on every stream.
 DEAD_ZONE = 0.25
+TRUST = 2.0
 
 
 class AnchoredPrediction(UnbiasedPrediction):
@@ -42,37 +52,58 @@ class AnchoredPrediction(UnbiasedPrediction):
     groups : sequence of LossGroup, or LossEvents
         The losses to protect.
     base : Base
-        Predicts the same vectors; see ``models.adapted`` for models of other libraries.
+        Predicts the same vectors; see ``models.adapted`` for models of other libraries. One that
+        has ``points`` (M, n), what models of its own predict in the open round, makes comparators
+        of them; ready-made events must then be for M models.
     dead_zone : float
         z, at least 0: how many times sqrt(C) a bias may reach before it counts.
+    trust : float
+        w: how many times sqrt(C) a bias may reach before the base is corrected at all.
     hull : "box" or "simplex"
 
     Attributes
     ----------
     kept : int
         Rounds in which the base's forecast was broadcast as it was.
+    trusted : bool
+        Whether no bias has exceeded w sqrt(C) yet.
     """
 
-    REMEMBERED = ("kept", "base")
+    REMEMBERED = ("kept", "trusted", "base")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keyword-only description of an instance
         self,
         groups: Sequence[LossGroup] | LossEvents,
         base: Base,
         *,
         dead_zone: float = DEAD_ZONE,
+        trust: float = TRUST,
         hull: Hull = "box",
         seed: int = 0,
     ) -> None:
-        size = groups.size if isinstance(groups, LossEvents) else groups[0].weights.shape[-1]
-        self._walker = CubeSolver(size, hull)
-        super().__init__(groups, solver=self._walker, seed=seed)
-        self.rule = AdaptiveWeights(dead_zone)
-        self.base = base
-        self.kept, self._alone = 0, False
+        self.base: Any = base
+        self.models = tuple(getattr(base, "names", ()))
+        many = len(self.models)
+        events = groups if isinstance(groups, LossEvents) else Events(groups, models=many)
+        self._walker = CubeSolver(events.size, hull)
+        super().__init__(events, solver=self._walker, seed=seed)
+        self.rule, self.trust = AdaptiveWeights(dead_zone), trust
+        self.kept, self.trusted = 0, trust > dead_zone
+        self._point, self._alone = np.zeros(0), False
 
-    def _solve(self, table: Array, tolerance: float, x: Any) -> Solution:
-        point = self._anchor(x)
+    def _advice(self, x: Any) -> Array | None:
+        """Ask the base, and return what its own models predict (M, n)."""
+        self._point = self._anchor(x)
+        return np.asarray(self.base.points) if self.models else None
+
+    def _answer(self, awake: Any) -> Solution:
+        self._alone = self.trusted
+        if self.trusted:
+            return Solution(self._point[None], np.ones(1), None)
+        return super()._answer(awake)
+
+    def _solve(self, table: Array, tolerance: float) -> Solution:
+        point = self._point
         field = field_at(self.events.rows, table, point)
         alone = np.ones(1), point[None], field[None]
         certificate = worst_case(*alone, hull=self._walker.hull)
@@ -94,8 +125,23 @@ class AnchoredPrediction(UnbiasedPrediction):
         """Pass the outcome (d,) on to the base, if it wants to know."""
         tell(self.base, outcome)
 
+    def suggested(self, group: int) -> Indices:
+        """Return what the models suggest to the losses of a group (K, M) in the open round.
+
+        ValueError if no round is open.
+        """
+        if self._pending is None:
+            raise ValueError("no round is open; call mixture or predict first")
+        return self.events.suggested(self._pending[0], group)
+
     def update(self, y: ArrayLike) -> None:
         """Learn the vector (n,) that was predicted, and teach it to the base."""
+        awake: Any = None if self._pending is None else self._pending[0]
         super().update(y)
         self.kept += self._alone
+        self.trusted = self.trusted and not self.events.exceeds(awake, self.trust)
         self.base.update(y)
+
+    def bias_bound(self) -> BiasBound:
+        """Bound on every event's bias so far."""
+        return replace(super().bias_bound(), trust=self.trust)

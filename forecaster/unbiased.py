@@ -35,9 +35,9 @@ class UnbiasedPrediction(Remembering):
 
     Parameters
     ----------
-    groups : sequence of LossGroup, or LossEvents
+    groups : sequence of LossGroup, or Events, or LossEvents
         The losses to protect, with their policies: the paper's vector events are made of them. Or
-        ready-made scalar events.
+        ready-made events.
     weights : "adaptive" or "exponential"
     horizon : int or None
         Number of rounds, which the exponential rate may use.
@@ -67,7 +67,7 @@ class UnbiasedPrediction(Remembering):
 
     def __init__(  # noqa: PLR0913 - keyword-only description of an instance
         self,
-        groups: Sequence[LossGroup] | LossEvents,
+        groups: Sequence[LossGroup] | Events | LossEvents,
         *,
         weights: str = "adaptive",
         horizon: int | None = None,
@@ -91,16 +91,24 @@ class UnbiasedPrediction(Remembering):
 
     def mixture(self, x: Any = None) -> Mixture:
         """Return the law over predictions given the context, with its certificate."""
-        awake: Any = self.events.awake(x)
-        table = self.events.weighted(awake, self.rule, self.time + 1)
-        tolerance = TOLERANCE / np.sqrt(self.time + 1)
-        solution = self._solve(table, tolerance, x)
+        awake: Any = self.events.awake(x, self._advice(x))
+        solution = self._answer(awake)
         self._pending = awake, solution
         return Mixture(
             solution.points, solution.mass, solution.certificate, ensembles=solution.ensembles
         )
 
-    def _solve(self, table: Array, tolerance: float, x: Any) -> Solution:
+    def _advice(self, x: Any) -> Array | None:
+        """Return what the models that are comparators predict (M, n); None without any."""
+        return None
+
+    def _answer(self, awake: Any) -> Solution:
+        """Solve the round's game."""
+        table = self.events.weighted(awake, self.rule, self.time + 1)
+        tolerance = TOLERANCE / np.sqrt(self.time + 1)
+        return self._solve(table, tolerance)
+
+    def _solve(self, table: Array, tolerance: float) -> Solution:
         return self.solver.solve(self.events.rows, table, tolerance=tolerance)
 
     def predict(self, x: Any = None) -> Forecast:
@@ -116,7 +124,7 @@ class UnbiasedPrediction(Remembering):
         awake, solution = self._pending
         self._pending = None
         self.events.charge(awake, solution.points, solution.mass, truth)
-        self.slack += max(solution.certificate, 0.0)
+        self.slack += max(solution.certificate or 0.0, 0.0)
         self.solver.remember(solution)
         self.time += 1
 

@@ -38,6 +38,21 @@ place of n / 2.
 **Dead zone.** With R = sigma B - z sqrt(C) for sigma B the lemma applies step by step, because
 sqrt(C) never falls: every bias stays below z sqrt(n_T(E)) + sqrt(3 n_T(E) Lambda).
 
+**Trust.** A base is broadcast unchanged, and no game is played, until some |B| exceeds w sqrt(C),
+w > z. Before that round all are within w sqrt(C), so that in it |B| <= w sqrt(C) + 1, hence
+R <= (w - z) sqrt(C) + 1; and C >= w^2 wherever |B| > w sqrt(C) is possible at all, since |B| <= C.
+The potentials with which the games begin are therefore at most e^((w - z + 1/w)^2 / 3) each, in
+place of 1, and with u = w - z + 1/w
+
+    |B| <= z sqrt(n_T(E)) + sqrt(3 n_T(E) Lambda),
+    Lambda = ln N + ln(e^(u^2 / 3) + 3 / (2 ln 2) ln(1 + T)) + k S,
+
+before that round and after it. How good the base is, and what it does, does not matter.
+
+**Models.** A model's suggestion c(k) to loss k is a comparator with the scalar gain below, so that
+following the broadcast costs loss k at most sum_a max(G_{k,a}, 0) <= D sqrt(3 A T Lambda) more than
+following the model, where N counts those gains, too.
+
 **Scalar events.** One expert per loss, action and comparator, gains divided by the range g of
 <r(c) - r(a), p - s>: the gain against every comparator is at most g sqrt(3 n_T(a) Lambda), summed
 over actions g sqrt(3 A T Lambda). In the box g = D; where predictions stay in conv s(Y), expected
@@ -91,6 +106,8 @@ class BiasBound:
         Where predictions lie.
     dead_zone : float
         z of the adaptive weights.
+    trust : float
+        w, within which a base was broadcast unchanged; 0 where none was trusted.
     """
 
     experts: int
@@ -100,6 +117,7 @@ class BiasBound:
     horizon: int | None = None
     hull: Hull = "box"
     dead_zone: float = 0.0
+    trust: float = 0.0
 
     def bias(self, occupancy: Array | float) -> Array:
         """Bound |B| in sup norm for events with this occupancy n_T(E)."""
@@ -110,8 +128,14 @@ class BiasBound:
 
     def exponent(self) -> float:
         """Lambda of the adaptive weights."""
-        growth = math.log1p(LOGARITHM * math.log1p(self.rounds))
+        growth = math.log1p(self._head_start() + LOGARITHM * math.log1p(self.rounds))
         return math.log(self.experts) + growth + GROWTH * self.slack
+
+    def _head_start(self) -> float:
+        """By how much a potential may exceed 1 when a base loses its trust."""
+        if self.trust <= self.dead_zone:
+            return 0.0
+        return math.expm1((self.trust - self.dead_zone + 1 / self.trust) ** 2 / 3)
 
     def _exponential(self) -> float:
         entropy = math.log(self.experts)
@@ -146,6 +170,15 @@ class BiasBound:
             factor = np.maximum(factor, through_policies)
         return np.asarray(factor * actions * share / self.rounds)
 
+    def regret_to_models(self, weights: Array) -> Array:
+        """Bound the expected regret per round to each model that is a comparator (K,)."""
+        actions = weights.shape[1]
+        share = float(self.bias(self.rounds / actions))
+        return np.asarray(self._gains(weights) * actions * share / self.rounds)
+
+    def _gains(self, weights: Array) -> Array:
+        return gain_range(weights, None)
+
     def _norm(self, norm: Callable[..., Array], weights: Array) -> Array:
         """Take the norm that the hull allows."""
         factor = norm(weights)
@@ -172,9 +205,10 @@ class GainBound(BiasBound):
 
     def regret(self, weights: Array, *, policies: int = 0) -> Array:
         """Bound the expected decision swap regret per round (K,); policies cost a logarithm."""
-        actions = weights.shape[1]
-        share = float(self.bias(self.rounds / actions))
-        return np.asarray(gain_range(weights, self.within) * actions * share / self.rounds)
+        return self.regret_to_models(weights)
+
+    def _gains(self, weights: Array) -> Array:
+        return gain_range(weights, self.within)
 
 
 def gain_range(weights: Array, within: float | None) -> Array:

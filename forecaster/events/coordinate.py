@@ -12,10 +12,13 @@ occupancy is n_T(E) = sum_t E[E(x_t, p)].
 Layout. Losses with the same policies form a group. All (loss, action) pairs of all groups are
 rows of one table; decision biases have one vector per row. Given x a policy suggests exactly one
 b, so of a group's cross biases ``(policies, suggestions, rows, n)`` one slice per policy is awake
-in a round, and the per-round game sees a single table (rows, n).
+in a round, and the per-round game sees a single table (rows, n). Models are comparators by the
+scalar gains of ``scalar``: a policy of each loss's own would take a vector event per model, loss,
+action and suggestion.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numba
@@ -23,8 +26,9 @@ import numpy as np
 
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.protected import LossGroup, moved_mass, rows_of
+from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.events.weights import Awake, WeightRule
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.records.records import checked_suggestion
 
@@ -37,6 +41,31 @@ def _add(bias: Array, variation: Array, gain: Array) -> None:
             variation[r, i] += abs(gain[r, i])
 
 
+@numba.njit(cache=True)
+def _beyond(bias: Array, variation: Array, zone: float) -> bool:
+    for r in range(bias.shape[0]):
+        for i in range(bias.shape[1]):
+            if abs(bias[r, i]) > zone * np.sqrt(variation[r, i]):
+                return True
+    return False
+
+
+@dataclass(frozen=True, eq=False)
+class Happening:
+    """The events that can happen in a round.
+
+    Parameters
+    ----------
+    views : list of Awake
+        Of the coordinates.
+    told : list of int array (K, M)
+        What the models suggest to each group's losses; empty without models.
+    """
+
+    views: list[Awake]
+    told: list[Indices] = field(default_factory=list)
+
+
 class Events(Remembering):
     """The events of an instance and their accumulated biases.
 
@@ -44,16 +73,20 @@ class Events(Remembering):
     ----------
     groups : sequence of LossGroup
         All over the same basis.
+    models : int
+        M, how many models are comparators.
 
     Attributes
     ----------
     rows : Rows
+    gains : LossEvents or None
+        The scalar events of the models.
     size : int
         Number of basis functions, n.
     count : int
         Number of events, |E|: sum over rows of 1 + policies x suggestions.
     experts : int
-        2 n |E|: an expert per event, coordinate and sign.
+        2 n |E|, an expert per event, coordinate and sign, and one per scalar event.
     arrays : dict
         Biases, variations and occupancies so far.
     """
@@ -61,7 +94,7 @@ class Events(Remembering):
     REMEMBERED = ("arrays",)
     IN_PLACE = True
 
-    def __init__(self, groups: Sequence[LossGroup]) -> None:
+    def __init__(self, groups: Sequence[LossGroup], *, models: int = 0) -> None:
         if not groups:
             raise ValueError("a forecaster needs at least one loss to protect")
         self.groups = tuple(groups)
@@ -84,12 +117,21 @@ class Events(Remembering):
             for g, size in zip(groups, sizes, strict=True)
         )
         self.experts = 2 * self.size * self.count
+        self.gains = LossEvents(groups, models=models, fixed=False) if models else None
+        if self.gains is not None:
+            self.experts += self.gains.experts
+            self.arrays |= {f"models_{name}": kept for name, kept in self.gains.arrays.items()}
 
     def _accumulators(self, *shape: int) -> tuple[Array, Array, Array]:
         return np.zeros((*shape, self.size)), np.zeros((*shape, self.size)), np.zeros(shape)
 
-    def awake(self, x: Any) -> list[Awake]:
-        """Return the accumulators of the events that can happen given the context ``x``.
+    def awake(self, x: Any, points: Array | None = None) -> Happening:
+        """Return the events that can happen given the context ``x``.
+
+        Parameters
+        ----------
+        points : array (M, n), optional
+            What each model predicts in this round.
 
         Raises
         ------
@@ -102,18 +144,29 @@ class Events(Remembering):
             for j, policy in enumerate(group.policies):
                 suggestion = checked_suggestion(policy, x, group.offset.shape[1])
                 views.append(Awake(rows, *(part[j, suggestion] for part in self._cross[g])))
-        return views
+        return Happening(views, [] if self.gains is None else self.gains.awake(x, points))
 
-    def weighted(self, awake: list[Awake], rule: WeightRule, time: int) -> Array:
-        """Return H (rows, n), the signed weights of the awake events, normalised."""
-        return rule.table(awake, self.rows.weights.shape, time)
+    def weighted(self, awake: Happening, rule: WeightRule, time: int) -> Array:
+        """Return H (rows, n), the signed weights of the events that can happen, normalised."""
+        shape = self.rows.weights.shape
+        if self.gains is None:
+            return rule.table(awake.views, shape, time)
+        gain, variation = self.gains.sums
+        table, weights = rule.mixed(awake.views, shape, gain=gain, variation=variation)
+        return table + self.gains.folded(awake.told, weights)
 
-    def charge(self, awake: list[Awake], points: Array, mass: Array, truth: Array) -> None:
+    def exceeds(self, awake: Happening, zone: float) -> bool:
+        """Whether the bias of some event is above ``zone`` times the root of its variation."""
+        if self.gains is not None and self.gains.exceeds(awake.told, zone):
+            return True
+        return any(_beyond(view.bias, view.variation, zone) for view in awake.views)
+
+    def charge(self, awake: Happening, points: Array, mass: Array, truth: Array) -> None:
         """Add a round to the biases, in expectation over the mixture.
 
         Parameters
         ----------
-        awake : list of Awake
+        awake : Happening
             As returned for this round's context.
         points, mass : array (m, n), (m,)
             The mixture.
@@ -122,9 +175,15 @@ class Events(Remembering):
         """
         seen, moved = moved_mass(self.rows, points, mass)
         gain = moved - seen[:, None] * truth
-        for view in awake:
+        for view in awake.views:
             _add(view.bias, view.variation, gain[view.rows])
             np.add(view.occupancy, seen[view.rows], out=view.occupancy)
+        if self.gains is not None:
+            self.gains.add(awake.told, seen, gain)
+
+    def suggested(self, awake: Happening, group: int) -> Indices:
+        """Return what the models suggest to the losses of a group (K, M) in an open round."""
+        return awake.told[group]
 
     def bound(self, **run: Any) -> BiasBound:
         """Return the bound on the events' biases; ``run`` are the other fields of ``BiasBound``."""

@@ -13,7 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from regretless.market.core.arrays import Array, Integers
+from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.response import expected_losses, row_loss
 
 Policy = Callable[[Any], int]
@@ -135,6 +135,25 @@ def responses_at(rows: Rows, point: Array) -> Array:
         assert group.play is not None  # noqa: S101 - that is what custom groups are
         play = group.play(expected_losses(group.offset, group.weights, point))
         out[first : first + group.offset.size] = play.ravel()
+    return out
+
+
+@numba.njit(cache=True)
+def _best_responses(rows: RowArrays, points: Array, out: Integers) -> None:
+    offset, weights, start, _, _ = rows
+    for k in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            least = np.inf
+            for r in range(start[k], start[k + 1]):
+                loss = row_loss(offset[r], weights[r], points[j])
+                if loss < least:
+                    out[k, j], least = r - start[k], loss
+
+
+def best_responses(rows: Rows, points: Array) -> Indices:
+    """Return every loss's best response to each of M points: actions (K, M), ties to the lowest."""
+    out = np.zeros((len(rows.start) - 1, len(points)), dtype=np.intp)
+    _best_responses(arrays_of(rows), np.ascontiguousarray(points, dtype=np.float64), out)
     return out
 
 

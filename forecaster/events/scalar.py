@@ -11,7 +11,14 @@ most scale_k times the cumulative gain G: swap and decision swap regret are boun
     sum_a max_c scale_k max(G_{k,a,c}, 0)
 
 directly, without lambda and without n. One sign suffices: a bias in the agent's favour needs no
-correction. ``scale_k`` keeps gains in [-1, 1]: max ||r(c) - r(a)||_1 over the box, and at most 2
+correction.
+
+A **model** that predicts s(y) is a comparator too, and another one for each loss: c is then the
+best response of loss k to the model's prediction, so that the sum of its positive gains bounds what
+the agent loses against doing what the model would have it do. Coordinates have the models' gains
+beside their own events.
+
+``scale_k`` keeps gains in [-1, 1]: max ||r(c) - r(a)||_1 over the box, and at most 2
 where predictions stay in conv s(Y), since then expected and true losses lie in [0, 1] and the
 played action is the best expected.
 
@@ -27,7 +34,12 @@ from typing import Any
 import numpy as np
 
 from regretless.forecaster.events.bounds import GainBound, gain_range
-from regretless.forecaster.events.protected import LossGroup, moved_mass, rows_of
+from regretless.forecaster.events.protected import (
+    LossGroup,
+    best_responses,
+    moved_mass,
+    rows_of,
+)
 from regretless.forecaster.events.weights import WeightRule
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
@@ -44,6 +56,10 @@ class LossEvents(Remembering):
     within : float or None
         Range of the gains where predictions stay in conv s(Y): 2 + 4 delta for a basis of error
         delta. None where they do not.
+    models : int
+        M, how many models are comparators.
+    fixed : bool
+        Whether actions and policies are comparators, too.
 
     Attributes
     ----------
@@ -59,22 +75,37 @@ class LossEvents(Remembering):
     REMEMBERED = ("arrays",)
     IN_PLACE = True
 
-    def __init__(self, groups: Sequence[LossGroup], *, within: float | None = None) -> None:
-        self.groups, self.within = tuple(groups), within
+    def __init__(
+        self,
+        groups: Sequence[LossGroup],
+        *,
+        within: float | None = None,
+        models: int = 0,
+        fixed: bool = True,
+    ) -> None:
+        self.groups, self.within, self.models = tuple(groups), within, models
         self.rows = rows_of(self.groups)
         self.size = int(self.rows.weights.shape[1])
-        shapes = [(*g.offset.shape, g.offset.shape[1] + len(g.policies)) for g in self.groups]
-        self.experts = sum(k * a * (c - 1) for k, a, c in shapes)
+        own = [g.offset.shape[1] + len(g.policies) if fixed else 0 for g in self.groups]
+        shapes = [(*g.offset.shape, c + models) for g, c in zip(self.groups, own, strict=True)]
+        self.experts = sum(k * a * (c - fixed) for k, a, c in shapes)
         cuts = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
         self._gain, self._variation = np.zeros(cuts[-1]), np.zeros(cuts[-1])
         self._parts = [
-            GroupPart(group, gain_range(group.weights, within), slice(int(first), int(last)), shape)
+            GroupPart(
+                group,
+                gain_range(group.weights, within),
+                slice(int(first), int(last)),
+                shape,
+                group.offset.shape[1] if fixed else 0,
+                len(group.policies) if fixed else 0,
+            )
             for group, first, last, shape in zip(
                 self.groups, cuts[:-1], cuts[1:], shapes, strict=True
             )
         ]
         for part in self._parts:
-            actions = np.arange(part.shape[1])
+            actions = np.arange(part.constants)
             part.view(self._gain)[:, actions, actions] = -np.inf  # never weighed
         self._occupancy = np.zeros(len(self.rows.offset))
         self.arrays = {
@@ -83,25 +114,43 @@ class LossEvents(Remembering):
             "occupancy": self._occupancy,
         }
 
-    def awake(self, x: Any) -> list[Indices]:
-        """Return what every group's policies suggest given the context ``x``, (C,) each.
+    def awake(self, x: Any, points: Array | None = None) -> list[Indices]:
+        """Return what every group's policies and models suggest to its losses, (K, C + M) each.
+
+        Parameters
+        ----------
+        points : array (M, n), optional
+            What each model predicts in this round.
 
         Raises
         ------
         ValueError
             If a policy suggests an action that its group does not have.
         """
+        told = np.empty((len(self.rows.start) - 1, 0), dtype=np.intp)
+        if points is not None:
+            told = best_responses(self.rows, points)
+        cuts = np.cumsum([len(group.offset) for group in self.groups])[:-1]
         return [
-            np.array(
-                [checked_suggestion(policy, x, group.offset.shape[1]) for policy in group.policies],
-                dtype=np.intp,
-            )
-            for group in self.groups
+            np.hstack([part.asked(x), own])
+            for part, own in zip(self._parts, np.split(told, cuts), strict=True)
         ]
 
     def weighted(self, awake: list[Indices], rule: WeightRule, time: int) -> Array:
         """Return H (rows, n): sum_c w_c (r(c) - r(a)) / scale for every loss and action."""
-        weights = rule.one_sided(self._gain, self._variation, time)
+        return self.folded(awake, rule.one_sided(self._gain, self._variation, time))
+
+    @property
+    def sums(self) -> tuple[Array, Array]:
+        """All gains and their variations, one number per scalar event."""
+        return self._gain, self._variation
+
+    def exceeds(self, awake: list[Indices], zone: float) -> bool:
+        """Whether some gain is above ``zone`` times the root of its variation."""
+        return bool((self._gain > zone * np.sqrt(self._variation)).any())
+
+    def folded(self, awake: list[Indices], weights: Array) -> Array:
+        """Turn the weights of the scalar events into a table H (rows, n)."""
         tables = []
         for part, suggested in zip(self._parts, awake, strict=True):
             pull = part.folded(part.view(weights), suggested) / part.scale[:, None, None]
@@ -114,7 +163,7 @@ class LossEvents(Remembering):
 
         Parameters
         ----------
-        awake : list of array (C,)
+        awake : list of array (K, C + M)
             As returned for this round's context.
         points, mass : array (m, n), (m,)
             The mixture.
@@ -122,7 +171,10 @@ class LossEvents(Remembering):
             s(y).
         """
         seen, moved = moved_mass(self.rows, points, mass)
-        bias = moved - seen[:, None] * truth
+        self.add(awake, seen, moved - seen[:, None] * truth)
+
+    def add(self, awake: list[Indices], seen: Array, bias: Array) -> None:
+        """Add the biases (rows, n) of a round in which rows were played so much (rows,)."""
         first = 0
         for part, suggested in zip(self._parts, awake, strict=True):
             rows = part.group.weights
@@ -130,11 +182,16 @@ class LossEvents(Remembering):
             first += rows.shape[0] * rows.shape[1]
             worth = own @ rows.swapaxes(1, 2)  # (K, A, A): <r(b), B_a>
             worth -= np.einsum("kaa->ka", worth)[:, :, None].copy()
-            gain = np.concatenate([worth, worth[:, :, suggested]], axis=2)
+            told = np.take_along_axis(worth, suggested[:, None, :], axis=2)
+            gain = np.concatenate([worth[:, :, : part.constants], told], axis=2)
             gain /= part.scale[:, None, None]
             self._gain[part.place] += gain.ravel()
             self._variation[part.place] += np.abs(gain).ravel()
         self._occupancy += seen
+
+    def suggested(self, awake: list[Indices], group: int) -> Indices:
+        """Return what the models suggest to the losses of a group (K, M) in an open round."""
+        return awake[group][:, awake[group].shape[1] - self.models :]
 
     def bound(self, **run: Any) -> GainBound:
         """Return the bound on the gains; ``run`` are the other fields of ``BiasBound``."""
@@ -166,22 +223,34 @@ class GroupPart:
     place : slice
         Of the flat arrays.
     shape : tuple
-        (K, A, A + C).
+        (K, A, constants + policies + models).
+    constants, policies : int
+        How many fixed actions and policies are comparators; models follow them.
     """
 
     group: LossGroup
     scale: Array
     place: slice
     shape: tuple[int, int, int]
+    constants: int
+    policies: int
 
     def view(self, flat: Array) -> Array:
-        """Return this group's entries as (K, A, A + C)."""
+        """Return this group's entries as an array of this shape."""
         return flat[self.place].reshape(self.shape)
 
+    def asked(self, x: Any) -> Indices:
+        """Return what each policy suggests given the context, to all losses alike: (K, C)."""
+        rules, actions = self.group.policies[: self.policies], self.group.offset.shape[1]
+        told = [checked_suggestion(policy, x, actions) for policy in rules]
+        return np.tile(np.array(told, dtype=np.intp), (self.shape[0], 1))
+
     def folded(self, weights: Array, suggested: Indices) -> Array:
-        """Add every policy's weight to the action that it suggests: (K, A, A)."""
-        actions = self.shape[1]
-        table = weights[:, :, :actions].copy()
-        for j, action in enumerate(suggested):
-            table[:, :, action] += weights[:, :, actions + j]
+        """Add every comparator's weight to the action that it suggests: (K, A, A)."""
+        losses, actions, _ = self.shape
+        table = np.zeros((losses, actions, actions))
+        table[:, :, : self.constants] = weights[:, :, : self.constants]
+        every = np.arange(losses)
+        for j, told in enumerate(suggested.T):
+            table[every, :, told] += weights[:, :, self.constants + j]
         return table

@@ -61,6 +61,11 @@ class WeightRule(Protocol):
     def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
         """Return H (rows, n), normalised so that all awake weights sum to 1."""
 
+    def mixed(
+        self, awake: list[Awake], shape: tuple[int, int], *, gain: Array, variation: Array
+    ) -> tuple[Array, Array]:
+        """Return H of the coordinates and the weights of scalar events beside them."""
+
     def one_sided(self, gain: Array, variation: Array, time: int) -> Array:
         """Return the weights (events,) of scalar events, normalised to sum to 1."""
 
@@ -120,6 +125,19 @@ class AdaptiveWeights:
 
     def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
         """Return H (rows, n), normalised; zero where every bias lies in its dead zone."""
+        nothing = np.zeros(0)
+        return self.mixed(awake, shape, gain=nothing, variation=nothing)[0]
+
+    def mixed(
+        self, awake: list[Awake], shape: tuple[int, int], *, gain: Array, variation: Array
+    ) -> tuple[Array, Array]:
+        """Return H (rows, n) and the weights of scalar events, which add up to 1 together.
+
+        Parameters
+        ----------
+        gain, variation : array (events,)
+            Of the scalar events.
+        """
         # One call of NumPy's vectorised exp for all events, instead of one scalar call for each.
         powers = np.empty(2 * sum(view.bias.size for view in awake))
         parts, first = [], 0
@@ -131,19 +149,28 @@ class AdaptiveWeights:
             _exponents(view.bias, view.variation, zone, part)
             for view, part in zip(awake, parts, strict=True)
         )
+        scalars = self._one_sided(gain, variation)
+        top = max(top, float(scalars.max(initial=0.0)))
         np.exp(np.subtract(powers, top, out=powers), out=powers)
+        raised = np.exp(scalars - top)
+        weights = 0.5 * (raised[0] - raised[1])
         table = np.zeros(shape)
         total = sum(
             _signed(view.bias, view.variation, zone, top, part, table[view.rows])
             for view, part in zip(awake, parts, strict=True)
         )
-        return table / total if total > 0 else table
+        total += weights.sum()
+        return (table / total, weights / total) if total > 0 else (table, weights)
+
+    def _one_sided(self, gain: Array, variation: Array) -> Array:
+        """Return the exponents of Phi(R + 1) and Phi(R - 1) of scalar events (2, events)."""
+        regret = gain - self.dead_zone * np.sqrt(variation)
+        scale = 1 / (3 * (variation + 1))
+        return np.asarray(np.maximum([regret + 1, regret - 1], 0.0) ** 2 * scale)
 
     def one_sided(self, gain: Array, variation: Array, time: int) -> Array:
         """Return the weights (events,) of scalar events; zero where all lie in the dead zone."""
-        regret = gain - self.dead_zone * np.sqrt(variation)
-        scale = 1 / (3 * (variation + 1))
-        powers = np.maximum([regret + 1, regret - 1], 0.0) ** 2 * scale
+        powers = self._one_sided(gain, variation)
         raised = np.exp(powers - powers.max())
         weights = raised[0] - raised[1]
         total = weights.sum()
@@ -193,6 +220,12 @@ class ExponentialWeights:
         table = np.zeros(shape)
         total = sum(_exponential_add(view.bias, rate, top, table[view.rows]) for view in awake)
         return table / total
+
+    def mixed(
+        self, awake: list[Awake], shape: tuple[int, int], *, gain: Array, variation: Array
+    ) -> tuple[Array, Array]:
+        """Refuse: models are comparators of the adaptive weights alone."""
+        raise ValueError('models need weights = "adaptive"')
 
     def one_sided(self, gain: Array, variation: Array, time: int) -> Array:
         """Return the weights (events,) of scalar events, normalised."""

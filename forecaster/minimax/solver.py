@@ -37,15 +37,16 @@ class Solution:
     ----------
     points : array (m, n)
     mass : array (m,)
-    certificate : float
-        Its worst case over the hull, in units of the normalised weights.
+    certificate : float or None
+        Its worst case over the hull, in units of the normalised weights; None where no game was
+        played.
     ensembles : tuple of Ensemble or None
         Each point as weighted outcomes, where the solver keeps points in the hull of all s(y).
     """
 
     points: Array
     mass: Array
-    certificate: float
+    certificate: float | None
     ensembles: tuple[Ensemble, ...] | None = None
 
 

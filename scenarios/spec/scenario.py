@@ -93,6 +93,8 @@ class ForecasterSpec(Open):
     """A model whose forecast is kept where it is good."""
     dead_zone: Annotated[float, Field(ge=0)] | None = None
     """How many times its noise a bias must exceed before the base is corrected."""
+    trust: Annotated[float, Field(ge=0)] | None = None
+    """The dead zone until a bias has exceeded this once: the base is broadcast as it is."""
 
     @field_validator("base", mode="before")
     @classmethod

@@ -52,7 +52,7 @@ class Told:
 def test_a_base_that_is_right_is_left_alone() -> None:
     """Unbiased noise stays in its dead zone: the base's own forecast is broadcast."""
     rng = np.random.default_rng(1)
-    player = AnchoredPrediction([group()], Told(np.full(SIZE, 0.5)), dead_zone=3.0)
+    player = AnchoredPrediction([group()], Told(np.full(SIZE, 0.5)), dead_zone=3.0, trust=0.0)
     for _ in range(300):
         assert (player.mixture().points == 0.5).all()
         player.update(rng.random(SIZE))
@@ -64,7 +64,7 @@ def test_a_base_that_is_right_is_left_alone() -> None:
 def test_a_base_that_is_wrong_is_corrected(base: float) -> None:
     """Whatever the base says, biases stay below the bound with the dead zone's constant."""
     rng = np.random.default_rng(2)
-    player = AnchoredPrediction([group()], Told(np.full(SIZE, base)), dead_zone=0.5)
+    player = AnchoredPrediction([group()], Told(np.full(SIZE, base)), dead_zone=0.5, trust=0.0)
     total = np.zeros(SIZE)
     for _ in range(600):
         mean, truth = player.mixture().mean, rng.beta(5, 3, SIZE)
@@ -152,7 +152,9 @@ def test_state_continues_exactly(make: Any) -> None:
     truths = np.random.default_rng(0).random((40, SIZE))
 
     def fresh() -> AnchoredPrediction:
-        return AnchoredPrediction(make([group()]), ExponentialSmoothing(SIZE), dead_zone=0.1)
+        return AnchoredPrediction(
+            make([group()]), ExponentialSmoothing(SIZE), dead_zone=0.1, trust=1.0
+        )
 
     def points(player: AnchoredPrediction, rows: Array) -> list[Array]:
         made = []
@@ -281,7 +283,7 @@ def test_mistakes_get_one_line(table: dict[str, Any], message: str) -> None:
 def test_constants_are_kept_where_they_do_no_harm() -> None:
     """A constant base under one action that always wins is never corrected."""
     sure = LossGroup(np.array([[0.0, 0.9]]), np.array([[[0.05, 0.05], [0.05, 0.05]]]))
-    player = AnchoredPrediction([sure], Constant(2, value=0.3), dead_zone=100.0)
+    player = AnchoredPrediction([sure], Constant(2, value=0.3), dead_zone=100.0, trust=0.0)
     for _ in range(50):
         player.mixture()
         player.update(np.array([0.9, 0.9]))
