@@ -20,21 +20,29 @@ class Replay(Remembering):
         What everybody sees before each row.
     names : tuple of str
         The features' names.
+    logged : int, optional
+        How many of the features tables show, from the first; all by default.
     """
 
     sees: ClassVar[frozenset[str]] = frozenset({"history"})
 
     def __init__(
-        self, outcomes: Array, contexts: Array | None = None, names: tuple[str, ...] = ()
+        self,
+        outcomes: Array,
+        contexts: Array | None = None,
+        names: tuple[str, ...] = (),
+        *,
+        logged: int | None = None,
     ) -> None:
         self._rows = np.asarray(outcomes, dtype=np.float64)
         self.outcomes = int(self._rows.shape[1])
-        self._names = names
+        self._names, self._logged = names, logged
         self._contexts = np.zeros((len(self._rows), 0)) if contexts is None else contexts
 
     def context(self, history: History) -> Context:
         """Return this row's features."""
-        return Context(self._names, self._contexts[history.rounds % len(self._rows)])
+        row = self._contexts[history.rounds % len(self._rows)]
+        return Context(self._names, row, self._logged)
 
     def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal this row's outcome."""

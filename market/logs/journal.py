@@ -150,7 +150,7 @@ class Journal(Remembering):
         certificates = [f.certificate for f in played.forecasts if f.certificate is not None]
         row = {"round": np.array([played.number])}
         row |= {f"y_{i}": value[None] for i, value in enumerate(played.outcome)}
-        row |= {f"x_{i}": value[None] for i, value in enumerate(played.context.values)}
+        row |= {f"x_{i}": value[None] for i, value in enumerate(played.context.shown)}
         if self._market is not None and self._market.last is not None:
             row |= self._market.last.columns()
         row["certificate"] = np.array([max(certificates, default=np.nan)])

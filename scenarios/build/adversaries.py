@@ -34,7 +34,8 @@ def make_adversary(
     UserError if its name is unknown, or a parameter or the space does not fit.
     """
     if spec.data is not None and table is not None:
-        chosen: Adversary = Replay(table.outcomes, table.contexts, tuple(spec.data.context))
+        logged = len(spec.data.context)
+        chosen: Adversary = Replay(table.outcomes, table.contexts, table.names, logged=logged)
     else:
         chosen = _registered(spec, root, game)
     if game is not None:

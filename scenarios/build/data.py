@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from regretless.market.core.errors import UserError, closest
+from regretless.scenarios.spec.data import DataSpec, ForecastColumnsSpec
 from regretless.scenarios.spec.files import DATA
-from regretless.scenarios.spec.scenario import DataSpec
 
 Array = NDArray[np.float64]
 
@@ -26,14 +27,17 @@ class Table:
     outcomes : array (T, d)
         Scaled and clipped into [0, 1].
     contexts : array (T, f)
-        As they stand in the file.
+        Features as they stand in the file, then forecasts, scaled and clipped as their outcomes.
     clipped : float
         Share of rows in which some outcome was clipped.
+    names : tuple of str
+        Of the features, the forecasts' as ``DataSpec.features_of`` has them.
     """
 
     outcomes: Array
     contexts: Array
     clipped: float
+    names: tuple[str, ...] = ()
 
 
 def read_table(spec: DataSpec) -> Table:
@@ -71,8 +75,35 @@ def read_table(spec: DataSpec) -> Table:
                 f"data.outcomes: '{column}' runs from {low:g} to {high:g}, outside [0, 1]; "
                 f"add scale = {{ {column} = [{low:g}, {high:g}] }}"
             )
-    contexts = numeric(frame, spec.context, "data.context")
-    return Table(np.clip(scaled, 0, 1) + 0.0, contexts, float(outside.any(1).mean()))
+    contexts = [numeric(frame, spec.context, "data.context")]
+    contexts += [
+        part
+        for name, own in spec.forecasts.items()
+        for part in _forecasts(frame, own, ends, f"data.forecasts.{name}")
+    ]
+    return Table(
+        np.clip(scaled, 0, 1) + 0.0,
+        np.concatenate(contexts, axis=1),
+        float(outside.any(1).mean()),
+        spec.features,
+    )
+
+
+def _forecasts(
+    frame: pd.DataFrame, spec: ForecastColumnsSpec, ends: Array, key: str
+) -> Iterator[Array]:
+    """Read a forecast of each outcome (T, k), scaled and clipped as the outcome is.
+
+    Quantiles ascend before and after: a reversed scale reverses their columns, too.
+    """
+    for columns, (low, high) in zip(spec.columns, ends, strict=True):
+        raw = numeric(frame, columns, key)
+        if spec.kind == "quantiles":
+            for row, i in np.argwhere(np.diff(raw, axis=1) < 0)[:1]:
+                there = f"'{columns[i + 1]}' is below '{columns[i]}' in data row {row + 1}"
+                raise UserError(f"{key}: {there}; order the columns as the levels are")
+            raw = raw[:, ::-1] if low > high else raw
+        yield np.clip((raw - low) / (high - low), 0, 1) + 0.0
 
 
 def read_frame(path: Path, where: str) -> pd.DataFrame:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from regretless.market.core.errors import UserError
 from regretless.scenarios import load
 from regretless.scenarios.build.data import Table, read_table
+from regretless.scenarios.spec.data import DataSpec
 from regretless.scenarios.spec.files import DATA
-from regretless.scenarios.spec.scenario import DataSpec
 
 Array = NDArray[np.float64]
 Writer = Callable[[pd.DataFrame, Path], None]
