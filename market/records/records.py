@@ -32,11 +32,14 @@ class Context:
         Their values. ``context["month"]`` and ``context[0]`` both read one.
     logged : int or None
         How many of them tables show, from the first; None for all.
+    index : (str, str) or None
+        A column of the rounds table and what it says, where rounds have names, such as dates.
     """
 
     names: tuple[str, ...] = ()
     values: Array = field(default_factory=lambda: np.empty(0))
     logged: int | None = None
+    index: tuple[str, str] | None = None
 
     @property
     def shown(self) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -10,6 +11,9 @@ from regretless.scenarios.spec.cohort import Name, Range, Strict
 
 Columns = Annotated[list[Name], Field(min_length=1)]
 Level = Annotated[float, Field(gt=0, lt=1)]
+TAKEN = re.compile(
+    r"round|certificate|atoms|leader_payoff(_\d+)?|(x|y|fundamental|demand|price)_\d+"
+)
 RESERVED = "forecasts."  # how names of features begin that are forecasts
 
 
@@ -64,6 +68,16 @@ class DataSpec(Strict):
     """Columns that everybody sees beforehand."""
     scale: dict[str, Range] = Field(default_factory=dict)
     """For each outcome the values that become 0 and 1; what is beyond is clipped."""
+    index: Name | None = None
+    """A column, such as dates, that names each round in the logs as it stands in the file."""
+    separator: str = ","
+    """The character between the values of a CSV."""
+    decimal: Literal[".", ","] = "."
+    """The decimal mark within numbers that are text."""
+    missing: Literal["previous", "drop"] | None = None
+    """Missing values: take the row before's, or drop the row; without it they are refused."""
+    codes: dict[Name, dict[str, float]] = Field(default_factory=dict)
+    """For a column, numbers that stand for texts or for True and False."""
     forecasts: dict[str, ForecastColumnsSpec] = Field(default_factory=dict)
     """Forecasts that the file holds beside the outcomes, in their units, by name."""
 
@@ -74,6 +88,20 @@ class DataSpec(Strict):
             if low == high:
                 raise ValueError(f"the ends of {column} are equal; give two different numbers")
         return scale
+
+    @field_validator("separator")
+    @classmethod
+    def _separates(cls, separator: str) -> str:
+        if not re.fullmatch(r"[^\w.+\-\"\r\n]", separator):
+            raise ValueError(f"{separator!r} separates no values; give one character, as ';'")
+        return separator
+
+    @field_validator("index")
+    @classmethod
+    def _is_no_other_column(cls, index: str | None) -> str | None:
+        if index is not None and TAKEN.fullmatch(index):
+            raise ValueError(f"the table of rounds has its own column '{index}'; rename the file's")
+        return index
 
     @model_validator(mode="after")
     def _forecasts_fit(self) -> DataSpec:
@@ -93,6 +121,14 @@ class DataSpec(Strict):
             if self.features.count(feature) > 1:
                 raise ValueError(f"'{feature}' would be there twice; name each column once")
         return self
+
+    @property
+    def read(self) -> dict[str, list[str]]:
+        """The columns that must be numbers, under the key that asks for them."""
+        asked = {"data.outcomes": self.outcomes, "data.context": self.context}
+        for name, own in self.forecasts.items():
+            asked[f"data.forecasts.{name}"] = [column for row in own.columns for column in row]
+        return asked
 
     def reversed(self, outcome: str) -> bool:
         """Whether the scale turns an outcome round."""

@@ -106,7 +106,7 @@ def test_a_reversed_scale_turns_quantiles_round(tmp_path: Path) -> None:
         (
             {"a": {"levels": [0.1, 0.9], "quantiles": [["t1", "t2"], ["w2", "w1"]]}},
             {},
-            "data.forecasts.a: 'w1' is below 'w2' in data row 2; order the columns",
+            "data.forecasts.a: 'w1' is below 'w2' in data row 2 .line 3.; order the columns",
         ),
     ],
 )
