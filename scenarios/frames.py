@@ -98,9 +98,9 @@ def _text(path: Path, where: str) -> str:
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         there = f"{where} is not UTF-8: byte 0x{content[error.start]:02x} in line {line}"
-        raise UserError(f"{there}; save it as UTF-8") from error
+        raise UserError(f"{there}; write it as UTF-8") from error
     if "\0" in text:
-        raise UserError(f"{where} holds zero bytes, which are no text; save it as UTF-8")
+        raise UserError(f"{where} holds zero bytes, which are no text; write it as UTF-8")
     return text
 
 
@@ -119,9 +119,9 @@ def _csv(text: str, where: str, form: Form) -> pd.DataFrame:
                 rows.append(row or [""])
                 lines.append(start)
                 if len(rows[-1]) != len(header):
-                    there = f"data row {len(rows)} (line {start}) has {len(row)} values"
-                    cure = "give every row as many, and quote values that hold the separator"
-                    raise UserError(f"{where}: {there}, the header {len(header)}; {cure}")
+                    there = f"data row {len(rows)} (line {start}) is of length {len(row)}"
+                    cure = "give all rows as many values, quoted where they hold the separator"
+                    raise UserError(f"{where}: {there}, the header of {len(header)}; {cure}")
             start = reader.line_num + 1
     except csv.Error as error:
         raise UserError(f"{where}: line {start} is no CSV: {error}; mend it") from error
@@ -139,7 +139,7 @@ def _check_header(header: list[str], where: str, form: Form) -> None:
         return
     for other in SEPARATORS:
         if other != form.separator and other in header[0]:
-            cure = f"separator = {json.dumps(other)}" if form.keyed else "commas between values"
+            cure = f"separator = {json.dumps(other)}" if form.keyed else "commas"
             there = f"{where} has one column, '{_shown(header[0])}'"
             raise UserError(f"{there}; is it separated by {json.dumps(other)}? give it {cure}")
 
@@ -203,18 +203,21 @@ def _number(cell: Any, codes: Mapping[str, float], decimal: str) -> float:
 def _fault(text: str, column: str, form: Form) -> tuple[str, str]:
     """Say what a value is that cannot be read, and what would cure it."""
     found, name = f"holds '{_shown(text)}'", spelled(column)
+    quoted = json.dumps(column, ensure_ascii=False)
     cures = {
         "gap": ("fill it", 'fill it, or add missing = "previous" or missing = "drop"'),
         "truth": ("write 1 and 0", f"add codes = {{ {name} = {{ {_truths(text)} }} }}"),
-        "date": ("leave it out", f"a date is no number; carry it along as index = {name}"),
+        "date": ("leave it out", f"a date is no number; give it as index = {quoted}"),
         "comma": ("write decimal points", 'if that is a decimal comma, add decimal = ","'),
         "point": ("", 'numbers have decimal = ","; leave that key out or mend the value'),
     }
     kind = _kind(text, form.decimal)
     if kind in cures:
         return "has no value" if kind == "gap" else found, cures[kind][form.keyed]
-    code = f", or add codes = {{ {name} = {{ {spelled(text)} = 0 }} }}" * (kind == "text")
-    return found, f"every value must be a finite number{code * form.keyed}"
+    if kind == "infinite" or not form.keyed or len(text) > SHOWN:
+        return found, "every value must be a finite number"
+    code = f"codes = {{ {name} = {{ {spelled(text)} = 0 }} }}"
+    return found, f"every value must be a finite number, or add {code}"
 
 
 def _kind(text: str, decimal: str) -> str:
