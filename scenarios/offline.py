@@ -26,8 +26,8 @@ from regretless.market.core.atomic import replacing
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Loss
-from regretless.scenarios.build.data import numeric, read_frame
 from regretless.scenarios.build.populations import drawn_losses
+from regretless.scenarios.frames import numeric, read_frame
 from regretless.scenarios.spec.cohort import CohortSpec
 from regretless.scenarios.spec.files import override
 

@@ -148,9 +148,12 @@ class Journal(Remembering):
 
     def _round_row(self, played: Round) -> Columns:
         certificates = [f.certificate for f in played.forecasts if f.certificate is not None]
-        row = {"round": np.array([played.number])}
+        row: Columns = {"round": np.array([played.number])}
+        if played.context.index is not None:
+            name, value = played.context.index
+            row[name] = np.array([value], dtype=object)
         row |= {f"y_{i}": value[None] for i, value in enumerate(played.outcome)}
-        row |= {f"x_{i}": value[None] for i, value in enumerate(played.context.values)}
+        row |= {f"x_{i}": value[None] for i, value in enumerate(played.context.shown)}
         if self._market is not None and self._market.last is not None:
             row |= self._market.last.columns()
         row["certificate"] = np.array([max(certificates, default=np.nan)])

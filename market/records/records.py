@@ -30,10 +30,21 @@ class Context:
         Feature names.
     values : array (f,)
         Their values. ``context["month"]`` and ``context[0]`` both read one.
+    logged : int or None
+        How many of them tables show, from the first; None for all.
+    index : (str, str) or None
+        A column of the rounds table and what it says, where rounds have names, such as dates.
     """
 
     names: tuple[str, ...] = ()
     values: Array = field(default_factory=lambda: np.empty(0))
+    logged: int | None = None
+    index: tuple[str, str] | None = None
+
+    @property
+    def shown(self) -> Array:
+        """What tables show of the values."""
+        return self.values[: self.logged]
 
     def __getitem__(self, key: str | int) -> float:
         if isinstance(key, str):

@@ -34,7 +34,13 @@ def make_adversary(
     UserError if its name is unknown, or a parameter or the space does not fit.
     """
     if spec.data is not None and table is not None:
-        chosen: Adversary = Replay(table.outcomes, table.contexts, tuple(spec.data.context))
+        chosen: Adversary = Replay(
+            table.outcomes,
+            table.contexts,
+            table.names,
+            logged=len(spec.data.context),
+            index=(spec.data.index, table.index) if spec.data.index else None,
+        )
     else:
         chosen = _registered(spec, root, game)
     if game is not None:

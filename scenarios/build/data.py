@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from regretless.market.core.errors import UserError, closest
+from regretless.scenarios.frames import Form, numeric, place, read_frame, spelled, texts
+from regretless.scenarios.spec.data import DataSpec
 from regretless.scenarios.spec.files import DATA
-from regretless.scenarios.spec.scenario import DataSpec
 
 Array = NDArray[np.float64]
 
@@ -26,14 +26,20 @@ class Table:
     outcomes : array (T, d)
         Scaled and clipped into [0, 1].
     contexts : array (T, f)
-        As they stand in the file.
+        Features as they stand in the file, then forecasts, scaled and clipped as their outcomes.
     clipped : float
         Share of rows in which some outcome was clipped.
+    names : tuple of str
+        Of the features, the forecasts' as ``DataSpec.features_of`` has them.
+    index : tuple of str
+        What the data call each row; empty where they say nothing.
     """
 
     outcomes: Array
     contexts: Array
     clipped: float
+    names: tuple[str, ...] = ()
+    index: tuple[str, ...] = ()
 
 
 def read_table(spec: DataSpec) -> Table:
@@ -47,21 +53,66 @@ def read_table(spec: DataSpec) -> Table:
     Raises
     ------
     UserError
-        If the file cannot be read, a column is missing, not numeric or has gaps, or an outcome
-        without a scale leaves [0, 1].
+        If the file cannot be read, a column is missing, not numeric or has gaps of which nothing
+        is said, or an outcome without a scale leaves [0, 1].
     """
     path = DATA / spec.file  # an absolute path stays itself
     if not path.is_file():
         name = path.name
         raise UserError(f"data.file '{name}' does not exist; give a path from the scenario file")
-    frame = read_frame(path, f"data.file {spec.file}")
-    raw = numeric(frame, spec.outcomes, "data.outcomes")
-    for column in spec.scale:
-        if column not in spec.outcomes:
-            raise UserError(
-                f"data.scale: '{column}' is no outcome; {closest(column, spec.outcomes)}"
-            )
+    _check_names(spec)
+    form = Form(spec.separator, spec.decimal, spec.codes, spec.missing is not None, keyed=True)
+    frame = read_frame(path, f"data.file {spec.file}", form)
+    index = () if spec.index is None else texts(frame, spec.index, "data.index")
+    values = _mended(_values(frame, spec, form), frame, spec)
     ends = np.array([spec.scale.get(column, [0.0, 1.0]) for column in spec.outcomes])
+    outcomes, clipped = _scaled(values[spec.outcomes].to_numpy(), spec, ends)
+    contexts = [values[spec.context].to_numpy()]
+    for name in spec.forecasts:
+        contexts += _forecasts(values, spec, name, frame)
+    return Table(
+        outcomes,
+        np.concatenate(contexts, axis=1),
+        clipped,
+        spec.features,
+        tuple(index[row] for row in values.index) if index else (),
+    )
+
+
+def _check_names(spec: DataSpec) -> None:
+    """Raise UserError where a key speaks of a column that it cannot be about."""
+    read = [column for columns in spec.read.values() for column in columns]
+    for key, columns, known, what in (
+        ("scale", spec.scale, spec.outcomes, "outcome"),
+        ("codes", spec.codes, read, "column that is read"),
+    ):
+        for column in columns:
+            if column not in known:
+                raise UserError(f"data.{key}: '{column}' is no {what}; {closest(column, known)}")
+
+
+def _values(frame: pd.DataFrame, spec: DataSpec, form: Form) -> pd.DataFrame:
+    """Read every column that is asked for, once; rows are numbered from 0."""
+    key_of: dict[str, str] = {}
+    for key, columns in spec.read.items():
+        key_of |= {column: key for column in columns if column not in key_of}
+    return pd.DataFrame({c: numeric(frame, [c], key, form)[:, 0] for c, key in key_of.items()})
+
+
+def _mended(values: pd.DataFrame, frame: pd.DataFrame, spec: DataSpec) -> pd.DataFrame:
+    """Fill or drop what is missing; rows keep their numbers."""
+    if spec.missing == "drop":
+        values = values.dropna()
+        if not len(values):
+            raise UserError('data.missing = "drop" leaves no row: each lacks a value; fill some')
+    for column in values.columns[values.iloc[0].isna()]:
+        there = f"'{column}' has no value in {place(frame, 0)}, which none precedes"
+        raise UserError(f'data.missing = "previous": {there}; fill it, or write "drop"')
+    return values.ffill()
+
+
+def _scaled(raw: Array, spec: DataSpec, ends: Array) -> tuple[Array, float]:
+    """Scale and clip outcomes (T, d); also the share of rows that were clipped."""
     scaled = (raw - ends[:, 0]) / (ends[:, 1] - ends[:, 0])
     outside = (scaled < 0) | (scaled > 1)
     for i, column in enumerate(spec.outcomes):
@@ -69,40 +120,26 @@ def read_table(spec: DataSpec) -> Table:
             low, high = raw[:, i].min(), raw[:, i].max()
             raise UserError(
                 f"data.outcomes: '{column}' runs from {low:g} to {high:g}, outside [0, 1]; "
-                f"add scale = {{ {column} = [{low:g}, {high:g}] }}"
+                f"add scale = {{ {spelled(column)} = [{low:g}, {high:g}] }}"
             )
-    contexts = numeric(frame, spec.context, "data.context")
-    return Table(np.clip(scaled, 0, 1) + 0.0, contexts, float(outside.any(1).mean()))
+    return np.clip(scaled, 0, 1) + 0.0, float(outside.any(1).mean())
 
 
-def read_frame(path: Path, where: str) -> pd.DataFrame:
-    """Read an existing .csv or .parquet file with at least one row; UserError, under ``where``."""
-    readers: dict[str, Any] = {".csv": pd.read_csv, ".parquet": pd.read_parquet}
-    if path.suffix not in readers:
-        raise UserError(f"{where} has the ending '{path.suffix}'; use .csv or .parquet")
-    try:
-        frame: pd.DataFrame = readers[path.suffix](path)
-    except Exception as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{where} cannot be read: {reason}; mend the file") from error
-    if frame.empty:
-        raise UserError(f"{where} has no rows; give it at least one")
-    return frame
+def _forecasts(
+    values: pd.DataFrame, spec: DataSpec, name: str, frame: pd.DataFrame
+) -> Iterator[Array]:
+    """Yield a forecast of each outcome (T, k), scaled and clipped as the outcome is.
 
-
-def numeric(frame: pd.DataFrame, columns: list[str], key: str) -> Array:
-    """Return columns (T, k) as numbers; UserError, under ``key``, where a value is none."""
-    for column in columns:
-        if column not in frame:
-            raise UserError(f"{key}: no column '{column}'; {closest(column, map(str, frame))}")
-        if frame[column].dtype.kind in "mM":
-            raise UserError(f"{key}: column '{column}' holds dates; every value must be a number")
-        numbers = pd.to_numeric(frame[column], errors="coerce")
-        bad = np.flatnonzero(~np.isfinite(numbers.to_numpy(dtype=np.float64)))
-        if len(bad):
-            value = frame[column].iloc[bad[0]]
-            raise UserError(
-                f"{key}: column '{column}' holds '{value}' in data row {bad[0] + 1}; "
-                "every value must be a finite number"
-            )
-    return frame[columns].to_numpy(dtype=np.float64)
+    Quantiles ascend before and after: a reversed scale reverses their columns, too.
+    """
+    own = spec.forecasts[name]
+    for outcome, columns in zip(spec.outcomes, own.columns, strict=True):
+        raw, (low, high) = values[columns].to_numpy(), spec.scale.get(outcome, (0.0, 1.0))
+        if own.kind == "quantiles":
+            for row, i in np.argwhere(np.diff(raw, axis=1) < 0)[:1]:
+                at = place(frame, values.index[row])
+                there = f"'{columns[i + 1]}' is below '{columns[i]}' in {at}"
+                cure = "order the columns as the levels are"
+                raise UserError(f"data.forecasts.{name}: {there}; {cure}")
+            raw = raw[:, ::-1] if low > high else raw
+        yield np.clip((raw - low) / (high - low), 0, 1) + 0.0

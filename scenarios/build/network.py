@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.network import Network, edge_list, networked, scale_free, small_world
+from regretless.scenarios.frames import numeric, place, read_frame
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
 Integers = NDArray[np.intp]
@@ -79,19 +79,16 @@ def read_edges(path: Path, agents: int) -> Integers:
     UserError
         If it is not such a file, or names an agent that there is not.
     """
-    try:
-        frame = pd.read_csv(path)
-    except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"network.file {path} cannot be read: {reason}; mend the file") from error
+    where = f"network.file {path}"
+    frame = read_frame(path, where)
     if frame.shape[1] != 2:
-        raise UserError(f"network.file {path} has {frame.shape[1]} columns; give it two")
-    numbers = frame.apply(pd.to_numeric, errors="coerce").to_numpy(dtype=np.float64)
+        raise UserError(f"{where} has {frame.shape[1]} columns; give it two")
+    numbers = numeric(frame, [str(name) for name in frame], where)
     wrong = ~((numbers >= 1) & (numbers <= agents) & (numbers == np.floor(numbers)))
     for row, column in np.argwhere(wrong)[:1]:
-        there = f"data row {row + 1}: '{frame.iloc[row, column]!s}' is no agent"
-        raise UserError(f"network.file {path}, {there}; give numbers from 1 to {agents}")
+        there = f"{place(frame, row)}: '{frame.iloc[row, column]!s}' is no agent"
+        raise UserError(f"{where}, {there}; give numbers from 1 to {agents}")
     for row in np.flatnonzero(numbers[:, 0] == numbers[:, 1])[:1]:
-        there = f"data row {row + 1}: an edge from agent {numbers[row, 0]:.0f} to itself"
-        raise UserError(f"network.file {path}, {there}; drop it")
+        there = f"{place(frame, row)}: an edge from agent {numbers[row, 0]:.0f} to itself"
+        raise UserError(f"{where}, {there}; drop it")
     return np.asarray(numbers.astype(np.intp) - 1)

@@ -254,20 +254,22 @@ def read_run(
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
         files = [file for ending in FORMATS for file in sorted(path.glob(f"*.{ending}"))]
-        tables = {file.stem: _read(file) for file in files if file.stem not in without}
+        index = (manifest.get("config", {}).get("data") or {}).get("index")
+        text = TEXT if index is None else TEXT | {index}
+        tables = {file.stem: _read(file, text) for file in files if file.stem not in without}
     except (ValueError, OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{path} cannot be read: {reason}; run the scenario again") from error
     return manifest, tables
 
 
-def _read(path: Path) -> pd.DataFrame:
-    return pd.read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+def _read(path: Path, text: set[str]) -> pd.DataFrame:
+    return pd.read_parquet(path) if path.suffix == ".parquet" else _read_csv(path, text)
 
 
-def _read_csv(path: Path) -> pd.DataFrame:
+def _read_csv(path: Path, text: set[str]) -> pd.DataFrame:
     """Read a table back; names stay text, empty numbers become NaN."""
     head = pd.read_csv(path, nrows=0)
-    text = dict.fromkeys(TEXT.intersection(head.columns), str)
-    numbers = {name: [""] for name in head.columns if name not in TEXT}
-    return pd.read_csv(path, dtype=text, keep_default_na=False, na_values=numbers)
+    kept = dict.fromkeys(text.intersection(head.columns), str)
+    numbers = {name: [""] for name in head.columns if name not in text}
+    return pd.read_csv(path, dtype=kept, keep_default_na=False, na_values=numbers)

@@ -13,32 +13,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from regretless.market.core.errors import UserError, closest
-from regretless.scenarios.spec.cohort import CohortSpec, Count, CoverSpec, Name, Open, Range, Strict
+from regretless.scenarios.spec.cohort import CohortSpec, Count, CoverSpec, Name, Open, Strict
+from regretless.scenarios.spec.data import DataSpec, ForecastColumnsSpec
 from regretless.scenarios.spec.files import DATA
 from regretless.scenarios.spec.log import WindowsSpec
 from regretless.scenarios.spec.market import MarketSpec
 from regretless.scenarios.spec.network import NetworkSpec
-
-
-class DataSpec(Strict):
-    """Replayed outcomes."""
-
-    file: Name
-    """A CSV or Parquet file: bundled, or a path from the scenario file."""
-    outcomes: Annotated[list[Name], Field(min_length=1)]
-    """Columns that are forecast."""
-    context: list[Name] = Field(default_factory=list)
-    """Columns that everybody sees beforehand."""
-    scale: dict[str, Range] = Field(default_factory=dict)
-    """For each outcome the values that become 0 and 1; what is beyond is clipped."""
-
-    @field_validator("scale")
-    @classmethod
-    def _ends_differ(cls, scale: dict[str, list[float]]) -> dict[str, list[float]]:
-        for column, (low, high) in scale.items():
-            if low == high:
-                raise ValueError(f"the ends of {column} are equal; give two different numbers")
-        return scale
 
 
 class SpaceSpec(Strict):
@@ -266,6 +246,7 @@ def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, type[BaseMod
     """Spell a location with cohorts by name, and find the table that owns its last key."""
     tables: dict[str, type[BaseModel]] = {
         "data": DataSpec,
+        "forecasts": ForecastColumnsSpec,
         "cohort": CohortSpec,
         "forecaster": ForecasterSpec,
         "cover": CoverSpec,

@@ -348,11 +348,12 @@ def test_a_mistake_is_named(table: dict[str, Any], says: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a,b\n1,9\n", "data row 1: '9' is no agent; give numbers from 1 to 6"),
-        ("a,b\n1,2\nx,2\n", "data row 2: 'x' is no agent"),
+        ("a,b\n1,9\n", "data row 1 (line 2): '9' is no agent; give numbers from 1 to 6"),
+        ("a,b\n1,2\nx,2\n", "column 'a' holds 'x' in data row 2 (line 3)"),
         ("a,b\n3,3\n", "an edge from agent 3 to itself"),
         ("a,b,c\n1,2,3\n", "has 3 columns"),
-        ("", "cannot be read"),
+        ("a,b\n9,1,2\n", "data row 1 (line 2) is of length 3, the header of 2"),
+        ("", "is empty"),
     ],
 )
 def test_a_mistake_in_the_edges_is_named(tmp_path: Path, text: str, says: str) -> None:

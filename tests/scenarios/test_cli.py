@@ -395,6 +395,7 @@ SCENARIO_EDITS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "scale-missing": (MARKET, "scale = { bread = [1.0, 3.0] }", "", ("'bread'", "scale")),
 }
 
+HEAD = "bread,fuel,weekday\n"
 DATA_FILES: dict[str, tuple[str, str | bytes, tuple[str, ...]]] = {
     "ending": ("prices.txt", PRICES, ("data.file", "prices.txt", ".csv or .parquet")),
     "no-ending": ("prices", PRICES, ("data.file", ".csv or .parquet")),
@@ -405,11 +406,30 @@ DATA_FILES: dict[str, tuple[str, str | bytes, tuple[str, ...]]] = {
     "no-rows": ("prices.csv", "bread,fuel,weekday\n", ("data.file", "prices.csv", "rows")),
     "column-missing": ("prices.csv", "bread,weekday\n1.5,1\n", ("'fuel'", "bread, weekday")),
     "text": ("prices.csv", "bread,fuel,weekday\n1,dear,0\n", ("data.outcomes", "'fuel'", "'dear'")),
-    "gap": ("prices.csv", "bread,fuel,weekday\n1,1,0\n1,,0\n", ("'fuel'", "row 2", "finite")),
-    "nan": ("prices.csv", "bread,fuel,weekday\nnan,1,0\n", ("'bread'", "row 1", "finite")),
+    "gap": ("prices.csv", "bread,fuel,weekday\n1,1,0\n1,,0\n", ("'fuel'", "row 2", "missing =")),
+    "nan": ("prices.csv", "bread,fuel,weekday\nnan,1,0\n", ("'bread'", "row 1", "no value")),
     "inf": ("prices.csv", "bread,fuel,weekday\ninf,1,0\n", ("'bread'", "row 1", "finite")),
     "context-gap": ("prices.csv", "bread,fuel,weekday\n1,1,\n", ("data.context", "'weekday'")),
     "context-text": ("prices.csv", "bread,fuel,weekday\n1,1,Mo\n", ("data.context", "'Mo'")),
+    "longer-row": ("prices.csv", f"{HEAD}9,1,1,0\n", ("data row 1 (line 2)", "4", "header of 3")),
+    "shorter-row": ("prices.csv", f"{HEAD}1,1,0\n1,1\n", ("data row 2 (line 3)", "header of 3")),
+    "name-twice": ("prices.csv", "bread,fuel,weekday,fuel\n1,1,0,2\n", ("'fuel'", "2 and 4")),
+    "truth": (
+        "prices.csv",
+        f"{HEAD}1,1,TRUE\n",
+        ("weekday = { TRUE = 1, FALSE = 0 }",),
+    ),
+    "date": ("prices.csv", f"{HEAD}1,1,2012-01-31\n", ("'weekday'", 'index = "weekday"')),
+    "semicolons": ("prices.csv", PRICES.replace(",", ";"), ("one column", 'separator = ";"')),
+    "tabs": ("prices.csv", PRICES.replace(",", "\t"), ("one column", r'separator = "\t"')),
+    "comma": ("prices.csv", f'{HEAD}1,"1,25",0\n', ("'1,25'", "row 1", 'decimal = ","')),
+    "huge": ("prices.csv", f"{HEAD}1,1e999,0\n", ("'1e999'", "row 1 (line 2)", "finite")),
+    "underscore": ("prices.csv", f"{HEAD}1,1_000,0\n", ("'1_000'", "row 1 (line 2)", "finite")),
+    "latin": ("prices.csv", f"{HEAD}1,1,fête\n".encode("latin-1"), ("0xea", "line 2", "UTF-8")),
+    "zero-bytes": ("prices.csv", HEAD.encode("utf-16-le"), ("data.file", "UTF-8")),
+    "mark-alone": ("prices.csv", b"\xef\xbb\xbf", ("data.file", "empty")),
+    "open-quote": ("prices.csv", f'{HEAD}1,1,0\n1,"1,0\n', ("data.file", "line 3")),
+    "two-lines": ("prices.csv", f'{HEAD}1,1,"a\nb"\n', ("'weekday'", "'a b'", "row 1 (line 2)")),
     "outside": ("prices.csv", "bread,fuel,weekday\n2,1.5,0\n1,0,0\n", ("'fuel'", "[0, 1.5]")),
 }
 

@@ -99,7 +99,11 @@ def gap(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 BAD: dict[str, tuple[list[str], Callable[[pd.DataFrame], pd.DataFrame], str]] = {
-    "missing value": ([*FIT, *NEWSVENDOR], gap, "column 'sun' holds 'nan' in data row 5"),
+    "missing value": (
+        [*FIT, *NEWSVENDOR],
+        gap,
+        "'sun' has no value in data row 5 (line 6); fill it",
+    ),
     "text": ([*FIT, *NEWSVENDOR], broken(sun="high"), "column 'sun' holds 'high' in data row 1"),
     "constant feature": (
         [*FIT[:4], "--features", "one", *FIT[6:], *NEWSVENDOR],

@@ -1,0 +1,256 @@
+"""Tables that a user brings: a CSV or Parquet file, every number of which is checked.
+
+Nothing is guessed. A CSV's values stay text until a column is asked for; what is no number then,
+is missing, or stands in a row that does not fit the header, is refused in a line that says what was
+found, in which row, and what would cure it. Data rows are counted from 1, lines of a file too, and
+a row that spans several lines (a quoted value may) is named by its first.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from regretless.market.core.errors import UserError, closest
+
+Array = NDArray[np.float64]
+
+LINE = "line"  # name of a frame's index where rows have lines of a file
+MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"}
+TRUTHS = {"true": 1, "false": 0}
+SEPARATORS = (",", ";", "\t", "|")
+DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?")
+COMMA = re.compile(r"[+-]?\d[\d.]*,\d+([eE][+-]?\d+)?")
+POINT = re.compile(r"[+-]?\d[\d,]*\.\d+([eE][+-]?\d+)?")
+INFINITE = re.compile(r"[+-]?(inf|infinity|[\d.]+e\+?\d+)", re.IGNORECASE)
+SHOWN = 40  # characters of a value
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a table is written, and what may be in it.
+
+    Parameters
+    ----------
+    separator, decimal : str
+        Between the values of a CSV, and within its numbers.
+    codes : mapping of str to mapping of str to float
+        For a column, numbers that stand for its texts.
+    gaps : bool
+        Whether missing values are NaN; else they are refused.
+    keyed : bool
+        Whether what is refused can be cured by a key of [data].
+    """
+
+    separator: str = ","
+    decimal: str = "."
+    codes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    gaps: bool = False
+    keyed: bool = False
+
+
+def read_frame(path: Path, where: str, form: Form | None = None) -> pd.DataFrame:
+    """Read an existing .csv or .parquet file with at least one row.
+
+    Returns
+    -------
+    DataFrame
+        Of a CSV all values are text, and the index holds the line of each row.
+
+    Raises
+    ------
+    UserError
+        Under ``where``, if the file is no such table.
+    """
+    if path.suffix not in {".csv", ".parquet"}:
+        raise UserError(f"{where} has the ending '{path.suffix}'; use .csv or .parquet")
+    try:
+        if path.suffix == ".csv":
+            frame = _csv(_text(path, where), where, form or Form())
+        else:
+            frame = pq.ParquetFile(path).read().to_pandas(ignore_metadata=True)
+    except UserError:
+        raise
+    except Exception as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{where} cannot be read: {reason}; mend the file") from error
+    if not len(frame):
+        raise UserError(f"{where} has no rows; give it at least one")
+    return frame
+
+
+def _text(path: Path, where: str) -> str:
+    """Decode a file, with or without a byte order mark."""
+    content = path.read_bytes()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        there = f"{where} is not UTF-8: byte 0x{content[error.start]:02x} in line {line}"
+        raise UserError(f"{there}; write it as UTF-8") from error
+    if "\0" in text:
+        raise UserError(f"{where} holds zero bytes, which are no text; write it as UTF-8")
+    return text
+
+
+def _csv(text: str, where: str, form: Form) -> pd.DataFrame:
+    """Read a CSV as text; blank lines are left out unless there is a single column."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=form.separator, strict=True)
+    header: list[str] = []
+    rows: list[list[str]] = []
+    lines, start = [], 1
+    try:
+        for row in reader:
+            if not header:
+                header = row
+                _check_header(header, where, form)
+            elif row or len(header) == 1:
+                rows.append(row or [""])
+                lines.append(start)
+                if len(rows[-1]) != len(header):
+                    there = f"data row {len(rows)} (line {start}) is of length {len(row)}"
+                    cure = "give all rows as many values, quoted where they hold the separator"
+                    raise UserError(f"{where}: {there}, the header of {len(header)}; {cure}")
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise UserError(f"{where}: line {start} is no CSV: {error}; mend it") from error
+    if not header:
+        raise UserError(f"{where} is empty; give it a line of names and at least one row")
+    while rows and rows[-1] == [""]:  # blank lines at the end of a single column
+        rows.pop()
+    index = pd.Index(lines[: len(rows)], name=LINE)
+    return pd.DataFrame(rows, index=index, columns=pd.Index(header, dtype=object), dtype=object)
+
+
+def _check_header(header: list[str], where: str, form: Form) -> None:
+    """Raise UserError where another character seems to separate the values."""
+    if len(header) != 1:
+        return
+    for other in SEPARATORS:
+        if other != form.separator and other in header[0]:
+            cure = f"separator = {json.dumps(other)}" if form.keyed else "commas"
+            there = f"{where} has one column, '{_shown(header[0])}'"
+            raise UserError(f"{there}; is it separated by {json.dumps(other)}? give it {cure}")
+
+
+def column_of(frame: pd.DataFrame, column: str, key: str) -> pd.Series[Any]:
+    """Return a column; UserError, under ``key``, if it is not there or there twice."""
+    names = [str(name) for name in frame]
+    if column not in names:
+        raise UserError(f"{key}: no column '{column}'; {closest(column, names)}")
+    if names.count(column) > 1:
+        at = " and ".join(str(i + 1) for i, name in enumerate(names) if name == column)
+        raise UserError(f"{key}: column '{column}' is there twice, as {at}; rename one")
+    return frame.iloc[:, names.index(column)]
+
+
+def texts(frame: pd.DataFrame, column: str, key: str) -> tuple[str, ...]:
+    """Return a column (T,) as it is written, empty where it is missing."""
+    cells = column_of(frame, column, key)
+    return tuple(cells.astype(str).mask(cells.isna(), ""))
+
+
+def numeric(
+    frame: pd.DataFrame, columns: Sequence[str], key: str, form: Form | None = None
+) -> Array:
+    """Return columns (T, k) as numbers; UserError, under ``key``, where a value is none."""
+    found = np.empty((len(frame), len(columns)))
+    for i, column in enumerate(columns):
+        found[:, i] = _numbers(frame, column, key, form or Form())
+    return found
+
+
+def _numbers(frame: pd.DataFrame, column: str, key: str, form: Form) -> Array:
+    """Return a column (T,) as numbers, NaN where it is missing and may be."""
+    cells, codes = column_of(frame, column, key), form.codes.get(column, {})
+    if cells.dtype.kind in "iuf" and not codes:
+        numbers = cells.to_numpy(dtype=np.float64)
+    else:
+        read = (_number(cell, codes, form.decimal) for cell in cells.astype(object))
+        numbers = np.fromiter(read, np.float64, len(cells))
+    for row in np.flatnonzero(np.isinf(numbers) | (np.isnan(numbers) & (not form.gaps)))[:1]:
+        finding, cure = _fault(str(cells.iloc[row]).strip(), column, form)
+        raise UserError(f"{key}: column '{column}' {finding} in {place(frame, row)}; {cure}")
+    return numbers
+
+
+def _number(cell: Any, codes: Mapping[str, float], decimal: str) -> float:
+    """Read a cell; NaN where it is missing, infinite where it is no finite number."""
+    text = str(cell).strip()
+    if text in codes:
+        return codes[text]
+    if text.casefold() in MISSING:
+        return np.nan
+    if isinstance(cell, str) and decimal != ".":
+        text = text.replace(".", "_").replace(decimal, ".")
+    try:
+        return np.inf if "_" in text else float(text)
+    except ValueError:
+        return np.inf
+
+
+def _fault(text: str, column: str, form: Form) -> tuple[str, str]:
+    """Say what a value is that cannot be read, and what would cure it."""
+    found, name = f"holds '{_shown(text)}'", spelled(column)
+    quoted = json.dumps(column, ensure_ascii=False)
+    cures = {
+        "gap": ("fill it", 'fill it, or add missing = "previous" or missing = "drop"'),
+        "truth": ("write 1 and 0", f"add codes = {{ {name} = {{ {_truths(text)} }} }}"),
+        "date": ("leave it out", f"a date is no number; give it as index = {quoted}"),
+        "comma": ("write decimal points", 'if that is a decimal comma, add decimal = ","'),
+        "point": ("", 'numbers have decimal = ","; leave that key out or mend the value'),
+    }
+    kind = _kind(text, form.decimal)
+    if kind in cures:
+        return "has no value" if kind == "gap" else found, cures[kind][form.keyed]
+    if kind == "infinite" or not form.keyed or len(text) > SHOWN:
+        return found, "every value must be a finite number"
+    code = f"codes = {{ {name} = {{ {spelled(text)} = 0 }} }}"
+    return found, f"every value must be a finite number, or add {code}"
+
+
+def _kind(text: str, decimal: str) -> str:
+    """Tell what a value that cannot be read looks like."""
+    looks = {
+        "gap": text.casefold() in MISSING,
+        "truth": text.casefold() in TRUTHS,
+        "date": DATE.fullmatch(text),
+        "comma": decimal != "," and COMMA.fullmatch(text),
+        "point": decimal == "," and POINT.fullmatch(text),
+        "infinite": INFINITE.fullmatch(text),
+    }
+    return next((kind for kind, does in looks.items() if does), "text")
+
+
+def _truths(text: str) -> str:
+    """Write the codes of true and false in the spelling of one of them."""
+    style = next((do for do in (str.lower, str.upper) if do(text) == text), str.title)
+    return ", ".join(f"{style(word)} = {number}" for word, number in TRUTHS.items())
+
+
+def _shown(text: str) -> str:
+    """Put a value on a line, shortened."""
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else f"{line[: SHOWN - 3]}..."
+
+
+def spelled(key: str) -> str:
+    """Spell a key as TOML has it."""
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
+
+
+def place(frame: pd.DataFrame, row: int) -> str:
+    """Say where a row of a frame stands, ``row`` counted from 0."""
+    line = f" (line {frame.index[row]})" if frame.index.name == LINE else ""
+    return f"data row {row + 1}{line}"

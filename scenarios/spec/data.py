@@ -1,0 +1,151 @@
+"""What a scenario file may say of replayed data: outcomes, contexts, and users' own forecasts."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from regretless.scenarios.spec.cohort import Name, Range, Strict
+
+Columns = Annotated[list[Name], Field(min_length=1)]
+Level = Annotated[float, Field(gt=0, lt=1)]
+TAKEN = re.compile(
+    r"round|certificate|atoms|leader_payoff(_\d+)?|(x|y|fundamental|demand|price)_\d+"
+)
+RESERVED = "forecasts."  # how names of features begin that are forecasts
+
+
+class ForecastColumnsSpec(Strict):
+    """Forecasts of a round's outcome that were made before it: columns of the data file."""
+
+    point: Columns | None = None
+    """A column per outcome, in their order: a value that is expected."""
+    levels: Annotated[list[Level], Field(min_length=1)] | None = None
+    """Of the quantiles, ascending, between 0 and 1."""
+    quantiles: Annotated[list[Columns], Field(min_length=1)] | None = None
+    """For each outcome a column per level."""
+    samples: Annotated[list[Columns], Field(min_length=1)] | None = None
+    """For each outcome a column per member of an ensemble."""
+
+    @property
+    def kind(self) -> Literal["point", "quantiles", "samples"]:
+        """Which of the three it is."""
+        if self.point is not None:
+            return "point"
+        return "samples" if self.quantiles is None else "quantiles"
+
+    @property
+    def columns(self) -> list[list[str]]:
+        """The columns of each outcome, in the order of levels or members."""
+        return [[one] for one in self.point or ()] or self.quantiles or self.samples or []
+
+    @model_validator(mode="after")
+    def _is_one_kind(self) -> ForecastColumnsSpec:
+        if [self.point, self.quantiles, self.samples].count(None) != 2:
+            raise ValueError("give exactly one of point, quantiles and samples")
+        if (self.levels is None) != (self.quantiles is None):
+            raise ValueError("levels go with quantiles; give both or neither")
+        if self.levels is not None and self.levels != sorted(set(self.levels)):
+            raise ValueError(f"levels = {self.levels} do not ascend; order them")
+        wanted = len(self.levels or self.columns[0])
+        for i, columns in enumerate(self.columns):
+            if len(columns) != wanted:
+                there = f"outcome {i + 1} has {len(columns)} columns in {self.kind}"
+                raise ValueError(f"{there}; give it {wanted}")
+        return self
+
+
+class DataSpec(Strict):
+    """Replayed outcomes."""
+
+    file: Name
+    """A CSV or Parquet file: bundled, or a path from the scenario file."""
+    outcomes: Columns
+    """Columns that are forecast."""
+    context: list[Name] = Field(default_factory=list)
+    """Columns that everybody sees beforehand."""
+    scale: dict[str, Range] = Field(default_factory=dict)
+    """For each outcome the values that become 0 and 1; what is beyond is clipped."""
+    index: Name | None = None
+    """A column, such as dates, that names each round in the logs as it stands in the file."""
+    separator: str = ","
+    """The character between the values of a CSV."""
+    decimal: Literal[".", ","] = "."
+    """The decimal mark within numbers that are text."""
+    missing: Literal["previous", "drop"] | None = None
+    """Missing values: take the row before's, or drop the row; without it they are refused."""
+    codes: dict[Name, dict[str, float]] = Field(default_factory=dict)
+    """For a column, numbers that stand for texts or for True and False."""
+    forecasts: dict[str, ForecastColumnsSpec] = Field(default_factory=dict)
+    """Forecasts that the file holds beside the outcomes, in their units, by name."""
+
+    @field_validator("scale")
+    @classmethod
+    def _ends_differ(cls, scale: dict[str, list[float]]) -> dict[str, list[float]]:
+        for column, (low, high) in scale.items():
+            if low == high:
+                raise ValueError(f"the ends of {column} are equal; give two different numbers")
+        return scale
+
+    @field_validator("separator")
+    @classmethod
+    def _separates(cls, separator: str) -> str:
+        if not re.fullmatch(r"[^\w.+\-\"\r\n]", separator):
+            raise ValueError(f"{separator!r} separates no values; give one character, as ';'")
+        return separator
+
+    @field_validator("index")
+    @classmethod
+    def _is_no_other_column(cls, index: str | None) -> str | None:
+        if index is not None and TAKEN.fullmatch(index):
+            raise ValueError(f"the table of rounds has its own column '{index}'; rename the file's")
+        return index
+
+    @model_validator(mode="after")
+    def _forecasts_fit(self) -> DataSpec:
+        for name, own in self.forecasts.items():
+            if not name or "." in name:
+                raise ValueError(f"forecasts: '{name}' is no name; give one without dots")
+            if len(own.columns) != len(self.outcomes):
+                there = f"forecasts.{name}.{own.kind} is for {len(own.columns)} outcomes"
+                raise ValueError(f"{there}; give it one entry for each of {len(self.outcomes)}")
+            levels = own.levels or []
+            mirrored = [abs(a + b - 1) < 1e-9 for a, b in zip(levels, levels[::-1], strict=True)]
+            for outcome in self.outcomes if not all(mirrored) else ():
+                if self.reversed(outcome):
+                    there = f"forecasts.{name}.levels = {levels} under the reversed scale of"
+                    raise ValueError(f"{there} '{outcome}'; give levels that mirror around 0.5")
+        for feature in self.features if self.forecasts else ():
+            if self.features.count(feature) > 1:
+                raise ValueError(f"'{feature}' would be there twice; name each column once")
+        return self
+
+    @property
+    def read(self) -> dict[str, list[str]]:
+        """The columns that must be numbers, under the key that asks for them."""
+        asked = {"data.outcomes": self.outcomes, "data.context": self.context}
+        for name, own in self.forecasts.items():
+            asked[f"data.forecasts.{name}"] = [column for row in own.columns for column in row]
+        return asked
+
+    def reversed(self, outcome: str) -> bool:
+        """Whether the scale turns an outcome round."""
+        low, high = self.scale.get(outcome, (0.0, 1.0))
+        return low > high
+
+    def features_of(self, name: str) -> list[list[str]]:
+        """Return the features that carry a forecast: for each outcome one per level or member.
+
+        They are called ``forecasts.NAME.OUTCOME.INDEX``, with the index of the level or member
+        counted from 0; a point has index 0.
+        """
+        rows = zip(self.outcomes, self.forecasts[name].columns, strict=True)
+        return [[f"{RESERVED}{name}.{y}.{i}" for i in range(len(own))] for y, own in rows]
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of all that is seen before a round: the context, then the forecasts."""
+        rows = [row for name in self.forecasts for row in self.features_of(name)]
+        return (*self.context, *(feature for row in rows for feature in row))
