@@ -22,7 +22,7 @@ from regretless.market.game.guarantees import Guarantee, unpromised
 from regretless.market.game.presence import present
 from regretless.market.game.protocols import Cohort, Resumable
 from regretless.market.game.round import Game, play_round
-from regretless.market.logs import closing_tables
+from regretless.market.logs import closing_tables, verdict
 from regretless.market.logs.journal import Journal, Sink
 from regretless.market.logs.sample import logged_agents
 from regretless.market.logs.windows import Span, Windows
@@ -268,6 +268,14 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     def swaps_frame(self) -> pd.DataFrame:
         """One row per agent and action it played: where its regret comes from."""
         return closing_tables.swaps_table(self.game)
+
+    def models_frame(self) -> pd.DataFrame:
+        """One row per agent and model it could have followed; empty where there are none."""
+        return verdict.models_table(self.game)
+
+    def verdict_frame(self) -> pd.DataFrame:
+        """One row per cohort and alternative: who would have been better off with what."""
+        return verdict.verdict_table(self.game)
 
     def biases_frame(self) -> pd.DataFrame:
         """One row per event with at least one per cent of the rounds."""

@@ -188,9 +188,13 @@ def _closing_tables(model: MarketModel) -> dict[str, Any]:
         "swaps": model.swaps_frame(),
         "biases": model.biases_frame(),
     }
+    tables["verdict"] = model.verdict_frame()
+    if any(model.game.followed):
+        tables["models"] = model.models_frame()
     network = model.game.network
-    linked = network is not None and network.edges is not None
-    return tables | {"edges": model.edges_frame()} if linked else tables
+    if network is not None and network.edges is not None:
+        tables["edges"] = model.edges_frame()
+    return tables
 
 
 def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) -> dict[str, Any]:

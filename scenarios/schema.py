@@ -62,15 +62,18 @@ def _also() -> dict[str, list[Json]]:
     text: Json = {"type": "string"}
     bases = {"enum": ["auto", *MAKERS]}
     baselines = register.forecaster.names()
+    models = {"type": "array", "items": {"anyOf": [{"enum": ["panel", *baselines]}, {}]}}
     answers = [name for kind in register.ANSWERS for name in kind.names()]
     return {
         "AdversarySpec.kind": [{"enum": register.adversary.names()}],
         "BaseSpec.kind": [{"enum": ["none", *baselines]}],
+        "ModelSpec.kind": [{"enum": baselines}],
         "BasisSpec.kind": [bases],
         "CohortSpec.basis": [bases, text],
         "CohortSpec.response": [{"enum": answers}],
         "CohortSpec.utility": [{"enum": register.utility.names()}],
         "ForecasterSpec.base": [{"enum": ["none", *baselines]}, text],
+        "ForecasterSpec.models": [models],
         "ForecasterSpec.kind": [{"enum": ["decision-swap", "calibration", *baselines]}],
         "PolicySpec.kind": [{"enum": register.policy.names()}],
         "StudySpec.scenario": [{"enum": list(catalogue())}],

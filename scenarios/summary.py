@@ -19,6 +19,8 @@ from regretless.market.game.prices import Market
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.exploitability import notes
+from regretless.scenarios.spec.forecaster import ForecasterSpec
+from regretless.scenarios.verdict import sentences, verdict_table
 
 WIDTH = 108  # the columns beside the cohorts' names
 
@@ -50,18 +52,30 @@ def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
     console.print(f"Forecast: {broadcast(model)}.")
     for block in model.game.blocks:
         if isinstance(block.forecaster, AnchoredPrediction):
-            base, share = scenario.spec.forecaster.base.kind, block.forecaster.kept / rounds
-            console.print(
-                f"{block.name}: the forecast of {base} stood in {share:.0%} of the rounds."
-            )
-    if model.game.market is not None:
-        console.print(f"{crowd(model.game.market)}.")
-    for guarantee in model.guarantees:
-        if guarantee.note:
-            console.print(f"{guarantee.note}.")
-    for note in (*worst_windows(model), *notes(model, agents), *heard(agents)):
-        console.print(f"{note}.")
+            console.print(f"{kept(block.name, block.forecaster, scenario.spec.forecaster)}.")
+    if any(model.game.followed):
+        console.print(verdict_table(model.verdict_frame()))
+    for line in remarks(model, agents):
+        console.print(f"{line}.")
     console.print(f"Logs: {out}", soft_wrap=True)
+
+
+def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
+    """Yield what is to be said beside the tables, a line each."""
+    if any(model.game.followed):
+        yield from sentences(model.verdict_frame(), agents)
+    if model.game.market is not None:
+        yield crowd(model.game.market)
+    yield from (guarantee.note for guarantee in model.guarantees if guarantee.note)
+    yield from (*worst_windows(model), *notes(model, agents), *heard(agents))
+
+
+def kept(name: str, forecaster: AnchoredPrediction, spec: ForecasterSpec) -> str:
+    """Say how long a base was broadcast as it was."""
+    base = "the models' aggregate" if spec.base.kind == "aggregate" else spec.base.kind
+    share = forecaster.kept / max(forecaster.time, 1)
+    trust = "trusted throughout" if forecaster.trusted else "corrected once a bias showed"
+    return f"{name}: the forecast of {base} stood in {share:.0%} of the rounds, {trust}"
 
 
 def heard(agents: pd.DataFrame) -> Iterator[str]:

@@ -36,6 +36,8 @@ class Aggregate(Model):
     ----------
     models : mapping of names to models
         Each of n = ``size`` numbers; at least one.
+    chosen : str or None
+        The model whose prediction is taken in place of the combination.
 
     Attributes
     ----------
@@ -46,12 +48,13 @@ class Aggregate(Model):
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("models", "_regret", "_variation")
 
-    def __init__(self, models: Mapping[str, Base], size: int) -> None:
+    def __init__(self, models: Mapping[str, Base], size: int, *, chosen: str | None = None) -> None:
         super().__init__(size)
         if not models:
             raise ValueError("an aggregate needs a model at least")
         self.models = dict(models)
         self.names = tuple(self.models)
+        self._chosen = None if chosen is None else self.names.index(chosen)
         self.points = np.full((len(self.names), size), 0.5)
         self._regret, self._variation = np.zeros_like(self.points), np.zeros_like(self.points)
 
@@ -67,6 +70,8 @@ class Aggregate(Model):
         return self._combined()
 
     def _combined(self) -> Array:
+        if self._chosen is not None:
+            return np.array(self.points[self._chosen])
         return np.asarray((self.weights * self.points).sum(0))
 
     def witness(self, outcome: Array) -> None:

@@ -29,12 +29,15 @@ class Guarantee:
         How the cohort is served, where that is worth saying.
     covers : bool array (K,) or None
         The rows to which label and bound apply; None for all of them.
+    to_models : callable or None
+        Returns the theorem's bound on each row's regret to every model so far (K,), likewise.
     """
 
     label: str = "none"
     bound: Callable[[], Array] | None = None
     note: str = ""
     covers: Mask | None = None
+    to_models: Callable[[], Array] | None = None
 
     def labels(self, row_of: Indices) -> NDArray[np.object_]:
         """Return each agent's label (N,), for agents in these rows."""

@@ -49,6 +49,7 @@ from regretless.market.records import (
     Round,
 )
 from regretless.market.records.records import checked_suggestion
+from regretless.market.regret.followed import Followed
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +104,9 @@ class Game:
         where all are.
     network : Network or None
         Who hears the forecast, for the logs; None where everybody does at once.
+    followed : sequence of Followed or None
+        What each cohort would have lost by following models; None where there are none, empty where
+        nobody is compared with any.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
@@ -115,8 +119,10 @@ class Game:
         market: Market | None = None,
         stays: Sequence[Stay | None] = (),
         network: Network | None = None,
+        followed: Sequence[Followed | None] = (),
     ) -> None:
         self.blocks, self.cohorts, self.adversary = tuple(blocks), tuple(cohorts), adversary
+        self.followed = tuple(followed) or (None,) * len(self.cohorts)
         self.stays, self.network = checked_stays(stays, self.cohorts), network
         self.history = History(adversary.outcomes)
         self.forecast_stream = stream(seed, "referee", "forecast")
@@ -158,6 +164,8 @@ class Game:
             named["market"] = self.market
         named |= {f"block {block.name}": block.forecaster for block in self.blocks}
         named |= {f"relay {b.name}": b.relay for b in self.blocks if b.relay is not None}
+        for cohort, followed in zip(self.cohorts, self.followed, strict=True):
+            named |= {} if followed is None else {f"models of {cohort.name}": followed}
         return named | {f"cohort {cohort.name}": cohort for cohort in self.cohorts}
 
     def forgetful(self) -> list[str]:
@@ -268,13 +276,15 @@ def _revealed(
 
 def _record(game: Game, played: Round) -> None:
     context, outcome = played.context, played.outcome
-    for _, cohort, decision, losses in present(game.cohorts, played):
+    for place, cohort, decision, losses in present(game.cohorts, played):
         actions = cohort.loss.actions
         suggested = np.array(
             [checked_suggestion(policy, context, actions) for policy in cohort.policies],
             dtype=np.intp,
         )
         cohort.ledger.add(decision, losses, suggested)
+        if (followed := game.followed[place]) is not None:
+            followed.add(decision, losses)
         cohort.learn(decision, losses, outcome)
     for block, forecast in zip(game.blocks, played.forecasts, strict=True):
         block.learn(forecast, outcome)

@@ -14,6 +14,7 @@ from regretless.market.game.presence import whole
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Game
 from regretless.market.logs.journal import agent_regret
+from regretless.market.logs.verdict import regret_to_models
 from regretless.market.regret.ledger import MEASURES, Ledger
 
 MEASURED = ["mean_loss", *(f"{measure}_regret" for measure in MEASURES), "bound_from_bias"]
@@ -47,6 +48,8 @@ def agents_table(
         parts.append(rows)
         first += len(cohort.row_of)
     table = pd.concat(parts, ignore_index=True)
+    if any(followed is not None for followed in game.followed):
+        table = table.assign(**_beside_models(game, guarantees))
     if game.network is not None:
         heard = game.network.distance >= 0
         heard &= (table["kind"] != "learner").to_numpy()
@@ -54,6 +57,21 @@ def agents_table(
     if any(stay is not None for stay in game.stays):
         table = table.assign(**_whereabouts(game, rounds))
     return table
+
+
+def _beside_models(game: Game, guarantees: Sequence[Guarantee]) -> dict[str, Array]:
+    """Return each agent's regret to the best model for it, and what was promised of that."""
+    regrets, bounds = [], []
+    for place, (cohort, promise) in enumerate(zip(game.cohorts, guarantees, strict=True)):
+        regret = regret_to_models(cohort, game.followed[place])
+        regrets.append(np.where(game.awaited(place), np.nan, regret)[cohort.row_of])
+        played = np.any(cohort.ledger.rounds)
+        bound = promise.to_models() if promise.to_models is not None and played else None
+        bounds.append(_spread_out(bound, cohort, promise.covers))
+    return {
+        "regret_to_models": np.concatenate(regrets),
+        "regret_to_models_bound": np.concatenate(bounds),
+    }
 
 
 def _whereabouts(game: Game, rounds: int) -> dict[str, pd.Series[int]]:

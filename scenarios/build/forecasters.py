@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from regretless.forecaster.anchored import DEAD_ZONE, AnchoredPrediction
+from regretless.forecaster.anchored import DEAD_ZONE, TRUST, AnchoredPrediction
 from regretless.forecaster.bases import ReducedBasis
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.ensemble_broadcast import EnsembleBroadcast, ensemble_solver
@@ -12,30 +13,28 @@ from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.minimax.solver import Solver
 from regretless.forecaster.minimax.supports_of_bases import support_of
-from regretless.forecaster.models.external import adapted
+from regretless.forecaster.models.base import Base
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market import register
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.basis import Basis
 from regretless.market.game.protocols import Forecaster
 from regretless.scenarios.build.construct import construct
-from regretless.scenarios.spec.scenario import ForecasterSpec
+from regretless.scenarios.build.models import Models
+from regretless.scenarios.spec.forecaster import ForecasterSpec
+from regretless.scenarios.spec.scenario import ScenarioSpec
 
 
 def make_forecaster(
-    spec: ForecasterSpec,
+    scenario: ScenarioSpec,
     basis: Basis,
     groups: Sequence[LossGroup],
     *,
-    rounds: int,
     listener: str | None = None,
 ) -> Forecaster:
     """Make the forecaster of a block.
 
     Parameters
     ----------
-    rounds : int
-        Length of the run, which the exponential rate may use.
     listener : str or None
         A cohort that listens to ensembles; None where points are enough.
 
@@ -44,8 +43,9 @@ def make_forecaster(
     UserError
         If the kind is unknown, a parameter does not fit it, or it has no ensembles.
     """
+    spec = scenario.forecaster
     if listener is None and spec.hull == "box":
-        return _of_points(spec, basis, groups, rounds=rounds)
+        return _of_points(scenario, basis, groups)
     where = f"cohort.{listener}.response 'ensemble'" if listener else "forecaster.hull 'image'"
     if spec.base.kind != "none":
         raise UserError(f"{where}: an anchored forecast is made in the box; drop forecaster.base")
@@ -54,18 +54,18 @@ def make_forecaster(
         solver = ensemble_solver(basis) if support is None else None
     except ValueError as error:
         raise UserError(f"{where}: {error}") from error
-    told = _of_points(spec, basis, groups, rounds=rounds, solver=solver)
+    told = _of_points(scenario, basis, groups, solver=solver)
     return told if support is None else EnsembleBroadcast(told, support)
 
 
 def _of_points(
-    spec: ForecasterSpec,
+    scenario: ScenarioSpec,
     basis: Basis,
     groups: Sequence[LossGroup],
     *,
-    rounds: int,
     solver: Solver | None = None,
 ) -> Forecaster:
+    spec, models, rounds = scenario.forecaster, Models(scenario.data), scenario.rounds
     if spec.kind == "decision-swap":
         for unknown in spec.parameters:
             known = list(ForecasterSpec.model_fields)
@@ -73,7 +73,7 @@ def _of_points(
         inside = basis.hull == "simplex" or solver is not None  # predictions in conv s(Y)
         events = _events(spec, basis, groups, inside=inside)
         if spec.base.kind != "none":
-            return _anchored(spec, basis, events)
+            return _anchored(spec, basis, events, models)
         weights, hull = spec.weights, basis.hull
         return UnbiasedPrediction(events, weights=weights, horizon=rounds, hull=hull, solver=solver)
     where = f"forecaster '{spec.kind}'"
@@ -86,12 +86,19 @@ def _of_points(
             where, CalibratedMultiaccurate, groups, **settings, **spec.parameters
         )
         return recipe
-    if spec.kind not in register.forecaster:
-        known = ["decision-swap", "calibration", *register.forecaster.names()]
+    known = ["decision-swap", "calibration", *models.known()]
+    if spec.kind not in known:
         raise UserError(f"unknown {where}; {closest(spec.kind, known)}")
-    maker = register.forecaster[spec.kind]
-    baseline: Forecaster = construct(where, maker, basis.size, **spec.parameters)
-    return baseline
+    alone: Any = models.made(where, spec.kind, basis, **spec.parameters)
+    return checked(where, alone)
+
+
+def checked(where: str, made: Any) -> Forecaster:
+    """Return what was made if it is a forecaster; else UserError."""
+    if isinstance(made, Forecaster):
+        return made
+    missing = [name for name in ("mixture", "predict", "update") if not hasattr(made, name)]
+    raise UserError(f"{where} has no {' and no '.join(missing)}; it cannot forecast by itself")
 
 
 def _events(
@@ -100,21 +107,21 @@ def _events(
     if spec.events == "coordinates":
         return groups
     proved = not isinstance(basis, ReducedBasis)  # whose error is measured
-    return LossEvents(groups, within=2 + 4 * basis.error if inside and proved else None)
+    within = 2 + 4 * basis.error if inside and proved else None
+    return LossEvents(groups, within=within, models=len(spec.models or ()))
 
 
 def _anchored(
-    spec: ForecasterSpec, basis: Basis, events: Sequence[LossGroup] | LossEvents
+    spec: ForecasterSpec,
+    basis: Basis,
+    events: Sequence[LossGroup] | LossEvents,
+    models: Models,
 ) -> Forecaster:
     where = f"forecaster.base '{spec.base.kind}'"
-    if spec.base.kind not in register.forecaster:
-        known = ["none", *register.forecaster.names()]
-        raise UserError(f"unknown {where}; {closest(spec.base.kind, known)}")
-    maker = register.forecaster[spec.base.kind]
-    model = construct(where, maker, basis.size, **spec.base.parameters)
-    try:
-        base = adapted(model, basis.size)
-    except ValueError as error:
-        raise UserError(f"{where}: {error}") from error
+    if spec.models:
+        base: Base = models.together(spec, basis)
+    else:
+        base = models.made(where, spec.base.kind, basis, **spec.base.parameters)
     zone = DEAD_ZONE if spec.dead_zone is None else spec.dead_zone
-    return AnchoredPrediction(events, base, dead_zone=zone, hull=basis.hull)
+    trust = TRUST if spec.trust is None else spec.trust
+    return AnchoredPrediction(events, base, dead_zone=zone, trust=trust, hull=basis.hull)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from regretless.agents.cohorts.responding import Cohort
 from regretless.agents.responses import ExpectedLoss
+from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.ensemble_broadcast import has_ensembles
 from regretless.forecaster.events.bounds import BiasBound, GainBound, draw_term, regret_since
@@ -30,6 +31,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.presence import Stay
 from regretless.market.game.round import Block
+from regretless.market.regret.followed import Followed
 from regretless.scenarios.build.cohorts import Anybody, Seat
 
 Array = NDArray[np.float64]
@@ -73,11 +75,36 @@ def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
         else:
             own = weights[seat.lines]
             expected = over_stays(bias, own, seat.stay, policies=policies, losses=losses)
-        moved = 0.0 if faithful else response.lipschitz * apart()
-        return np.asarray(expected + 2 * apart() + cohort.gap() + moved)
+        return np.asarray(expected + beside())
 
+    def beside() -> Array:
+        moved = 0.0 if faithful else response.lipschitz * apart()
+        return np.asarray(2 * apart() + cohort.gap() + moved)
+
+    def to_models() -> Array:
+        bias, models = forecaster.bias_bound(), len(getattr(forecaster, "models", ()))
+        expected = bias.regret_to_models(group.weights)[seat.lines]
+        drawn = draw_term(bias.rounds, losses * models, actions=0, comparators=models)
+        return np.asarray(expected + drawn + beside())
+
+    compared = followed(seat, block) is not None and seat.stay is None
     label = "smooth-decision-swap" if math.isfinite(response.lipschitz) else "decision-swap"
-    return Guarantee(label, bound, note, covers)
+    return Guarantee(label, bound, note, covers, to_models if compared else None)
+
+
+def followed(seat: Seat, block: Block) -> Followed | None:
+    """Score what a cohort would lose by following the models of its block; None without any."""
+    forecaster, group = block.forecaster, seat.group
+    if not isinstance(forecaster, AnchoredPrediction) or not forecaster.models or group is None:
+        return None
+    place = [own is group for own in forecaster.events.groups].index(True)
+    lines = seat.lines
+    return Followed(
+        forecaster.models,
+        seat.cohort.row_of,
+        scale=seat.cohort.loss.unit_scale,
+        suggest=lambda: forecaster.suggested(place)[lines],
+    )
 
 
 def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int, losses: int) -> Array:

@@ -28,7 +28,13 @@ from regretless.scenarios.build.blocks import layout
 from regretless.scenarios.build.cohorts import Place, Seat, seat_of
 from regretless.scenarios.build.data import Table, read_table
 from regretless.scenarios.build.forecasters import make_forecaster
-from regretless.scenarios.build.guarantees import Member, check_hearing, guarantee, listener
+from regretless.scenarios.build.guarantees import (
+    Member,
+    check_hearing,
+    followed,
+    guarantee,
+    listener,
+)
 from regretless.scenarios.build.latecomers import idle, latecomers
 from regretless.scenarios.build.learners import audience
 from regretless.scenarios.build.network import drawn_network
@@ -114,10 +120,9 @@ class Scenario:
         """Make the forecaster of those who hear a block."""
         listeners = [one for one in seats if one.cohort.block == place.block]
         forecaster = make_forecaster(
-            self.spec.forecaster,
+            self.spec,
             place.basis,
             [one.group for one in listeners if one.group is not None],
-            rounds=place.rounds,
             listener=listener(listeners),
         )
         return Block(name, place.basis, forecaster, place.relay)
@@ -141,6 +146,7 @@ class Scenario:
             market=None if spec is None else Market(cohorts, **spec.model_dump()),
             stays=[one.stay for one, _ in members],
             network=network,
+            followed=[followed(one, blocks[one.cohort.block]) for one, _ in members],
         )
 
 

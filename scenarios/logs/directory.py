@@ -30,7 +30,7 @@ MANIFEST = "manifest.json"
 CHECKPOINT = "checkpoint.npz"
 MARK = "run"  # a file in .partial that says whose it is
 FORMATS = ("parquet", "csv")
-ALL_TABLES = (*TABLES, "agents", "swaps", "biases", "edges")
+ALL_TABLES = (*TABLES, "agents", "swaps", "biases", "edges", "models", "verdict")
 TEXT = {"block", "cohort", "kind", "utility", "response", "guarantee", "best_policy"}
 
 

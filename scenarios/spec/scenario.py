@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
@@ -16,6 +16,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.spec.cohort import CohortSpec, Count, CoverSpec, Name, Open, Strict
 from regretless.scenarios.spec.data import DataSpec, ForecastColumnsSpec
 from regretless.scenarios.spec.files import DATA
+from regretless.scenarios.spec.forecaster import ForecasterSpec, ModelSpec
 from regretless.scenarios.spec.log import WindowsSpec
 from regretless.scenarios.spec.market import MarketSpec
 from regretless.scenarios.spec.network import NetworkSpec
@@ -49,49 +50,6 @@ class GameSpec(Strict):
 
     file: Name
     """A CSV or .npz file: bundled, or a path from the scenario file."""
-
-
-class BaseSpec(Open):
-    """The model whose forecast an anchored forecaster keeps; the parameters are the model's own."""
-
-    kind: Name = "none"
-    """"none", or the name of a model."""
-
-
-class ForecasterSpec(Open):
-    """Who predicts."""
-
-    kind: Name = "decision-swap"
-    """The forecaster of the theorem, or the name of a baseline."""
-    weights: Literal["adaptive", "exponential"] = "adaptive"
-    """How the biases of events are weighed."""
-    events: Literal["coordinates", "losses"] = "coordinates"
-    """What is kept unbiased: all numbers of the forecast, or what listed losses need."""
-    hull: Literal["box", "image"] = "box"
-    """Where predictions lie: in a box, or among means of possible values."""
-    base: BaseSpec = BaseSpec()
-    """A model whose forecast is kept where it is good."""
-    dead_zone: Annotated[float, Field(ge=0)] | None = None
-    """How many times its noise a bias must exceed before the base is corrected."""
-    trust: Annotated[float, Field(ge=0)] | None = None
-    """The dead zone until a bias has exceeded this once: the base is broadcast as it is."""
-
-    @field_validator("base", mode="before")
-    @classmethod
-    def _by_name(cls, base: Any) -> Any:
-        return {"kind": base} if isinstance(base, str) else base
-
-    @model_validator(mode="after")
-    def _anchored(self) -> ForecasterSpec:
-        anchored = self.base.kind != "none"
-        special = anchored or self.events != "coordinates" or self.hull != "box"
-        if self.kind != "decision-swap" and special:
-            raise ValueError('base, events and hull are for kind = "decision-swap"; drop them')
-        if anchored and self.weights != "adaptive":
-            raise ValueError('a base needs weights = "adaptive"; drop one of them')
-        if self.dead_zone is not None and not anchored:
-            raise ValueError('dead_zone goes with a base; name one, as base = "running-mean"')
-        return self
 
 
 class PolicySpec(Open):
@@ -147,6 +105,8 @@ class ScenarioSpec(Strict):
             raise ValueError("[market] moves outcomes out of a [game] or [space]; drop one of them")
         if self.game is None and self.adversary is not None and self.adversary.outcomes is None:
             raise ValueError("key 'adversary.outcomes' is missing; add it to the scenario file")
+        if self.data is not None and not any(c.response == "ensemble" for c in self.cohort):
+            self.forecaster.draw_on_models(self.data.forecasts)
         if self.windows is not None:
             self.windows.spans(self.rounds)  # complains of a window after the run
         names = [cohort.name for cohort in self.cohort]
@@ -249,6 +209,7 @@ def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, type[BaseMod
         "forecasts": ForecastColumnsSpec,
         "cohort": CohortSpec,
         "forecaster": ForecasterSpec,
+        "models": ModelSpec,
         "cover": CoverSpec,
         "space": SpaceSpec,
         "game": GameSpec,

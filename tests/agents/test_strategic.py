@@ -55,7 +55,8 @@ from regretless.market.records import Announcement, Context, Forecast, History, 
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.files import DATA
-from regretless.scenarios.spec.scenario import ForecasterSpec, validated
+from regretless.scenarios.spec.forecaster import ForecasterSpec
+from regretless.scenarios.spec.scenario import validated
 
 assert regretless.agents  # importing the package registers its names
 

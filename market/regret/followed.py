@@ -1,0 +1,118 @@
+r"""What agents would have lost by following a model, and what they regret of not having done so.
+
+A model predicts s(y); it would have an agent play the best response of the agent's loss to that
+prediction, in every round. For row k and model m the ledger adds the loss of those actions, so that
+
+    regret to model m   =   mean loss of the agent  -  mean loss of following m,
+
+per round of the agent's stay. It is negative where listening to the forecast was better.
+
+For the mean over a cohort's agents, in the units of their utilities, it keeps the difference in
+batches of rounds, too. Means of long
+batches are nearly independent whatever the rounds' correlation, so that a t interval over them
+(**batch means**) holds for a stationary difference. The batches double when there are too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+from scipy.stats import t as student
+
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.checkpoint import Remembering
+from regretless.market.records import Decision
+
+BATCHES = 64  # at most; at least half as many once there have been so many rounds
+FEWEST = 8  # batches, for an interval
+LEVEL = 0.95
+
+
+class Followed(Remembering):
+    """Sums of what K rows would have lost by following each of M models.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the models.
+    row_of : int array (N,)
+        The row of each agent.
+    scale : array (K,)
+        What a loss of 1 is in each row's own units.
+    suggest : callable
+        Returns what the models suggest in the open round, actions (K, M).
+
+    Attributes
+    ----------
+    sums : array (K, M)
+        Loss of following each model, over the rounds in which the row was there.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("sums", "_batches", "_length", "_rounds")
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        row_of: Indices,
+        *,
+        scale: Array,
+        suggest: Callable[[], Indices],
+    ) -> None:
+        self.names, self._suggest, self._scale = names, suggest, scale
+        self._counts = np.bincount(row_of).astype(np.float64)
+        self.sums = np.zeros((len(self._counts), len(names)))
+        self._batches = np.zeros((BATCHES, len(names)))
+        self._length, self._rounds = 1, 0
+
+    def add(self, decision: Decision, losses: Array) -> None:
+        """Add a round: what the rows did, and the losses (K, A) of all actions."""
+        there = np.take_along_axis(losses, self._suggest(), axis=1)
+        own, counts = _suffered(decision, losses), self._counts
+        if decision.present is not None:
+            there = there * decision.present[:, None]
+            counts = counts * decision.present
+        self.sums += there
+        if counts.sum():
+            gap = (counts * self._scale) @ (own[:, None] - there)
+            self._collect(gap / counts.sum())
+
+    def _collect(self, gap: Array) -> None:
+        """Add the cohort's mean difference (M,) of a round to its batch."""
+        place = self._rounds // self._length
+        if place == BATCHES:
+            pairs = self._batches.reshape(BATCHES // 2, 2, -1).sum(1)
+            self._batches = np.concatenate([pairs, np.zeros_like(pairs)])
+            self._length, place = 2 * self._length, BATCHES // 2
+        self._batches[place] += gap
+        self._rounds += 1
+
+    def mean_loss(self, rounds: int | Indices) -> Array:
+        """Loss per round of following each model (K, M); ``rounds`` of all or of each row."""
+        count = np.broadcast_to(np.maximum(rounds, 1), len(self.sums))
+        return np.asarray(self.sums / count[:, None])
+
+    def gaps(self) -> tuple[Array, Array]:
+        """Return by how much the cohort lost more per round than by each model, in its own units.
+
+        Returns
+        -------
+        means, halves : array (M,)
+            The mean over agents, and half the length of its interval at 95 %: NaN with fewer than
+            8 whole batches.
+        """
+        total = self._batches.sum(0) / max(self._rounds, 1)
+        whole = self._rounds // self._length
+        if whole < FEWEST:
+            return total, np.full_like(total, np.nan)
+        spread = (self._batches[:whole] / self._length).std(0, ddof=1) / np.sqrt(whole)
+        return total, np.asarray(spread * student.ppf((1 + LEVEL) / 2, whole - 1))
+
+
+def _suffered(decision: Decision, losses: Array) -> Array:
+    """Return what each row expects to lose by what it did (K,); 0 where it was absent."""
+    if decision.choices is None:
+        return np.asarray((decision.probabilities * losses).sum(1))
+    own = np.take_along_axis(losses, np.maximum(decision.choices, 0)[:, None], axis=1)[:, 0]
+    return np.where(decision.choices < 0, 0.0, own)

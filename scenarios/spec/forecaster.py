@@ -1,0 +1,116 @@
+"""What a scenario file may say of the forecaster: its kind, its models, and the base among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from regretless.forecaster.models.panel import PANEL
+from regretless.scenarios.spec.cohort import Name, Open
+
+AGGREGATE = "aggregate"  # the base that is made of all models
+
+
+class BaseSpec(Open):
+    """The model whose forecast is kept where it is good; the parameters are the model's own."""
+
+    kind: Name = "none"
+    """"none", "aggregate" of all models, the name of one of them, or of another model."""
+
+
+class ModelSpec(Open):
+    """A model; the parameters are its own."""
+
+    kind: Name
+    """The name of a model: a registered one, or forecasts in the data file."""
+
+
+class ForecasterSpec(Open):
+    """Who predicts."""
+
+    kind: Name = "decision-swap"
+    """The forecaster of the theorem, or the name of a model."""
+    weights: Literal["adaptive", "exponential"] = "adaptive"
+    """How the biases of events are weighed."""
+    events: Literal["coordinates", "losses"] = "coordinates"
+    """What is kept unbiased: all numbers of the forecast, or what listed losses need."""
+    hull: Literal["box", "image"] = "box"
+    """Where predictions lie: in a box, or among means of possible values."""
+    models: dict[Name, ModelSpec] | None = None
+    """Models that nobody shall regret not to have followed: a list of names ("panel" for those that
+    come with the forecaster) and tables. With data the panel and the forecasts in it by default."""
+    base: BaseSpec = BaseSpec()
+    """A model whose forecast is kept where it is good; where there are models, their aggregate."""
+    dead_zone: Annotated[float, Field(ge=0)] | None = None
+    """How many times its noise a bias must exceed before the base is corrected."""
+    trust: Annotated[float, Field(ge=0)] | None = None
+    """How many times its noise a bias must exceed, once, before the base is corrected at all."""
+
+    @field_validator("base", mode="before")
+    @classmethod
+    def _by_name(cls, base: Any) -> Any:
+        return {"kind": base} if isinstance(base, str) else base
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _named(cls, models: Any) -> Any:
+        """Turn a list of names and tables into tables by name."""
+        if not isinstance(models, list):
+            return models
+        named: dict[str, Any] = {}
+        for entry in models:
+            for name, table in _tables(entry):
+                if name in named:
+                    raise ValueError(f"two models are called '{name}'; give one another name = ...")
+                named[name] = table
+        return named
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> ForecasterSpec:
+        if self.models:
+            self._choose_base()
+        anchored = self.base.kind != "none"
+        special = anchored or self.events != "coordinates" or self.hull != "box"
+        if self.kind != "decision-swap" and special:
+            raise ValueError('base, events and hull are for kind = "decision-swap"; drop them')
+        if anchored and self.weights != "adaptive":
+            raise ValueError('a base needs weights = "adaptive"; drop one of them')
+        for key in ("dead_zone", "trust"):
+            if getattr(self, key) is not None and not anchored and self.models is not None:
+                raise ValueError(f'{key} goes with a base; name one, as base = "running-mean"')
+        return self
+
+    def _choose_base(self) -> None:
+        """Let the base be one of the models, or their aggregate."""
+        assert self.models is not None  # noqa: S101 - there are some
+        kind, parameters = self.base.kind, self.base.parameters
+        if AGGREGATE in self.models:
+            raise ValueError(f"models: '{AGGREGATE}' is the name of them all; give it another name")
+        if kind == "none":
+            self.base = BaseSpec(kind=AGGREGATE)
+        elif kind != AGGREGATE and (kind not in self.models or parameters):
+            name = "base" if kind in self.models else kind
+            self.models[name] = ModelSpec(kind=kind, **parameters)
+            self.base = BaseSpec(kind=name)
+
+    def draw_on_models(self, forecasts: Iterable[str]) -> None:
+        """Take the panel and the ``forecasts`` in the data as models, where the file names none."""
+        plain = self.kind == "decision-swap" and self.hull == "box" and self.weights == "adaptive"
+        if self.models is None and plain:
+            tables = PANEL | {name: {"kind": name} for name in forecasts}
+            self.models = {name: ModelSpec(**table) for name, table in tables.items()}
+            self._choose_base()
+
+
+def _tables(entry: Any) -> list[tuple[str, Any]]:
+    """Return the name and table of an entry of the list, or of all that it stands for."""
+    if entry == "panel":
+        return [(name, dict(table)) for name, table in PANEL.items()]
+    if isinstance(entry, str):
+        return [(entry, {"kind": entry})]
+    if not isinstance(entry, dict) or "kind" not in entry:
+        raise ValueError(f"{entry!r} is no model; write a name, or {{ kind = ..., rate = ... }}")
+    table = dict(entry)
+    return [(str(table.pop("name", table["kind"])), table)]
