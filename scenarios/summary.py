@@ -44,8 +44,8 @@ def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
         f"Exploitability: worst agent, {TOLERANCE} of swap regret forgiven.",
         style="dim",
     )
-    if scenario.table is not None and scenario.table.clipped:
-        console.print(f"{scenario.table.clipped:.1%} of the data rows were clipped into the scale.")
+    for line in () if scenario.table is None else scenario.table.told:
+        console.print(line)
     rounds = model.played
     if scenario.table is not None and rounds > len(scenario.table.outcomes):
         console.print(f"The {len(scenario.table.outcomes)} data rows were replayed in a loop.")

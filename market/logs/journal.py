@@ -1,9 +1,10 @@
 """The model's own logs: tables of rounds, row by row, handed on in chunks of bounded size.
 
-``rounds`` has a row per round, ``forecasts`` one per atom of a round's mixture and block,
-``regret_log`` one per logged agent and logged round, from the round at which the agent joined,
-``windows`` one per logged agent and window that has ended (``market.logs.windows``). A full chunk
-goes to the ``sink``; without one the chunks stay in memory for the model's frames.
+``rounds`` has a row per round, with its name where the context has an ``index``, ``forecasts`` one
+per atom of a round's mixture and block, ``regret_log`` one per logged agent and logged round, from
+the round at which the agent joined, ``windows`` one per logged agent and window that has ended
+(``market.logs.windows``). A full chunk goes to the ``sink``; without one the chunks stay in memory
+for the model's frames.
 
 Where the adversary has a payoff u(a, y), ``rounds`` also says what it was paid,
 

@@ -33,6 +33,8 @@ class Table:
         Of the features, the forecasts' as ``DataSpec.features_of`` has them.
     index : tuple of str
         What the data call each row; empty where they say nothing.
+    told : tuple of str
+        What was done to the data, in sentences.
     """
 
     outcomes: Array
@@ -40,6 +42,7 @@ class Table:
     clipped: float
     names: tuple[str, ...] = ()
     index: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
 
 
 def read_table(spec: DataSpec) -> Table:
@@ -64,19 +67,32 @@ def read_table(spec: DataSpec) -> Table:
     form = Form(spec.separator, spec.decimal, spec.codes, spec.missing is not None, keyed=True)
     frame = read_frame(path, f"data.file {spec.file}", form)
     index = () if spec.index is None else texts(frame, spec.index, "data.index")
-    values = _mended(_values(frame, spec, form), frame, spec)
+    read = _values(frame, spec, form)
+    values = _mended(read, frame, spec)
     ends = np.array([spec.scale.get(column, [0.0, 1.0]) for column in spec.outcomes])
     outcomes, clipped = _scaled(values[spec.outcomes].to_numpy(), spec, ends)
-    contexts = [values[spec.context].to_numpy()]
-    for name in spec.forecasts:
-        contexts += _forecasts(values, spec, name, frame)
+    forecasts = {name: _forecast(values, spec, name, frame) for name in spec.forecasts}
+    parts = [values[spec.context].to_numpy(), *(part for part, _ in forecasts.values())]
+    shares = {name: share for name, (_, share) in forecasts.items()}
     return Table(
         outcomes,
-        np.concatenate(contexts, axis=1),
+        np.concatenate(parts, axis=1),
         clipped,
         spec.features,
         tuple(index[row] for row in values.index) if index else (),
+        tuple(_told({"": clipped} | shares, int(read.isna().any(axis=1).sum()), spec)),
     )
+
+
+def _told(shares: dict[str, float], gaps: int, spec: DataSpec) -> Iterator[str]:
+    """Say what was done to the data, so that a wrong unit or many gaps are seen."""
+    for name, share in shares.items():
+        if share:
+            of = f" of forecast {name}" * bool(name)
+            yield f"{share:.1%} of the data rows{of} were clipped into the scale."
+    if gaps:
+        done = "filled from the row before" if spec.missing == "previous" else "dropped"
+        yield f"{gaps} data rows lacked a value and were {done}."
 
 
 def _check_names(spec: DataSpec) -> None:
@@ -125,14 +141,14 @@ def _scaled(raw: Array, spec: DataSpec, ends: Array) -> tuple[Array, float]:
     return np.clip(scaled, 0, 1) + 0.0, float(outside.any(1).mean())
 
 
-def _forecasts(
+def _forecast(
     values: pd.DataFrame, spec: DataSpec, name: str, frame: pd.DataFrame
-) -> Iterator[Array]:
-    """Yield a forecast of each outcome (T, k), scaled and clipped as the outcome is.
+) -> tuple[Array, float]:
+    """Read a forecast (T, k), scaled and clipped as outcomes are; also the share of clipped rows.
 
     Quantiles ascend before and after: a reversed scale reverses their columns, too.
     """
-    own = spec.forecasts[name]
+    own, parts = spec.forecasts[name], []
     for outcome, columns in zip(spec.outcomes, own.columns, strict=True):
         raw, (low, high) = values[columns].to_numpy(), spec.scale.get(outcome, (0.0, 1.0))
         if own.kind == "quantiles":
@@ -142,4 +158,7 @@ def _forecasts(
                 cure = "order the columns as the levels are"
                 raise UserError(f"data.forecasts.{name}: {there}; {cure}")
             raw = raw[:, ::-1] if low > high else raw
-        yield np.clip((raw - low) / (high - low), 0, 1) + 0.0
+        parts.append((raw - low) / (high - low))
+    scaled = np.concatenate(parts, axis=1)
+    clipped = np.clip(scaled, 0, 1)
+    return clipped + 0.0, float((clipped != scaled).any(axis=1).mean())

@@ -254,13 +254,20 @@ def read_run(
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
         files = [file for ending in FORMATS for file in sorted(path.glob(f"*.{ending}"))]
-        index = (manifest.get("config", {}).get("data") or {}).get("index")
-        text = TEXT if index is None else TEXT | {index}
+        text = _text_columns(manifest)
         tables = {file.stem: _read(file, text) for file in files if file.stem not in without}
     except (ValueError, OSError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{path} cannot be read: {reason}; run the scenario again") from error
     return manifest, tables
+
+
+def _text_columns(manifest: Any) -> set[str]:
+    """Columns that are no numbers, among them the one that names the data's rows."""
+    try:
+        return TEXT | {manifest["config"]["data"]["index"]}
+    except (KeyError, TypeError):
+        return TEXT
 
 
 def _read(path: Path, text: set[str]) -> pd.DataFrame:
