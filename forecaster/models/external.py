@@ -67,8 +67,10 @@ def adapted(model: Any, size: int, basis: Basis | None = None) -> Base:
 
 
 def _takes(model: Any, method: str, parameter: str) -> bool:
-    call = getattr(model, method, None)
-    return callable(call) and parameter in inspect.signature(call).parameters
+    try:
+        return parameter in inspect.signature(getattr(model, method)).parameters
+    except (AttributeError, TypeError, ValueError):  # compiled methods show none
+        return False
 
 
 def _forecasts(model: Any) -> bool:

@@ -113,7 +113,7 @@ def _anchored(
     maker = register.forecaster[spec.base.kind]
     model = construct(where, maker, basis.size, **spec.base.parameters)
     try:
-        base = adapted(model, basis.size)
+        base = adapted(model, basis.size, basis)
     except ValueError as error:
         raise UserError(f"{where}: {error}") from error
     zone = DEAD_ZONE if spec.dead_zone is None else spec.dead_zone

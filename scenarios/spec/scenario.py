@@ -82,7 +82,7 @@ class ForecasterSpec(Open):
     """Who predicts."""
 
     kind: Name = "decision-swap"
-    """The forecaster of the theorem, or the name of a baseline."""
+    """The forecaster of the theorem, or the name of a model."""
     weights: Literal["adaptive", "exponential"] = "adaptive"
     """How the biases of events are weighed."""
     events: Literal["coordinates", "losses"] = "coordinates"

@@ -150,7 +150,7 @@ class Statsforecast(Fitted):
 class Forward(Statsforecast):
     """The same, which can follow what comes: it repeats the last number."""
 
-    def predict(self, h: int, X: Any = None) -> dict[str, Array]:  # noqa: N803, ARG002
+    def predict(self, h: int, X: Any = None) -> dict[str, Array]:  # noqa: N803
         """Stay."""
         return {"mean": np.full(h, self.end)}
 
