@@ -69,7 +69,7 @@ def quantiles(centre: Any, width: float) -> dict[str, float]:
     return {f"{n}{level}": c + width * z for n, c in pairs for level, z in NORMAL.items()}
 
 
-@pytest.mark.parametrize("width", [0.02, 0.1, 0.3], ids=["too sure", "right", "too wide"])
+@pytest.mark.parametrize("width", [0.005, 0.1, 0.3], ids=["too sure", "right", "too wide"])
 def test_quantiles_are_mended(width: float) -> None:
     columns = [[f"{name}{level}" for level in NORMAL] for name in "ab"]
     player = ColumnForecast(BASIS, columns=columns, levels=list(NORMAL))
