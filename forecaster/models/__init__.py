@@ -10,6 +10,7 @@ from regretless.forecaster.models.baselines import (
 )
 from regretless.forecaster.models.external import adapted
 from regretless.forecaster.models.least_squares import LeastSquares
+from regretless.forecaster.models.outcomes import ColumnForecast
 from regretless.forecaster.models.panel import PANEL
 from regretless.forecaster.models.seasonal import SeasonalNaive
 
@@ -17,6 +18,7 @@ __all__ = [
     "PANEL",
     "Aggregate",
     "Base",
+    "ColumnForecast",
     "Constant",
     "ExponentialSmoothing",
     "LastValue",

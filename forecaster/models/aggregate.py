@@ -1,8 +1,8 @@
 r"""Several models as one: each number of s(y) follows the models that were good at it.
 
 Polynomial weights of second order (Gaillard, Stoltz and van Erven 2014, ML-Poly), with the
-gradient of the squared error for a loss, in each coordinate i by itself. Of models k that predict
-p_k, the aggregate predicts the mean q = sum_k w_k p_k with weights w_k proportional to
+gradient of the squared error for a loss. Of models k that predict p_k, the mean q = sum_k w_k p_k
+has weights w_k proportional to
 
     (R_k)_+ / (c + V_k),    R_k = sum_t r_(k,t),    V_k = sum_t r_(k,t)^2,
     r_(k,t) = (q_t - s_i(y_t)) (q_t - p_(k,t)),
@@ -16,6 +16,13 @@ B = max |r| <= 1,
 and as the squared error is convex, its sum exceeds that of any fixed convex combination of the
 models by at most twice the mean of their R_k with its weights. The proof wants c near B^2, which is
 1 at worst and far less where the models are good; ``SCALE`` lies between.
+
+Weights come in two kinds. **Own** ones weigh the models in each coordinate i by itself: a model
+may be good at some numbers and bad at others. **Common** ones go by r averaged over coordinates,
+and learn faster where the same model is good at all of them. In each coordinate the aggregate
+weighs the two means as if they were models in their turn, so that R_k of coordinate i is at most
+that of the own weights plus that of this choice, and the average of R_k over the coordinates at
+most that of the common weights plus the average of this choice.
 """
 
 from collections.abc import Mapping
@@ -25,8 +32,31 @@ import numpy as np
 
 from regretless.forecaster.models.base import Base, Model, kept, tell
 from regretless.market.core.arrays import Array
+from regretless.market.core.checkpoint import Remembering
 
-SCALE = 0.01  # c
+SCALE = 0.001  # c
+
+
+class PolynomialWeights(Remembering):
+    """ML-Poly weights of M models, in each of m coordinates by itself."""
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_regret", "_variation")
+
+    def __init__(self, models: int, coordinates: int) -> None:
+        self._regret = np.zeros((models, coordinates))
+        self._variation = np.zeros_like(self._regret)
+
+    @property
+    def shares(self) -> Array:
+        """Weight (M, m) of every model in the next round."""
+        raw = np.maximum(self._regret, 0.0) / (SCALE + self._variation)
+        total = raw.sum(0)
+        return np.where(total > 0, raw / np.where(total > 0, total, 1.0), 1 / len(raw))
+
+    def add(self, gain: Array) -> None:
+        """Learn r (M, m) of a round."""
+        self._regret += gain
+        self._variation += gain * gain
 
 
 class Aggregate(Model):
@@ -46,7 +76,7 @@ class Aggregate(Model):
         What each model predicted when the aggregate was last asked, kept to [0, 1].
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("models", "_regret", "_variation")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("models", "_own", "_common", "_choice")
 
     def __init__(self, models: Mapping[str, Base], size: int, *, chosen: str | None = None) -> None:
         super().__init__(size)
@@ -56,14 +86,15 @@ class Aggregate(Model):
         self.names = tuple(self.models)
         self._chosen = None if chosen is None else self.names.index(chosen)
         self.points = np.full((len(self.names), size), 0.5)
-        self._regret, self._variation = np.zeros_like(self.points), np.zeros_like(self.points)
+        self._own = PolynomialWeights(len(self.names), size)
+        self._common = PolynomialWeights(len(self.names), 1)
+        self._choice = PolynomialWeights(2, size)
 
     @property
     def weights(self) -> Array:
         """Share (M, n) of every model in each coordinate of the next prediction."""
-        raw = np.maximum(self._regret, 0.0) / (SCALE + self._variation)
-        total = raw.sum(0)
-        return np.where(total > 0, raw / np.where(total > 0, total, 1.0), 1 / len(raw))
+        own, common = self._choice.shares
+        return np.asarray(own * self._own.shares + common * self._common.shares)
 
     def _predicted(self, x: Any) -> Array:
         self.points = kept(np.array([model.predict(x).point for model in self.models.values()]))
@@ -80,9 +111,11 @@ class Aggregate(Model):
             tell(model, outcome)
 
     def _learn(self, truth: Array) -> None:
-        told = self._combined()
-        gain = (told - truth) * (told - self.points)
-        self._regret += gain
-        self._variation += gain * gain
+        means = [(kind.shares * self.points).sum(0) for kind in (self._own, self._common)]
+        told = (self._choice.shares * means).sum(0)
+        own, common = ((mean - truth) * (mean - self.points) for mean in means)
+        self._own.add(own)
+        self._common.add(common.mean(1, keepdims=True))
+        self._choice.add((told - truth) * (told - np.array(means)))
         for model in self.models.values():
             model.update(truth)

@@ -9,7 +9,7 @@
 None of the libraries is needed: any object with these methods will do. Those of the last kinds but
 one see the round's context and the last vector and predict s(y); those of a series see y alone,
 and ``outcomes`` turns what they predict into E s(y). What is fitted is fitted to the last
-``WINDOW`` rounds, again whenever the rounds have grown by ``GROWTH``: 38 times in 4,000. Until the
+``WINDOW`` rounds, again whenever the rounds have grown by ``GROWTH``: 39 times in 4,000. Until the
 next fit a series model follows what comes if it offers ``forward(y, h)``, as most of statsforecast
 do; otherwise it answers for all these rounds at once.
 """
@@ -67,8 +67,10 @@ def adapted(model: Any, size: int, basis: Basis | None = None) -> Base:
 
 
 def _takes(model: Any, method: str, parameter: str) -> bool:
-    call = getattr(model, method, None)
-    return callable(call) and parameter in inspect.signature(call).parameters
+    try:
+        return parameter in inspect.signature(getattr(model, method)).parameters
+    except (AttributeError, TypeError, ValueError):  # compiled methods show none
+        return False
 
 
 def _forecasts(model: Any) -> bool:

@@ -36,7 +36,7 @@ class LeastSquares(Model):
     lags : int
         Outcomes of the past that are features, at least 0; as many as fit in ``MOST`` numbers.
     season : int or None
-        One more outcome, so many rounds ago.
+        One more outcome, so many rounds ago; it has room first.
     forgetting : float
         What a round's weight is multiplied by from round to round, in (0, 1]; 1 forgets nothing.
     ridge : float
@@ -60,7 +60,7 @@ class LeastSquares(Model):
     ) -> None:
         super().__init__(size)
         _check(lags, season, forgetting, ridge)
-        self.lags = [*range(1, int(lags) + 1), *([int(season)] if season else [])]
+        self.lags = [*([int(season)] if season else []), *range(1, int(lags) + 1)]
         self.forgetting, self.ridge = forgetting, ridge
         self._columns = Columns(MOST)
         self._past = np.empty((0, 0))  # the last outcomes, the newest first
@@ -81,12 +81,11 @@ class LeastSquares(Model):
 
     def _row(self) -> Array:
         """Return the features of the open round: 1, the past, the context."""
-        past = [self._past[lag - 1] for lag in self._lagged()]
+        past = [self._past[lag - 1] for lag in self._lagged(self._past.shape[1])]
         return np.concatenate([np.ones(1), *past, self._columns.encoded(self._open)])
 
-    def _lagged(self) -> list[int]:
-        """Return the lags that have room, at least one of them in part."""
-        width = self._past.shape[1]
+    def _lagged(self, width: int) -> list[int]:
+        """Return the lags that have room, one at least; none before the first round."""
         return self.lags[: max(1, MOST // width)] if width else []
 
     def _learn(self, truth: Array) -> None:
@@ -106,8 +105,9 @@ class LeastSquares(Model):
 
     def _begin(self, told: Array) -> None:
         """Make room for the past, of which nothing is known yet."""
-        self._past = np.zeros((max(self.lags, default=0), len(told)))
-        known = 1 + len(told) * len(self._lagged())
+        lagged = self._lagged(len(told))
+        self._past = np.zeros((max(lagged, default=0), len(told)))
+        known = 1 + len(told) * len(lagged)
         self._gram, self._cross = np.zeros((known, known)), np.zeros((known, self.size))
 
     def _grow(self) -> None:
@@ -125,8 +125,8 @@ class LeastSquares(Model):
 
 
 def _check(lags: int, season: int | None, forgetting: float, ridge: float) -> None:
-    if lags != int(lags) or not 0 <= lags <= LONGEST:
-        raise ValueError(f"lags is {lags}; give a whole number from 0 to {LONGEST}")
+    if lags != int(lags) or not 0 <= lags <= MOST:
+        raise ValueError(f"lags is {lags}; give a whole number from 0 to {MOST}")
     if season is not None and (season != int(season) or not 1 <= season <= LONGEST):
         raise ValueError(f"season is {season}; give a whole number from 1 to {LONGEST}")
     if not 0 < forgetting <= 1:

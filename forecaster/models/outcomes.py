@@ -27,7 +27,7 @@ from regretless.market.game.basis import Basis
 
 WINDOW = 64  # marks that are remembered
 SURE = 8  # marks without which the forecast is believed as it is
-REACH = 2.0  # how far beyond 0 and 1 a mark may lie
+REACH = 20.0  # how far beyond 0 and 1 a mark may lie
 TIE = 1e-9  # slope of Q where quantiles are equal
 SPAN = 1e-6  # outcomes so near are the same
 

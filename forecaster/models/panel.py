@@ -9,9 +9,7 @@ from regretless.market import register
 
 PANEL: dict[str, dict[str, Any]] = {
     "running-mean": {"kind": "running-mean"},
-    "smoothing-0.05": {"kind": "exponential-smoothing", "rate": 0.05},
     "smoothing-0.2": {"kind": "exponential-smoothing", "rate": 0.2},
-    "smoothing-0.5": {"kind": "exponential-smoothing", "rate": 0.5},
     "last-value": {"kind": "last-value"},
     "seasonal-naive": {"kind": "seasonal-naive"},
     "seasonal-0.2": {"kind": "seasonal-naive", "rate": 0.2},

@@ -77,9 +77,6 @@ class ForecasterSpec(Open):
             raise ValueError('base, events and hull are for kind = "decision-swap"; drop them')
         if anchored and self.weights != "adaptive":
             raise ValueError('a base needs weights = "adaptive"; drop one of them')
-        for key in ("dead_zone", "trust"):
-            if getattr(self, key) is not None and not anchored and self.models is not None:
-                raise ValueError(f'{key} goes with a base; name one, as base = "running-mean"')
         return self
 
     def _choose_base(self) -> None:
@@ -95,13 +92,19 @@ class ForecasterSpec(Open):
             self.models[name] = ModelSpec(kind=kind, **parameters)
             self.base = BaseSpec(kind=name)
 
-    def draw_on_models(self, forecasts: Iterable[str]) -> None:
-        """Take the panel and the ``forecasts`` in the data as models, where the file names none."""
+    def settle(self, forecasts: Iterable[str] | None) -> None:
+        """Take the panel and the ``forecasts`` in the data as models, where the file names none.
+
+        ValueError where a key speaks of a base that there is not.
+        """
         plain = self.kind == "decision-swap" and self.hull == "box" and self.weights == "adaptive"
-        if self.models is None and plain:
+        if self.models is None and plain and forecasts is not None:
             tables = PANEL | {name: {"kind": name} for name in forecasts}
             self.models = {name: ModelSpec(**table) for name, table in tables.items()}
             self._choose_base()
+        for key in ("dead_zone", "trust"):
+            if getattr(self, key) is not None and self.base.kind == "none":
+                raise ValueError(f'{key} goes with a base; name one, as base = "running-mean"')
 
 
 def _tables(entry: Any) -> list[tuple[str, Any]]:

@@ -105,8 +105,8 @@ class ScenarioSpec(Strict):
             raise ValueError("[market] moves outcomes out of a [game] or [space]; drop one of them")
         if self.game is None and self.adversary is not None and self.adversary.outcomes is None:
             raise ValueError("key 'adversary.outcomes' is missing; add it to the scenario file")
-        if self.data is not None and not any(c.response == "ensemble" for c in self.cohort):
-            self.forecaster.draw_on_models(self.data.forecasts)
+        listened = any(cohort.response == "ensemble" for cohort in self.cohort)
+        self.forecaster.settle(self.data.forecasts if self.data and not listened else None)
         if self.windows is not None:
             self.windows.spans(self.rounds)  # complains of a window after the run
         names = [cohort.name for cohort in self.cohort]

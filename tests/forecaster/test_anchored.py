@@ -12,16 +12,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from streams import STREAMS, market
 
-from regretless.forecaster import Constant, ExponentialSmoothing, RunningMean
+from regretless.forecaster import Constant, ExponentialSmoothing
 from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.events.weights import AdaptiveWeights, Awake
-from regretless.forecaster.models.base import features
-from regretless.forecaster.models.external import BatchModel, OnlineModel, adapted
 from regretless.market import register
 from regretless.market.core.errors import UserError
-from regretless.market.records import Context, Forecast, Mixture
+from regretless.market.records import Forecast, Mixture
 from regretless.scenarios.run import Options, run
 
 Array = NDArray[np.float64]
@@ -172,82 +170,16 @@ def test_state_continues_exactly(make: Any) -> None:
     assert second.kept == whole.kept
 
 
-class MeanPerFeature:
-    """The habits of scikit-learn: the mean target of the rows with the same first feature."""
+class Mean:
+    """The habits of scikit-learn: the mean target."""
 
-    def __init__(self) -> None:
-        self.fits = 0
-
-    def fit(self, rows: Array, targets: Array) -> None:
-        """Remember the table."""
-        self.fits += 1
-        self.rows, self.targets = rows, targets.reshape(len(rows), -1)
-
-    def predict(self, rows: Array) -> Array:
+    def fit(self, _: Array, targets: Array) -> None:
         """Average."""
-        alike = self.rows[:, 0] == rows[0, 0]
-        chosen = self.targets[alike] if alike.any() else self.targets
-        return np.asarray(chosen.mean(0)[None])
+        self.mean = targets.mean(0)
 
-
-class RunningPerFeature:
-    """The habits of River: one number, one example at a time."""
-
-    def __init__(self) -> None:
-        self.sums: dict[float, list[float]] = {}
-
-    def learn_one(self, x: dict[str, float], y: float) -> None:
-        """Add an example."""
-        total = self.sums.setdefault(x["day"], [0.0, 0.0])
-        total[0] += y
-        total[1] += 1
-
-    def predict_one(self, x: dict[str, float]) -> float:
-        """Average."""
-        total = self.sums.get(x["day"], [0.5, 1.0])
-        return total[0] / total[1]
-
-
-def at(day: float) -> Context:
-    """Return a context with one feature."""
-    return Context(("day",), np.array([day]))
-
-
-@pytest.mark.parametrize("model", [MeanPerFeature(), RunningPerFeature()])
-def test_models_of_other_libraries_learn_from_context(model: Any) -> None:
-    base = adapted(model, SIZE)
-    truths = {0.0: np.array([0.1, 0.2, 0.3]), 1.0: np.array([0.9, 0.8, 0.7])}
-    assert (base.predict(at(0)).point == 0.5).all()
-    for day in [0.0, 1.0] * 10:
-        base.predict(at(day))
-        base.update(truths[day])
-    for day, truth in truths.items():
-        assert base.predict(at(day)).point == pytest.approx(truth)
-    assert not hasattr(model, "rows"), "the user's own object is left as it was"
-    assert not getattr(model, "sums", {})
-
-
-def test_batch_models_are_refitted_ever_less_often() -> None:
-    base = BatchModel(MeanPerFeature(), 1)
-    for t in range(400):
-        base.predict({"day": t % 3})
-        base.update(np.array([0.5]))
-    assert 20 < base._model.fits < 60
-
-
-def test_what_a_model_must_offer() -> None:
-    assert isinstance(adapted(RunningPerFeature(), 2), OnlineModel)
-    own = RunningMean(2)
-    assert adapted(own, 2) is own
-    with pytest.raises(ValueError, match="object cannot be a base model"):
-        adapted(object(), 2)
-
-
-def test_contexts_become_named_features() -> None:
-    assert features(None) == {}
-    assert features(at(3)) == {"day": 3.0}
-    assert features({"a": 1}) == {"a": 1.0}
-    assert features([1, 2]) == {"x_0": 1.0, "x_1": 2.0}
+    def predict(self, _: Array) -> Array:
+        """Repeat it."""
+        return np.asarray(self.mean[None])
 
 
 def test_a_model_of_the_user_serves_as_base(
@@ -255,7 +187,7 @@ def test_a_model_of_the_user_serves_as_base(
 ) -> None:
     """Registered like a forecaster, named in the file; without state it cannot be resumed."""
     monkeypatch.setattr(register.forecaster, "_known", dict(register.forecaster._known))
-    register.forecaster("by-day")(lambda _: MeanPerFeature())
+    register.forecaster("by-day")(lambda _: Mean())
     scenario = market(STREAMS["iid"], {"base": "by-day"}, rounds=60, seed=0)
     run(scenario, Options(tmp_path / "out"))
     with pytest.raises(UserError, match="block powers offers no state"):

@@ -46,7 +46,7 @@ def test_it_is_the_batch_solution(forgetting: float, past: int) -> None:
         player.update(truths[t])
         rows.append(player.used)
     told = outcomes if past == 2 else truths
-    lagged = told[[78, 77, 74]].ravel() - 0.5
+    lagged = told[[74, 78, 77]].ravel() - 0.5
     assert rows[-1][: 1 + 3 * past] == pytest.approx([1.0, *lagged])
     assert len(rows[-1]) == 1 + 3 * past + 2 + 6
 

@@ -18,6 +18,7 @@ from regretless.forecaster.models.aggregate import SCALE
 from regretless.forecaster.models.panel import PANEL, made
 from regretless.forecaster.models.seasonal import MOST
 from regretless.market import register
+from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import Witness
 from regretless.market.records import Context
@@ -63,12 +64,13 @@ def test_predictions_stay_in_the_unit_cube_whatever_the_context(
 
 
 @pytest.mark.parametrize("name", register.forecaster.names())
-def test_witnesses_resume_and_are_copied(name: str) -> None:
+def test_witnesses_resume_and_are_copied(name: str, tmp_path: Path) -> None:
     contexts = [{"hour": t % 4, "load": np.sin(t), "day": t} for t in range(80)]
     whole = lived(register.forecaster[name](SIZE), contexts)
     first, second = register.forecaster[name](SIZE), register.forecaster[name](SIZE)
     lived(first, contexts[:60])
-    second.restore(first.state())
+    checkpoint.save(tmp_path / "kept", first.state())
+    second.restore(checkpoint.load(tmp_path / "kept"))
     copied = copy.deepcopy(first)
     lived(first, contexts[60:], seed=1, start=60)
     for player in (second, copied):

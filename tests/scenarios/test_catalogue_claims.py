@@ -8,6 +8,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from regretless.forecaster.models import PANEL
 from regretless.market.exploitability.mimic_regret import revenue_cap
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
@@ -75,6 +76,14 @@ def test_retailers_lose_less_than_by_the_running_mean() -> None:
     frame, naive = agents("retailers", 720), agents("retailers", 720, RUNNING_MEAN)
     assert frame["mean_loss"].mean() < 0.85 * naive["mean_loss"].mean()
     assert frame["decision_swap_regret"].max() < 0.02
+
+
+def test_an_aggregate_costs_less_than_each_of_its_models() -> None:
+    together = agents("rush-hours", 720)["mean_loss"].mean()
+    for name, table in PANEL.items():
+        keys = ", ".join(f"{key} = {value!r}" for key, value in table.items())
+        alone = agents("rush-hours", 720, f"forecaster={{{keys}}}")["mean_loss"].mean()
+        assert together < alone, name
 
 
 def test_calibration_leaves_commuters_more_to_regret() -> None:

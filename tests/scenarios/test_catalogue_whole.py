@@ -196,6 +196,15 @@ CLAIMED: dict[str, list[Claimed]] = {
     "rule-breaker": [
         (ABOUT, r"wins ([\d.]+) a round", under("rule-breaker", MYOPIC, paid())),
     ],
+    "rush-hours": [
+        (ABOUT, r"lose ([\d.]+) an hour", mean()),
+        (
+            ABOUT,
+            r"alone costs them ([\d.]+) and",
+            under("rush-hours", 'forecaster={kind="seasonal-naive", rate=0.2}', mean()),
+        ),
+        (ABOUT, r"running mean ([\d.]+);", under("rush-hours", RUNNING_MEAN, mean())),
+    ],
     "self-fulfilling": [
         (ABOUT, r"\(concentration ([\d.]+),", concentration),
         (ABOUT, r"to ([\d.]+), although", mean()),

@@ -13,6 +13,7 @@ from typing import get_args
 import pytest
 
 from regretless.forecaster import bases
+from regretless.forecaster.models import PANEL
 from regretless.market import register
 from regretless.scenarios.build.bases import MAKERS
 from regretless.scenarios.build.scenario import Scenario
@@ -54,13 +55,15 @@ def named(spec: ScenarioSpec) -> dict[str, set[str]]:
     members = [] if spec.adversary is None else spec.adversary.parameters.get("members", [])
     market = set() if spec.market is None else {spec.market.feedback}
     answers = {cohort.response for cohort in spec.cohort}
+    kinds = {spec.forecaster.kind, spec.forecaster.base.kind}
+    panel = PANEL if "aggregate" in kinds else {}
     return {
         "utility": {cohort.utility for cohort in spec.cohort},
         "response": answers,
         "learner": answers,
         "agent": answers,
         "adversary": {adversary, *(member["kind"] for member in members)},
-        "forecaster": {spec.forecaster.kind, spec.forecaster.base.kind},
+        "forecaster": {*kinds, *(model["kind"] for model in panel.values())},
         "policy": {policy.kind for policy in spec.policy.values()},
         "market": market,
     }

@@ -1,0 +1,225 @@
+"""Models of other libraries, by fakes of their habits: what they see, when they are fitted."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from regretless.forecaster import RunningMean
+from regretless.forecaster.bases import PowerBasis
+from regretless.forecaster.models.base import features
+from regretless.forecaster.models.external import (
+    SHORT,
+    BatchModel,
+    OnlineModel,
+    SeriesModel,
+    adapted,
+)
+from regretless.market.core.errors import UserError
+from regretless.market.records import Context
+
+Array = NDArray[np.float64]
+
+SIZE = 3
+
+
+class MeanPerFeature:
+    """The habits of scikit-learn: the mean target of the rows with the same first feature."""
+
+    def __init__(self) -> None:
+        self.fits = 0
+
+    def fit(self, rows: Array, targets: Array) -> None:
+        """Remember the table."""
+        self.fits += 1
+        self.rows, self.targets = rows, targets.reshape(len(rows), -1)
+
+    def predict(self, rows: Array) -> Array:
+        """Average."""
+        alike = self.rows[:, 0] == rows[0, 0]
+        chosen = self.targets[alike] if alike.any() else self.targets
+        return np.asarray(chosen.mean(0)[None])
+
+
+class RunningPerFeature:
+    """The habits of River: one number, one example at a time."""
+
+    def __init__(self) -> None:
+        self.sums: dict[float, list[float]] = {}
+
+    def learn_one(self, x: dict[str, float], y: float) -> None:
+        """Add an example."""
+        total = self.sums.setdefault(x["day"], [0.0, 0.0])
+        total[0] += y
+        total[1] += 1
+
+    def predict_one(self, x: dict[str, float]) -> float:
+        """Average."""
+        total = self.sums.get(x["day"], [0.5, 1.0])
+        return total[0] / total[1]
+
+
+def at(day: float) -> Context:
+    """Return a context with one feature."""
+    return Context(("day",), np.array([day]))
+
+
+@pytest.mark.parametrize("model", [MeanPerFeature(), RunningPerFeature()])
+def test_models_of_other_libraries_learn_from_context(model: Any) -> None:
+    base = adapted(model, SIZE)
+    truths = {0.0: np.array([0.1, 0.2, 0.3]), 1.0: np.array([0.9, 0.8, 0.7])}
+    assert (base.predict(at(0)).point == 0.5).all()
+    for day in [0.0, 1.0] * 10:
+        base.predict(at(day))
+        base.update(truths[day])
+    for day, truth in truths.items():
+        assert base.predict(at(day)).point == pytest.approx(truth)
+    assert not hasattr(model, "rows"), "the user's own object is left as it was"
+    assert not getattr(model, "sums", {})
+
+
+def test_batch_models_are_refitted_ever_less_often() -> None:
+    base = BatchModel(MeanPerFeature(), 1)
+    for t in range(400):
+        base.predict({"day": t % 3})
+        base.update(np.array([0.5]))
+    assert 20 < base._model.fits < 60
+
+
+def test_what_a_model_must_offer() -> None:
+    assert isinstance(adapted(RunningPerFeature(), 2), OnlineModel)
+    own = RunningMean(2)
+    assert adapted(own, 2) is own
+    with pytest.raises(ValueError, match="object cannot be a base model"):
+        adapted(object(), 2)
+
+
+def test_contexts_become_named_features() -> None:
+    assert features(None) == {}
+    assert features(at(3)) == {"day": 3.0}
+    assert features({"a": 1}) == {"a": 1.0}
+    assert features([1, 2]) == {"x_0": 1.0, "x_1": 2.0}
+
+
+class Fitted:
+    """Counts its fits; a series is predicted to go on with its last step, or to stay."""
+
+    fits = 0
+
+    def fit(self, y: Any, X: Any = None, fh: Any = None) -> Any:  # noqa: N803 - sktime's name
+        """Remember the end; a model of two parameters needs three numbers."""
+        assert X is None
+        assert fh is None
+        if len(y) < 3:
+            raise ValueError("too short")
+        self.fits += 1
+        self.end, self.step = y[-1], y[-1] - y[-2]
+        return self
+
+
+class Sktime(Fitted):
+    """The habits of sktime."""
+
+    def predict(self, fh: Any = None, X: Any = None) -> Array:  # noqa: N803
+        """Go on."""
+        assert X is None
+        return np.asarray(self.end + self.step * np.asarray(fh))[:, None]
+
+    def update(self, y: Any) -> None:
+        """Is no vector that was predicted."""
+        raise AssertionError(y)
+
+
+class Statsforecast(Fitted):
+    """The habits of statsforecast."""
+
+    def predict(self, h: int, X: Any = None) -> dict[str, Array]:  # noqa: N803
+        """Go on."""
+        assert X is None
+        return {"mean": self.end + self.step * np.arange(1, h + 1)}
+
+    def forecast(self, y: Array, h: int) -> dict[str, Array]:
+        """Fit and predict at once."""
+        return self.fit(y).predict(h)  # type: ignore[no-any-return]
+
+
+class Forward(Statsforecast):
+    """The same, which can follow what comes: it repeats the last number."""
+
+    def predict(self, h: int, X: Any = None) -> dict[str, Array]:  # noqa: N803
+        """Stay."""
+        return {"mean": np.full(h, self.end)}
+
+    def forward(self, y: Array, h: int) -> dict[str, Array]:
+        """Stay."""
+        return {"mean": np.full(h, y[-1])}
+
+
+class AtOnce:
+    """The habits of statsforecast without a fit that lasts."""
+
+    def forecast(self, y: Array, h: int) -> dict[str, Array]:
+        """Stay, and say nothing of the future beyond the first step."""
+        return {"mean": np.array([y[-1], *np.full(h - 1, np.nan)])}
+
+
+def series(model: Any, truths: Array) -> tuple[SeriesModel, Array]:
+    """Let a model of a series predict the mean of one coordinate, and its square."""
+    base: Any = adapted(model, 2, PowerBasis([1.0, 2.0], 1))
+    told = []
+    for t, truth in enumerate(truths):
+        told.append(base.predict(at(t)).point)
+        base.witness(np.array([truth]))
+        base.update(np.array([truth, truth**2]))
+    return base, np.array(told)
+
+
+@pytest.mark.parametrize("model", [Sktime(), Statsforecast()])
+def test_series_models_answer_until_the_next_fit(model: Any) -> None:
+    truths = np.linspace(0.1, 0.8, 300)
+    base, told = series(model, truths)
+    assert isinstance(base, SeriesModel)
+    assert told[20:] == pytest.approx(np.column_stack([truths, truths**2])[20:], abs=0.01)
+    assert 15 < base._models[0].fits < 30
+    assert model.fits == 0, "the user's own object is left as it was"
+    assert not base.resumable
+    copied = copy.deepcopy(base)
+    assert (copied.predict().point == base.predict().point).all()
+
+
+@pytest.mark.parametrize("model", [Forward(), AtOnce()])
+def test_series_models_follow_what_comes(model: Any) -> None:
+    """Each repeats the last number, whether asked or where it knows none."""
+    base, told = series(model, np.tile([0.2, 0.8], 60))
+    residuals = np.tile([-0.6, 0.6], 32)
+    for t in (100, 101):
+        last = 0.8 if t % 2 == 0 else 0.2
+        mean = np.clip(last + residuals, 0, 1).mean()
+        assert told[t, 0] == pytest.approx(mean)
+    assert base.predict().point[0] == pytest.approx((0.8 - 0.6 + 1.0) / 2)
+
+
+def test_a_series_that_stays_too_short_is_the_users_to_mend() -> None:
+    class Long(Sktime):
+        def fit(self, y: Any, X: Any = None, fh: Any = None) -> Any:  # noqa: N803
+            raise ValueError("give 400")
+
+    _, told = series(Long(), np.full(SHORT - 1, 0.3))
+    assert told[-1] == pytest.approx([0.3, 0.09])
+    with pytest.raises(UserError, match=r"Long on 101 rounds: give 400"):
+        series(Long(), np.full(2 * SHORT, 0.3))
+    with pytest.raises(ValueError, match="give the basis as well"):
+        adapted(Long(), 2)
+
+
+def test_the_fits_of_4000_rounds_are_about_forty() -> None:
+    base = BatchModel(MeanPerFeature(), 1)
+    for t in range(4000):
+        base.predict({"day": t % 3})
+        base.update(np.array([0.5]))
+    assert base._model.fits == 39
+    assert len(base._model.rows) == 2000

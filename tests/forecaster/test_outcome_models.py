@@ -1,0 +1,172 @@
+"""Forecasts of y become E s(y): right where they are right, mended where they are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regretless.forecaster.bases import MonomialBasis
+from regretless.forecaster.models.outcomes import REACH, WINDOW, ColumnForecast, Spread
+from regretless.market.core.errors import UserError
+
+BASIS = MonomialBasis(2, 2)  # y_1, y_2, their squares and their product
+NORMAL = {0.1: -1.2816, 0.3: -0.5244, 0.5: 0.0, 0.7: 0.5244, 0.9: 1.2816}
+
+
+def drawn(rng: np.random.Generator, centre: Any, rounds: int = 1) -> Any:
+    """Draw outcomes about a centre, correlated, with deviation 0.1."""
+    first, other = rng.normal(size=(2, rounds))
+    return np.column_stack([first, 0.8 * first + 0.6 * other]) * 0.1 + centre
+
+
+def expected(centre: Any) -> Any:
+    """E s(y) by Monte Carlo."""
+    return BASIS.transform(np.clip(drawn(np.random.default_rng(9), centre, 200_000), 0, 1)).mean(0)
+
+
+def played(player: ColumnForecast, context: Any, rounds: int = 2000) -> tuple[Any, Any]:
+    """Return predictions and what was expected, after the first 100 rounds."""
+    rng = np.random.default_rng(1)
+    told, wanted = [], []
+    for t in range(rounds):
+        centre = np.array([0.5 + 0.2 * np.sin(t), 0.5 + 0.2 * np.cos(t)])
+        told.append(player.predict(context(centre)).point)
+        outcome = drawn(rng, centre)[0]
+        if t >= 100:
+            wanted.append(expected(centre) if t % 50 == 0 else np.full(BASIS.size, np.nan))
+        player.witness(outcome)
+        player.update(BASIS.transform(outcome))
+    kept = ~np.isnan(np.array(wanted)[:, 0])
+    return np.array(told)[100:][kept], np.array(wanted)[kept]
+
+
+# The mean of 64 draws errs by 0.1 / 8 in a coordinate, and by less in products of two below 1.
+NOISE = 0.1 / np.sqrt(WINDOW)
+
+
+def test_a_point_forecast_becomes_the_mean_over_its_residuals() -> None:
+    player = ColumnForecast(BASIS, columns=["a", "b"])
+    told, wanted = played(player, lambda centre: {"a": centre[0], "b": centre[1]})
+    assert np.abs(told - wanted).max() < 3.5 * NOISE
+    assert np.abs((told - wanted).mean(0)).max() < NOISE
+    # The point itself would miss the variance, 0.01, in squares and in the product.
+    assert np.sqrt(((told - wanted) ** 2).mean()) < 1.2 * NOISE
+
+
+def test_a_biased_point_is_mended() -> None:
+    player = ColumnForecast(BASIS, columns=["a", "b"])
+    told, wanted = played(player, lambda centre: {"a": centre[0] - 0.2, "b": centre[1] + 0.1})
+    assert np.abs((told - wanted).mean(0)).max() < NOISE
+
+
+def quantiles(centre: Any, width: float) -> dict[str, float]:
+    """Quantiles of both coordinates with a given deviation."""
+    pairs = zip("ab", centre, strict=True)
+    return {f"{n}{level}": c + width * z for n, c in pairs for level, z in NORMAL.items()}
+
+
+@pytest.mark.parametrize("width", [0.005, 0.1, 0.3], ids=["too sure", "right", "too wide"])
+def test_quantiles_are_mended(width: float) -> None:
+    columns = [[f"{name}{level}" for level in NORMAL] for name in "ab"]
+    player = ColumnForecast(BASIS, columns=columns, levels=list(NORMAL))
+    told, wanted = played(player, lambda centre: quantiles(centre, width))
+    assert np.abs((told - wanted).mean(0)).max() < NOISE
+    assert np.sqrt(((told - wanted) ** 2).mean()) < 1.2 * NOISE
+
+
+def test_samples_are_mended() -> None:
+    """Twenty equally likely outcomes that are drawn too near their centre."""
+    columns = [[f"{name}{i}" for i in range(20)] for name in "ab"]
+    player, rng = ColumnForecast(BASIS, columns=columns), np.random.default_rng(5)
+
+    def context(centre: Any) -> dict[str, float]:
+        rows = centre + (drawn(rng, 0.0, 20)) * 0.3
+        return {f"{name}{i}": rows[i, j] for j, name in enumerate("ab") for i in range(20)}
+
+    told, wanted = played(player, context)
+    assert np.abs((told - wanted).mean(0)).max() < NOISE
+
+
+def test_a_forecast_is_believed_at_first() -> None:
+    centre = np.array([0.4, 0.6])
+    point = ColumnForecast(BASIS, columns=["a", "b"])
+    assert point.predict({"a": 0.4, "b": 0.6}).point == pytest.approx(BASIS.transform(centre))
+    columns = [[f"{name}{level}" for level in NORMAL] for name in "ab"]
+    wide = ColumnForecast(BASIS, columns=columns, levels=list(NORMAL))
+    told = wide.predict(quantiles(centre, 0.1)).point
+    independent = np.clip(centre + 0.1 * np.random.default_rng(0).normal(size=(50_000, 2)), 0, 1)
+    assert told == pytest.approx(BASIS.transform(independent).mean(0), abs=0.005)
+    samples = ColumnForecast(BASIS, columns=[["a", "c"], ["b", "d"]])
+    told = samples.predict({"a": 0.1, "b": 0.9, "c": 0.7, "d": 0.2}).point
+    assert told == pytest.approx(BASIS.transform([[0.1, 0.9], [0.7, 0.2]]).mean(0))
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=6).map(sorted),
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
+def test_marks_lead_back_to_the_outcome(values: list[float], outcome: float, turn: float) -> None:
+    """Unless it is out of reach: then to as near as the forecast goes."""
+    spread = Spread(np.array([values]))
+    mark = spread.mark(np.array([outcome]), turn)
+    ends = np.array([[-REACH], [1 + REACH]])
+    low, high = spread.at(ends).ravel()
+    assert spread.at(mark[None])[0, 0] == pytest.approx(np.clip(outcome, low, high), abs=1e-5)
+
+
+def test_equal_quantiles_share_their_levels_evenly() -> None:
+    """It is dry on most days: the marks of zero fill the levels that say so."""
+    spread = Spread(np.array([[0.0, 0.0, 0.0, 0.5]]), np.array([0.1, 0.4, 0.7, 0.9]))
+    marks = np.array([spread.mark(np.zeros(1), turn)[0] for turn in np.linspace(0, 1, 101)])
+    assert np.diff(marks) == pytest.approx(np.diff(marks)[0])
+    assert marks[-1] == pytest.approx(0.7, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("columns", "levels", "message"),
+    [
+        (["a"], None, "columns are for 1 outcomes; give them for 2"),
+        ([["a"], ["b", "c"]], None, "give every outcome as many"),
+        ([["a", "b"], ["c", "d"]], [0.1, 0.5, 0.9], "give every outcome as many"),
+        ([["a", "b"], ["c", "d"]], [0.9, 0.1], "ascending"),
+        ([["a", "b"], ["c", "d"]], [0.0, 0.1], "between 0 and 1"),
+        (["a", "b"], [0.5], "at least two"),
+        ([[], []], None, "as many"),
+    ],
+)
+def test_columns_and_levels_must_fit(columns: Any, levels: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ColumnForecast(BASIS, columns=columns, levels=levels)
+
+
+def test_a_column_that_is_missing_is_named() -> None:
+    player = ColumnForecast(BASIS, columns=["hi", "lo"])
+    with pytest.raises(UserError, match="no feature 'lo' in the context; did you mean 'low'"):
+        player.predict({"hi": 0.1, "low": 0.2})
+    with pytest.raises(UserError, match="feature 'lo' is nan"):
+        player.predict({"hi": 0.1, "lo": np.nan})
+
+
+def test_it_resumes() -> None:
+    rng = np.random.default_rng(3)
+    whole = ColumnForecast(BASIS, columns=["a", "b"])
+
+    def live(player: ColumnForecast, rows: Any) -> list[Any]:
+        told = []
+        for a, b, *outcome in rows:
+            told.append(player.predict({"a": a, "b": b}).point)
+            player.witness(np.array(outcome))
+            player.update(BASIS.transform(outcome))
+        return told
+
+    rows = rng.random((100, 4))
+    wanted = live(whole, rows)
+    first, second = (ColumnForecast(BASIS, columns=["a", "b"]) for _ in range(2))
+    live(first, rows[:70])
+    second.restore(first.state())
+    assert (np.array(live(second, rows[70:])) == wanted[70:]).all()
