@@ -18,7 +18,7 @@ from regretless.market import register
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.basis import Basis
 from regretless.market.game.protocols import Forecaster
-from regretless.scenarios.build.construct import construct
+from regretless.scenarios.build.construct import construct, offering
 from regretless.scenarios.spec.scenario import ForecasterSpec
 
 
@@ -90,7 +90,8 @@ def _of_points(
         known = ["decision-swap", "calibration", *register.forecaster.names()]
         raise UserError(f"unknown {where}; {closest(spec.kind, known)}")
     maker = register.forecaster[spec.kind]
-    baseline: Forecaster = construct(where, maker, basis.size, **spec.parameters)
+    made = construct(where, maker, basis.size, **spec.parameters)
+    baseline: Forecaster = offering(where, made, ("mixture", "predict", "update"))
     return baseline
 
 

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regretless.market.core.errors import UserError, closest
-from regretless.scenarios.cli.exits import INTERRUPTED, fail, interrupted, misused, own_code
+from regretless.scenarios.cli.exits import (
+    INTERRUPTED,
+    fail,
+    interrupted,
+    misused,
+    own_code,
+    unusable,
+)
 from regretless.scenarios.cli.offline_commands import fit, predict
 from regretless.scenarios.imports import import_for_good, import_modules
 
@@ -297,16 +304,18 @@ def main() -> None:
     """Run the command."""
     try:
         status = app(sys.argv[1:] or ["--help"], standalone_mode=False) or 0
-        if status == INTERRUPTED:  # what the parser makes of Ctrl-C
-            interrupted()
-        sys.exit(status)
     except UserError as error:
         fail(str(error), 2)
     except (KeyboardInterrupt, typer.Abort):
         interrupted()
-    except Exception as error:
+    except BaseException as error:
         if hasattr(error, "format_message"):
             misused(error)
-        if (where := own_code(error)) is None:
-            raise
-        fail(f"{where}: {type(error).__name__}: {error}; mend it", 2)
+        if (where := own_code(error)) is not None:
+            fail(f"{where}: {type(error).__name__}: {error}; mend it", 2)
+        if isinstance(error, OSError):
+            unusable(error)
+        raise
+    if status == INTERRUPTED:  # what the parser makes of Ctrl-C
+        interrupted()
+    sys.exit(status)

@@ -12,7 +12,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -106,10 +106,13 @@ class RunDirectory:
             (self.path / name).unlink(missing_ok=True)
             (self.path / f".{name}.tmp").unlink(missing_ok=True)
 
-    def discard(self) -> None:
-        """Leave nothing of a run that a mistake ended."""
-        self._remove_tables()
-        self._remove_partial()
+    def abandon(self) -> None:
+        """Leave nothing of a run that came to grief, unless there is a checkpoint to go on from."""
+        if self.resumable:
+            return
+        with suppress(OSError):  # what cannot be written cannot be removed either
+            self._remove_tables()
+            self._remove_partial()
 
     def _remove_partial(self) -> None:
         """Remove the parts, the checkpoint first: parts without it are no run to go on with."""
@@ -121,7 +124,8 @@ class RunDirectory:
         for table, frame in chunk.items():
             if len(frame):
                 part = self.partial / f"{table}-{self._chunks:06d}.parquet"
-                _write_parquet(part, frame)
+                with replacing(part) as draft:
+                    _write_parquet(draft, frame)
                 self._digest = _chained(self._digest, part)
         self._chunks += 1
 
