@@ -188,6 +188,7 @@ def _resumed(
         where = f"--resume: {directory.path} holds another configuration"
         raise UserError(f"{where}; give another --out or run without --resume")
     if recorded is not None and recorded["status"] == "complete":
+        directory.tidy()
         raise UserError(f"--resume: the run in {directory.path} is complete; nothing to resume")
     begun = {} if recorded is None else recorded.get("versions", {})
     if recorded is not None and begun.get("regretless") != version("regretless"):

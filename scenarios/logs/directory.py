@@ -112,9 +112,9 @@ class RunDirectory:
             return
         with suppress(OSError):  # what cannot be written cannot be removed either
             self._remove_tables()
-            self._remove_partial()
+            self.tidy()
 
-    def _remove_partial(self) -> None:
+    def tidy(self) -> None:
         """Remove the parts, the checkpoint first: parts without it are no run to go on with."""
         (self.partial / CHECKPOINT).unlink(missing_ok=True)
         shutil.rmtree(self.partial, ignore_errors=True)
@@ -187,7 +187,7 @@ class RunDirectory:
                 (self.path / f"{table}.{other}").unlink(missing_ok=True)
         self.write_manifest(manifest)
         if manifest["status"] == "complete":
-            self._remove_partial()
+            self.tidy()
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         """Write ``manifest.json`` atomically."""
