@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -68,7 +67,8 @@ class RunDirectory:
             )
 
     def _is_run(self) -> bool:
-        return (self.partial / MARK).is_file() or self.recorded() is not None
+        begun = contents(self.path) == [self.partial] and not contents(self.partial)
+        return begun or (self.partial / MARK).is_file() or self.recorded() is not None
 
     def held(self) -> AbstractContextManager[None]:
         """Hold the directory while a run writes it; UserError if another process does."""
@@ -115,9 +115,15 @@ class RunDirectory:
             self.tidy()
 
     def tidy(self) -> None:
-        """Remove the parts, the checkpoint first: parts without it are no run to go on with."""
+        """Remove the parts: the checkpoint first, without which they are no run to go on with.
+
+        The mark goes last, since until then it says whose they are.
+        """
         (self.partial / CHECKPOINT).unlink(missing_ok=True)
-        shutil.rmtree(self.partial, ignore_errors=True)
+        with suppress(OSError):
+            for part in sorted(self.partial.iterdir(), key=lambda part: part.name == MARK):
+                part.unlink()
+            self.partial.rmdir()
 
     def add_chunk(self, chunk: dict[str, pd.DataFrame]) -> None:
         """Write one part of every streamed table."""
