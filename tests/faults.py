@@ -179,7 +179,9 @@ class Inline:
 
     sends_files = False
 
-    def answers(self, work: Callable[[Any], Any], tasks: Iterable[Any]) -> Iterator[Any]:
+    def answers(
+        self, work: Callable[[Any], Any], tasks: Iterable[Any], patience: float | None = None
+    ) -> Iterator[Any]:
         """Yield the answers."""
         return map(work, tasks)
 

@@ -113,7 +113,7 @@ def changed(draw: st.DrawFn, schema: Json, files: list[Json]) -> Json:
             case "drop" if place in places(file):
                 del table[key]
             case "valid" if known:
-                table[key] = draw(st.one_of(*(valid(schema, node) for node in known)))
+                table[key] = deepcopy(draw(st.one_of(*(valid(schema, node) for node in known))))
             case "add" if isinstance(table, dict):
                 offered = [
                     key for n in nodes(schema, place[:-1]) for key in n.get("properties", {})
@@ -121,12 +121,12 @@ def changed(draw: st.DrawFn, schema: Json, files: list[Json]) -> Json:
                 key = draw(st.sampled_from([*offered, "strange"]))
                 kinds = nodes(schema, (*place[:-1], key))
                 made = [valid(schema, node) for node in kinds]
-                table[key] = draw(st.one_of(*made, st.sampled_from(EXTREMES)))
+                table[key] = deepcopy(draw(st.one_of(*made, st.sampled_from(EXTREMES))))
             case "move" if isinstance(key, str):  # from another file
                 other = draw(st.sampled_from(files))
                 theirs = [p for p in places(other) if p[-1] == key]
                 if theirs:
                     table[key] = deepcopy(at(other, draw(st.sampled_from(theirs))))
             case _:
-                table[key] = draw(st.sampled_from(EXTREMES))
+                table[key] = deepcopy(draw(st.sampled_from(EXTREMES)))
     return file

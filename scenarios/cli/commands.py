@@ -241,6 +241,12 @@ def study(  # noqa: PLR0913 - one parameter per option
     scheduler: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, in place of processes.")
     ] = None,
+    patience: Annotated[
+        float | None,
+        typer.Option(
+            min=1, metavar="SECONDS", help="End a run that plays no round for so long; 1800."
+        ),
+    ] = None,
     resume: Resume = False,
     imports: Imports = None,
     quiet: Quiet = False,
@@ -248,12 +254,14 @@ def study(  # noqa: PLR0913 - one parameter per option
     """Sweep a scenario over parameters and seeds."""
     if jobs is not None and scheduler is not None:
         raise UserError("--jobs is for local processes and --scheduler for a cluster; drop one")
+    if patience is not None and scheduler is not None:
+        raise UserError("--patience is for local processes; a cluster has its own, drop it")
     import_modules(imports or [])
-    from regretless.scenarios.studies.conduct import Options, conduct, print_summary
+    from regretless.scenarios.studies.conduct import PATIENCE, Options, conduct, print_summary
     from regretless.scenarios.studies.design import read_study
 
     design = read_study(file)
-    options = Options(out, jobs, scheduler, resume, tuple(imports or []))
+    options = Options(out, jobs, scheduler, resume, tuple(imports or []), patience or PATIENCE)
     with progress_bar(design.name, len(design), quiet=quiet) as advance:
         done = conduct(design, options, progress=advance)
     if not quiet:

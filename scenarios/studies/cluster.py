@@ -86,8 +86,10 @@ class DaskWorkers:
         """Close the connection; what is not done is given up."""
         self._client.close()
 
-    def answers(self, work: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[Answer]:
-        """Yield the answers as they come; as ``LocalWorkers.answers``.
+    def answers(
+        self, work: Callable[[Task], Answer], tasks: Iterable[Task], patience: float | None = None
+    ) -> Iterator[Answer]:
+        """Yield the answers as they come; as ``LocalWorkers.answers``, whatever the patience.
 
         Raises
         ------

@@ -10,6 +10,7 @@ import resource
 import signal
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import tomli_w
 from hypothesis import HealthCheck, given, settings
@@ -88,7 +90,8 @@ def bounded() -> Iterator[None]:
 def command(*words: str) -> tuple[int, str]:
     """Call the command; status and standard error."""
     said: list[str] = []
-    with pytest.MonkeyPatch.context() as patch, bounded():
+    with pytest.MonkeyPatch.context() as patch, bounded(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of overflow, on which a line follows
         patch.setattr(sys, "argv", ["regretless", *words])
         patch.setattr("typer.echo", lambda line, **_: said.append(line))
         with pytest.raises(SystemExit) as left:
@@ -105,6 +108,9 @@ def runs_or_says_why(raw: dict[str, Any]) -> None:
         status, line = command("run", str(file), *words)
         assert (status, line.count("\n"), bool(line)) in {(0, 0, False), (2, 0, True)}, line
         assert status == 0 or not out.exists()
+        if status == 0:
+            losses = pd.read_parquet(out / "agents.parquet")["mean_loss"].dropna()
+            assert losses.between(-1e-9, 1 + 1e-9).all(), losses.tolist()
 
 
 def or_one_line(call: Callable[[], Any]) -> Any:
