@@ -321,7 +321,7 @@ def main() -> None:
             misused(error)
         if (where := own_code(error)) is not None:
             fail(f"{where}: {type(error).__name__}: {error}; mend it", 2)
-        if isinstance(error, OSError):
+        if isinstance(error, OSError | MemoryError):
             unusable(error)
         raise
     if status == INTERRUPTED:  # what the parser makes of Ctrl-C

@@ -22,7 +22,7 @@ INTERRUPTED = 130
 LONGEST = 2000  # characters of a line
 INSTALLED = {"site-packages", "dist-packages"}  # folders of other packages
 RESUMABLE = ("run", "study")
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # not on Windows
 CURES = {
     **dict.fromkeys(FULL, "make room"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "make it writable"),
@@ -49,8 +49,10 @@ def interrupted() -> NoReturn:
     fail("interrupted" + how * resumable, INTERRUPTED)
 
 
-def unusable(error: OSError) -> NoReturn:
-    """Leave because the system refused a file or a connection; say which, and how to go on."""
+def unusable(error: OSError | MemoryError) -> NoReturn:
+    """Leave because the system refused a file, a connection or memory; say how to go on."""
+    if isinstance(error, MemoryError):
+        fail("there is not enough memory; lower counts, actions or rounds", 2)
     name = os.fsdecode(error.filename) if error.filename else "the system"
     again = "continue with --resume" if sys.argv[1:2] in ([c] for c in RESUMABLE) else "try again"
     cure = CURES.get(error.errno or 0, "mend it")

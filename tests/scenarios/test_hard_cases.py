@@ -239,6 +239,23 @@ def test_what_was_written_before_there_was_no_room_is_kept(desk: Path) -> None:
     assert not (desk / "none").exists()
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError(), "there is not enough memory; lower counts, actions or rounds"),
+        (OSError(28, "No space left", "f"), "f: No space left; make room, then continue with --re"),
+    ],
+)
+def test_what_the_system_refuses_anywhere_is_one_line(
+    refusal: Refusal, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+) -> None:
+    def refused(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(commands, "_loaded", refused)
+    assert refusal("run", "nature.toml").startswith(told)
+
+
 def test_a_folder_that_goes_away_is_one_line(desk: Path, refusal: Refusal) -> None:
     (desk / "own.py").write_text(
         """
