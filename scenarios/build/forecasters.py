@@ -18,10 +18,15 @@ from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.basis import Basis
 from regretless.market.game.protocols import Forecaster
+<<<<<<< HEAD
 from regretless.scenarios.build.construct import construct
 from regretless.scenarios.build.models import Models
 from regretless.scenarios.spec.forecaster import ForecasterSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec
+=======
+from regretless.scenarios.build.construct import construct, offering
+from regretless.scenarios.spec.scenario import ForecasterSpec
+>>>>>>> safety
 
 
 def make_forecaster(
@@ -89,6 +94,7 @@ def _of_points(
     known = ["decision-swap", "calibration", *models.known()]
     if spec.kind not in known:
         raise UserError(f"unknown {where}; {closest(spec.kind, known)}")
+<<<<<<< HEAD
     alone: Any = models.made(where, spec.kind, basis, **spec.parameters)
     return checked(where, alone)
 
@@ -99,6 +105,12 @@ def checked(where: str, made: Any) -> Forecaster:
         return made
     missing = [name for name in ("mixture", "predict", "update") if not hasattr(made, name)]
     raise UserError(f"{where} has no {' and no '.join(missing)}; it cannot forecast by itself")
+=======
+    maker = register.forecaster[spec.kind]
+    made = construct(where, maker, basis.size, **spec.parameters)
+    baseline: Forecaster = offering(where, made, ("mixture", "predict", "update"))
+    return baseline
+>>>>>>> safety
 
 
 def _events(
