@@ -14,6 +14,7 @@ from regretless.forecaster.models.panel import PANEL, made
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.market.records.records import Context
+from regretless.market.response import expected_losses
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.forecaster import ForecasterSpec
@@ -132,9 +133,13 @@ def test_regret_to_models_is_that_of_the_log(folder: Path, default: MarketModel)
         losses = cohort.loss[row].losses(outcomes)
         actions = log.loc[log["agent"] == agent, "action"]
         own = losses[np.arange(ROUNDS), actions].mean()
-        expected = np.array([group.offset[row] + p @ group.weights[row].T for p in points.values()])
-        best = expected <= expected.min(2, keepdims=True) + group.tie  # the first of such
-        followed = losses[np.arange(ROUNDS), best.argmax(2)].mean(1)
+        expected = np.array(
+            [
+                [expected_losses(group.offset, group.weights, point)[row] for point in told]
+                for told in points.values()
+            ]
+        )
+        followed = losses[np.arange(ROUNDS), expected.argmin(2)].mean(1)
         found = default.models_frame().query("agent == @agent")
         told = found.loc[found["model"] != "office", "mean_loss"]
         np.testing.assert_allclose(told, followed, atol=1e-12)
