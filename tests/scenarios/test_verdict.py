@@ -29,7 +29,11 @@ DATA: dict[str, Any] = {
     "forecasts": {"office": {"point": ["said", "fuel_said"]}},
 }
 LINEAR: dict[str, Any] = {"utility": "linear", "count": 2, "actions": 3}
-CES: dict[str, Any] = {"utility": "ces", "parameters": {"rho": [0.3, 0.9]}, "actions": 3}
+CES: dict[str, Any] = {
+    "utility": "ces",
+    "actions": 3,
+    "parameters": {"rho": {"choices": [0.4, 0.8]}},
+}
 COHORTS: list[dict[str, Any]] = [
     {"name": "few", "count": 4, "policies": ["weekend"], **CES},
     {"name": "smooth", "response": "quantal", "eta": 9.0, **LINEAR},
@@ -207,3 +211,17 @@ def test_mistakes_get_one_line(forecaster: dict[str, Any], said: str, folder: Pa
     with pytest.raises(UserError, match=said) as refused:
         scenario(folder, forecaster).build()
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["seasonal-0.2", "office"])
+def test_who_comes_late_is_compared_over_their_own_rounds(name: str, folder: Path) -> None:
+    cohorts = [COHORTS[0], {"name": "late", "count": 2, "joins": 80, **CES}]
+    model = play(scenario(folder, cohort=cohorts))
+    alone = play(scenario(folder, PANEL.get(name, {"kind": name}), cohort=cohorts))
+    late = alone.agents_frame().query("cohort == 'late'")
+    found = model.models_frame().query("cohort == 'late' and model == @name")
+    np.testing.assert_allclose(found["mean_loss"], late["mean_loss"], atol=1e-12)
+    agents = model.agents_frame().query("cohort == 'late'").set_index("agent")
+    worst = model.models_frame().groupby("agent")["regret_to_model"].max()
+    np.testing.assert_allclose(agents["regret_to_models"], worst[agents.index], atol=1e-12)
+    assert agents["regret_to_models_bound"].isna().all()
