@@ -43,9 +43,18 @@ def test_the_demo_ends_with_such_a_table(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("sys.argv", [])  # put back afterwards
     shown = block_with("text", "crop-choice, 1461 rounds")
     printed = command("regretless run crop-choice --rounds 5")
-    for start, end in (("decision", " growers"), ("Regret per", "10.3%"), ("Forecast:", "Logs:")):
+    pieces = ("decision", " growers"), ("Regret per", "10.3%"), ("Forecast:", " stood")
+    for start, end in pieces:
         parts = [text[text.index(start) : text.index(end)].split() for text in (shown, printed)]
         assert parts[0] == parts[1]
+    told = [text[text.index("Who is") :] for text in (shown, printed)]
+    heads = [text[: text.index("──")].split() for text in told]
+    assert heads[0] == heads[1]
+    rows = [set(re.findall(r"(?:model|policy|action) [\w .-]*?(?=  )", text)) for text in told]
+    assert len(rows[0]) == 3
+    assert rows[0] < rows[1]
+    for words in (r"Listening \w+ growers", r"the best\s+model", r"would\s+have\s+gained"):
+        assert all(re.search(words, text) for text in told), words
 
 
 def test_own_agent_adversary_and_utility_run(followed: Path) -> None:

@@ -26,7 +26,9 @@ from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.ensemble_broadcast import has_ensembles
 from regretless.forecaster.events.bounds import BiasBound, GainBound, draw_term, regret_since
+from regretless.forecaster.events.protected import best_responses, rows_of
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.arrays import Indices
 from regretless.market.core.errors import UserError
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.presence import Stay
@@ -94,16 +96,22 @@ def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
 
 def followed(seat: Seat, block: Block) -> Followed | None:
     """Score what a cohort would lose by following the models of its block; None without any."""
-    forecaster, group = block.forecaster, seat.group
+    forecaster, group, lines = block.forecaster, seat.group, seat.lines
     if not isinstance(forecaster, AnchoredPrediction) or not forecaster.models or group is None:
         return None
-    place = [own is group for own in forecaster.events.groups].index(True)
-    lines = seat.lines
+    places = [i for i, own in enumerate(forecaster.events.groups) if own is group]
+    rows = rows_of([group])  # of those who come later nothing is known to the forecaster
+
+    def suggest() -> Indices:
+        if places:
+            return forecaster.suggested(places[0])[lines]
+        return best_responses(rows, forecaster.base.points)[lines]
+
     return Followed(
         forecaster.models,
         seat.cohort.row_of,
         scale=seat.cohort.loss.unit_scale,
-        suggest=lambda: forecaster.suggested(place)[lines],
+        suggest=suggest,
     )
 
 

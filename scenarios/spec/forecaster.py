@@ -74,7 +74,9 @@ class ForecasterSpec(Open):
         anchored = self.base.kind != "none"
         special = anchored or self.events != "coordinates" or self.hull != "box"
         if self.kind != "decision-swap" and special:
-            raise ValueError('base, events and hull are for kind = "decision-swap"; drop them')
+            raise ValueError(
+                'models, base, events and hull are for kind = "decision-swap"; drop them'
+            )
         if anchored and self.weights != "adaptive":
             raise ValueError('a base needs weights = "adaptive"; drop one of them')
         return self

@@ -106,7 +106,7 @@ def at_distance(hops: int) -> Measure:
     return regret
 
 
-ABOUT, BELOW, ABOVE = "about", "below", "above"
+ABOUT, BELOW = "about", "below"
 Claimed = tuple[str, str, Measure]  # how, a pattern around the figure, what it is of
 CLAIMED: dict[str, list[Claimed]] = {
     "assembly-lines": [
@@ -167,9 +167,9 @@ CLAIMED: dict[str, list[Claimed]] = {
     ],
     "investors": [(BELOW, r"gained ([\d.]+) a day", worst())],
     "late-news": [
-        (BELOW, r"less than a (two-hundredth)", at_distance(0)),
-        (ABOVE, r"at least (three) times", lambda t: at_distance(1)(t) / at_distance(0)(t)),
-        (ABOVE, r"(twice) that again", lambda t: at_distance(7)(t) / at_distance(1)(t)),
+        (BELOW, r"less than a (thousandth)", at_distance(0)),
+        (ABOUT, r"one hop away ([\d.]+),", at_distance(1)),
+        (ABOUT, r"a week away ([\d.]+)\.", at_distance(7)),
     ],
     "mixed-bazaar": [(BELOW, r"gained (3 hundredths)", worst("swap_regret"))],
     "producers": [
@@ -247,11 +247,9 @@ CLAIMED: dict[str, list[Claimed]] = {
 }
 WORDS = {
     "hundredth": 0.01,
-    "two-hundredth": 0.005,
+    "thousandth": 0.001,
     "2 hundredths": 0.02,
     "3 hundredths": 0.03,
-    "three": 3.0,
-    "twice": 2.0,
 }
 
 
@@ -261,14 +259,14 @@ def holds(how: str, claimed: str, measured: float) -> bool:
     if how == ABOUT:
         digits = len(claimed.partition(".")[2])
         return abs(measured - value) <= 0.5 * 10.0**-digits + 1e-9
-    return measured < value if how == BELOW else measured > value
+    return measured < value
 
 
 def test_figures_are_read_as_they_are_written() -> None:
     assert holds(ABOUT, "0.05", 0.0549)
     assert not holds(ABOUT, "0.05", 0.0551)
-    assert holds(BELOW, "two-hundredth", 0.0049)
-    assert not holds(ABOVE, "twice", 1.9)
+    assert holds(BELOW, "thousandth", 0.0009)
+    assert not holds(BELOW, "2 hundredths", 0.021)
 
 
 @pytest.mark.parametrize("name", catalogue())

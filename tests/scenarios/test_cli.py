@@ -25,7 +25,7 @@ from regretless.scenarios.spec.files import catalogue
 
 COMMAND = Path(sys.executable).parent / "regretless"
 REGISTRIES = ("utility", "response", "agent", "adversary", "policy", "forecaster")
-TABLES = ("agents", "biases", "forecasts", "regret_log", "rounds", "swaps")
+TABLES = ("agents", "biases", "forecasts", "regret_log", "rounds", "swaps", "verdict")
 CURE = re.compile(
     r"add|change|check|choose|did you mean|finite|give|it takes|mend|must|name (?:the|policies)|"
     r"need|positive|rename|run |see |shorten|use|write"
@@ -800,6 +800,7 @@ COLUMNS = {
     "swaps": "agent action count best_replacement best_policy contribution",
     "biases": "block loss action policy suggestion occupancy bias_#",
     "regret_log": "round agent action loss external_regret swap_regret decision_swap_regret",
+    "verdict": "cohort kind name agents mean_loss worth better_off gain gain_half",
 }
 LENGTHS = {"rounds": 20, "forecasts": 40, "agents": 5, "regret_log": 100}
 

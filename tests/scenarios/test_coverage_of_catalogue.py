@@ -56,7 +56,8 @@ def named(spec: ScenarioSpec) -> dict[str, set[str]]:
     market = set() if spec.market is None else {spec.market.feedback}
     answers = {cohort.response for cohort in spec.cohort}
     kinds = {spec.forecaster.kind, spec.forecaster.base.kind}
-    panel = PANEL if "aggregate" in kinds else {}
+    kinds |= {model.kind for model in (spec.forecaster.models or {}).values()}
+    panel = PANEL if spec.forecaster.kind == "aggregate" else {}
     return {
         "utility": {cohort.utility for cohort in spec.cohort},
         "response": answers,

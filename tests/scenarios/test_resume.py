@@ -300,11 +300,18 @@ def finished(process: subprocess.Popen[str]) -> None:
     assert (process.returncode, out, err) == (0, "", "")
 
 
-@pytest.mark.parametrize("kind", ["running-mean", "decision-swap"])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "forecaster.kind=running-mean",
+        "forecaster.kind=decision-swap",
+        'forecaster={models=["panel"]}',
+    ],
+)
 def test_a_killed_run_resumes_to_the_same_bytes(
-    kind: str, desk: Path, reference: Reference
+    setting: str, desk: Path, reference: Reference
 ) -> None:
-    words = ["--rounds", ROUNDS, "--set", f"forecaster.kind={kind}"]
+    words = ["--rounds", ROUNDS, "--set", setting]
     killed, _ = signalled(desk, signal.SIGKILL, *words)
     assert killed == -signal.SIGKILL
     logs = desk / "logs"
@@ -316,7 +323,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(
         (partial / name).write_bytes(b"PAR1 torn")
     (logs / ".rounds.parquet.tmp").write_bytes(b"PAR1 torn")
     finished(started(desk, "run", "cheap.toml", "--out", "logs", "--quiet", "--resume", *words))
-    assert_same_run(logs, reference(CHEAP, f"rounds={ROUNDS}", f"forecaster.kind={kind}"))
+    assert_same_run(logs, reference(CHEAP, f"rounds={ROUNDS}", setting))
 
 
 def test_an_interrupted_run_leaves_readable_tables_and_resumes(

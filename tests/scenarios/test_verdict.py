@@ -1,0 +1,227 @@
+"""Models that a scenario names: who follows them, what that would cost, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from regretless.forecaster.models.base import tell
+from regretless.forecaster.models.panel import PANEL, made
+from regretless.market.core.errors import UserError
+from regretless.market.model import MarketModel
+from regretless.market.records.records import Context
+from regretless.market.response import expected_losses
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.run import Options, run
+from regretless.scenarios.spec.forecaster import ForecasterSpec
+from regretless.scenarios.spec.scenario import validated
+
+ROUNDS = 120
+RULE: dict[str, Any] = {"kind": "threshold", "feature": "day", "at": 5, "below": 0, "above": 1}
+DATA: dict[str, Any] = {
+    "file": "table.csv",
+    "outcomes": ["bread", "fuel"],
+    "context": ["day"],
+    "forecasts": {"office": {"point": ["said", "fuel_said"]}},
+}
+LINEAR: dict[str, Any] = {"utility": "linear", "count": 2, "actions": 3}
+CES: dict[str, Any] = {
+    "utility": "ces",
+    "actions": 3,
+    "parameters": {"rho": {"choices": [0.4, 0.8]}},
+}
+COHORTS: list[dict[str, Any]] = [
+    {"name": "few", "count": 4, "policies": ["weekend"], **CES},
+    {"name": "smooth", "response": "quantal", "eta": 9.0, **LINEAR},
+    {"name": "learners", "response": "hedge", **LINEAR},
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Hold a table of outcomes and of what an office said of them."""
+    home = tmp_path_factory.mktemp("verdict")
+    rng, days = np.random.default_rng(0), np.arange(ROUNDS)
+    frame = pd.DataFrame({"day": days % 7})
+    for name, said in (("bread", "said"), ("fuel", "fuel_said")):
+        level = 0.5 + 0.2 * np.sin(days / 9) + 0.1 * (days % 7 > 4)
+        frame[name] = np.clip(level + 0.1 * rng.standard_normal(ROUNDS), 0, 1)
+        frame[said] = np.clip(level + 0.05 * rng.standard_normal(ROUNDS), 0, 1)
+    frame.to_csv(home / "table.csv", index=False)
+    return home
+
+
+def scenario(folder: Path, forecaster: dict[str, Any] | None = None, **keys: Any) -> Scenario:
+    """Return the scenario under a forecaster; None for the default."""
+    raw = {"name": "s", "rounds": ROUNDS, "seed": 1, "data": DATA, "cohort": COHORTS}
+    raw |= {"policy": {"weekend": RULE}, **keys}
+    raw |= {} if forecaster is None else {"forecaster": forecaster}
+    return Scenario(validated(raw, origin=folder))
+
+
+def play(scenario: Scenario) -> MarketModel:
+    model = scenario.build()
+    model.run()
+    return model
+
+
+@pytest.fixture(scope="module")
+def default(folder: Path) -> MarketModel:
+    """Play under the default forecaster."""
+    return play(scenario(folder))
+
+
+def test_with_data_the_panel_and_the_forecasts_in_it_are_models(default: MarketModel) -> None:
+    models, verdict = default.models_frame(), default.verdict_frame()
+    assert models["model"].unique().tolist() == [*PANEL, "office"]
+    assert models["cohort"].unique().tolist() == ["few", "smooth"]  # learners hear no forecast
+    assert verdict.groupby("cohort", sort=False)["kind"].agg(list).to_dict() == {
+        "few": ["broadcast", *["model"] * 8, "policy", "action"],
+        "smooth": ["broadcast", *["model"] * 8, "action"],
+        "learners": ["broadcast", "action"],
+    }
+
+
+def test_the_verdict_adds_up(default: MarketModel) -> None:
+    agents, models = default.agents_frame().set_index("agent"), default.models_frame()
+    for name, rows in default.verdict_frame().groupby("cohort"):
+        own = agents[agents["cohort"] == name]
+        kinds = rows.set_index("kind")
+        told = kinds.loc["broadcast"]
+        assert told["agents"] == len(own)
+        assert told["mean_loss"] == pytest.approx(own["mean_loss"].mean(), rel=1e-12)
+        units = -(own["loss_offset"] + own["loss_scale"] * own["mean_loss"]).mean()
+        assert told["worth"] == pytest.approx(units, rel=1e-12)
+        np.testing.assert_allclose(rows["gain"], told["worth"] - rows["worth"], atol=1e-12)
+        best = (own["mean_loss"] - own["external_regret"]).mean()
+        assert kinds.loc["action", "mean_loss"] == pytest.approx(best, rel=1e-12)
+        assert kinds.loc["action", "better_off"] == (own["external_regret"] > 0).sum()
+        for model, row in rows[rows["kind"] == "model"].set_index("name").iterrows():
+            there = models[(models["cohort"] == name) & (models["model"] == model)]
+            assert row["mean_loss"] == pytest.approx(there["mean_loss"].mean(), rel=1e-12)
+            assert row["better_off"] == (there["regret_to_model"] > 0).sum()
+
+
+@pytest.mark.parametrize("name", [*PANEL, "office"])
+def test_to_follow_a_model_costs_what_a_run_with_it_alone_costs(
+    name: str, folder: Path, default: MarketModel
+) -> None:
+    """The outcomes do not react, and hard responses do not randomise."""
+    alone = play(scenario(folder, PANEL.get(name, {"kind": name}))).agents_frame()
+    models = default.models_frame().query("cohort == 'few' and model == @name")
+    few = alone[alone["cohort"] == "few"]
+    np.testing.assert_allclose(models["mean_loss"], few["mean_loss"], atol=1e-12)
+    told = default.verdict_frame().query("cohort == 'few' and name == @name")
+    assert told["mean_loss"].item() == pytest.approx(few["mean_loss"].mean(), abs=1e-12)
+
+
+def test_regret_to_models_is_that_of_the_log(folder: Path, default: MarketModel) -> None:
+    """Models are made anew and followed by hand, from the outcomes of the log."""
+    cohort, table = default.game.cohorts[0], scenario(folder).table
+    assert table is not None
+    block, log, models = default.game.blocks[cohort.block], default.regret_frame(), PANEL
+    player: Any = block.forecaster
+    group, outcomes = player.events.groups[0], default.rounds_frame().filter(regex="^y_").to_numpy()
+    points: dict[str, list[Any]] = {name: [] for name in models}
+    for name, model in made(models, block.basis.size).items():
+        for x, outcome in zip(table.contexts, outcomes, strict=True):
+            points[name].append(model.predict(Context(table.names, x)).point)
+            tell(model, outcome)
+            model.update(block.basis.transform(outcome))
+    agents = default.agents_frame().query("cohort == 'few'").set_index("agent")
+    for agent, row in zip(agents.index, cohort.row_of, strict=True):
+        losses = cohort.loss[row].losses(outcomes)
+        actions = log.loc[log["agent"] == agent, "action"]
+        own = losses[np.arange(ROUNDS), actions].mean()
+        expected = np.array(
+            [
+                [expected_losses(group.offset, group.weights, point)[row] for point in told]
+                for told in points.values()
+            ]
+        )
+        followed = losses[np.arange(ROUNDS), expected.argmin(2)].mean(1)
+        found = default.models_frame().query("agent == @agent")
+        told = found.loc[found["model"] != "office", "mean_loss"]
+        np.testing.assert_allclose(told, followed, atol=1e-12)
+        worst = own - min(*followed, found["mean_loss"].iloc[-1])
+        assert agents.loc[agent, "regret_to_models"] == pytest.approx(worst, abs=1e-12)
+        assert worst <= agents.loc[agent, "regret_to_models_bound"]
+    assert default.agents_frame().query("cohort == 'learners'")["regret_to_models"].isna().all()
+
+
+def test_models_are_a_list_or_a_table() -> None:
+    listed = ForecasterSpec(models=["last-value", {"kind": "seasonal-naive", "rate": 0.3}])
+    table = {"last-value": {"kind": "last-value"}}
+    table["seasonal-naive"] = {"kind": "seasonal-naive", "rate": 0.3}
+    assert ForecasterSpec(models=table) == listed
+    assert listed.base.kind == "aggregate"
+    panel = ForecasterSpec(models=["panel", {"kind": "constant", "name": "half", "value": 0.5}])
+    assert panel.models is not None
+    assert list(panel.models) == [*PANEL, "half"]
+    assert panel.models["half"].parameters == {"value": 0.5}
+    assert ForecasterSpec(models=panel.model_dump()["models"]) == panel
+
+
+@pytest.mark.parametrize(
+    ("base", "names", "chosen"),
+    [
+        ("last-value", ["running-mean", "last-value"], "last-value"),
+        ("constant", ["running-mean", "last-value", "constant"], "constant"),
+        ({"kind": "last-value", "a": 1}, ["running-mean", "last-value", "base"], "base"),
+        ("aggregate", ["running-mean", "last-value"], "aggregate"),
+    ],
+)
+def test_a_base_is_one_of_the_models(base: Any, names: list[str], chosen: str) -> None:
+    told = ForecasterSpec(models=["running-mean", "last-value"], base=base)
+    assert told.models is not None
+    assert (list(told.models), told.base.kind) == (names, chosen)
+
+
+def test_without_models_the_forecaster_is_plain(folder: Path) -> None:
+    model = play(scenario(folder, {"models": []}, rounds=5))
+    assert model.models_frame().empty
+    assert "regret_to_models" not in model.agents_frame()
+    assert set(model.verdict_frame()["kind"]) == {"broadcast", "policy", "action"}
+    run(scenario(folder, {"models": []}, rounds=5), Options(folder / "plain"))
+    assert not (folder / "plain/models.parquet").exists()
+    assert (folder / "plain/verdict.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("forecaster", "said"),
+    [
+        ({"models": ["last-valu"]}, "unknown model 'last-valu'; did you mean 'last-value'"),
+        ({"models": ["offic"]}, "unknown model 'offic'; did you mean 'office'"),
+        ({"models": ["panel", "last-value"]}, "two models are called 'last-value'; give one"),
+        ({"models": [{"rate": 0.1}]}, "is no model; write a name, or { kind ="),
+        ({"models": [{"kind": "last-value", "rate": 1}]}, "model 'last-value': .*'rate'"),
+        ({"models": [{"kind": "seasonal-naive", "rate": 0.0}]}, "rate is 0.0"),
+        ({"models": [{"kind": "office", "rate": 0.1}]}, "take no parameters; drop 'rate'"),
+        ({"models": ["aggregate"]}, "'aggregate' is the name of them all"),
+        ({"models": ["office"], "base": "offic"}, "unknown model 'offic'; did you mean 'office'"),
+        ({"models": [], "trust": 1.0}, "trust goes with a base"),
+        ({"kind": "last-value", "models": ["panel"]}, "models, base, events and hull are for kind"),
+    ],
+)
+def test_mistakes_get_one_line(forecaster: dict[str, Any], said: str, folder: Path) -> None:
+    with pytest.raises(UserError, match=said) as refused:
+        scenario(folder, forecaster).build()
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["seasonal-0.2", "office"])
+def test_who_comes_late_is_compared_over_their_own_rounds(name: str, folder: Path) -> None:
+    cohorts = [COHORTS[0], {"name": "late", "count": 2, "joins": 80, **CES}]
+    model = play(scenario(folder, cohort=cohorts))
+    alone = play(scenario(folder, PANEL.get(name, {"kind": name}), cohort=cohorts))
+    late = alone.agents_frame().query("cohort == 'late'")
+    found = model.models_frame().query("cohort == 'late' and model == @name")
+    np.testing.assert_allclose(found["mean_loss"], late["mean_loss"], atol=1e-12)
+    agents = model.agents_frame().query("cohort == 'late'").set_index("agent")
+    worst = model.models_frame().groupby("agent")["regret_to_model"].max()
+    np.testing.assert_allclose(agents["regret_to_models"], worst[agents.index], atol=1e-12)
+    assert agents["regret_to_models_bound"].isna().all()
