@@ -52,6 +52,14 @@ def _compared(name: str, own: float, best: pd.Series[Any]) -> str:
     )
 
 
+def stood(block: str, base: str, kept: float, lost: int | None) -> str:
+    """Say in which share of the rounds a base was broadcast as it was, and when trust was lost."""
+    who = "the models' aggregate" if base == "aggregate" else base
+    trust = "trusted throughout" if lost is None else f"trusted in the first {lost:,} rounds"
+    trust = trust if lost != 0 else "corrected from the start"
+    return f"{block}: the forecast of {who} stood in {kept:.0%} of the rounds, {trust}"
+
+
 def verdict_table(verdict: pd.DataFrame) -> Table:
     """Lay out what every alternative would have cost each cohort, best first."""
     table = Table(title="Who is better off with what", title_justify="left", expand=False)
@@ -62,12 +70,12 @@ def verdict_table(verdict: pd.DataFrame) -> Table:
         table.add_column(head, justify="right", no_wrap=True)
     for name, rows in verdict.groupby("cohort", sort=False):
         for place, (_, row) in enumerate(rows.sort_values("mean_loss", kind="stable").iterrows()):
-            table.add_row("" if place else escape(str(name)), *map(escape, _cells(row)))
+            table.add_row("" if place else escape(str(name)), *map(escape, cells(row)))
     return table
 
 
-def _cells(row: pd.Series[Any]) -> list[str]:
-    """Write an alternative's line."""
+def cells(row: pd.Series[Any]) -> list[str]:
+    """Write an alternative, its mean loss, worth, who is better off with it, what listening is."""
     kind = KINDS[str(row["kind"])]
     what = kind if row["kind"] == "broadcast" else f"{kind} {row['name']}"
     numbers = [what, f"{row['mean_loss']:.4f}", f"{row['worth']:.4g}"]
