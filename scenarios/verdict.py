@@ -42,7 +42,7 @@ def _compared(name: str, own: float, best: pd.Series[Any]) -> str:
     """Say what listening cost or saved against a model."""
     share = own / best["mean_loss"] - 1 if best["mean_loss"] > 0 else 0.0
     half = best["gain_half"]
-    sure = "" if np.isnan(half) else f" +- {half:.2g}"
+    sure = "" if np.isnan(half) else f" ± {half:.2g}"
     worth = f"worth {best['gain']:+.2g}{sure} a round"
     if abs(share) < 0.0005:
         return f"Listening is as good for {name} as the best model, {best['name']} ({worth})"
@@ -81,5 +81,5 @@ def cells(row: pd.Series[Any]) -> list[str]:
     numbers = [what, f"{row['mean_loss']:.4f}", f"{row['worth']:.4g}"]
     if row["kind"] == "broadcast":
         return [*numbers, "", ""]
-    half = "" if np.isnan(row["gain_half"]) else f" +- {row['gain_half']:.2g}"
+    half = "" if np.isnan(row["gain_half"]) else f" ± {row['gain_half']:.2g}"
     return [*numbers, f"{row['better_off']} of {row['agents']}", f"{row['gain']:+.3g}{half}"]

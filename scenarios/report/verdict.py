@@ -23,8 +23,8 @@ COLOURS = {"model": charts.BLUE, "policy": charts.VERMILLION, "action": charts.G
 CAPTION = (
     "What listening was worth per round, mean over the agents of a cohort in their own units, "
     "against every alternative: right of the line the broadcast served them better; with a dot on "
-    "the left they would have been better off. Bars are 95 % intervals (models), as if what comes "
-    "kept its nature."
+    "the left they would have been better off. Bars are 95 % intervals (models), for "
+    "outcomes that keep their nature."
 )
 HEAD = ["cohort", "alternative", "mean loss", "worth a round", "better off with it"]
 
@@ -66,7 +66,7 @@ def figure(verdict: pd.DataFrame) -> go.Figure:
     seen = set[str]()
     for row, rows in enumerate(cohorts.values(), 1):
         places = np.arange(len(rows))
-        for kind in rows["kind"].unique():
+        for kind in [kind for kind in COLOURS if (rows["kind"] == kind).any()]:
             chosen = (rows["kind"] == kind).to_numpy()
             marks = _marks(rows[chosen], places[chosen], kind)
             drawn.add_trace(marks.update(showlegend=kind not in seen), row=row, col=1)
@@ -108,7 +108,8 @@ def _rows(verdict: pd.DataFrame) -> Iterator[str]:
     """Yield a line per alternative, best first, the cohort named once."""
     for name, rows in verdict.groupby("cohort", sort=False):
         ordered = rows.sort_values("mean_loss", kind="stable")
-        for place, (_, row) in enumerate(ordered.iterrows()):
-            what, *numbers = cells(row)
-            first = [] if place else [cell(name, left=True, span=len(rows))]
-            yield f"<tr>{''.join([*first, cell(what, left=True), *map(cell, numbers)])}</tr>"
+        for place, (_, alternative) in enumerate(ordered.iterrows()):
+            what, *numbers = cells(alternative)
+            words = ["" if place else name, what]
+            row = [cell(word, left=True) for word in words] + [cell(n) for n in numbers]
+            yield f"<tr>{''.join(row)}</tr>"
