@@ -131,6 +131,7 @@ def _finish(
     for told, block in zip(manifest["blocks"], model.game.blocks, strict=True):
         if isinstance(block.forecaster, AnchoredPrediction):
             told["kept"] = block.forecaster.kept / max(model.played, 1)
+            told["trust_lost"] = block.forecaster.lost
     if model.game.market is not None:
         manifest["market"] = model.game.market.described()
     model.journal.flush()

@@ -40,6 +40,7 @@ TABLES: dict[str, dict[str, int | None]] = {  # of `reproduce`: how much each pl
     "covers": A_STUDY,
     "events": A_STUDY,
     "anchoring": A_STUDY,
+    "skill": A_STUDY,
     "rates": {"rounds": 64_000, "seeds": 3},
     "exploitation": {"rounds": 100_000, "seeds": 5},
     "crowding": A_STUDY,
