@@ -123,7 +123,7 @@ def test_nobody_regrets_not_to_have_followed_a_model(make: Any, stream: str, tru
         regret -= np.take_along_axis(lost, told, axis=1)
         player.update(truth)
     events: Any = player.events
-    scalars = events.gains if isinstance(events, Events) else events
+    scalars: Any = events.gains if isinstance(events, Events) else events
     gains = scalars.sums[0].reshape(LOSSES, ACTIONS, -1)[:, :, -3:]
     most = (np.maximum(gains, 0) * scalars._parts[0].scale[:, None, None]).sum(1)
     assert (regret <= most + 1e-9).all()
