@@ -287,6 +287,7 @@ def main(home: str, kind: str, most: str) -> int:
                 bench.struck(mode, at)
             except AssertionError as error:
                 sys.stdout.write(f"{kind}, {mode} at {at}: {error}\n")
+                sys.stdout.flush()  # or forks say it again
                 faults += 1
             counts[mode] += 1
     told = f"struck: {dict(counts)}; wrong: {faults}"
