@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from regretless.scenarios.reproduce import figures
 from regretless.scenarios.reproduce.study_table import Layout, Row, Run, StudyTable, first, mean
@@ -69,17 +70,19 @@ def figure(table: pd.DataFrame) -> Figure:
     """Draw loss against regret, means over seeds, and the forecasts that no other one beats."""
 
     def draw(axis: Axes, rows: pd.DataFrame) -> None:
-        front = rows.sort_values(["mean_loss", "regret"])
-        front = front[front["regret"] < front["regret"].cummin().shift(fill_value=np.inf)]
         shown = rows.assign(regret=rows["regret"].clip(lower=figures.LEAST))
-        line = shown.loc[front.index]
-        axis.plot(line["mean_loss"], line["regret"], "--", color=figures.GREY, lw=1, label="front")
+        front = shown.sort_values(["mean_loss", "regret"])
+        ends = [*front["mean_loss"].iloc[[0]], *front["mean_loss"], front["mean_loss"].iloc[-1]]
+        least = [1.0, *front["regret"].cummin(), front["regret"].min()]
+        style = {"color": figures.GREY, "ls": "--", "lw": 1, "label": "the front: beaten by none"}
+        axis.step(ends, least, where="post", **style)
         for row in shown.to_dict("records"):
             name = row["forecast"] if row["forecast"] in COLOURS else "a model alone"
             colour = COLOURS.get(name, figures.GREY)
             at = row["mean_loss"], row["regret"]
             axis.plot(*at, "o", color=colour, ms=8 if name == OURS else 6, label=name)
-        axis.set(yscale="log", xlabel="mean loss")
+        axis.set(yscale="log", xlabel="mean loss", ylim=(figures.LEAST * 10, 1.0))
+        axis.xaxis.set_major_locator(MaxNLocator(4))
 
     return figures.panelled(
         figures.split(judged(table), "stream"),
