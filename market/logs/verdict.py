@@ -79,7 +79,7 @@ def _alternatives(cohort: Cohort, followed: Followed | None) -> Iterator[dict[st
     if followed is not None:
         means, halves = followed.gaps()
         for m, name in enumerate(followed.names):
-            known = {"gain": -means[m], "gain_half": halves[m]}
+            known = {"gain": 0.0 - means[m], "gain_half": halves[m]}
             yield _row(cohort, MODEL, name, followed.mean_loss(ledger.rounds)[:, m]) | known
     for j, policy in enumerate(cohort.policies):
         name = str(getattr(policy, "name", f"policy {j}"))
