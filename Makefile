@@ -1,10 +1,11 @@
 # make demo: install and run the main job on the bundled data. make test: run the whole suite.
 # make catalogue: play every bundled scenario at its own size, with all measures (minutes).
+# make crashes: fail at every file operation of a run and a study, read 2,000 strange files (minutes).
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
 
-.PHONY: demo test catalogue clean
+.PHONY: demo test catalogue crashes clean
 
 demo: .venv/.demo
 	$(BIN)/regretless run crop-choice --out runs/crop-choice
@@ -15,6 +16,9 @@ test: .venv/.test
 
 catalogue: .venv/.test
 	$(BIN)/python -m pytest -n auto -m catalogue
+
+crashes: .venv/.test
+	$(BIN)/python -m pytest -n auto -m crashes -rP
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

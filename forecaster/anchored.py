@@ -65,11 +65,11 @@ class AnchoredPrediction(UnbiasedPrediction):
     ----------
     kept : int
         Rounds in which the base's forecast was broadcast as it was.
-    trusted : bool
-        Whether no bias has exceeded w sqrt(C) yet.
+    lost : int or None
+        After how many rounds some bias exceeded w sqrt(C); None if none has, 0 if w trusts nobody.
     """
 
-    REMEMBERED = ("kept", "trusted", "base")
+    REMEMBERED = ("kept", "lost", "base")
 
     def __init__(  # noqa: PLR0913 - keyword-only description of an instance
         self,
@@ -88,8 +88,13 @@ class AnchoredPrediction(UnbiasedPrediction):
         self._walker = CubeSolver(events.size, hull)
         super().__init__(events, solver=self._walker, seed=seed)
         self.rule, self.trust = AdaptiveWeights(dead_zone), trust
-        self.kept, self.trusted = 0, trust > dead_zone
+        self.kept, self.lost = 0, None if trust > dead_zone else 0
         self._point, self._alone = np.zeros(0), False
+
+    @property
+    def trusted(self) -> bool:
+        """Whether no bias has exceeded w sqrt(C) yet."""
+        return self.lost is None
 
     def _advice(self, x: Any) -> Array | None:
         """Ask the base, and return what its own models predict (M, n)."""
@@ -139,7 +144,8 @@ class AnchoredPrediction(UnbiasedPrediction):
         awake: Any = None if self._pending is None else self._pending[0]
         super().update(y)
         self.kept += self._alone
-        self.trusted = self.trusted and not self.events.exceeds(awake, self.trust)
+        if self.trusted and self.events.exceeds(awake, self.trust):
+            self.lost = self.time
         self.base.update(y)
 
     def bias_bound(self) -> BiasBound:

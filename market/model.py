@@ -1,13 +1,17 @@
 """The Mesa model: one step is one round, and every agent is a thin view on its cohort's arrays.
 
 ``model.agents.select(...)``, ``model.agents.get("swap_regret")`` and ``mesa.DataCollector`` work
-as on any model. The model's own logs do not go through them (see ``market.logs.journal``).
+as on any model: one that is given to the model as its ``datacollector`` collects after every round,
+as ``mesa.batch_run`` expects. The model's own logs do not go through them (see
+``market.logs.journal``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import mesa
 import numpy as np
@@ -34,11 +38,20 @@ __all__ = ["Guarantee", "MarketModel", "Trader"]
 MOST_VIEWS = 100_000  # beyond this a view is made when it is asked for
 
 
+class _Numbers(WeakKeyDictionary["MarketModel", Iterator[int]]):
+    """From a model to its agents' next number; Mesa's own table keeps every model for ever."""
+
+    def __getitem__(self, model: MarketModel) -> Iterator[int]:
+        return self.setdefault(model, itertools.count(1))
+
+
 class Trader(mesa.Agent):  # type: ignore[misc]
     """A view on one agent: its cohort and its number within it.
 
     Its action is -1 while it is not there, and its measures are NaN until it has played.
     """
+
+    _ids = _Numbers()
 
     def __init__(self, model: MarketModel, cohort: int, number: int) -> None:
         super().__init__(model)
@@ -184,6 +197,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             self.tracker.add(played)
         self.journal.add(played)
         self.running = self.played < self.rounds
+        if hasattr(self, "datacollector"):
+            self.datacollector.collect(self)
 
     def reset_rng(self, rng: Any = None) -> None:
         """Refuse: the streams of the game come of its root seed."""

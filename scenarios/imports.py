@@ -49,13 +49,13 @@ def import_modules(names: list[str]) -> None:
             raise UserError(f"--import {name}: this project has that name; rename it")
         try:
             importlib.import_module(module)
-        except UserError:
+        except (UserError, KeyboardInterrupt):
             raise
         except ModuleNotFoundError as error:
             missing = "run from the folder of the file"
             if error.name not in {module, module.partition(".")[0]}:
                 missing = f"{module} needs it: install it or mend the import"
             raise UserError(f"--import {name}: {error}; {missing}") from error
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             kind = type(error).__name__
             raise UserError(f"--import {name} failed: {kind}: {error}; mend the module") from error

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from regretless.forecaster import OfflineOmnipredictor
 from regretless.forecaster.omniprediction import thresholds
 from regretless.forecaster.omniprediction.policies import tables_of
+from regretless.forecaster.omniprediction.storage import readable
 from regretless.market import register
 from regretless.market.core.atomic import replacing
 from regretless.market.core.errors import UserError, closest
@@ -138,7 +139,15 @@ def predict_table(model_file: Path, new: Path) -> pd.DataFrame:
     notes = model.notes_
     if not {"outcomes", "features", "ends", "utilities"} <= set(notes):
         raise UserError(f"'{model_file}' was not written by regretless fit; use Python to load it")
-    features = numeric(_frame(new), notes["features"], "features of the model")
+    frame = _frame(new)
+    with readable(model_file):
+        return _predicted(model, frame)
+
+
+def _predicted(model: OfflineOmnipredictor, frame: pd.DataFrame) -> pd.DataFrame:
+    """Predict the rows of a frame by a model and what it notes of its table."""
+    notes = model.notes_
+    features = numeric(frame, notes["features"], "features of the model")
     forecast, ends = model.predict_outcome(features), np.array(notes["ends"])
     columns = {
         name: ends[j, 0] + forecast[:, j] * (ends[j, 1] - ends[j, 0])

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from regretless.forecaster.anchored import AnchoredPrediction
+from regretless.market.core.checkpoint import check_tree
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import Block
 from regretless.market.logs.welfare import welfare_record
@@ -91,22 +92,34 @@ def _write(
         directory.start()
     else:
         model.restore(state)
-    directory.write_manifest(manifest)
     started = time.perf_counter()
     try:
-        _play(model, directory, config, progress)
-        manifest["status"] = "complete"
+        directory.write_manifest(manifest)
+        _play_out(model, directory, manifest, started, progress)
     except UserError as error:
-        if not directory.resumable:
-            directory.discard()
+        directory.abandon()
         raise UserError(f"round {model.played}: {error}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # in the user's own code, or no room; once mended, --resume goes on
+        directory.abandon()
+        raise
+
+
+def _play_out(
+    model: MarketModel,
+    directory: RunDirectory,
+    manifest: dict[str, Any],
+    started: float,
+    progress: Callable[[int], Any] | None,
+) -> None:
+    """Play what is left and write the tables, those of an interrupted run too."""
+    try:
+        _play(model, directory, manifest["config"], progress)
     except KeyboardInterrupt:
         _finish(model, directory, manifest, started)
         raise
-    except Exception:  # perhaps in the user's own code; once mended, --resume goes on
-        if not directory.resumable:
-            directory.discard()
-        raise
+    manifest["status"] = "complete"
     _finish(model, directory, manifest, started)
 
 
@@ -118,6 +131,7 @@ def _finish(
     for told, block in zip(manifest["blocks"], model.game.blocks, strict=True):
         if isinstance(block.forecaster, AnchoredPrediction):
             told["kept"] = block.forecaster.kept / max(model.played, 1)
+            told["trust_lost"] = block.forecaster.lost
     if model.game.market is not None:
         manifest["market"] = model.game.market.described()
     model.journal.flush()
@@ -133,6 +147,8 @@ def _play(
     progress: Callable[[int], Any] | None,
 ) -> None:
     resumable = not model.game.forgetful()
+    if resumable and model.rounds > model.journal.chunk_rounds:  # there will be a checkpoint
+        check_tree(model.state())  # now, and not after hours of play
     model.stream_logs_to(directory.add_chunk)
     with interrupts_between_rounds() as stopped:
         while model.played < model.rounds:
@@ -173,6 +189,7 @@ def _resumed(
         where = f"--resume: {directory.path} holds another configuration"
         raise UserError(f"{where}; give another --out or run without --resume")
     if recorded is not None and recorded["status"] == "complete":
+        directory.tidy()
         raise UserError(f"--resume: the run in {directory.path} is complete; nothing to resume")
     begun = {} if recorded is None else recorded.get("versions", {})
     if recorded is not None and begun.get("regretless") != version("regretless"):

@@ -19,8 +19,7 @@ from regretless.market.game.prices import Market
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.exploitability import notes
-from regretless.scenarios.spec.forecaster import ForecasterSpec
-from regretless.scenarios.verdict import sentences, verdict_table
+from regretless.scenarios.verdict import sentences, stood, verdict_table
 
 WIDTH = 108  # the columns beside the cohorts' names
 
@@ -52,7 +51,8 @@ def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
     console.print(f"Forecast: {broadcast(model)}.")
     for block in model.game.blocks:
         if isinstance(block.forecaster, AnchoredPrediction):
-            console.print(f"{kept(block.name, block.forecaster, scenario.spec.forecaster)}.")
+            base, own = scenario.spec.forecaster.base.kind, block.forecaster
+            console.print(f"{stood(block.name, base, own.kept / max(own.time, 1), own.lost)}.")
     if any(model.game.followed):
         console.print(verdict_table(model.verdict_frame()))
     for line in remarks(model, agents):
@@ -68,14 +68,6 @@ def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
         yield crowd(model.game.market)
     yield from (guarantee.note for guarantee in model.guarantees if guarantee.note)
     yield from (*worst_windows(model), *notes(model, agents), *heard(agents))
-
-
-def kept(name: str, forecaster: AnchoredPrediction, spec: ForecasterSpec) -> str:
-    """Say how long a base was broadcast as it was."""
-    base = "the models' aggregate" if spec.base.kind == "aggregate" else spec.base.kind
-    share = forecaster.kept / max(forecaster.time, 1)
-    trust = "trusted throughout" if forecaster.trusted else "corrected once a bias showed"
-    return f"{name}: the forecast of {base} stood in {share:.0%} of the rounds, {trust}"
 
 
 def heard(agents: pd.DataFrame) -> Iterator[str]:

@@ -42,7 +42,7 @@ def _compared(name: str, own: float, best: pd.Series[Any]) -> str:
     """Say what listening cost or saved against a model."""
     share = own / best["mean_loss"] - 1 if best["mean_loss"] > 0 else 0.0
     half = best["gain_half"]
-    sure = "" if np.isnan(half) else f" +- {half:.2g}"
+    sure = "" if np.isnan(half) else f" ± {half:.2g}"
     worth = f"worth {best['gain']:+.2g}{sure} a round"
     if abs(share) < 0.0005:
         return f"Listening is as good for {name} as the best model, {best['name']} ({worth})"
@@ -50,6 +50,14 @@ def _compared(name: str, own: float, best: pd.Series[Any]) -> str:
     return (
         f"Listening {verb} {name} {abs(share):.1%} against the best model, {best['name']} ({worth})"
     )
+
+
+def stood(block: str, base: str, kept: float, lost: int | None) -> str:
+    """Say in which share of the rounds a base was broadcast as it was, and when trust was lost."""
+    who = "the models' aggregate" if base == "aggregate" else base
+    trust = "trusted throughout" if lost is None else f"trusted in the first {lost:,} rounds"
+    trust = trust if lost != 0 else "corrected from the start"
+    return f"{block}: the forecast of {who} stood in {kept:.0%} of the rounds, {trust}"
 
 
 def verdict_table(verdict: pd.DataFrame) -> Table:
@@ -62,16 +70,16 @@ def verdict_table(verdict: pd.DataFrame) -> Table:
         table.add_column(head, justify="right", no_wrap=True)
     for name, rows in verdict.groupby("cohort", sort=False):
         for place, (_, row) in enumerate(rows.sort_values("mean_loss", kind="stable").iterrows()):
-            table.add_row("" if place else escape(str(name)), *map(escape, _cells(row)))
+            table.add_row("" if place else escape(str(name)), *map(escape, cells(row)))
     return table
 
 
-def _cells(row: pd.Series[Any]) -> list[str]:
-    """Write an alternative's line."""
+def cells(row: pd.Series[Any]) -> list[str]:
+    """Write an alternative, its mean loss, worth, who is better off with it, what listening is."""
     kind = KINDS[str(row["kind"])]
     what = kind if row["kind"] == "broadcast" else f"{kind} {row['name']}"
     numbers = [what, f"{row['mean_loss']:.4f}", f"{row['worth']:.4g}"]
     if row["kind"] == "broadcast":
         return [*numbers, "", ""]
-    half = "" if np.isnan(row["gain_half"]) else f" +- {row['gain_half']:.2g}"
+    half = "" if np.isnan(row["gain_half"]) else f" ± {row['gain_half']:.2g}"
     return [*numbers, f"{row['better_off']} of {row['agents']}", f"{row['gain']:+.3g}{half}"]

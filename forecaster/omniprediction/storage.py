@@ -6,7 +6,8 @@ rounds' memories are put into an online forecaster made of the same losses, so t
 come from the same computation as before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -89,16 +90,23 @@ def load(kind: Any, path: Path) -> Any:
     """Read a model; UserError if there is none in the file."""
     if not path.is_file():
         raise UserError(f"model '{path}' does not exist; check the path")
-    try:
+    with readable(path):
         tree = checkpoint.load(path)
         model = rebuilt(kind, tree) if tree.get("format") == FORMAT else None
+    if model is None:
+        raise UserError(f"'{path}' is no model of this version; fit it again")
+    return model
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turn what a damaged or forged file may lead to into a UserError that names it."""
+    try:
+        yield
     except UserError:
         raise
     except checkpoint.DAMAGED as error:
         raise UserError(f"'{path}' is no readable model; fit it again") from error
-    if model is None:
-        raise UserError(f"'{path}' is no model of this version; fit it again")
-    return model
 
 
 def rebuilt(kind: Any, tree: dict[str, Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -14,6 +14,11 @@ def replacing(path: Path) -> Iterator[Path]:
 
     The draft, ``.NAME.tmp``, is synced before it is renamed and the folder after; whoever reads
     sees the old file or the new one. If the block raises or writes nothing the file stays.
+
+    Raises
+    ------
+    OSError
+        With the file's own name, whatever library could not write the draft.
     """
     draft = path.with_name(f".{path.name}.tmp")
     try:
@@ -22,8 +27,12 @@ def replacing(path: Path) -> Iterator[Path]:
             sync(draft)
             draft.replace(path)
             sync(path.parent)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise OSError(error.errno, reason, str(path)) from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:

@@ -10,19 +10,36 @@ checkpoint can load numbers and text, nothing else.
 """
 
 import json
+import struct
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote, unquote
-from zipfile import BadZipFile
+from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 import numpy as np
 
 from regretless.market.core.atomic import replacing
+from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, restore_generator
 
 PLAIN = "plain.json"
+DEEPEST = 50  # tables within one another
+SHOWN = 80  # characters of a value in an error line
 PLAIN_VALUES = bool | int | float | str | np.generic | None
-DAMAGED = (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, BadZipFile)
+DAMAGED = (  # what reading a file may raise that somebody else wrote
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    AssertionError,
+    MemoryError,
+    RuntimeError,  # RecursionError and NotImplementedError among them
+    EOFError,
+    OSError,
+    BadZipFile,
+    struct.error,
+)
 
 
 def save(path: Path, tree: dict[str, Any]) -> None:
@@ -32,7 +49,13 @@ def save(path: Path, tree: dict[str, Any]) -> None:
     ----------
     tree : dict
         Nested dictionaries of arrays, numbers, text, lists and None.
+
+    Raises
+    ------
+    UserError
+        If it holds something else.
     """
+    check_tree(tree)
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     plain = _split(tree, "", arrays)
     text = np.frombuffer(json.dumps(plain).encode(), dtype=np.uint8)
@@ -40,8 +63,37 @@ def save(path: Path, tree: dict[str, Any]) -> None:
         np.savez(stream, **{PLAIN: text}, **arrays)  # type: ignore[arg-type]
 
 
+def check_tree(tree: Any, place: tuple[str, ...] = ()) -> None:
+    """Raise UserError at the first thing in a tree that ``save`` cannot write.
+
+    Parameters
+    ----------
+    place : tuple of str
+        The keys under which the tree lies.
+    """
+    named = isinstance(tree, dict) and all(isinstance(key, str) for key in tree)
+    if named and len(place) < DEEPEST:
+        for key, value in tree.items():
+            check_tree(value, (*place, key))
+    elif not _writable(tree):
+        what = repr(tree) if len(repr(tree)) <= SHOWN else f"{repr(tree)[:SHOWN]}..."
+        cure = "give arrays, numbers, text, lists and None, in tables by text"
+        raise UserError(f"state(): {'.'.join(place)} = {what} cannot be kept in a file; {cure}")
+
+
+def _writable(value: Any) -> bool:
+    if isinstance(value, np.ndarray | dict):
+        return isinstance(value, np.ndarray) and not value.dtype.hasobject
+    try:
+        json.dumps(value.item() if isinstance(value, np.generic) else value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
 def load(path: Path) -> dict[str, Any]:
     """Read a tree that ``save`` wrote; one of ``DAMAGED`` if it is no such file."""
+    _refuse_expanding(path)
     with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     plain: dict[str, Any] = json.loads(arrays.pop(PLAIN).tobytes().decode())
@@ -52,6 +104,15 @@ def load(path: Path) -> dict[str, Any]:
             table = table[step]
         table[last] = array
     return plain
+
+
+def _refuse_expanding(path: Path) -> None:
+    """Raise ValueError if more would be read than the file holds; ``save`` compresses nothing."""
+    with ZipFile(path) as archive:
+        members = archive.infolist()
+    stored = all(member.compress_type == ZIP_STORED for member in members)
+    if not stored or sum(member.file_size for member in members) > path.stat().st_size:
+        raise ValueError("its members are compressed or overlap")
 
 
 def _split(tree: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:

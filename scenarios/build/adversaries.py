@@ -21,7 +21,7 @@ from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.protocols import Adversary
 from regretless.market.losses.spaces import Polytope
 from regretless.scenarios.build.bimatrix import MixedActions
-from regretless.scenarios.build.construct import construct, with_length
+from regretless.scenarios.build.construct import construct, offering, with_length
 from regretless.scenarios.build.data import Table
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
@@ -50,19 +50,20 @@ def make_adversary(
     return chosen if spec.space is None else _in_space(spec.space.vertices, chosen)
 
 
-def _registered(spec: ScenarioSpec, root: int, game: Bimatrix | None) -> Adversary:
+def _registered(spec: ScenarioSpec, root: int, game: Bimatrix | None) -> Any:
     """Construct the adversary that the file names."""
     assert spec.adversary is not None  # noqa: S101 - the file has data or an adversary
     kind, given = spec.adversary.kind, spec.adversary.parameters
     maker = register.adversary[kind]
-    made: Adversary = construct(
-        f"adversary '{kind}'",
+    where = f"adversary '{kind}'"
+    made = construct(
+        where,
         maker,
         spec.adversary.outcomes,
         stream(root, "adversary"),
         **with_length(maker, given | motive(maker, given, game), spec.rounds),
     )
-    return made
+    return offering(where, made, ("outcomes", "context", "commit"))
 
 
 def _in_space(vertices: list[list[float]], adversary: Adversary) -> Confined:

@@ -29,12 +29,13 @@ from regretless.market.kernels.layout import side_by_side
 from regretless.market.losses import Loss, unique_losses
 from regretless.market.response import TIE
 from regretless.scenarios.build.blocks import coefficients
-from regretless.scenarios.build.construct import construct
+from regretless.scenarios.build.construct import construct, offering
 from regretless.scenarios.build.learners import learner_cohort
 from regretless.scenarios.build.populations import Draft
 from regretless.scenarios.spec.cohort import CohortSpec, CoverSpec
 
 Array = NDArray[np.float64]
+RULE = ("name", "hears_label", "lipschitz", "gap", "predicted", "play")  # must offer
 Anybody = Cohort | ScriptedCohort | LearnerCohort
 
 
@@ -160,7 +161,10 @@ def _scripted(draft: Draft, place: Place) -> Seat:
         rule=spec.response,
         block=place.block,
         loss=draft.loss,
-        agents=[construct(where, maker, draft.loss[i], rng) for i, rng in enumerate(streams)],
+        agents=[
+            offering(where, construct(where, maker, draft.loss[i], rng), ("rng", "act", "learn"))
+            for i, rng in enumerate(streams)
+        ],
         ledger=draft.ledger(spec.count),
         policies=draft.policies,
         distance=draft.distance,
@@ -193,7 +197,8 @@ def response_of(spec: CohortSpec, basis: Basis, losses: Loss, *, rounds: int) ->
         eta = recommended_eta(spec.actions, error=error, rounds=rounds)
     given = {} if eta is None else {"eta": eta}
     where = f"response '{spec.response}' of cohort.{spec.name}"
-    rule: Response = construct(where, register.response[spec.response], **given)
+    made = construct(where, register.response[spec.response], **given)
+    rule: Response = offering(where, made, RULE)
     if type(rule) in COMPILED:
         return rule
     if isinstance(rule, ExpectedLoss):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,14 @@ def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any
         given = ", ".join(f"{name} = {value}" for name, value in shown(parameters).items())
         reason = "too large for this machine" if isinstance(error, MemoryError) else error
         raise UserError(f"{where}: {reason}; check {given or 'it'}") from error
+
+
+def offering(where: str, made: Any, wanted: Iterable[str]) -> Any:
+    """Return what a registered maker made; UserError unless it has what its role needs."""
+    missing = [name for name in wanted if not hasattr(made, name)]
+    if missing:
+        raise UserError(f"{where} has no {', '.join(missing)}; add it")
+    return made
 
 
 def with_length(maker: Any, parameters: dict[str, Any], rounds: int) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from regretless.forecaster.anchored import DEAD_ZONE, TRUST, AnchoredPrediction
 from regretless.forecaster.bases import ReducedBasis
@@ -18,7 +17,7 @@ from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.basis import Basis
 from regretless.market.game.protocols import Forecaster
-from regretless.scenarios.build.construct import construct
+from regretless.scenarios.build.construct import construct, offering
 from regretless.scenarios.build.models import Models
 from regretless.scenarios.spec.forecaster import ForecasterSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec
@@ -89,16 +88,9 @@ def _of_points(
     known = ["decision-swap", "calibration", *models.known()]
     if spec.kind not in known:
         raise UserError(f"unknown {where}; {closest(spec.kind, known)}")
-    alone: Any = models.made(where, spec.kind, basis, **spec.parameters)
-    return checked(where, alone)
-
-
-def checked(where: str, made: Any) -> Forecaster:
-    """Return what was made if it is a forecaster; else UserError."""
-    if isinstance(made, Forecaster):
-        return made
-    missing = [name for name in ("mixture", "predict", "update") if not hasattr(made, name)]
-    raise UserError(f"{where} has no {' and no '.join(missing)}; it cannot forecast by itself")
+    made = models.made(where, spec.kind, basis, **spec.parameters)
+    alone: Forecaster = offering(where, made, ("mixture", "predict", "update"))
+    return alone
 
 
 def _events(

@@ -22,7 +22,7 @@ from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.losses import unique_losses
-from regretless.scenarios.build.construct import construct
+from regretless.scenarios.build.construct import construct, offering
 from regretless.scenarios.build.populations import Draft
 from regretless.scenarios.spec.cohort import CohortSpec
 
@@ -77,7 +77,4 @@ def _learner(spec: CohortSpec) -> Any:
     except UserError as error:
         told = str(error)
         raise UserError(told if told.startswith(where) else f"{where}: {told}") from error
-    missing = [name for name in NEEDED if not hasattr(learner, name)]
-    if missing:
-        raise UserError(f"learner '{spec.response}' has no {', '.join(missing)}; add it")
-    return learner
+    return offering(f"learner '{spec.response}'", learner, NEEDED)

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regretless.market.core.errors import UserError, closest
-from regretless.scenarios.cli.exits import INTERRUPTED, fail, interrupted, misused, own_code
+from regretless.scenarios.cli.exits import (
+    INTERRUPTED,
+    fail,
+    interrupted,
+    misused,
+    own_code,
+    unusable,
+)
 from regretless.scenarios.cli.offline_commands import fit, predict
 from regretless.scenarios.imports import import_for_good, import_modules
 
@@ -33,6 +40,7 @@ TABLES: dict[str, dict[str, int | None]] = {  # of `reproduce`: how much each pl
     "covers": A_STUDY,
     "events": A_STUDY,
     "anchoring": A_STUDY,
+    "skill": A_STUDY,
     "rates": {"rounds": 64_000, "seeds": 3},
     "exploitation": {"rounds": 100_000, "seeds": 5},
     "crowding": A_STUDY,
@@ -234,6 +242,12 @@ def study(  # noqa: PLR0913 - one parameter per option
     scheduler: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, in place of processes.")
     ] = None,
+    patience: Annotated[
+        float | None,
+        typer.Option(
+            min=1, metavar="SECONDS", help="End a run that plays no round for so long; 1800."
+        ),
+    ] = None,
     resume: Resume = False,
     imports: Imports = None,
     quiet: Quiet = False,
@@ -241,12 +255,14 @@ def study(  # noqa: PLR0913 - one parameter per option
     """Sweep a scenario over parameters and seeds."""
     if jobs is not None and scheduler is not None:
         raise UserError("--jobs is for local processes and --scheduler for a cluster; drop one")
+    if patience is not None and scheduler is not None:
+        raise UserError("--patience is for local processes; a cluster has its own, drop it")
     import_modules(imports or [])
-    from regretless.scenarios.studies.conduct import Options, conduct, print_summary
+    from regretless.scenarios.studies.conduct import PATIENCE, Options, conduct, print_summary
     from regretless.scenarios.studies.design import read_study
 
     design = read_study(file)
-    options = Options(out, jobs, scheduler, resume, tuple(imports or []))
+    options = Options(out, jobs, scheduler, resume, tuple(imports or []), patience or PATIENCE)
     with progress_bar(design.name, len(design), quiet=quiet) as advance:
         done = conduct(design, options, progress=advance)
     if not quiet:
@@ -297,16 +313,18 @@ def main() -> None:
     """Run the command."""
     try:
         status = app(sys.argv[1:] or ["--help"], standalone_mode=False) or 0
-        if status == INTERRUPTED:  # what the parser makes of Ctrl-C
-            interrupted()
-        sys.exit(status)
     except UserError as error:
         fail(str(error), 2)
     except (KeyboardInterrupt, typer.Abort):
         interrupted()
-    except Exception as error:
+    except BaseException as error:
         if hasattr(error, "format_message"):
             misused(error)
-        if (where := own_code(error)) is None:
-            raise
-        fail(f"{where}: {type(error).__name__}: {error}; mend it", 2)
+        if (where := own_code(error)) is not None:
+            fail(f"{where}: {type(error).__name__}: {error}; mend it", 2)
+        if isinstance(error, OSError | MemoryError):
+            unusable(error)
+        raise
+    if status == INTERRUPTED:  # what the parser makes of Ctrl-C
+        interrupted()
+    sys.exit(status)

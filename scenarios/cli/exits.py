@@ -6,6 +6,8 @@ A fault in a module of the user's own is the user's mistake too, and the line sa
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import sysconfig
 import traceback
@@ -17,14 +19,25 @@ import typer
 from regretless.scenarios.imports import rooms
 
 INTERRUPTED = 130
+LONGEST = 2000  # characters of a line
 INSTALLED = {"site-packages", "dist-packages"}  # folders of other packages
 RESUMABLE = ("run", "study")
+FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # not on Windows
+CURES = {
+    **dict.fromkeys(FULL, "make room"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "make it writable"),
+    errno.ENAMETOOLONG: "shorten it",
+    errno.ENOENT: "leave its folder alone",
+}
 OWN = ", if what is your own has state() and restore(state)"
 
 
 def fail(line: str, status: int) -> NoReturn:
     """Say why, in one line, and leave."""
-    typer.echo("regretless: " + " ".join(line.split()), err=True)
+    plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(line.split()))
+    if len(plain) > LONGEST:
+        plain = f"{plain[: LONGEST // 2]}...{plain[-LONGEST // 2 :]}"
+    typer.echo(f"regretless: {plain}", err=True)
     sys.exit(status)
 
 
@@ -34,6 +47,16 @@ def interrupted() -> NoReturn:
     own = "run" in sys.argv[1:2] and any(word.startswith("--import") for word in sys.argv)
     how = "; continue with --resume" + OWN * own
     fail("interrupted" + how * resumable, INTERRUPTED)
+
+
+def unusable(error: OSError | MemoryError) -> NoReturn:
+    """Leave because the system refused a file, a connection or memory; say how to go on."""
+    if isinstance(error, MemoryError):
+        fail("there is not enough memory; lower counts, actions or rounds", 2)
+    name = os.fsdecode(error.filename) if error.filename else "the system"
+    again = "continue with --resume" if sys.argv[1:2] in ([c] for c in RESUMABLE) else "try again"
+    cure = CURES.get(error.errno or 0, "mend it")
+    fail(f"{name}: {error.strerror or error}; {cure}, then {again}", 2)
 
 
 def own_code(error: BaseException) -> str | None:

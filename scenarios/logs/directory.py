@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +67,8 @@ class RunDirectory:
             )
 
     def _is_run(self) -> bool:
-        return (self.partial / MARK).is_file() or self.recorded() is not None
+        begun = contents(self.path) == [self.partial] and not contents(self.partial)
+        return begun or (self.partial / MARK).is_file() or self.recorded() is not None
 
     def held(self) -> AbstractContextManager[None]:
         """Hold the directory while a run writes it; UserError if another process does."""
@@ -106,22 +106,32 @@ class RunDirectory:
             (self.path / name).unlink(missing_ok=True)
             (self.path / f".{name}.tmp").unlink(missing_ok=True)
 
-    def discard(self) -> None:
-        """Leave nothing of a run that a mistake ended."""
-        self._remove_tables()
-        self._remove_partial()
+    def abandon(self) -> None:
+        """Leave nothing of a run that came to grief, unless there is a checkpoint to go on from."""
+        if self.resumable:
+            return
+        with suppress(OSError):  # what cannot be written cannot be removed either
+            self._remove_tables()
+            self.tidy()
 
-    def _remove_partial(self) -> None:
-        """Remove the parts, the checkpoint first: parts without it are no run to go on with."""
+    def tidy(self) -> None:
+        """Remove the parts: the checkpoint first, without which they are no run to go on with.
+
+        The mark goes last, since until then it says whose they are.
+        """
         (self.partial / CHECKPOINT).unlink(missing_ok=True)
-        shutil.rmtree(self.partial, ignore_errors=True)
+        with suppress(OSError):
+            for part in sorted(self.partial.iterdir(), key=lambda part: part.name == MARK):
+                part.unlink()
+            self.partial.rmdir()
 
     def add_chunk(self, chunk: dict[str, pd.DataFrame]) -> None:
         """Write one part of every streamed table."""
         for table, frame in chunk.items():
             if len(frame):
                 part = self.partial / f"{table}-{self._chunks:06d}.parquet"
-                _write_parquet(part, frame)
+                with replacing(part) as draft:
+                    _write_parquet(draft, frame)
                 self._digest = _chained(self._digest, part)
         self._chunks += 1
 
@@ -183,7 +193,7 @@ class RunDirectory:
                 (self.path / f"{table}.{other}").unlink(missing_ok=True)
         self.write_manifest(manifest)
         if manifest["status"] == "complete":
-            self._remove_partial()
+            self.tidy()
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         """Write ``manifest.json`` atomically."""

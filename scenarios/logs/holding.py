@@ -38,9 +38,10 @@ def held(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        (path / LOCK).unlink(missing_ok=True)
+        with suppress(OSError):  # it cannot be written any more, or is gone
+            (path / LOCK).unlink(missing_ok=True)
         lock.release()
-        with suppress(OSError):  # it holds files, as it should, or is gone
+        with suppress(OSError):  # it holds files, as it should
             path.rmdir()
 
 

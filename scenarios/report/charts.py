@@ -26,6 +26,7 @@ INK, FAINT, GRID = "#333333", "#8a8a8a", "#e6e6e6"
 FAR = 1.5  # what is this many times higher than the curves waits, hidden, in the legend
 EDGE = 110  # pixels above and below the panels: margins, the name of the axis, one line of legend
 GAP = 44  # pixels between panels
+SLOT = 26  # pixels of a row with a name beside the axis
 LAYOUT: dict[str, Any] = {
     "template": "none",
     "margin": {"l": 60, "r": 12, "t": 36, "b": 24},
@@ -121,6 +122,20 @@ def panels(
     made.update_layout(LAYOUT, height=inner + EDGE)
     made.update_xaxes(AXIS)
     return made.update_yaxes(AXIS)
+
+
+def slotted(slots: Mapping[Any, Sequence[str]], **grid: Any) -> go.Figure:
+    """Make a panel per name, with a row for each of its plain texts, from top to bottom."""
+    counts = [len(names) for names in slots.values()]
+    each = max(SLOT * (sum(counts) // len(counts) + 1), 3 * SLOT)
+    grid = {"shared_xaxes": "all"} | grid
+    figure = panels(list(map(short, slots)), rows=len(slots), each=each, heights=counts, **grid)
+    for row, names in enumerate(slots.values(), 1):
+        ends = [len(names) - 0.5, -0.5]
+        figure.update_yaxes(
+            tickvals=list(range(len(names))), ticktext=names, range=ends, row=row, col=1
+        )
+    return figure
 
 
 def line(x: Any, y: Any, name: str, **style: Any) -> go.Scatter:

@@ -133,7 +133,8 @@ def save(text: str, path: Path) -> Path:
         with replacing(path) as draft:
             draft.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from error
+        reason = f"{path} cannot be written: {error.strerror}"
+        raise UserError(f"{reason}; make room or give it another folder") from error
     return path
 
 

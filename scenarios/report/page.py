@@ -18,7 +18,7 @@ import pandas as pd
 from regretless.market.core.errors import UserError
 from regretless.scenarios.logs.curves import leading_regret, log_parts, regret_curves
 from regretless.scenarios.logs.directory import MANIFEST, read_run
-from regretless.scenarios.report import market_figures, run_figures
+from regretless.scenarios.report import market_figures, run_figures, verdict
 from regretless.scenarios.report.charts import card, scripts
 from regretless.scenarios.report.html import cell, page, save, table
 from regretless.scenarios.report.run_figures import Tables
@@ -80,6 +80,7 @@ def _sections(manifest: dict[str, Any], tables: Tables, ending: str) -> Iterator
     yield f'<p class="note">{escape(_facts(manifest, tables))}</p>'
     yield "<h2>Summary</h2>"
     yield _summary(agents)
+    yield from verdict.section(manifest, tables)
     yield "<h2>Figures</h2>"
     yield _figures(config, tables)
     yield "<h2>Where the regret comes from</h2>"
@@ -100,10 +101,7 @@ def _facts(manifest: dict[str, Any], tables: Tables) -> str:
         f"Forecaster: {manifest['config'].get('forecaster', {}).get('kind', 'unknown')}.",
         f"Guarantee per cohort: {', '.join(labels)}.",
     ]
-    clipped = manifest.get("clipped_rows")
-    if clipped:
-        facts.append(f"{clipped:.1%} of the data rows were clipped into the scale.")
-    return " ".join(facts)
+    return " ".join([*facts, *manifest.get("data", [])])
 
 
 def _summary(agents: pd.DataFrame) -> str:

@@ -11,7 +11,7 @@ An interval that one seed alone cannot give is left out: its mean stands as a ba
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,6 @@ SHOWN = {  # measures of the effects, with their units
 }
 NAMED = 16  # settings that a legend can hold
 WIDE = 90  # letters where a pointer or a legend tells a setting
-SLOT = 26  # pixels of a value's or a setting's place beside an axis
 INTERVAL = "<br>95 % interval %{customdata[0]:.5g} to %{customdata[1]:.5g}"
 
 
@@ -55,7 +54,7 @@ def effects(table: pd.DataFrame) -> go.Figure | None:
     if not measures:
         return None
     slots = {key: list(rows["value"].unique()) for key, rows in own.groupby("key", sort=False)}
-    figure = _slotted(slots)
+    figure = charts.slotted({k: list(map(value_text, v)) for k, v in slots.items()})
     shades = charts.colours(own["cohort"].unique())
     for row, (key, values) in enumerate(slots.items(), 1):
         for measure in measures:
@@ -84,7 +83,7 @@ def values(table: pd.DataFrame, labels: pd.Series[str]) -> go.Figure:
     shades = charts.colours(table["baseline"].unique())
     cohorts = dict(iter(table.groupby("cohort", sort=False)))
     slots = {name: list(labels[own.index].unique()) for name, own in cohorts.items()}
-    figure = _slotted(slots)
+    figure = charts.slotted({k: list(map(value_text, v)) for k, v in slots.items()})
     for row, (cohort, own) in enumerate(cohorts.items(), 1):
         for i, (baseline, colour) in enumerate(shades.items()):
             points = own[own["baseline"] == baseline]
@@ -95,20 +94,6 @@ def values(table: pd.DataFrame, labels: pd.Series[str]) -> go.Figure:
         figure.add_vline(0, line={"color": charts.INK, "width": 1}, row=row, col=1)
     title = "Decision-Swap earns more by"
     return figure.update_xaxes(title_text=title, row=len(slots))
-
-
-def _slotted(slots: Mapping[Any, Sequence[str]]) -> go.Figure:
-    """Make a panel per name, with a place for each of its values, from top to bottom."""
-    counts = [len(values) for values in slots.values()]
-    each = max(SLOT * (sum(counts) // len(counts) + 1), 3 * SLOT)
-    titles = list(map(charts.short, slots))
-    figure = charts.panels(titles, rows=len(slots), each=each, heights=counts, shared_xaxes="all")
-    for row, values in enumerate(slots.values(), 1):
-        names, ends = list(map(value_text, values)), [len(values) - 0.5, -0.5]
-        figure.update_yaxes(
-            tickvals=list(range(len(names))), ticktext=names, range=ends, row=row, col=1
-        )
-    return figure
 
 
 def _shift(place: int, count: int) -> float:

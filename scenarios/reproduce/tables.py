@@ -19,6 +19,7 @@ from regretless.market.game.crowding import MEASURES, concentration, crowding
 from regretless.market.game.prices import exposure
 from regretless.scenarios.build.cohorts import covered
 from regretless.scenarios.reproduce import figures
+from regretless.scenarios.reproduce.skill import SKILL
 from regretless.scenarios.reproduce.study_table import (
     Layout,
     Row,
@@ -345,4 +346,5 @@ UNSEEN = StudyTable(
     figure=unseen_figure,
 )
 
-STUDIES = {table.study: table for table in (STREAMS, EVENTS, ANCHORING, COVERS, CROWDING, UNSEEN)}
+ALL = (STREAMS, EVENTS, ANCHORING, SKILL, COVERS, CROWDING, UNSEEN)
+STUDIES = {table.study: table for table in ALL}

@@ -10,7 +10,9 @@ from regretless.market import register
 from regretless.market.exploitability import tracker
 from regretless.market.regret.ledger import MEASURES
 
+LONGEST = 100  # characters of a name that the file gives
 Name = Annotated[str, Field(min_length=1)]
+Label = Annotated[str, Field(min_length=1, max_length=LONGEST)]
 Count = Annotated[int, Field(ge=1)]
 Rate = Annotated[float, Field(gt=0, le=1)]
 Range = Annotated[list[float], Field(min_length=2, max_length=2)]
@@ -73,7 +75,7 @@ class CoverSpec(Strict):
 class CohortSpec(Strict):
     """Agents of one kind."""
 
-    name: Name
+    name: Label
     """What tables and dotted keys call the cohort."""
     utility: Name
     """What its agents want: a registered name."""

@@ -64,11 +64,27 @@ def find(name: str) -> Path:
 def read(path: Path) -> dict[str, Any]:
     """Parse a scenario file; UserError if it is not TOML."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not valid TOML: {error}; mend that line") from error
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; check the path") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not valid TOML: {error}; mend that line") from error
+    try:
+        return _parsed(text, str(path))
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path} is not valid TOML: {error}; mend that line") from error
+
+
+def _parsed(text: str, where: str) -> dict[str, Any]:
+    """Parse TOML; UserError where Python gives up on what is valid."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError as error:
+        raise UserError(f"{where}: nested too deep; write it flatter") from error
+    except ValueError as error:  # of thousands of digits
+        raise UserError(f"{where}: a number beyond 64 bits; give a smaller one") from error
 
 
 def override(raw: dict[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
@@ -132,6 +148,6 @@ def _child(table: Any, step: str, key: str) -> Any:
 
 def _value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return _parsed(f"value = {text}", f"{text[:40]}...")["value"]
     except tomllib.TOMLDecodeError:
         return text

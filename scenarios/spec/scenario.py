@@ -6,20 +6,30 @@ the cure.
 
 from __future__ import annotations
 
-import math
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from regretless.market.core.errors import UserError, closest
-from regretless.scenarios.spec.cohort import CohortSpec, Count, CoverSpec, Name, Open, Strict
+from regretless.scenarios.spec.cohort import (
+    LONGEST,
+    CohortSpec,
+    Count,
+    CoverSpec,
+    Label,
+    Name,
+    Open,
+    Strict,
+)
 from regretless.scenarios.spec.data import DataSpec, ForecastColumnsSpec
 from regretless.scenarios.spec.files import DATA
 from regretless.scenarios.spec.forecaster import ForecasterSpec, ModelSpec
 from regretless.scenarios.spec.log import WindowsSpec
 from regretless.scenarios.spec.market import MarketSpec
 from regretless.scenarios.spec.network import NetworkSpec
+from regretless.scenarios.spec.values import check_values, shown
 
 
 class SpaceSpec(Strict):
@@ -62,7 +72,7 @@ class PolicySpec(Open):
 class ScenarioSpec(Strict):
     """A whole scenario."""
 
-    name: Annotated[str, Field(pattern=r"^[^./\\][^/\\]*$")]
+    name: Annotated[str, Field(pattern=r"^[^./\\][^/\\]*$", max_length=LONGEST)]
     """What the run and its folder are called."""
     claim: str = ""
     """What the scenario shows, in a sentence."""
@@ -90,7 +100,7 @@ class ScenarioSpec(Strict):
     """Who hears the forecast, and when."""
     forecaster: ForecasterSpec = ForecasterSpec()
     """Who predicts."""
-    policy: dict[str, PolicySpec] = Field(default_factory=dict)
+    policy: dict[Label, PolicySpec] = Field(default_factory=dict)
     """Benchmarks to compare with, by name."""
     cohort: Annotated[list[CohortSpec], Field(min_length=1)]
     """The agents, in groups of one kind."""
@@ -129,7 +139,7 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
     UserError
         One line for the first fault.
     """
-    _refuse_non_finite(raw, "")
+    check_values(raw)
     try:
         spec = ScenarioSpec.model_validate(raw)
     except ValidationError as error:
@@ -145,23 +155,11 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
 
 def _found(key: str, file: str, *folders: Path) -> str:
     """Path of a file in the first folder that holds it."""
-    for folder in folders:
-        if (folder / file).is_file():
-            return str((folder / file).resolve() if folder is folders[0] else folder / file)
-    raise UserError(f"{key}.file '{file}' does not exist; give a path from the scenario file")
-
-
-def _refuse_non_finite(value: Any, place: str) -> None:
-    """Raise UserError at the first number in a parsed file that is not finite."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UserError(f"{place} = {value}: not a finite number; change the value")
-    if isinstance(value, dict):
-        for key, entry in value.items():
-            _refuse_non_finite(entry, f"{place}.{key}" if place else str(key))
-    elif isinstance(value, list):
-        for entry in value:
-            name = entry.get("name", "") if isinstance(entry, dict) else ""
-            _refuse_non_finite(entry, f"{place}.{name}" if name else place)
+    with suppress(OSError):  # too long for a name
+        for folder in folders:
+            if (folder / file).is_file():
+                return str((folder / file).resolve() if folder is folders[0] else folder / file)
+    raise UserError(f"{key}.file {shown(file)} does not exist; give a path from the scenario file")
 
 
 def resolved(spec: ScenarioSpec) -> dict[str, Any]:
@@ -199,7 +197,7 @@ def fault_line(fault: Any, key: str, known: list[str], file: str) -> str:
     if fault["type"] == "value_error":
         return f"{key}: {reason}" if key else reason
     value = fault.get("input")
-    return f"{key} = {value!r}: {reason}; change the value"
+    return f"{key} = {shown(value)}: {reason}; change the value"
 
 
 def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, type[BaseModel]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import queue
 import re
 import time
@@ -21,6 +22,7 @@ from regretless.scenarios.studies.play import Answer, Failure, failure_of
 
 CONNECTING = 15.0  # seconds to find the scheduler, and then a worker
 LOOKING = 2.0  # seconds between two looks at whether anybody still works
+LOGGERS = ("distributed", "distributed.client")  # which have a level each
 WITHOUT_WORKERS = 60.0  # seconds that a cluster may be without one
 
 
@@ -49,6 +51,8 @@ class DaskWorkers:
         if not re.fullmatch(r"(\w+://)?[^\s/]+:\d+", address):
             raise UserError(f"--scheduler {address} is no address; write e.g. tcp://127.0.0.1:8786")
         self.address = address
+        for logger in LOGGERS:  # a scheduler that is gone is told in one line, by us
+            logging.getLogger(logger).setLevel(logging.CRITICAL)
         try:
             self._client: Any = distributed.Client(
                 address, timeout=CONNECTING, set_as_default=False
@@ -82,8 +86,10 @@ class DaskWorkers:
         """Close the connection; what is not done is given up."""
         self._client.close()
 
-    def answers(self, work: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[Answer]:
-        """Yield the answers as they come; as ``LocalWorkers.answers``.
+    def answers(
+        self, work: Callable[[Task], Answer], tasks: Iterable[Task], patience: float | None = None
+    ) -> Iterator[Answer]:
+        """Yield the answers as they come; as ``LocalWorkers.answers``, whatever the patience.
 
         Raises
         ------

@@ -20,13 +20,17 @@ from regretless.scenarios.studies.play import Answer, Failure, check, play
 from regretless.scenarios.studies.processes import LocalWorkers
 from regretless.scenarios.studies.results import Study
 
+PATIENCE = 1800.0  # seconds without a round that a run may take
+
 
 class Workers(Protocol):
     """Who plays the runs."""
 
     sends_files: bool
 
-    def answers(self, work: Callable[[Task], Answer], tasks: Iterable[Task]) -> Iterator[Answer]:
+    def answers(
+        self, work: Callable[[Task], Answer], tasks: Iterable[Task], patience: float | None = None
+    ) -> Iterator[Answer]:
         """Yield the answers as they come."""
 
 
@@ -44,6 +48,8 @@ class Options:
         Continue the study in ``out``.
     imports : tuple of str
         A user's modules, which the workers import.
+    patience : float
+        Seconds without a round after which a local worker is ended and its run has failed.
     """
 
     out: Path
@@ -51,6 +57,7 @@ class Options:
     scheduler: str | None = None
     resume: bool = False
     imports: tuple[str, ...] = ()
+    patience: float = PATIENCE
 
 
 def conduct(
@@ -95,7 +102,8 @@ def _write(
         status = "interrupted"
         try:
             tasks = (_task(directory, run, workers, options) for run in missing)
-            for over, answer in enumerate(workers.answers(play, tasks), start=1):
+            answers = workers.answers(play, tasks, options.patience)
+            for over, answer in enumerate(answers, start=1):
                 directory.keep(answer)
                 if progress is not None:
                     progress(len(design) - len(missing) + over)

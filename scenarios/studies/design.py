@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,11 +27,14 @@ from regretless.scenarios.spec.files import assign, read
 from regretless.scenarios.spec.files import catalogue as named_scenarios
 from regretless.scenarios.spec.files import find as find_scenario
 from regretless.scenarios.spec.scenario import fault_line, validated
+from regretless.scenarios.spec.values import check_values, shown
 from regretless.scenarios.studies.analysis import COHORTS, EFFECTS, VALUE
 
 # What a run directory may do without: nothing in a study is computed from these tables.
 Dispensable = Literal["rounds", "forecasts", "regret_log", "swaps", "biases", "edges"]
-TAKEN = {*COHORTS, *EFFECTS, *VALUE, "seed", "first", "last"}  # columns of a study's tables
+# Columns of a study's tables and of what is merged with them.
+TAKEN = {*COHORTS, *EFFECTS, *VALUE, "seed", "setting", "first", "last"}
+MOST_RUNS = 1_000_000
 CATALOGUE = Path(__file__).parent / "catalogue"
 Setting = dict[str, Any]
 
@@ -62,10 +66,12 @@ class StudySpec(Strict):
     @classmethod
     def _seeds(cls, seeds: Any) -> Any:
         if isinstance(seeds, int) and not isinstance(seeds, bool) and seeds > 0:
-            return list(range(seeds))
+            return list(range(min(seeds, MOST_RUNS + 1)))  # of too many no list is made
         whole = isinstance(seeds, list) and all(type(seed) is int for seed in seeds)
         if not whole or not seeds or min(seeds) < 0 or len(set(seeds)) != len(seeds):
-            raise ValueError(f"{seeds!r}: give how many, at least 1, or a list of different seeds")
+            raise ValueError(
+                f"{shown(seeds)}: give how many, at least 1, or a list of different seeds"
+            )
         return seeds
 
     @model_validator(mode="after")
@@ -74,8 +80,13 @@ class StudySpec(Strict):
             raise ValueError("give either [grid] or [[list]], not both")
         for key, values in self.grid.items():
             _check_axis(key, values)
+        runs = len(self.seeds) * math.prod(map(len, self.grid.values())) * max(len(self.rows), 1)
+        if runs > MOST_RUNS:
+            raise ValueError(f"more than {MOST_RUNS} runs; give fewer values, or fewer seeds")
         _refuse_repeats("list", self.rows)
         for number, row in enumerate(self.rows):
+            for key in row:
+                _refuse_taken(f"list row {number}: {key}", key)
             if set(row) != set(self.rows[0]):
                 key = min(set(row) ^ set(self.rows[0]))
                 raise ValueError(f"list row {number}: not every row has '{key}'; give it to all")
@@ -203,7 +214,7 @@ class Design:
     def complaint(self, run: int, reason: str) -> UserError:
         """Return the error that says which setting of the study has a fault."""
         setting = self.settings[run // len(self.spec.seeds)]
-        told = ", ".join(f"{key} = {value!r}" for key, value in setting.items())
+        told = ", ".join(f"{key} = {shown(value)}" for key, value in setting.items())
         return UserError(f"study '{self.name}'{', ' if told else ''}{told}: {reason}")
 
     def identity(self) -> dict[str, Any]:
@@ -227,8 +238,13 @@ def read_study(name: str) -> Design:
         If there is no such file or it says something that a study file may not.
     """
     path = _found(name)
+    raw = read(path)
     try:
-        spec = StudySpec.model_validate(read(path))
+        check_values(raw)
+    except UserError as error:
+        raise UserError(f"{path.name}: {error}") from error
+    try:
+        spec = StudySpec.model_validate(raw)
     except ValidationError as error:
         raise UserError(f"{path.name}: {_one_line(error)}") from error
     beside = path.parent / spec.scenario
@@ -253,17 +269,25 @@ def _check_axis(key: str, values: Any) -> None:
     labels = isinstance(values, dict) and all(isinstance(keys, dict) for keys in values.values())
     if not values or not (labels or isinstance(values, list)):
         wanted = "a list of values, or a table of keys for each label"
-        raise ValueError(f"grid.{key} = {values!r}: give {wanted}, and a key with dots in quotes")
+        raise ValueError(
+            f"grid.{key} = {shown(values)}: give {wanted}, and a key with dots in quotes"
+        )
     if not labels:
         _refuse_repeats(f"grid.{key}", values)
+        _refuse_taken(f"grid.{key}", key)
     elif key in TAKEN or "." in key:
         raise ValueError(f"grid.{key}: labels need a name without dots that no table's column has")
+
+
+def _refuse_taken(where: str, key: str) -> None:
+    if key in TAKEN - {"seed"}:  # of which is said what to write instead
+        raise ValueError(f"{where}: a column of a study's tables; vary keys in it, as {key}.NAME")
 
 
 def _refuse_repeats(key: str, values: list[Any]) -> None:
     for place, value in enumerate(values):
         if value in values[:place]:
-            raise ValueError(f"{key} repeats {value!r}; drop it, seeds give repetitions")
+            raise ValueError(f"{key} repeats {shown(value)}; drop it, seeds give repetitions")
 
 
 def _check_keys(table: Setting) -> None:

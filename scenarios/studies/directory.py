@@ -59,7 +59,8 @@ class StudyDirectory:
         """
         if self.path.exists() and not self.path.is_dir():
             raise UserError(f"--out {self.path} is a file; give a directory")
-        if not contents(self.path):
+        draft = self.path / f".{RECORD}.tmp"  # all that there is if the first record was cut short
+        if contents(self.path) in ([], [draft]):
             return False
         recorded = read_record(self.path)
         if recorded is None:
@@ -79,10 +80,10 @@ class StudyDirectory:
     def start(self) -> list[int]:
         """Make the directory, or clear it of drafts; return the runs that are missing."""
         try:
-            (self.path / "runs").mkdir(parents=True, exist_ok=True)
+            self.write_record("interrupted")  # first: from now on it is known whose the folder is
+            (self.path / "runs").mkdir(exist_ok=True)
             shutil.rmtree(self.path / ".drafts", ignore_errors=True)
             (self.path / ".drafts").mkdir()
-            self.write_record("interrupted")
         except OSError as error:
             reason = f"--out {self.path} cannot be written: {error.strerror}"
             raise UserError(f"{reason}; give another directory") from error

@@ -16,6 +16,7 @@ from pathlib import Path
 from regretless.scenarios.imports import import_modules
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.studies.design import Task
+from regretless.scenarios.studies.processes import beat
 
 # Threads of one process take turns: a run changes process-wide settings, such as warning filters.
 TURN = threading.Lock()
@@ -92,7 +93,7 @@ def _play(task: Task) -> dict[str, bytes]:
 
 
 def _written(task: Task, out: Path) -> None:
-    run(task.scenario(), Options(out, log_every=task.log_every))
+    run(task.scenario(), Options(out, log_every=task.log_every), progress=beat)
     for table in task.leave_out:
         (out / f"{table}.parquet").unlink(missing_ok=True)
 

@@ -1,10 +1,13 @@
 """Worker processes of this machine: both cores busy, and no worker's death stops the others.
 
 Each worker is a fresh interpreter with a pipe of its own, holds one task at a time, and is replaced
-after a number of tasks or when it has grown: some versions of Mesa keep every model of a process
-alive. The standard library's pools do not do: ``multiprocessing.Pool`` waits for ever for the task
-of a worker that was killed, ``ProcessPoolExecutor`` gives up all tasks when one dies, and with
+after a number of tasks or when it has grown, whatever a user's own code may keep alive. The
+standard library's pools do not do: ``multiprocessing.Pool`` waits for ever for the task of a worker
+that was killed, ``ProcessPoolExecutor`` gives up all tasks when one dies, and with
 ``max_tasks_per_child`` can come to a standstill on Python 3.11.
+
+A task may show life by ``beat``, as a run does after every round; a worker that shows none for as
+long as its tasks are given is ended, and its task is over as if it had died.
 
 A worker has its own process group, so that Ctrl-C reaches the parent alone, and ends as soon as
 the parent is gone. Array work keeps to one thread per worker unless the environment says
@@ -17,6 +20,7 @@ import contextlib
 import os
 import sys
 import threading
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,6 +35,8 @@ from regretless.market.core.errors import UserError
 TASKS_PER_WORKER = 100
 GROWTH = 512.0  # MiB that a worker may grow by
 PATIENCE = 5.0  # seconds for a worker to end by itself
+LOOKING = 1.0  # seconds between two looks at whether workers show life
+BEATS: list[Any] = []  # in a worker, the counter that its parent reads
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 T = TypeVar("T")
 A = TypeVar("A")
@@ -67,7 +73,9 @@ class LocalWorkers(Generic[T, A]):
             worker.kill()
         self._idle, self._busy = [], []
 
-    def answers(self, work: Callable[[T], A], tasks: Iterable[T]) -> Iterator[A]:
+    def answers(
+        self, work: Callable[[T], A], tasks: Iterable[T], patience: float | None = None
+    ) -> Iterator[A]:
         """Yield the answers as they come.
 
         Parameters
@@ -76,6 +84,8 @@ class LocalWorkers(Generic[T, A]):
             A module's function, which catches what may go wrong.
         tasks : iterable
             Taken one at a time, when a worker is free.
+        patience : float, optional
+            Seconds for which a task may show no life; by default for ever.
         """
         waiting = deque(tasks)
         while waiting or self._busy:
@@ -84,7 +94,14 @@ class LocalWorkers(Generic[T, A]):
                 worker.give(work, waiting.popleft())
                 self._busy.append(worker)
             signals = {s: worker for worker in self._busy for s in worker.signals}
-            ready = {id(signals[found]): signals[found] for found in wait(list(signals))}
+            heard = wait(list(signals), None if patience is None else LOOKING)
+            ready = {id(signals[found]): signals[found] for found in heard}
+            for worker in [w for w in self._busy if patience is not None and w.still() > patience]:
+                if id(worker) not in ready:
+                    self._busy.remove(worker)
+                    worker.kill()
+                    told = f"no round was played for {patience:g} seconds, and the worker was ended"
+                    yield self._died(worker.task, told)
             for worker in ready.values():
                 found = worker.answer()
                 self._busy.remove(worker)
@@ -99,7 +116,8 @@ class _Worker:
     def __init__(self) -> None:
         context = get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self._beats = context.RawValue("q")
+        self._process = context.Process(target=_serve, args=(theirs, self._beats), daemon=True)
         with _one_thread_each():
             self._process.start()
         theirs.close()
@@ -118,8 +136,15 @@ class _Worker:
     def give(self, work: Callable[[Any], Any], task: Any) -> None:
         self.task = task
         self._tasks += 1
+        self._heard, self._since = self._beats.value, time.monotonic()
         with contextlib.suppress(OSError):  # a worker that died while idle: the answer will say so
             self._pipe.send((work, task))
+
+    def still(self) -> float:
+        """Return for how many seconds the task has shown no life."""
+        if self._beats.value != self._heard:
+            self._heard, self._since = self._beats.value, time.monotonic()
+        return time.monotonic() - self._since
 
     def answer(self) -> tuple[Any] | None:
         """Return the answer, alone in a tuple; None if the worker has died."""
@@ -193,8 +218,15 @@ def _death(numbered: tuple[int, Any], words: str) -> tuple[int, Any, Exception |
     return numbered[0], None, UserError(f"{words}; start again, with fewer --jobs if it was")
 
 
-def _serve(pipe: Connection) -> None:
+def beat(_: object = None) -> None:
+    """Show life to the parent of a worker; elsewhere nothing happens."""
+    for counter in BEATS:
+        counter.value += 1
+
+
+def _serve(pipe: Connection, beats: Any) -> None:
     """Answer tasks until the parent closes the pipe."""
+    BEATS.append(beats)
     if hasattr(os, "setpgrp"):
         os.setpgrp()
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -220,3 +220,14 @@ def test_constants_are_kept_where_they_do_no_harm() -> None:
         player.mixture()
         player.update(np.array([0.9, 0.9]))
     assert player.kept == 50
+
+
+@pytest.mark.parametrize(("trust", "lost"), [(0.2, 0), (2.0, 6)])
+def test_when_trust_was_lost_is_told(trust: float, lost: int) -> None:
+    """Off by 0.8 in every round: 0.8 t exceeds 2 sqrt(0.8 t) from t = 6 on."""
+    player = AnchoredPrediction([group()], Told(np.full(SIZE, 0.2)), dead_zone=0.25, trust=trust)
+    for played in range(1, 12):
+        player.mixture()
+        player.update(np.ones(SIZE))
+        assert player.lost == (lost if played >= lost else None)
+        assert player.trusted == (played < lost)

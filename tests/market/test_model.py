@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -227,3 +230,52 @@ def test_mesas_own_calls_work_or_refuse() -> None:
         model.reset_rng(3)
     assert len(model.agents) == 200
     assert model.played == 4
+
+
+def worst(model: MarketModel) -> float:
+    """Return the largest swap regret."""
+    return float(model.agents_frame()["swap_regret"].max())
+
+
+def batched(seed: int, rounds: int) -> MarketModel:
+    """Build a model for ``mesa.batch_run``."""
+    model = mixed_market(rounds=rounds).build(seed=seed)
+    reporters = {"model_reporters": {"worst": worst}, "agent_reporters": {"regret": "swap_regret"}}
+    model.datacollector = mesa.DataCollector(**reporters)
+    return model
+
+
+def test_a_batch_run_of_mesa_plays_what_a_run_plays() -> None:
+    """Mesa counts the agents' records from 1 and reads them from 0: one round less than played."""
+    given = {"seed": [3, 4], "rounds": 6}
+    rows = pd.DataFrame(mesa.batch_run(batched, given, display_progress=False))
+    for seed, found in rows.groupby("seed"):
+        alone = mixed_market(rounds=6).build(seed=int(seed))
+        alone.run(5)
+        expected = alone.agents_frame().set_index("agent")["swap_regret"]
+        assert found.set_index("AgentID")["regret"].to_dict() == expected.to_dict()
+        alone.run()
+        assert set(found["worst"]) == {worst(alone)}
+
+
+def test_models_leave_nothing_behind() -> None:
+    """Mesa's own numbering of agents keeps every model: 110 kB each of this size."""
+    raw = read(find("crop-choice")) | {"rounds": 2, "forecaster": {"kind": "constant"}}
+    raw["cohort"] = [raw["cohort"][0] | {"count": 3}]
+    market = Scenario(validated(raw, origin=find("crop-choice").parent))
+    held, left = [], []
+    tracemalloc.start()
+    try:
+        for seed in range(120):
+            model = market.build(seed=seed)
+            model.run()
+            model.agents_frame()
+            left.append(weakref.ref(model))
+            del model
+            if seed % 30 == 29:
+                gc.collect()
+                held.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert sum(model() is not None for model in left) == 0
+    assert held[-1] - held[1] < 200_000  # bytes, for sixty models

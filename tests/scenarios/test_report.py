@@ -19,10 +19,12 @@ from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.curves import MOST_POINTS, regret_curves, thinned
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.report import charts, market_figures, run_figures
+from regretless.scenarios.report import verdict as report_verdict
 from regretless.scenarios.report.page import outcome_titles, write_report
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.files import find, override, read
 from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.verdict import sentences, stood
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,11 +76,48 @@ def test_page_shows_the_agents_table(tmp_path: Path, form: str) -> None:
         f"{agents['bound_from_bias'].max():.4f}",
         f"{agents['exploitability'].max():.4f}",
     ]
-    shown = {"regret", "spread", "agents", "exploitability", "forecast", "certificates"}
+    shown = {"verdict", "regret", "spread", "agents", "exploitability", "forecast"}
     assert panels(page) == shown
     assert page.tags.count("figure") == page.tags.count("figcaption") == len(shown)
     assert f"{ROUNDS} rounds, seed 7, complete." in page.text
     assert f'agents = pd.read_{form}("agents.{form}")' in page.text
+
+
+def test_the_verdict_is_that_of_the_run(directory: Path) -> None:
+    """Words, figure and table say what the logs do, whatever the alternative."""
+    manifest, tables = read_run(directory)
+    page, kept = check(report(directory)), manifest["blocks"][0]
+    for line in (*sentences(tables["verdict"], tables["agents"]), *manifest["data"]):
+        assert line in page.text
+    assert f"stood in {kept['kept']:.0%} of the rounds, trusted" in page.text
+    verdict = tables["verdict"].sort_values("mean_loss", kind="stable")
+    start = [row[:2] for row in page.rows].index(["cohort", "alternative"]) + 1
+    rows = page.rows[start : start + len(verdict)]
+    assert [row[2] for row in rows] == [f"{loss:.4f}" for loss in verdict["mean_loss"]]
+    others = verdict[verdict["kind"] != "broadcast"]
+    told = [row[4] for row in rows if row[1] != "the broadcast"]
+    assert told == [f"{count} of {AGENTS}" for count in others["better_off"]]
+    marks = drawn(report_verdict.figure(tables["verdict"]))
+    assert [m.name for m in marks] == ["model", "policy", "fixed action"]
+    assert sorted(np.concatenate([m.x for m in marks])) == sorted(others["gain"])
+    halves = np.concatenate([m.error_x.array for m in marks])
+    assert sorted(halves) == sorted(others["gain_half"].fillna(0.0))
+
+
+def test_without_models_there_is_no_verdict(tmp_path: Path) -> None:
+    page = check(report(played(tmp_path / "run", small("forecaster.models=[]", "rounds=20"))))
+    assert "verdict" not in panels(page)
+    assert "worth listening" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("lost", "words"),
+    [(None, "trusted throughout"), (12, "trusted in the first 12 rounds"), (0, "from the start")],
+)
+def test_a_base_and_its_trust_in_words(lost: int | None, words: str) -> None:
+    line = stood("powers", "aggregate", 0.5, lost)
+    assert line.startswith("powers: the forecast of the models' aggregate stood in 50% of the")
+    assert words in line
 
 
 def test_baseline_has_no_bound_and_no_certificates(tmp_path: Path) -> None:
@@ -89,7 +128,8 @@ def test_baseline_has_no_bound_and_no_certificates(tmp_path: Path) -> None:
 
 
 def test_worst_agents_come_with_what_their_regret_is_made_of(directory: Path) -> None:
-    rows = check(report(directory)).rows[3:]
+    rows = check(report(directory)).rows
+    rows = rows[1 + [row[0] for row in rows].index("agent") :]
     agents = read_run(directory)[1]["agents"].set_index("agent")["decision_swap_regret"]
     sums: dict[int, float] = {}
     for row in rows:
@@ -129,7 +169,7 @@ def test_cohorts_that_measure_different_things(tmp_path: Path) -> None:
 
 def test_without_any_swap_regret_the_page_says_so(tmp_path: Path) -> None:
     page = check(report(played(tmp_path / "run", small('cohort.growers.measures=["external"]'))))
-    assert panels(page) == {"forecast", "certificates"}
+    assert panels(page) == {"verdict", "forecast"}
     assert "Swap regret was not measured." in page.text
 
 
@@ -153,7 +193,7 @@ def test_interrupted_run_says_how_far_it_came(tmp_path: Path) -> None:
 def test_single_round_has_no_curves(tmp_path: Path) -> None:
     page = check(report(played(tmp_path / "run", small("rounds=1"))))
     assert "1 round, seed 7" in page.text
-    assert panels(page) == {"spread", "agents", "exploitability"}
+    assert panels(page) == {"verdict", "spread", "agents", "exploitability"}
 
 
 def test_what_is_no_run_directory_is_refused(tmp_path: Path) -> None:

@@ -149,6 +149,14 @@ GRID = 'scenario = "tiny.toml"\n[grid]\n'
 FAULTS = {
     'scenario = "tiny.toml"\nseed = 3\n': "unknown key 'seed'; did you mean 'seeds'?",
     "seeds = 3\n": "key 'scenario' is missing; add it to the study file",
+    'scenario = "tiny.toml"\nseeds = 1_000_000_000_000\n': "more than 1000000 runs; give fewer",
+    GRID
+    + "rounds = [5]\nseed = [1]\n[set]\nlog_agents = nan\n": "set.log_agents = nan: not a finite",
+    GRID + '"a.b" = [2, 99999999999999999999]\n': "grid.a.b = 99999999999999999999: beyond 64 bits",
+    GRID + '"a\\u0000b" = [2]\n': "key 'a\\x00b': a control character; drop it",
+    GRID + "cohort = [[{count = 3}], [{count = 4}]]\n": "grid.cohort: a column of a study's tables",
+    GRID + "setting = {a = {rounds = 3}}\n": "grid.setting: labels need a name without dots that",
+    'scenario = "tiny.toml"\n[[list]]\ncohort = []\n': "list row 0: cohort: a column of a study's",
     'scenario = "tiny.toml"\nseeds = 0\n': "seeds: 0: give how many, at least 1, or a list",
     'scenario = "tiny.toml"\nseeds = [1, 1]\n': "seeds: [1, 1]: give how many",
     'scenario = "tiny.toml"\nrounds = 0\n': "rounds = 0: input should be greater",
@@ -182,7 +190,6 @@ def test_a_faulty_file_is_one_line_with_the_cure(tmp_path: Path, text: str) -> N
 SETTINGS = {
     '"cohort.farmers.count" = [3, 0]\n': "cohort.farmers.count = 0: input should be greater",
     '"cohort.framers.count" = [3]\n': "cohort.framers.count: there is no 'framers'; did you mean",
-    '"forecaster.wieghts" = [1.0, nan]\n': "forecaster.wieghts = nan: not a finite number",
     '"cohort.farmers.cuont" = [3]\n': "unknown key 'cohort.farmers.cuont'; did you mean 'count'?",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,6 +98,8 @@ def test_a_cluster_gives_the_same_bytes(
     here = conduct(design, Options(tmp_path / "here", jobs=1, imports=imports))
     address = cluster.scheduler_address
     there = conduct(design, Options(tmp_path / "there", scheduler=address, imports=imports))
+    for logger in ("distributed.client", "distributed.comm"):  # which tell a loss in 40 lines
+        assert not logging.getLogger(logger).isEnabledFor(logging.ERROR)
     assert there.runs() == here.runs() == [0, 1, 2, 6, 7, 8]
     assert tables(there.path) == tables(here.path)
     columns = ["run", "kind", "error"]

@@ -71,6 +71,7 @@ seeds = 1
 
 MODULE = '''\
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,8 @@ class Moody(Adversary):
                 raise ValueError("it is\\nraining")
             if self.mood == "deadly":
                 os._exit(7)
+            while self.mood == "stuck":
+                time.sleep(1)
             if self.mood == "gone":
                 raise SystemExit("I leave")
         return OutcomeLaw(np.eye(2), np.array([0.5, 0.5]))
@@ -250,6 +253,22 @@ def test_failures_are_recorded_and_tried_again(desk: Path, monkeypatch: pytest.M
     assert len(tried.failures()) == 0
     after = [path.stat().st_mtime_ns for path in (desk / "moods").glob("runs/run=0000/*")]
     assert before == after
+
+
+def test_a_run_that_hangs_is_ended_and_the_others_go_on(
+    desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(desk)
+    (desk / "storm").touch()
+    text = MOODS.replace('"calm", "angry", "deadly", "gone"', '"stuck", "calm"')
+    (desk / "stuck.toml").write_text(text, encoding="utf-8")
+    design = read_study(str(desk / "stuck.toml"))
+    study = conduct(design, Options(desk / "stuck", jobs=2, imports=("moods",), patience=10))
+    (desk / "storm").unlink()
+    assert study.runs() == [1]
+    assert study.failures()[["run", "kind", "error"]].to_numpy().tolist() == [
+        [0, "WorkerDied", "no round was played for 10 seconds, and the worker was ended"]
+    ]
 
 
 def children(process: int) -> list[int]:

@@ -13,6 +13,7 @@ from streams import FORECASTS, STREAMS, scenario
 
 from regretless.forecaster.events.cover import paper_gamma
 from regretless.scenarios.cli import commands
+from regretless.scenarios.reproduce.skill import judged
 from regretless.scenarios.reproduce.study_table import Layout, mean, spread
 from regretless.scenarios.reproduce.tables import STUDIES, curve
 from regretless.scenarios.studies.design import read_study
@@ -21,6 +22,7 @@ SIZES = {  # rounds and seeds
     "streams": (30, 2),
     "events": (25, 1),
     "anchoring": (25, 1),
+    "skill": (12, 1),
     "covers": (40, 1),
     "crowding": (60, 1),
     "unseen": (40, 1),
@@ -183,6 +185,34 @@ def test_the_curve_applies_the_rule() -> None:
     assert found["wanted"].tolist() == pytest.approx([0.026] * 2 + [0.014] * 2)
     assert found["met"].tolist() == [True, False, False, False]
     assert found["bound_from_bias"].tolist() == pytest.approx([0.038, 0.060] * 2)
+
+
+# Skill.
+
+
+def test_every_forecast_meets_every_stream_and_series(measured: Measured) -> None:
+    table = measured("skill")
+    assert len(table.groupby(["stream", "forecast"])) == len(table) == 8 * 10
+    assert table["mean_loss"].between(0, 1).all()
+    assert (table["kept"].notna() == (table["forecast"] == "ours")).all()
+    assert (table.groupby("stream")["mean_loss"].nunique() >= 5).all()  # they are told apart
+
+
+def test_ours_is_judged_by_the_best_model_or_by_the_plain_forecaster() -> None:
+    cells = {"plain": (0.50, 0.010), "a": (0.40, 0.020), "b": (0.45, 0.001)}
+    cells |= {"aggregate": (0.39, 0.0), "ours": (0.401, 0.0265)}
+    rows = [
+        {"stream": s, "forecast": f, "mean_loss": loss + d, "regret": regret, "kept": 1.0}
+        for s in ("returns", "adaptive")
+        for f, (loss, regret) in cells.items()
+        for d in (-0.01, 0.01)
+    ]
+    found = judged(pd.DataFrame(rows)).query("forecast == 'ours'")
+    assert found["best"].tolist() == ["a", "a"]
+    assert found["relative"].tolist() == pytest.approx([0.401 / 0.4] * 2)
+    assert found["most_loss"].tolist() == pytest.approx([0.402, 0.5])
+    assert found["most_regret"].tolist() == pytest.approx([0.027, 0.014])
+    assert found["met"].tolist() == [True, False]
 
 
 # Covers.

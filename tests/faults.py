@@ -1,0 +1,299 @@
+"""Ends, or fails, the command at its k-th file operation, and looks what a resumed one makes of it.
+
+    python tests/faults.py FOLDER run|study MOST
+
+plays a tiny run or study in FOLDER, counts its file operations (opened, written, synced, renamed,
+removed, folders made and removed), and plays it again up to each of them, or to about ``MOST``,
+spread evenly, and both ends, for each kind of fault: in a forked process, so that nothing is
+imported or compiled again. Afterwards every table that is seen must be whole, and ``--resume``
+must lead to the undisturbed bytes. Writes how many there were of each; the status is 1, with a line
+for each, where something went wrong.
+
+    kill    the process ends before the operation
+    torn    it ends with half of what is written there
+    full    nothing can be written from there on
+    error   that one operation fails
+    twice   it ends there while another process wants the same folder
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import io
+import json
+import os
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow.parquet as pq
+
+from regretless import load
+from regretless.market.logs import journal
+from regretless.scenarios import run as run_of_a_scenario
+from regretless.scenarios.cli import commands
+from regretless.scenarios.studies import conduct
+
+ENDED = 77  # status of a process that was ended here
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+OPERATIONS = {"open", "os.remove", "os.rmdir", "os.rename", "os.mkdir"}  # as Python audits them
+MODES = ("kill", "torn", "full", "error", "twice")
+TINY = """\
+name = "tiny"
+rounds = 20
+adversary = { kind = "drifting", outcomes = 2 }
+forecaster = { kind = "running-mean" }
+cohort = [{ name = "farmers", utility = "linear", count = 2, actions = 2 }]
+"""
+SWEEP = """\
+scenario = "tiny.toml"
+seeds = 2
+rounds = 10
+"""
+
+
+class Faults:
+    """Counts file operations in a folder and strikes at one of them.
+
+    Parameters
+    ----------
+    mode : str
+        One of ``MODES``; "" only counts.
+    at : int
+        From 1.
+    """
+
+    def __init__(self, folder: Path, mode: str = "", at: int = 0) -> None:
+        self.folder, self.mode, self.at, self.count = str(folder), mode, at, 0
+
+    def step(self, half: Callable[[], Any] | None = None, *, fills: bool = True) -> None:
+        """Count an operation; ``half`` does half of it, ``fills`` says that it needs room."""
+        self.count += 1
+        late = self.count > self.at and self.mode == "full" and fills
+        if not late and (self.count != self.at or not self.mode):
+            return
+        if half is not None and self.mode != "kill":
+            half()
+        if self.mode not in {"full", "error"}:
+            os._exit(ENDED)
+        if self.mode == "error" or fills:
+            reason = errno.EIO if self.mode == "error" else errno.ENOSPC
+            raise OSError(reason, os.strerror(reason))
+
+    def holds(self, path: Any) -> bool:
+        """Whether a path lies in the folder."""
+        named = isinstance(path, str | os.PathLike)
+        return named and str(Path.cwd() / path).startswith(self.folder)
+
+    def heard(self, event: str, args: tuple[Any, ...]) -> None:
+        """Hear of what Python does."""
+        within = event in {"os.remove", "os.rmdir"} and args[1] != -1  # of a folder that is open
+        if event not in OPERATIONS or not (within or self.holds(args[0])):
+            return
+        if event != "open" or (args[2] or 0) & WRITING:
+            self.step(fills=event in {"open", "os.mkdir"})
+
+    def install(self) -> None:
+        """Watch this process from now on."""
+        sync, opened, write = os.fsync, io.open, pq.write_table
+
+        def synced(handle: int) -> None:
+            self.step()
+            sync(handle)
+
+        def watched(file: Any, mode: str = "r", *args: Any, **options: Any) -> Any:
+            stream = opened(file, mode, *args, **options)
+            return Stream(stream, self) if set(mode) & set("wax+") and self.holds(file) else stream
+
+        def written(table: Any, path: Path) -> None:
+            self.step(lambda: (write(table, path), halve(path)))
+            write(table, path)
+
+        faults = self
+
+        class Writer(pq.ParquetWriter):  # type: ignore[misc]
+            struck = False  # then it closes without a word, as the real one does
+
+            def write_table(self, table: Any) -> None:
+                self.struck = True
+                faults.step(lambda: (super(Writer, self).write_table(table), cut_short(self)))
+                self.struck = False
+                super().write_table(table)
+
+            def close(self) -> None:
+                if self.is_open and not self.struck:
+                    self.struck = True
+                    faults.step()
+                super().close()
+
+        os.fsync = synced
+        builtins.open = io.open = watched
+        pq.write_table, pq.ParquetWriter = written, Writer
+        sys.addaudithook(self.heard)
+
+
+def cut_short(writer: Any) -> None:
+    """Leave half of what a writer has written."""
+    writer.writer.close()
+    halve(Path(writer.where))
+
+
+def halve(path: Path) -> None:
+    """Cut a file in half."""
+    os.truncate(path, path.stat().st_size // 2)
+
+
+class Stream:
+    """A stream whose writes are counted."""
+
+    def __init__(self, stream: Any, faults: Faults) -> None:
+        self.stream, self.faults = stream, faults
+
+    def write(self, data: Any) -> Any:
+        """Write, or half of it."""
+        text = data if isinstance(data, str) else bytes(data)
+
+        def half() -> None:
+            self.stream.write(text[: len(text) // 2])
+            self.stream.flush()
+
+        self.faults.step(half)
+        return self.stream.write(data)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stream.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+class Inline:
+    """Workers of a study that are this very process: its file operations are watched as well."""
+
+    sends_files = False
+
+    def answers(
+        self, work: Callable[[Any], Any], tasks: Iterable[Any], patience: float | None = None
+    ) -> Iterator[Any]:
+        """Yield the answers."""
+        return map(work, tasks)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class Bench:
+    """A folder in which one command is played again and again."""
+
+    def __init__(self, home: Path, kind: str) -> None:
+        self.home, self.kind = home.resolve(), kind
+        self.operations = int(self.wait(self.started("whole")).splitlines()[-1])
+        self.whole = self.tables("whole")
+        self.listing = self.listed("whole")
+
+    def started(self, out: str, mode: str = "", at: int = 0, *more: str) -> int:
+        """Start the command in a process of its own."""
+        process = os.fork()
+        if process:
+            return process
+        told = os.open(self.home / f"told-{os.getpid()}", os.O_CREAT | os.O_WRONLY)
+        os.dup2(told, 1)
+        os.dup2(told, 2)
+        file = "tiny.toml" if self.kind == "run" else "sweep.toml"
+        sys.argv = ["regretless", self.kind, file, "--out", f"{self.kind}-{out}", "--quiet", *more]
+        faults = Faults(self.home / f"{self.kind}-{out}", mode, at)
+        faults.install()
+        status: Any = 1
+        try:
+            commands.main()
+        except SystemExit as left:
+            status = left.code
+        if not mode:
+            os.write(told, f"{faults.count}\n".encode())
+        os._exit(int(status or 0))
+
+    def wait(self, process: int, *wanted: int) -> str:
+        """Wait for a process; return what it said, AssertionError if it ended otherwise."""
+        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        file = self.home / f"told-{process}"
+        told = file.read_text(encoding="utf-8")
+        file.unlink()
+        assert status in (wanted or (0,)), f"status {status}: {told}"
+        return told
+
+    def tables(self, out: str) -> dict[str, bytes]:
+        """Every table that a reader sees."""
+        home = self.home / f"{self.kind}-{out}"
+        files = [path for path in home.rglob("*.parquet") if "/." not in str(path)]
+        return {str(path.relative_to(home)): path.read_bytes() for path in files}
+
+    def listed(self, out: str) -> list[str]:
+        """Everything that is there."""
+        home = self.home / f"{self.kind}-{out}"
+        return sorted(str(path.relative_to(home)) for path in home.rglob("*"))
+
+    def struck(self, mode: str, at: int) -> None:
+        """Strike once, look, resume and compare."""
+        shutil.rmtree(self.home / f"{self.kind}-cut", ignore_errors=True)
+        other = self.started("cut", "", 0, "--resume") if mode == "twice" else None
+        first = self.started("cut", mode, at)
+        statuses = (0, 1, 2) if mode in {"full", "error"} else (0, 2, ENDED)
+        told = self.wait(first, *statuses)
+        assert told.count("\n") <= 1, told
+        if other is not None:
+            self.wait(other, 0, 2)
+        cut = self.home / f"{self.kind}-cut"
+        for file in cut.rglob("*.json"):
+            json.loads(file.read_text(encoding="utf-8"))
+        if self.kind == "run":
+            for name, table in self.tables("cut").items():
+                assert table == self.whole[name], f"{name} is not whole"
+        again = self.wait(self.started("cut", "", 0, "--resume"), 0, 2)
+        assert "nothing to resume" in again or again.count("\n") == 1, again
+        assert self.tables("cut") == self.whole, "other bytes"
+        assert self.listed("cut") == self.listing, "something else lies there"
+
+
+def main(home: str, kind: str, most: str) -> int:
+    """Strike, count, and print what went wrong."""
+    journal.CHUNK_ROUNDS = 8
+    conduct._workers = lambda _: Inline()  # type: ignore[assignment, return-value]
+    os.chdir(home)
+    Path("tiny.toml").write_text(TINY, encoding="utf-8")
+    Path("sweep.toml").write_text(SWEEP, encoding="utf-8")
+    assert run_of_a_scenario is not None
+    model = load("tiny.toml").build()  # what is imported and compiled by now, forks have
+    model.run()
+    model.agents_frame(), model.biases_frame(), model.swaps_frame()
+    bench, counts, faults = Bench(Path(home), kind), Counter[str](), 0
+    last, step = bench.operations, max(1, bench.operations // int(most))
+    for place, mode in enumerate(MODES):  # each between the others'
+        first = 1 + place * step // len(MODES)
+        for at in sorted({1, *range(first, last + 1, step), last}):
+            try:
+                bench.struck(mode, at)
+            except AssertionError as error:
+                sys.stdout.write(f"{kind}, {mode} at {at}: {error}\n")
+                sys.stdout.flush()  # or forks say it again
+                faults += 1
+            counts[mode] += 1
+    told = f"struck: {dict(counts)}; wrong: {faults}"
+    sys.stdout.write(f"{kind}: {bench.operations} file operations; {told}\n")
+    return int(faults > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

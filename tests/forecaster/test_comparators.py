@@ -1,0 +1,193 @@
+"""Models as comparators, and a base that is trusted until a bias says otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regretless.forecaster.anchored import AnchoredPrediction
+from regretless.forecaster.events.bounds import GROWTH, LOGARITHM, BiasBound, spread
+from regretless.forecaster.events.coordinate import Events
+from regretless.forecaster.events.protected import LossGroup, best_responses, rows_of
+from regretless.forecaster.events.scalar import LossEvents
+from regretless.forecaster.events.weights import AdaptiveWeights
+from regretless.forecaster.models import Aggregate, Constant, LastValue, RunningMean
+from regretless.market.core.arrays import Array
+
+SIZE, LOSSES, ACTIONS = 3, 4, 3
+
+
+def group(seed: int = 0, actions: int = ACTIONS, **rule: Any) -> LossGroup:
+    rng = np.random.default_rng(seed)
+    return LossGroup(
+        rng.random((LOSSES, actions)) / 4, rng.dirichlet(np.ones(SIZE), (LOSSES, actions)), **rule
+    )
+
+
+def panel() -> Aggregate:
+    models = {"mean": RunningMean(SIZE), "last": LastValue(SIZE), "low": Constant(SIZE, value=0.2)}
+    return Aggregate(models, SIZE)
+
+
+@given(st.integers(0, 1000))
+def test_best_responses_are_least_losses(seed: int) -> None:
+    groups = [group(seed), group(seed + 1, actions=2)]
+    points = np.random.default_rng(seed).random((5, SIZE))
+    found = best_responses(rows_of(groups), points)
+    for first, own in zip((0, LOSSES), groups, strict=True):
+        expected = own.offset[:, :, None] + own.weights @ points.T
+        assert (found[first : first + LOSSES] == expected.argmin(1)).all()
+
+
+def played(events: Any, rounds: int, models: int, seed: int) -> tuple[Array, Array]:
+    """Charge random rounds; return the models' gains (K, A, M) by the definition."""
+    rng, own = np.random.default_rng(seed), group()
+    gains = np.zeros((LOSSES, ACTIONS, models))
+    scale = spread(own.weights)
+    for _ in range(rounds):
+        advice, points = rng.random((models, SIZE)), rng.random((2, SIZE))
+        mass, truth = np.array([0.3, 0.7]), rng.random(SIZE)
+        awake = events.awake(None, advice)
+        told = best_responses(rows_of([own]), advice)
+        for p, q in zip(points, mass, strict=True):
+            action = (own.offset + own.weights @ p).argmin(1)
+            for k in range(LOSSES):
+                r = own.weights[k]
+                for m in range(models):
+                    gain = (r[told[k, m]] - r[action[k]]) @ (p - truth)
+                    gains[k, action[k], m] += q * gain / scale[k]
+        events.charge(awake, points, mass, truth)
+    return gains, scale
+
+
+def test_gains_are_those_of_the_definition_beside_coordinates_and_among_scalars() -> None:
+    beside, among = Events([group()], models=2), LossEvents([group()], models=2)
+    assert beside.gains is not None
+    expected, _ = played(beside, 30, 2, seed=3)
+    assert beside.gains.sums[0].reshape(expected.shape) == pytest.approx(expected)
+    played(among, 30, 2, seed=3)
+    whole = among.sums[0].reshape(LOSSES, ACTIONS, ACTIONS + 2)
+    assert whole[:, :, ACTIONS:] == pytest.approx(expected)
+    assert beside.experts == Events([group()]).experts + LOSSES * ACTIONS * 2
+    assert among.experts == LossEvents([group()]).experts + LOSSES * ACTIONS * 2
+
+
+def test_weights_beside_coordinates_are_those_of_one_family_of_experts() -> None:
+    """All weights add up to 1, and each is the definition's share of them."""
+    events, rule = Events([group()], models=2), AdaptiveWeights(0.25)
+    played(events, 40, 2, seed=5)
+    assert events.gains is not None
+    awake = events.awake(None, np.random.default_rng(9).random((2, SIZE)))
+
+    def weight(gain: Array, variation: Array) -> Array:
+        regret, scale = gain - 0.25 * np.sqrt(variation), 3 * (variation + 1)
+        up, down = np.maximum(regret + 1, 0) ** 2, np.maximum(regret - 1, 0) ** 2
+        return np.asarray((np.exp(up / scale) - np.exp(down / scale)) / 2)
+
+    (view,) = awake.views
+    plus, minus = weight(view.bias, view.variation), weight(-view.bias, view.variation)
+    gain, variation = events.gains.sums
+    own = weight(gain, variation)
+    total = plus.sum() + minus.sum() + own.sum()
+    table = (plus - minus) / total
+    own = own.reshape(LOSSES, ACTIONS, 2) / total
+    r, scale = group().weights, spread(group().weights)
+    for k, a, m in np.ndindex(own.shape):
+        pull = own[k, a, m] * (r[k, awake.told[0][k, m]] - r[k, a]) / scale[k]
+        table[k * ACTIONS + a] += pull
+    assert events.weighted(awake, rule, 41) == pytest.approx(table, abs=1e-12)
+
+
+@pytest.mark.parametrize("make", [list, lambda groups: LossEvents(groups, models=3)])
+@pytest.mark.parametrize("stream", ["turncoat", "noise", "against the base"])
+@pytest.mark.parametrize("trust", [0.0, 2.0])
+def test_nobody_regrets_not_to_have_followed_a_model(make: Any, stream: str, trust: float) -> None:
+    """Regret to every model is at most the sum of its gains, and they are below the bound."""
+    rng, own = np.random.default_rng(1), group()
+    player = AnchoredPrediction(make([own]), panel(), trust=trust)
+    regret, rounds = np.zeros((LOSSES, 3)), 400
+    for t in range(rounds):
+        mixture = player.mixture()
+        told, base = player.suggested(0), mixture.mean
+        truth = rng.random(SIZE)
+        if stream == "against the base" or (stream == "turncoat" and t > rounds // 2):
+            truth = (base < 0.5).astype(float)
+        lost = own.offset + own.weights @ truth
+        for p, q in zip(mixture.points, mixture.weights, strict=True):
+            action = (own.offset + own.weights @ p).argmin(1)
+            regret += q * (lost[np.arange(LOSSES), action][:, None])
+        regret -= np.take_along_axis(lost, told, axis=1)
+        player.update(truth)
+    events: Any = player.events
+    scalars: Any = events.gains if isinstance(events, Events) else events
+    gains = scalars.sums[0].reshape(LOSSES, ACTIONS, -1)[:, :, -3:]
+    most = (np.maximum(gains, 0) * scalars._parts[0].scale[:, None, None]).sum(1)
+    assert (regret <= most + 1e-9).all()
+    assert (most.max(1) <= rounds * player.bias_bound().regret_to_models(own.weights)).all()
+
+
+def test_a_base_is_broadcast_until_a_bias_exceeds_trust() -> None:
+    """Trust is lost in the first round in which some |B| > w sqrt(C), and never comes back."""
+    player = AnchoredPrediction([group()], Constant(SIZE, value=0.9), trust=1.5)
+    lost = None
+    for t in range(60):
+        mixture = player.mixture()
+        if player.trusted:
+            assert mixture.certificate is None
+            assert (mixture.points == 0.9).all()
+        else:
+            assert mixture.certificate is not None
+        player.update(np.full(SIZE, 0.4))
+        (view,) = player.events.awake(None).views  # type: ignore[union-attr]
+        beyond = (np.abs(view.bias) > 1.5 * np.sqrt(view.variation)).any()
+        if lost is None:
+            lost = t if beyond else None
+            assert player.trusted is not beyond
+        assert player.trusted is (lost is None)
+    assert lost is not None
+    assert player.kept >= lost + 1
+
+
+def test_a_head_start_is_the_potential_of_a_bias_that_has_just_lost_its_trust() -> None:
+    """No |B| that the rule lets through has a potential above e^(u^2 / 3), u = w - z + 1 / w."""
+    for wide, zone in [(2.0, 0.25), (1.0, 0.0), (3.0, 1.0)]:
+        bound = BiasBound(experts=10, rounds=100, slack=0.3, dead_zone=zone, trust=wide)
+        most = np.exp(bound.exponent() - GROWTH * 0.3) / 10 - LOGARITHM * np.log1p(100)
+        variation = np.linspace(wide**2, 1000, 20_000)
+        regret = np.minimum(wide * np.sqrt(variation) + 1, variation) - zone * np.sqrt(variation)
+        assert np.exp(regret**2 / (3 * variation)).max() <= most * (1 + 1e-12)
+    plain = BiasBound(experts=10, rounds=100, slack=0.3, dead_zone=0.25)
+    assert BiasBound(10, 100, 0.3, dead_zone=0.25, trust=0.2).exponent() == plain.exponent()
+
+
+@pytest.mark.parametrize("make", [list, lambda groups: LossEvents(groups, models=3)])
+def test_models_and_trust_continue_exactly(make: Any) -> None:
+    truths = np.random.default_rng(0).random((60, SIZE)) ** 2
+
+    def run(player: AnchoredPrediction, rows: Array) -> list[Array]:
+        made = []
+        for row in rows:
+            made.append(player.mixture().points)
+            player.update(row)
+        return made
+
+    first, second = (AnchoredPrediction(make([group()]), panel(), trust=0.8) for _ in range(2))
+    run(first, truths[:40])
+    second.restore(first.state())
+    assert second.trusted == first.trusted
+    for ours, theirs in zip(run(first, truths[40:]), run(second, truths[40:]), strict=True):
+        assert (ours == theirs).all()
+
+
+def test_an_aggregate_with_a_chosen_model_predicts_as_that_model() -> None:
+    models = {"mean": RunningMean(SIZE), "last": LastValue(SIZE)}
+    chosen, alone = Aggregate(models, SIZE, chosen="last"), LastValue(SIZE)
+    for row in np.random.default_rng(2).random((20, SIZE)):
+        assert (chosen.predict().point == alone.predict().point).all()
+        chosen.update(row)
+        alone.update(row)
+    assert chosen.points.shape == (2, SIZE)

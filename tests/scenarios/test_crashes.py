@@ -1,0 +1,37 @@
+"""Whatever file operation a run or a study ends at, or fails at, it resumes to the same bytes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FAULTS = Path(__file__).parent.parent / "faults.py"
+EVERY = 10_000  # more than there are
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks, to be quick")
+
+
+def strike(folder: Path, kind: str, most: int) -> str:
+    done = subprocess.run(
+        [sys.executable, FAULTS, folder, kind, str(most)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(("kind", "most"), [("run", 4), ("study", 3)])
+def test_some_crashes_cost_nothing(tmp_path: Path, kind: str, most: int) -> None:
+    assert "wrong: 0" in strike(tmp_path, kind, most)
+
+
+@pytest.mark.crashes
+@pytest.mark.parametrize("kind", ["run", "study"])
+def test_no_crash_costs_anything(tmp_path: Path, kind: str) -> None:
+    sys.stdout.write(strike(tmp_path, kind, EVERY))

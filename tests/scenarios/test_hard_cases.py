@@ -1,0 +1,358 @@
+"""Strange files, a full disk, parts that are none: one line, status 2, nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from regretless.market import register
+from regretless.market.core import checkpoint
+from regretless.market.core.errors import UserError
+from regretless.scenarios.cli import commands
+
+COMMAND = Path(sys.executable).parent / "regretless"
+NATURE = """\
+name = "nature"
+rounds = 20
+adversary = { kind = "iid", outcomes = 2 }
+forecaster = { kind = "constant" }
+cohort = [{ name = "farmers", utility = "linear", count = 3, actions = 3 }]
+"""
+ROUNDS = 1100  # so many that there are checkpoints
+Refusal = Callable[..., str]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty folder; what a module registers is forgotten afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for kind in ("agent", "adversary", "forecaster", "response"):
+        registry = getattr(register, kind)
+        monkeypatch.setattr(registry, "_known", dict(registry._known))
+    monkeypatch.delitem(sys.modules, "own", raising=False)
+    (tmp_path / "nature.toml").write_text(NATURE, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def refusal(
+    desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Refusal:
+    """Call the command, expect status 2 and one line, and return that line."""
+
+    def call(*words: object) -> str:
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "argv", ["regretless", *map(str, words)])
+        with pytest.raises(SystemExit) as left:
+            commands.main()
+        said = capsys.readouterr()
+        assert (left.value.code, said.out, said.err.count("\n")) == (2, "", 1), said.err
+        return said.err.removeprefix("regretless: ").rstrip("\n")
+
+    return call
+
+
+STRANGE = {  # a line of the good file, what stands there instead, and what is said
+    "deep lists": ("rounds = 20", f"a = {'[' * 5000}{']' * 5000}", "nested too deep; write it fl"),
+    "deep keys": (
+        "rounds = 20",
+        f"{'a.' * 300}b = 1",
+        "nested more than 50 deep; write it flatter",
+    ),
+    "digits": ("rounds = 20", f"rounds = {'9' * 5000}", "a number beyond 64 bits; give a smaller"),
+    "rounds": ("rounds = 20", f"rounds = {10**30}", "rounds = 1000000000000000000000000000000: be"),
+    "seed": (
+        "rounds = 20",
+        f"rounds = 20\nseed = {2**63}",
+        "beyond 64 bits; give a smaller number",
+    ),
+    "long name": ('"nature"', f'"{"n" * 300}"', "nnn': string should have at most 100 characters"),
+    "name": ('"nature"', '"na\\u0000ture"', "name = 'na\\x00ture': a control character; drop it"),
+    "lines": ('"nature"', '"na\\nture"', "name = 'na\\nture': a control character; drop it"),
+    "cohort": ('"farmers"', '"far\\u001bm"', "cohort.far\\x1bm.name = 'far\\x1bm': a control cha"),
+    "long cohort": ('"farmers"', f'"{"f" * 9999}"', "should have at most 100 characters; change"),
+    "policy": (
+        "rounds = 20",
+        'rounds = 20\npolicy."a\\u0007".kind = "steps"',
+        "key 'a\\x07': a co",
+    ),
+    "long path": (
+        "rounds = 20",
+        f'rounds = 20\nnetwork = {{ graph = "edge-list", file = "{"x/" * 3000}" }}',
+        "x/x/' does not exist; give a path from the scenario file",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STRANGE)
+def test_a_strange_file_is_one_line(desk: Path, refusal: Refusal, case: str) -> None:
+    old, new, told = STRANGE[case]
+    assert NATURE.count(old) == 1
+    (desk / "nature.toml").write_text(NATURE.replace(old, new), encoding="utf-8")
+    line = refusal("run", "nature.toml")
+    assert told in line
+    assert len(line) < 2100
+    assert not (desk / "runs").exists()
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, "9" * 5000])
+def test_a_strange_value_on_the_command_line_is_one_line(refusal: Refusal, text: str) -> None:
+    assert "--set" in refusal(
+        "run", "nature.toml", "--set", f"rounds={text}{']' * text.count('[')}"
+    )
+
+
+def test_a_claim_may_have_lines(desk: Path) -> None:
+    text = f'claim = """Two\nlines"""\n{NATURE}'
+    (desk / "nature.toml").write_text(text, encoding="utf-8")
+    assert commands._loaded("nature.toml", [], {}).spec.claim == "Two\nlines"
+
+
+def test_paths_too_long_are_one_line(refusal: Refusal) -> None:
+    long = "n" * 300
+    assert "File name too long; shorten it" in refusal("run", "nature.toml", "--out", long)
+    assert "File name too long; shorten it" in refusal("run", long)
+
+
+OWN = """
+import numpy as np
+from regretless import register
+from regretless.agents import ScriptedAgent
+
+class Strange(BaseException):
+    pass
+
+@register.forecaster("nothing")
+def nothing(size):
+    return None
+
+@register.adversary("nobody")
+class Nobody:
+    def __init__(self, outcomes, rng):
+        self.outcomes = outcomes
+
+@register.response("mute")
+def mute():
+    return None
+
+@register.agent("secretive")
+class Secretive(ScriptedAgent):
+    def act(self, forecast, context):
+        return 0
+
+    def state(self):
+        return {"seen": {1, 2}}
+
+    def restore(self, state):
+        pass
+
+@register.agent("leaver")
+class Leaver(ScriptedAgent):
+    def act(self, forecast, context):
+        raise SystemExit("bye")
+"""
+PARTS = {
+    'forecaster.kind="nothing"': "forecaster 'nothing' has no mixture, predict, update; add it",
+    'adversary.kind="nobody"': "adversary 'nobody' has no context, commit; add it",
+    'cohort.farmers.response="mute"': "'mute' of cohort.farmers has no name, hears_label",
+    'cohort.farmers.response="leaver"': "in act: SystemExit: bye; mend it",
+    'cohort.farmers.response="secretive"': "round 0: state(): players.cohort farmers.agents.0.seen "
+    "= {1, 2} cannot be kept in a file; give arrays, numbers, text, lists and None",
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_is_no_part_is_one_line(desk: Path, refusal: Refusal, part: str) -> None:
+    """What cannot be remembered is told before the first round, not at the first checkpoint."""
+    (desk / "own.py").write_text(OWN, encoding="utf-8")
+    line = refusal("run", "nature.toml", "--rounds", ROUNDS, "--import", "own", "--set", part)
+    assert PARTS[part] in line
+    assert not (desk / "runs/nature").exists()
+
+
+@pytest.mark.parametrize("raised", ['SystemExit("bye")', 'Strange("odd")'])
+def test_whatever_a_module_raises_is_one_line(desk: Path, refusal: Refusal, raised: str) -> None:
+    (desk / "own.py").write_text(f"{OWN}\nraise {raised}", encoding="utf-8")
+    assert "--import own failed: S" in refusal("run", "nature.toml", "--import", "own")
+
+
+def test_an_interrupt_within_a_module_is_an_interruption(
+    desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (desk / "own.py").write_text("raise KeyboardInterrupt", encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["regretless", "run", "nature.toml", "--import", "own"])
+    with pytest.raises(SystemExit) as left:
+        commands.main()
+    assert left.value.code == 130
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+# No room, no folder.
+
+
+def limited(folder: Path, size: int, *words: object) -> tuple[int, str]:
+    """Start the command with a limit on the size of a file; status and standard error."""
+    limit = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))"
+    start = f"{limit}; from regretless.scenarios.cli.commands import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", start, *map(str, words)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+def run_bytes(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(out.glob("*.parquet"))}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no limit on the size of files")
+def test_what_was_written_before_there_was_no_room_is_kept(desk: Path) -> None:
+    """A limit that the parts keep to and the tables do not: the tables are the sum of the parts."""
+    words = ["run", "nature.toml", "--rounds", 3000, "--quiet", "--out"]
+    assert limited(desk, 2**30, *words, "whole") == (0, "")
+    part = max(len(content) for content in run_bytes(desk / "whole").values())
+    status, told = limited(desk, int(part * 0.8), *words, "cut")
+    assert status == 2
+    assert told.count("\n") == 1
+    assert "File too large; make room, then continue with --resume" in told
+    assert json.loads((desk / "cut/manifest.json").read_text())["status"] == "interrupted"
+    assert (desk / "cut/.partial/checkpoint.npz").exists()
+    assert limited(desk, 2**30, *words, "cut", "--resume") == (0, "")
+    assert run_bytes(desk / "cut") == run_bytes(desk / "whole")
+    status, told = limited(desk, 100, *words, "none")
+    assert (status, told.count("\n")) == (2, 1)
+    assert not (desk / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError(), "there is not enough memory; lower counts, actions or rounds"),
+        (OSError(28, "No space left", "f"), "f: No space left; make room, then continue with --re"),
+    ],
+)
+def test_what_the_system_refuses_anywhere_is_one_line(
+    refusal: Refusal, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+) -> None:
+    monkeypatch.setattr(commands, "_loaded", Mock(side_effect=error))  # not from the user's code
+    assert refusal("run", "nature.toml").startswith(told)
+
+
+def test_a_folder_that_goes_away_is_one_line(desk: Path, refusal: Refusal) -> None:
+    (desk / "own.py").write_text(
+        """
+import shutil
+from regretless import register
+from regretless.agents import ScriptedAgent
+
+@register.agent("sweeper")
+class Sweeper(ScriptedAgent):
+    def act(self, forecast, context):
+        shutil.rmtree("runs", ignore_errors=True)
+        return 0
+""",
+        encoding="utf-8",
+    )
+    words = ["--import", "own", "--set", 'cohort.farmers.response="sweeper"']
+    line = refusal("run", "nature.toml", *words)
+    assert "runs/nature/" in line
+    assert "No such file or directory; leave its folder alone" in line
+    assert not (desk / "runs").exists()
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root writes everywhere")
+def test_a_folder_that_cannot_be_written_is_one_line(desk: Path, refusal: Refusal) -> None:
+    (desk / "shut").mkdir(mode=0o500)
+    assert "give another directory" in refusal("run", "nature.toml", "--out", "shut/run")
+
+
+# Models that nobody fitted.
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Fit a small model beside its table."""
+    folder = tmp_path_factory.mktemp("model")
+    rng = np.random.default_rng(0)
+    days = pd.DataFrame({"share": rng.random(40), "sun": rng.random(40)})
+    days.to_csv(folder / "days.csv", index=False)
+    words = ["--outcomes", "share", "--features", "sun", "--utility", "linear"]
+    command = [COMMAND, "fit", "days.csv", *words, "--out", "m.npz", "--rounds-kept", "5"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+def packed(file: Path, plain: bytes, compression: int = zipfile.ZIP_STORED) -> None:
+    """Write a model's plain part, or the zeros that stand for it, into an archive."""
+    text = np.frombuffer(plain, dtype=np.uint8)
+    with (
+        zipfile.ZipFile(file, "w", compression) as archive,
+        archive.open(f"{checkpoint.PLAIN}.npy", "w") as member,
+    ):
+        np.lib.format.write_array(member, text)
+
+
+def forged(model: Path, **changes: Any) -> bytes:
+    """Return the plain part of a good model with other values."""
+    with np.load(model / "m.npz") as arrays:
+        tree = json.loads(arrays[checkpoint.PLAIN].tobytes())
+    return json.dumps(tree | changes).encode()
+
+
+def test_a_forged_model_is_one_line(desk: Path, model: Path, refusal: Refusal) -> None:
+    plain = {
+        "deep": b"[" * 100_000,
+        "list": b"[1]",
+        "no memory": forged(model),
+        "too many": forged(model, times=[1] * 9, outcomes=2),
+        "text for rounds": forged(model, rounds="many", played="many"),
+        "huge": forged(model, basis={"kind": "linear", "outcomes": 10**15}),
+        "no losses": forged(model, losses={}),
+        "notes": forged(model, notes={"outcomes": 3, "features": 3, "ends": 3, "utilities": 3}),
+    }
+    for name, text in plain.items():
+        packed(desk / "forged.npz", text)
+        line = refusal("predict", "forged.npz", model / "days.csv")
+        assert line == "'forged.npz' is no readable model; fit it again", name
+
+
+def test_a_model_that_expands_is_not_read(
+    desk: Path, model: Path, refusal: Refusal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed(desk / "bomb.npz", bytes(2**22), zipfile.ZIP_DEFLATED)
+    assert (desk / "bomb.npz").stat().st_size < 2**14
+    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("it was read"))
+    line = refusal("predict", "bomb.npz", model / "days.csv")
+    assert line == "'bomb.npz' is no readable model; fit it again"
+
+
+def test_a_tree_says_what_cannot_be_kept(tmp_path: Path) -> None:
+    loop: dict[str, Any] = {}
+    loop["again"] = loop
+    wrong = {
+        "object": np.array([None], dtype=object),
+        "table": {1: 2},
+        "list": [np.ones(2)],
+        "loop": loop,
+        "set": {"deep": {3}},
+    }
+    for name, value in wrong.items():
+        with pytest.raises(UserError, match=rf"state\(\): {name}.* cannot be kept in a file; give"):
+            checkpoint.save(tmp_path / "c.npz", {name: value})
+    assert list(tmp_path.iterdir()) == []
