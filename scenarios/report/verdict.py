@@ -46,9 +46,9 @@ def section(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
     yield "<h2>Was it worth listening?</h2>"
     for line in sentences(verdict, tables["agents"]):
         yield f'<p class="claim">{escape(line)}.</p>'
-    base = manifest["config"]["forecaster"]["base"]["kind"]
-    for block in manifest["blocks"]:
-        if "kept" in block:
+    base = manifest["config"].get("forecaster", {}).get("base", {}).get("kind", "a base")
+    for block in manifest.get("blocks", []):
+        if "trust_lost" in block:  # as no run before it was noted
             line = stood(block["name"], base, block["kept"], block["trust_lost"])
             yield f'<p class="note">{escape(line)}.</p>'
     yield charts.card(figure(verdict), "verdict", CAPTION)

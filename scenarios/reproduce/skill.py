@@ -50,7 +50,7 @@ def _judged(own: pd.DataFrame) -> pd.DataFrame:
     """Judge the forecasts of one stream."""
     by_name = own.set_index("forecast")
     plain = by_name.loc[PLAIN]
-    name = by_name["mean_loss"].drop([PLAIN, ALL, OURS]).idxmin()
+    name = str(by_name["mean_loss"].drop([PLAIN, ALL, OURS]).idxmin())
     best = by_name.loc[name]
     if own["stream"].iloc[0] in HOSTILE:
         loss, regret = plain["mean_loss"], FACTOR * plain["regret"] + MARGIN
@@ -74,8 +74,7 @@ def figure(table: pd.DataFrame) -> Figure:
         front = shown.sort_values(["mean_loss", "regret"])
         ends = [*front["mean_loss"].iloc[[0]], *front["mean_loss"], front["mean_loss"].iloc[-1]]
         least = [1.0, *front["regret"].cummin(), front["regret"].min()]
-        style = {"color": figures.GREY, "ls": "--", "lw": 1, "label": "the front: beaten by none"}
-        axis.step(ends, least, where="post", **style)
+        axis.step(ends, least, "--", where="post", color=figures.GREY, lw=1, label="the front")
         for row in shown.to_dict("records"):
             name = row["forecast"] if row["forecast"] in COLOURS else "a model alone"
             colour = COLOURS.get(name, figures.GREY)
