@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from regretless.forecaster.anchored import DEAD_ZONE, TRUST, AnchoredPrediction
+from regretless.forecaster.anchored import DEAD_ZONE, TRUST, TRUST_IN_LOSSES, AnchoredPrediction
 from regretless.forecaster.bases import ReducedBasis
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.ensemble_broadcast import EnsembleBroadcast, ensemble_solver
@@ -96,7 +96,7 @@ def _of_points(
 def _events(
     spec: ForecasterSpec, basis: Basis, groups: Sequence[LossGroup], *, inside: bool
 ) -> Sequence[LossGroup] | LossEvents:
-    if spec.events == "coordinates":
+    if spec.events != "losses":
         return groups
     proved = not isinstance(basis, ReducedBasis)  # whose error is measured
     within = 2 + 4 * basis.error if inside and proved else None
@@ -115,5 +115,6 @@ def _anchored(
     else:
         base = models.made(where, spec.base.kind, basis, **spec.base.parameters)
     zone = DEAD_ZONE if spec.dead_zone is None else spec.dead_zone
-    trust = TRUST if spec.trust is None else spec.trust
+    usual = TRUST_IN_LOSSES if isinstance(events, LossEvents) else TRUST
+    trust = usual if spec.trust is None else spec.trust
     return AnchoredPrediction(events, base, dead_zone=zone, trust=trust, hull=basis.hull)

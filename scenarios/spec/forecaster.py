@@ -34,8 +34,9 @@ class ForecasterSpec(Open):
     """The forecaster of the theorem, or the name of a model."""
     weights: Literal["adaptive", "exponential"] = "adaptive"
     """How the biases of events are weighed."""
-    events: Literal["coordinates", "losses"] = "coordinates"
-    """What is kept unbiased: all numbers of the forecast, or what listed losses need."""
+    events: Literal["coordinates", "losses"] | None = None
+    """What is kept unbiased: all numbers of the forecast, or what listed losses need. The latter
+    by default where there are models and nobody joins late, to whom it would promise nothing."""
     hull: Literal["box", "image"] = "box"
     """Where predictions lie: in a box, or among means of possible values."""
     models: dict[Name, ModelSpec] | None = None
@@ -72,7 +73,7 @@ class ForecasterSpec(Open):
         if self.models:
             self._choose_base()
         anchored = self.base.kind != "none"
-        special = anchored or self.events != "coordinates" or self.hull != "box"
+        special = anchored or self.events == "losses" or self.hull != "box"
         if self.kind != "decision-swap" and special:
             raise ValueError(
                 'models, base, events and hull are for kind = "decision-swap"; drop them'
@@ -94,16 +95,19 @@ class ForecasterSpec(Open):
             self.models[name] = ModelSpec(kind=kind, **parameters)
             self.base = BaseSpec(kind=name)
 
-    def settle(self, forecasts: Iterable[str] | None) -> None:
-        """Take the panel and the ``forecasts`` in the data as models, where the file names none.
+    def settle(self, forecasts: Iterable[str] | None, *, joined: bool) -> None:
+        """Fill in what depends on the rest of the file.
 
-        ValueError where a key speaks of a base that there is not.
+        The models, where it names none: the panel and the ``forecasts`` in the data. The events, by
+        whether agents join late. ValueError where a key speaks of a base that there is not.
         """
         plain = self.kind == "decision-swap" and self.hull == "box" and self.weights == "adaptive"
         if self.models is None and plain and forecasts is not None:
             tables = PANEL | {name: {"kind": name} for name in forecasts}
             self.models = {name: ModelSpec(**table) for name, table in tables.items()}
             self._choose_base()
+        if self.events is None:
+            self.events = "losses" if self.models and not joined else "coordinates"
         for key in ("dead_zone", "trust"):
             if getattr(self, key) is not None and self.base.kind == "none":
                 raise ValueError(f'{key} goes with a base; name one, as base = "running-mean"')

@@ -116,7 +116,9 @@ class ScenarioSpec(Strict):
         if self.game is None and self.adversary is not None and self.adversary.outcomes is None:
             raise ValueError("key 'adversary.outcomes' is missing; add it to the scenario file")
         listened = any(cohort.response == "ensemble" for cohort in self.cohort)
-        self.forecaster.settle(self.data.forecasts if self.data and not listened else None)
+        joined = any(cohort.joins for cohort in self.cohort)
+        forecasts = self.data.forecasts if self.data and not listened else None
+        self.forecaster.settle(forecasts, joined=joined)
         if self.windows is not None:
             self.windows.spans(self.rounds)  # complains of a window after the run
         names = [cohort.name for cohort in self.cohort]
