@@ -165,7 +165,7 @@ class Leaver(ScriptedAgent):
         raise SystemExit("bye")
 """
 PARTS = {
-    'forecaster.kind="nothing"': "forecaster 'nothing' has no mixture, predict, update; add it",
+    'forecaster.kind="nothing"': "forecaster 'nothing': NoneType cannot be a base model; it needs",
     'adversary.kind="nobody"': "adversary 'nobody' has no context, commit; add it",
     'cohort.farmers.response="mute"': "'mute' of cohort.farmers has no name, hears_label",
     'cohort.farmers.response="leaver"': "in act: SystemExit: bye; mend it",
