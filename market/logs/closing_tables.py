@@ -171,7 +171,7 @@ def biases_table(game: Game) -> pd.DataFrame:
     ``policy`` and ``suggestion`` are empty for a decision event. ``bias_i`` is the sum over
     rounds, not an average. Of a calibrated forecaster loss 0 is its grid, ``action`` counts the
     cells (in the order of its grid points), and later losses stand for the groups' policies. With
-    scalar events ``bias_i`` is the gain of comparator i, fixed actions first and then policies.
+    scalar events ``bias_i`` is the gain of comparator i: fixed actions, then policies, then models.
     """
     least = RARE * game.history.rounds
     found = [(b.name, row) for b in game.blocks for row in _event_rows(b.forecaster, least)]
