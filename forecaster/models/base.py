@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.game.protocols import Witness
 from regretless.market.records import Context, Forecast, Mixture
 
 
@@ -74,8 +73,9 @@ def kept(values: Array) -> Array:
 
 def tell(model: object, outcome: Array) -> None:
     """Tell a model the outcome, if it wants to know."""
-    if isinstance(model, Witness):
-        model.witness(outcome)
+    witness = getattr(model, "witness", None)  # asking the protocol is slow
+    if witness is not None:
+        witness(outcome)
 
 
 def features(x: Any) -> dict[str, float]:

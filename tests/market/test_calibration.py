@@ -14,6 +14,7 @@ from regretless.scenarios.spec.files import find, read
 from regretless.scenarios.spec.scenario import validated
 
 ROUNDS = 120
+PLAIN = {"rounds": ROUNDS, "forecaster": {"models": []}}  # events of vectors
 
 
 def played(response: str) -> tuple[Scenario, object]:
@@ -23,7 +24,7 @@ def played(response: str) -> tuple[Scenario, object]:
     grower["parameters"] = {"concentration": 20.0, "weights": grower["parameters"]["weights"]}
     if response == "quantal":
         grower["eta"] = 12.0
-    scenario = Scenario(validated(raw | {"rounds": ROUNDS, "cohort": [grower]}, origin=Path()))
+    scenario = Scenario(validated(raw | PLAIN | {"cohort": [grower]}, origin=Path()))
     model = scenario.build()
     model.run()
     return scenario, model

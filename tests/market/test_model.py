@@ -80,7 +80,7 @@ def test_ledger_agrees_with_the_raw_log_in_a_mixed_market() -> None:
 
 def test_the_forecaster_knows_every_action_of_sophisticated_agents() -> None:
     """Occupancy of the decision events equals the expected number of times an action is played."""
-    model = mixed_market().build()
+    model = mixed_market(forecaster={"models": []}).build()
     log = recorded(model, 60)
     growers = model.game.cohorts[0]
     expected = np.zeros_like(growers.ledger.count)
