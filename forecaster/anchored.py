@@ -33,11 +33,12 @@ from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.events.weights import AdaptiveWeights
 from regretless.forecaster.minimax.box import field_at, worst_case
 from regretless.forecaster.minimax.solver import CubeSolver, Solution
-from regretless.forecaster.models.base import Base, tell
+from regretless.forecaster.models.base import Base
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Hull
+from regretless.market.game.protocols import tell
 
 # Of the zones of `reproduce anchoring` the widest that meets its aims on every stream.
 DEAD_ZONE = 0.25

@@ -19,11 +19,10 @@ from regretless.forecaster.minimax.image import ImageSolver
 from regretless.forecaster.minimax.solver import CubeSolver, Solution, Solver
 from regretless.forecaster.minimax.support import Support
 from regretless.forecaster.minimax.supports_of_bases import support_of
-from regretless.forecaster.models.base import tell
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.basis import Basis
-from regretless.market.game.protocols import Forecaster
+from regretless.market.game.protocols import Forecaster, tell
 from regretless.market.records import Ensemble, Forecast, Mixture
 
 

@@ -18,9 +18,9 @@ best response of loss k to the model's prediction, so that the sum of its positi
 the agent loses against doing what the model would have it do. Coordinates have the models' gains
 beside their own events.
 
-``scale_k`` keeps gains in [-1, 1]: max ||r(c) - r(a)||_1 over the box, and at most 2
-where predictions stay in conv s(Y), since then expected and true losses lie in [0, 1] and the
-played action is the best expected.
+``scale_k`` keeps gains in [-1, 1]: max ||r(c) - r(a)||_1 over the box, and at most 2 where
+predictions stay in conv s(Y), since then expected and true losses lie in [0, 1] and the played
+action is the best expected.
 
 K A (A + C) numbers take the place of K A (1 + C A) n. The price: the forecast learns nothing but
 what these losses need, so a loss that was not listed is not protected, and a stream that
@@ -34,12 +34,7 @@ from typing import Any
 import numpy as np
 
 from regretless.forecaster.events.bounds import GainBound, gain_range
-from regretless.forecaster.events.protected import (
-    LossGroup,
-    best_responses,
-    moved_mass,
-    rows_of,
-)
+from regretless.forecaster.events.protected import LossGroup, best_responses, moved_mass, rows_of
 from regretless.forecaster.events.weights import WeightRule
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
@@ -127,14 +122,13 @@ class LossEvents(Remembering):
         ValueError
             If a policy suggests an action that its group does not have.
         """
-        told = np.empty((len(self.rows.start) - 1, 0), dtype=np.intp)
-        if points is not None:
-            told = best_responses(self.rows, points)
-        cuts = np.cumsum([len(group.offset) for group in self.groups])[:-1]
-        return [
-            np.hstack([part.asked(x), own])
-            for part, own in zip(self._parts, np.split(told, cuts), strict=True)
-        ]
+        told = None if points is None else best_responses(self.rows, points)
+        made, first = [], 0
+        for part in self._parts:
+            last = first + part.shape[0]
+            made.append(part.told(x, None if told is None else told[first:last]))
+            first = last
+        return made
 
     def weighted(self, awake: list[Indices], rule: WeightRule, time: int) -> Array:
         """Return H (rows, n): sum_c w_c (r(c) - r(a)) / scale for every loss and action."""
@@ -182,8 +176,10 @@ class LossEvents(Remembering):
             first += rows.shape[0] * rows.shape[1]
             worth = own @ rows.swapaxes(1, 2)  # (K, A, A): <r(b), B_a>
             worth -= np.einsum("kaa->ka", worth)[:, :, None].copy()
-            told = np.take_along_axis(worth, suggested[:, None, :], axis=2)
-            gain = np.concatenate([worth[:, :, : part.constants], told], axis=2)
+            gain = worth[:, :, : part.constants]
+            if suggested.shape[1]:
+                told = np.take_along_axis(worth, suggested[:, None, :], axis=2)
+                gain = np.concatenate([gain, told], axis=2)
             gain /= part.scale[:, None, None]
             self._gain[part.place] += gain.ravel()
             self._variation[part.place] += np.abs(gain).ravel()
@@ -239,11 +235,14 @@ class GroupPart:
         """Return this group's entries as an array of this shape."""
         return flat[self.place].reshape(self.shape)
 
-    def asked(self, x: Any) -> Indices:
-        """Return what each policy suggests given the context, to all losses alike: (K, C)."""
-        rules, actions = self.group.policies[: self.policies], self.group.offset.shape[1]
-        told = [checked_suggestion(policy, x, actions) for policy in rules]
-        return np.tile(np.array(told, dtype=np.intp), (self.shape[0], 1))
+    def told(self, x: Any, models: Indices | None) -> Indices:
+        """Return what policies suggest given the context, to all alike, and models: (K, C + M)."""
+        made = np.empty((self.shape[0], self.shape[2] - self.constants), dtype=np.intp)
+        for j, policy in enumerate(self.group.policies[: self.policies]):
+            made[:, j] = checked_suggestion(policy, x, self.shape[1])
+        if models is not None:
+            made[:, self.policies :] = models
+        return made
 
     def folded(self, weights: Array, suggested: Indices) -> Array:
         """Add every comparator's weight to the action that it suggests: (K, A, A)."""

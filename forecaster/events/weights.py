@@ -125,8 +125,9 @@ class AdaptiveWeights:
 
     def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
         """Return H (rows, n), normalised; zero where every bias lies in its dead zone."""
-        nothing = np.zeros(0)
-        return self.mixed(awake, shape, gain=nothing, variation=nothing)[0]
+        powers, top = self._powers(awake)
+        table, total = self._table(awake, shape, powers, top)
+        return table / total if total > 0 else table
 
     def mixed(
         self, awake: list[Awake], shape: tuple[int, int], *, gain: Array, variation: Array
@@ -138,29 +139,44 @@ class AdaptiveWeights:
         gain, variation : array (events,)
             Of the scalar events.
         """
-        # One call of NumPy's vectorised exp for all events, instead of one scalar call for each.
-        powers = np.empty(2 * sum(view.bias.size for view in awake))
-        parts, first = [], 0
-        for view in awake:
-            parts.append(powers[first : first + 2 * view.bias.size].reshape(2, *view.bias.shape))
-            first += 2 * view.bias.size
-        zone = self.dead_zone
-        top = max(
-            _exponents(view.bias, view.variation, zone, part)
-            for view, part in zip(awake, parts, strict=True)
-        )
+        powers, top = self._powers(awake)
         scalars = self._one_sided(gain, variation)
         top = max(top, float(scalars.max(initial=0.0)))
-        np.exp(np.subtract(powers, top, out=powers), out=powers)
+        table, total = self._table(awake, shape, powers, top)
         raised = np.exp(scalars - top)
         weights = 0.5 * (raised[0] - raised[1])
-        table = np.zeros(shape)
-        total = sum(
-            _signed(view.bias, view.variation, zone, top, part, table[view.rows])
-            for view, part in zip(awake, parts, strict=True)
-        )
         total += weights.sum()
         return (table / total, weights / total) if total > 0 else (table, weights)
+
+    def _powers(self, awake: list[Awake]) -> tuple[Array, float]:
+        """Return the exponents of all coordinates, one view after the other, and the greatest."""
+        powers, top, first = np.empty(2 * sum(view.bias.size for view in awake)), 0.0, 0
+        for view in awake:
+            part = powers[first : first + 2 * view.bias.size].reshape(2, *view.bias.shape)
+            top = max(top, _exponents(view.bias, view.variation, self.dead_zone, part))
+            first += 2 * view.bias.size
+        return powers, top
+
+    def _table(
+        self,
+        awake: list[Awake],
+        shape: tuple[int, int],
+        powers: Array,
+        top: float,
+    ) -> tuple[Array, float]:
+        """Return the signed weights (rows, n) of all coordinates relative to exp(top), their sum.
+
+        The exponents are raised in place: one call of NumPy's vectorised exp for all events,
+        instead of one scalar call for each.
+        """
+        raised = np.exp(np.subtract(powers, top, out=powers), out=powers)
+        table, total, first = np.zeros(shape), 0.0, 0
+        for view in awake:
+            part = raised[first : first + 2 * view.bias.size].reshape(2, *view.bias.shape)
+            rows = table[view.rows]
+            total += _signed(view.bias, view.variation, self.dead_zone, top, part, rows)
+            first += 2 * view.bias.size
+        return table, total
 
     def _one_sided(self, gain: Array, variation: Array) -> Array:
         """Return the exponents of Phi(R + 1) and Phi(R - 1) of scalar events (2, events)."""

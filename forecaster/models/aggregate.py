@@ -30,9 +30,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.models.base import Base, Model, kept, tell
+from regretless.forecaster.models.base import Base, Model, kept
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
+from regretless.market.game.protocols import tell
 
 SCALE = 0.001  # c
 
@@ -89,21 +90,22 @@ class Aggregate(Model):
         self._own = PolynomialWeights(len(self.names), size)
         self._common = PolynomialWeights(len(self.names), 1)
         self._choice = PolynomialWeights(2, size)
+        self._shares = self._weighed()
 
     @property
     def weights(self) -> Array:
         """Share (M, n) of every model in each coordinate of the next prediction."""
-        own, common = self._choice.shares
-        return np.asarray(own * self._own.shares + common * self._common.shares)
+        return _mixed(*self._weighed())
+
+    def _weighed(self) -> tuple[Array, Array, Array]:
+        return self._own.shares, self._common.shares, self._choice.shares
 
     def _predicted(self, x: Any) -> Array:
         self.points = kept(np.array([model.predict(x).point for model in self.models.values()]))
-        return self._combined()
-
-    def _combined(self) -> Array:
+        self._shares = self._weighed()
         if self._chosen is not None:
             return np.array(self.points[self._chosen])
-        return np.asarray((self.weights * self.points).sum(0))
+        return np.asarray((_mixed(*self._shares) * self.points).sum(0))
 
     def witness(self, outcome: Array) -> None:
         """Pass the outcome (d,) on to the models that want to know."""
@@ -111,11 +113,17 @@ class Aggregate(Model):
             tell(model, outcome)
 
     def _learn(self, truth: Array) -> None:
-        means = [(kind.shares * self.points).sum(0) for kind in (self._own, self._common)]
-        told = (self._choice.shares * means).sum(0)
+        *kinds, choice = self._shares
+        means = [(shares * self.points).sum(0) for shares in kinds]
+        told = (choice * means).sum(0)
         own, common = ((mean - truth) * (mean - self.points) for mean in means)
         self._own.add(own)
         self._common.add(common.mean(1, keepdims=True))
         self._choice.add((told - truth) * (told - np.array(means)))
         for model in self.models.values():
             model.update(truth)
+
+
+def _mixed(own: Array, common: Array, choice: Array) -> Array:
+    """Return shares (M, n) out of own (M, n) and common (M, 1) ones, by the choice (2, n)."""
+    return np.asarray(choice[0] * own + choice[1] * common)

@@ -71,13 +71,6 @@ def kept(values: Array) -> Array:
     return np.asarray(np.minimum(np.maximum(values, 0.0), 1.0))
 
 
-def tell(model: object, outcome: Array) -> None:
-    """Tell a model the outcome, if it wants to know."""
-    witness = getattr(model, "witness", None)  # asking the protocol is slow
-    if witness is not None:
-        witness(outcome)
-
-
 def features(x: Any) -> dict[str, float]:
     """Name the features of a context: a ``Context``, a mapping, numbers, or None."""
     match x:

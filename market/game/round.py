@@ -36,7 +36,7 @@ from regretless.market.game.protocols import (
     Forecaster,
     Resumable,
     Scoring,
-    Witness,
+    tell,
 )
 from regretless.market.game.rollout import Seating
 from regretless.market.records import (
@@ -81,8 +81,7 @@ class Block:
     def learn(self, forecast: Forecast, outcome: Array) -> None:
         """Tell the forecaster what came, and pass on what it had said."""
         vector = self.basis.transform(outcome)
-        if isinstance(self.forecaster, Witness):
-            self.forecaster.witness(outcome)
+        tell(self.forecaster, outcome)
         self.forecaster.update(vector)
         if self.relay is not None:
             self.relay.add(forecast, vector)

@@ -8,9 +8,9 @@ prediction, in every round. For row k and model m the ledger adds the loss of th
 per round of the agent's stay. It is negative where listening to the forecast was better.
 
 For the mean over a cohort's agents, in the units of their utilities, it keeps the difference in
-batches of rounds, too. Means of long
-batches are nearly independent whatever the rounds' correlation, so that a t interval over them
-(**batch means**) holds for a stationary difference. The batches double when there are too many.
+batches of rounds, too. Means of long batches are nearly independent whatever the rounds'
+correlation, so that a t interval over them (**batch means**) holds for a stationary difference. The
+batches double when there are too many.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit  # scipy.stats would take as long to import as the rest
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
@@ -107,7 +107,7 @@ class Followed(Remembering):
         if whole < FEWEST:
             return total, np.full_like(total, np.nan)
         spread = (self._batches[:whole] / self._length).std(0, ddof=1) / np.sqrt(whole)
-        return total, np.asarray(spread * student.ppf((1 + LEVEL) / 2, whole - 1))
+        return total, np.asarray(spread * stdtrit(whole - 1, (1 + LEVEL) / 2))
 
 
 def _suffered(decision: Decision, losses: Array) -> Array:

@@ -89,7 +89,7 @@ def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
         drawn = draw_term(bias.rounds, losses * models, actions=0, comparators=models)
         return np.asarray(expected + drawn + beside())
 
-    compared = followed(seat, block) is not None and seat.stay is None
+    compared = bool(getattr(forecaster, "models", ())) and seat.stay is None
     label = "smooth-decision-swap" if math.isfinite(response.lipschitz) else "decision-swap"
     return Guarantee(label, bound, note, covers, to_models if compared else None)
 
@@ -99,13 +99,13 @@ def followed(seat: Seat, block: Block) -> Followed | None:
     forecaster, group, lines = block.forecaster, seat.group, seat.lines
     if not isinstance(forecaster, AnchoredPrediction) or not forecaster.models or group is None:
         return None
-    places = [i for i, own in enumerate(forecaster.events.groups) if own is group]
-    rows = rows_of([group])  # of those who come later nothing is known to the forecaster
+    known = [i for i, own in enumerate(forecaster.events.groups) if own is group]
+    late = None if known else rows_of([group])  # of whom the forecaster knows nothing
 
     def suggest() -> Indices:
-        if places:
-            return forecaster.suggested(places[0])[lines]
-        return best_responses(rows, forecaster.base.points)[lines]
+        if late is None:
+            return forecaster.suggested(known[0])[lines]
+        return best_responses(late, forecaster.base.points)[lines]
 
     return Followed(
         forecaster.models,

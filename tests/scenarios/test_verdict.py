@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from regretless.forecaster.models.base import tell
 from regretless.forecaster.models.panel import PANEL, made
 from regretless.market.core.errors import UserError
+from regretless.market.game.protocols import tell
 from regretless.market.model import MarketModel
 from regretless.market.records.records import Context
 from regretless.market.response import expected_losses
