@@ -54,7 +54,10 @@ def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
             base, own = scenario.spec.forecaster.base.kind, block.forecaster
             console.print(f"{stood(block.name, base, own.kept / max(own.time, 1), own.lost)}.")
     if any(model.game.followed):
-        console.print(verdict_table(model.verdict_frame()))
+        verdict = model.verdict_frame()
+        console.print(verdict_table(verdict))
+        for line in sentences(verdict, agents):
+            console.print(f"{line}.")
     for line in remarks(model, agents):
         console.print(f"{line}.")
     console.print(f"Logs: {out}", soft_wrap=True)
@@ -62,8 +65,6 @@ def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
 
 def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
     """Yield what is to be said beside the tables, a line each."""
-    if any(model.game.followed):
-        yield from sentences(model.verdict_frame(), agents)
     if model.game.market is not None:
         yield crowd(model.game.market)
     yield from (guarantee.note for guarantee in model.guarantees if guarantee.note)

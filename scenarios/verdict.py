@@ -68,13 +68,19 @@ def verdict_table(verdict: pd.DataFrame) -> Table:
         table.add_column(head, overflow="fold")
     for head in ("mean\nloss", "worth\na round", "better off\nwith it", "listening\nis worth"):
         table.add_column(head, justify="right", no_wrap=True)
-    for name, rows in verdict.groupby("cohort", sort=False):
-        for place, (_, row) in enumerate(rows.sort_values("mean_loss", kind="stable").iterrows()):
-            table.add_row("" if place else escape(str(name)), *map(escape, cells(row)))
+    for row in lines(verdict):
+        table.add_row(*map(escape, row))
     return table
 
 
-def cells(row: pd.Series[Any]) -> list[str]:
+def lines(verdict: pd.DataFrame) -> Iterator[list[str]]:
+    """Yield the cells of each alternative's line, best first, the cohort named once."""
+    for name, rows in verdict.groupby("cohort", sort=False):
+        for place, (_, row) in enumerate(rows.sort_values("mean_loss", kind="stable").iterrows()):
+            yield ["" if place else str(name), *_cells(row)]
+
+
+def _cells(row: pd.Series[Any]) -> list[str]:
     """Write an alternative, its mean loss, worth, who is better off with it, what listening is."""
     kind = KINDS[str(row["kind"])]
     what = kind if row["kind"] == "broadcast" else f"{kind} {row['name']}"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Game
 from regretless.market.regret.followed import Followed
@@ -35,8 +35,8 @@ def models_table(game: Game) -> pd.DataFrame:
 
 def _followers(cohort: Cohort, followed: Followed, first: int) -> pd.DataFrame:
     ledger, models = cohort.ledger, len(followed.names)
-    there = np.broadcast_to(np.asarray(ledger.rounds) > 0, len(ledger.count))[cohort.row_of]
-    agents, rows = np.flatnonzero(there), cohort.row_of[there]
+    agents = _who_came(cohort)
+    rows = cohort.row_of[agents]
     lost = followed.mean_loss(ledger.rounds)[rows]
     return pd.DataFrame(
         {
@@ -77,10 +77,10 @@ def _alternatives(cohort: Cohort, followed: Followed | None) -> Iterator[dict[st
     rounds = np.broadcast_to(np.maximum(ledger.rounds, 1), len(ledger.count))
     yield _row(cohort, BROADCAST, "", ledger.mean_loss())
     if followed is not None:
-        means, halves = followed.gaps()
+        lost, (means, halves) = followed.mean_loss(ledger.rounds), followed.gaps()
         for m, name in enumerate(followed.names):
             known = {"gain": 0.0 - means[m], "gain_half": halves[m]}
-            yield _row(cohort, MODEL, name, followed.mean_loss(ledger.rounds)[:, m]) | known
+            yield _row(cohort, MODEL, name, lost[:, m]) | known
     for j, policy in enumerate(cohort.policies):
         name = str(getattr(policy, "name", f"policy {j}"))
         yield _row(cohort, POLICY, name, ledger.followed[:, :, j].sum(1) / rounds)
@@ -89,7 +89,7 @@ def _alternatives(cohort: Cohort, followed: Followed | None) -> Iterator[dict[st
 
 def _row(cohort: Cohort, kind: str, name: str, losses: Array) -> dict[str, Any]:
     """Say what it was for a cohort whose rows lost so much (K,) a round."""
-    rows = cohort.row_of[np.broadcast_to(cohort.ledger.rounds, len(losses))[cohort.row_of] > 0]
+    rows = cohort.row_of[_who_came(cohort)]
     loss, own = losses[rows], cohort.ledger.mean_loss()[rows]
     scale, offset = cohort.loss.unit_scale[rows], cohort.loss.unit_offset[rows]
     return {
@@ -103,3 +103,9 @@ def _row(cohort: Cohort, kind: str, name: str, losses: Array) -> dict[str, Any]:
         "gain": (scale * (loss - own)).mean(),
         "gain_half": np.nan,
     }
+
+
+def _who_came(cohort: Cohort) -> Indices:
+    """Return the agents of a cohort who have played."""
+    played = np.broadcast_to(np.asarray(cohort.ledger.rounds) > 0, len(cohort.ledger.count))
+    return np.flatnonzero(played[cohort.row_of])

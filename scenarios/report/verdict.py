@@ -17,7 +17,7 @@ import plotly.graph_objects as go
 from regretless.scenarios.report import charts
 from regretless.scenarios.report.html import cell, table
 from regretless.scenarios.report.run_figures import Tables
-from regretless.scenarios.verdict import KINDS, cells, sentences, stood
+from regretless.scenarios.verdict import KINDS, lines, sentences, stood
 
 COLOURS = {"model": charts.BLUE, "policy": charts.VERMILLION, "action": charts.GREEN}
 CAPTION = (
@@ -105,11 +105,7 @@ def _marks(rows: pd.DataFrame, places: Any, kind: str) -> go.Scatter:
 
 
 def _rows(verdict: pd.DataFrame) -> Iterator[str]:
-    """Yield a line per alternative, best first, the cohort named once."""
-    for name, rows in verdict.groupby("cohort", sort=False):
-        ordered = rows.sort_values("mean_loss", kind="stable")
-        for place, (_, alternative) in enumerate(ordered.iterrows()):
-            what, *numbers = cells(alternative)
-            words = ["" if place else name, what]
-            row = [cell(word, left=True) for word in words] + [cell(n) for n in numbers]
-            yield f"<tr>{''.join(row)}</tr>"
+    """Yield a line per alternative: two cells of words, then numbers."""
+    for row in lines(verdict):
+        told = [cell(text, left=place < 2) for place, text in enumerate(row)]
+        yield f"<tr>{''.join(told)}</tr>"

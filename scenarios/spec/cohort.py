@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from regretless.market import register
 from regretless.market.exploitability import tracker
@@ -16,6 +16,13 @@ Label = Annotated[str, Field(min_length=1, max_length=LONGEST)]
 Count = Annotated[int, Field(ge=1)]
 Rate = Annotated[float, Field(gt=0, le=1)]
 Range = Annotated[list[float], Field(min_length=2, max_length=2)]
+
+
+def _by_name(table: Any) -> Any:
+    return {"kind": table} if isinstance(table, str) else table
+
+
+ByName = BeforeValidator(_by_name)  # for a table that may be given by its kind alone
 
 
 class Strict(BaseModel):
@@ -97,7 +104,7 @@ class CohortSpec(Strict):
     """Probability with which one who has played a round leaves after it."""
     gamma: Annotated[float, Field(gt=0)] | None = None
     """How near a protected loss must be to cover an agent who joins late."""
-    basis: BasisSpec = BasisSpec()
+    basis: Annotated[BasisSpec, ByName] = BasisSpec()
     """In which functions of the outcome the forecast is made for it."""
     cover: CoverSpec | None = None
     """Serving the agents through few representatives."""
@@ -126,11 +133,6 @@ class CohortSpec(Strict):
     def learns(self) -> bool:
         """Whether the response is a learner's name."""
         return self.response in register.learner and self.response not in register.response
-
-    @field_validator("basis", mode="before")
-    @classmethod
-    def _by_name(cls, basis: Any) -> Any:
-        return {"kind": basis} if isinstance(basis, str) else basis
 
     @field_validator("eta", mode="before")
     @classmethod

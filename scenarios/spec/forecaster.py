@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from regretless.forecaster.models.panel import PANEL
-from regretless.scenarios.spec.cohort import Name, Open
+from regretless.scenarios.spec.cohort import ByName, Name, Open
 
 AGGREGATE = "aggregate"  # the base that is made of all models
 
@@ -42,17 +42,12 @@ class ForecasterSpec(Open):
     models: dict[Name, ModelSpec] | None = None
     """Models that nobody shall regret not to have followed: a list of names ("panel" for those that
     come with the forecaster) and tables. With data the panel and the forecasts in it by default."""
-    base: BaseSpec = BaseSpec()
+    base: Annotated[BaseSpec, ByName] = BaseSpec()
     """A model whose forecast is kept where it is good; where there are models, their aggregate."""
     dead_zone: Annotated[float, Field(ge=0)] | None = None
     """How many times its noise a bias must exceed before the base is corrected."""
     trust: Annotated[float, Field(ge=0)] | None = None
     """How many times its noise a bias must exceed, once, before the base is corrected at all."""
-
-    @field_validator("base", mode="before")
-    @classmethod
-    def _by_name(cls, base: Any) -> Any:
-        return {"kind": base} if isinstance(base, str) else base
 
     @field_validator("models", mode="before")
     @classmethod
