@@ -5,15 +5,15 @@ some event's bias exceeds
 
     |B| > w sqrt(C),   C = sum_t |increment of B|,
 
-which noise alone hardly ever does (w = ``TRUST``). From then on every round's b_t is weighed with
-the events' biases so far, each with a **dead zone**, z < w (``weights``): H holds only what exceeds
-z sqrt(C). If the certificate of the single prediction b_t is within the tolerance, b_t is broadcast
-still: no loss whose owner would act on it has a bias that matters. Otherwise the game is solved as
-ever, with the walk starting at b_t, and the correction lasts until the biases are back in their
-zones. A w of at most z trusts nobody.
+which the noise of one event seldom does, though that of many events may. From then on every
+round's b_t is weighed with the events' biases so far, each with a **dead zone**, z < w
+(``weights``): H holds only what exceeds z sqrt(C). If the certificate of the single prediction b_t
+is within the tolerance, b_t is broadcast still: no loss whose owner would act on it has a bias that
+matters. Otherwise the game is solved as ever, with the walk starting at b_t, and the correction
+lasts until the biases are back in their zones. A w of at most z trusts nobody.
 
 A base that is made of models (``models.aggregate``) makes each of them a comparator, trusted or
-not: nobody who acts on the broadcast regrets that they did not act on one of the models.
+not: nobody who acts on the broadcast regrets much that they did not act on one of the models.
 
 Every bias stays below z sqrt(n_T(E)) + sqrt(3 n_T(E) Lambda) (``bounds``), whatever the base does:
 a bad base costs the dead zone and what it did while it was trusted, a good one is kept.
@@ -42,8 +42,8 @@ from regretless.market.game.protocols import tell
 
 # Of the zones of `reproduce anchoring` the widest that meets its aims on every stream.
 DEAD_ZONE = 0.25
-# Of what was tried the narrowest that leaves good bases alone: there are fewer scalar events, and
-# they say nothing of biases that hurt nobody.
+# As wide as hostile streams allow among coordinates; among scalar events, which are fewer and say
+# nothing of biases that hurt nobody, the narrowest of those tried that leaves good bases alone.
 TRUST = 2.0
 TRUST_IN_LOSSES = 1.5
 
