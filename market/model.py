@@ -24,10 +24,11 @@ from regretless.market.exploitability import tracker
 from regretless.market.exploitability.tracker import Tracker
 from regretless.market.game.guarantees import Guarantee, unpromised
 from regretless.market.game.presence import present
-from regretless.market.game.protocols import Cohort, Resumable
+from regretless.market.game.protocols import Cohort, Resumable, seat
 from regretless.market.game.round import Game, play_round
 from regretless.market.logs import closing_tables, verdict
 from regretless.market.logs.journal import Journal, Sink
+from regretless.market.logs.own_measures import OwnMeasures
 from regretless.market.logs.sample import logged_agents
 from regretless.market.logs.windows import Span, Windows
 
@@ -112,6 +113,12 @@ class Trader(mesa.Agent):  # type: ignore[misc]
         cohort: Cohort = self.model.game.cohorts[self._cohort]
         return cohort
 
+    def __getattr__(self, name: str) -> Any:
+        """Read a column that the agent's own class declares."""
+        if name.startswith("_") or name not in getattr(self._mine, "columns", ()):
+            raise AttributeError(f"agent has no '{name}'")
+        return float(self.model.column(self._cohort, name)[self.number])
+
     def remove(self) -> None:
         """Refuse: agents come and go as the scenario says."""
         raise UserError(
@@ -143,6 +150,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         Size of the sample of agents that logs and windows follow; all by default.
     windows : sequence of (int, int)
         First and last round of every window over which regret is taken (``market.logs.windows``).
+    measures : sequence of str
+        Registered names of the user's own (``market.logs.own_measures``).
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
@@ -156,6 +165,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         log_every: int = 1,
         log_agents: int | None = None,
         windows: Sequence[Span] = (),
+        measures: Sequence[str] = (),
     ) -> None:
         super().__init__(rng=seed)
         self.game = game
@@ -176,10 +186,12 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         )
         self._cache: dict[tuple[int, str], Array] = {}
         self._last: dict[int, NDArray[np.intp]] = {}
+        self._views: list[Trader] = []
         if sum(len(cohort.row_of) for cohort in game.cohorts) <= MOST_VIEWS:
             for index, cohort in enumerate(game.cohorts):
-                for number in range(len(cohort.row_of)):
-                    Trader(self, index, number)
+                self._views += [Trader(self, index, i) for i in range(len(cohort.row_of))]
+        seat(game.cohorts, self)
+        self.journal.watchers["measures"] = OwnMeasures(measures, self, logged)
 
     @property
     def played(self) -> int:
@@ -247,6 +259,25 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             return dict.fromkeys(tracker.COLUMNS, unknown)
         return self.tracker.measured(cohort)
 
+    def column(self, cohort: int, name: str) -> Array:
+        """Return what a cohort's own agents show of themselves (N,), read once per round."""
+        key = cohort, f"column {name}"
+        if key not in self._cache:
+            who: Any = self.game.cohorts[cohort]
+            self._cache[key] = who.column(name)
+        return self._cache[key]
+
+    def neighbours(self, number: int) -> list[Trader]:
+        """Return views of the agents next to one in the network, by its number in the tables.
+
+        UserError where there are more than ``MOST_VIEWS`` agents.
+        """
+        if not self._views:
+            raise UserError(f"neighbours are for at most {MOST_VIEWS} agents; play fewer")
+        network = self.game.network
+        beside: Any = () if network is None else network.neighbours[number - 1]
+        return [self._views[place] for place in beside]
+
     def stream_logs_to(self, sink: Sink) -> None:
         """Hand full chunks of the logs to ``sink`` from now on instead of keeping them."""
         self.journal.sink = sink
@@ -266,6 +297,14 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     def windows_frame(self) -> pd.DataFrame:
         """One row per agent and window that has ended."""
         return self.journal.frame("windows")
+
+    def states_frame(self) -> pd.DataFrame:
+        """One row per agent that shows columns and logged round."""
+        return self.journal.frame("states")
+
+    def measures_frame(self) -> pd.DataFrame:
+        """One row per logged round and what a measure of the user's own says of whom."""
+        return self.journal.frame("measures")
 
     def agents_frame(self) -> pd.DataFrame:
         """One row per agent: every measure so far."""

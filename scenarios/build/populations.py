@@ -151,7 +151,7 @@ def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Bimatrix | None 
     rng = stream(root, "cohort", spec.name, "population")
     population = Population(rng, spec.archetypes or spec.count, spec.actions, goods, game)
     drawn = {
-        key: drawn_values(f"cohort.{spec.name}.parameters.{key}", value, population)
+        key: drawn_values(f"cohort.{spec.name}.parameters.{key}", value, rng, population.count)
         for key, value in spec.parameters.items()
     }
     where = f"cohort.{spec.name}.parameters of utility '{spec.utility}'"

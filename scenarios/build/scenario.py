@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from regretless.market.core.errors import UserError
 from regretless.market.exploitability.tracker import MEASURES, Tracker
 from regretless.market.game.network import Network
 from regretless.market.game.prices import Market
@@ -53,8 +54,8 @@ class Scenario:
     """
 
     def __init__(self, spec: ScenarioSpec) -> None:
-        check(spec)
-        self.spec = spec
+        self.spec, self.peopled = spec, peopled(spec)
+        check(self.peopled)
         self.table: Table | None = read_table(spec.data) if spec.data else None
         self.game = game_of(spec)
 
@@ -73,7 +74,7 @@ class Scenario:
         UserError
             If a name is unknown or a parameter does not fit.
         """
-        spec, root = self.spec, self.spec.seed if seed is None else seed
+        spec, root = self.peopled, self.spec.seed if seed is None else seed
         adversary = make_adversary(spec, root, table=self.table, game=self.game)
         network = drawn_network(spec, root)
         goods = adversary.outcomes
@@ -88,6 +89,7 @@ class Scenario:
             tracker=_tracker(game, drafts, root),
             log_every=log_every,
             log_agents=spec.log_agents,
+            measures=spec.measures,
             windows=spec.windows.spans(spec.rounds) if spec.windows else (),
         )
 
@@ -95,7 +97,7 @@ class Scenario:
         self, drafts: list[Draft], root: int, network: Network | None
     ) -> tuple[list[Block], list[Member]]:
         """Seat all cohorts around a broadcast, in the order of the file."""
-        heard, rounds = audience(drafts), self.spec.rounds
+        heard, rounds = audience(drafts), self.peopled.rounds
         plan = layout(heard)
         places = [
             Place(root, rounds, at, basis, None if network is None else network.relay(basis))
@@ -120,7 +122,7 @@ class Scenario:
         """Make the forecaster of those who hear a block."""
         listeners = [one for one in seats if one.cohort.block == place.block]
         forecaster = make_forecaster(
-            self.spec,
+            self.peopled,
             place.basis,
             [one.group for one in listeners if one.group is not None],
             listener=listener(listeners),
@@ -148,6 +150,14 @@ class Scenario:
             network=network,
             followed=[followed(one, blocks[one.cohort.block]) for one, _ in members],
         )
+
+
+def peopled(spec: ScenarioSpec) -> ScenarioSpec:
+    """Return a scenario without its empty cohorts; UserError if nobody is left."""
+    cohorts = [cohort for cohort in spec.cohort if cohort.count]
+    if not cohorts:
+        raise UserError("every cohort has count = 0; give one of them agents")
+    return spec if len(cohorts) == len(spec.cohort) else spec.model_copy(update={"cohort": cohorts})
 
 
 def _tracker(game: Game, drafts: Sequence[Draft], root: int) -> Tracker | None:

@@ -20,9 +20,10 @@ def check(spec: ScenarioSpec) -> None:
     for cohort in spec.cohort:
         if cohort.learns:
             _check_learner(cohort, alone=not listeners and not cohort.joins)
-        elif cohort.settings:
+        elif cohort.settings and cohort.response not in register.agent:
             known = ", ".join(register.learner.names())
-            raise UserError(f"cohort.{cohort.name}.settings are for learners ({known}); drop them")
+            reason = f"are for learners ({known}) and agents of your own; drop them"
+            raise UserError(f"cohort.{cohort.name}.settings {reason}")
 
 
 def _check_joins(spec: ScenarioSpec) -> None:

@@ -88,8 +88,8 @@ class CohortSpec(Strict):
     """What its agents want: a registered name."""
     parameters: dict[str, Any] = {}
     """The utility's: a number, [low, high] drawn per agent, or { choices = [...] }."""
-    count: Count = 1
-    """How many agents there are."""
+    count: Annotated[int, Field(ge=0)] = 1
+    """How many agents there are; a cohort of none is left out."""
     archetypes: Count | None = None
     """How many different losses they share; without it each has its own."""
     precision: Literal["single", "double"] = "double"
@@ -113,7 +113,7 @@ class CohortSpec(Strict):
     response: Name = "best-response"
     """How they answer the forecast: a response rule, an agent's class or a learner."""
     settings: dict[str, Any] = {}
-    """The learner's parameters."""
+    """The learner's parameters; those of an agent's class may be drawn per agent, as above."""
     eta: Annotated[float, Field(gt=0)] | Literal["recommended"] | None = None
     """Smoothness of a quantal response, or of one over ensembles."""
     policies: list[Name] = []
@@ -150,7 +150,7 @@ class CohortSpec(Strict):
         if self.leaves is not None and self.leaves <= self.joins:
             there = f"leaves = {self.leaves} is not after joins = {self.joins}"
             raise ValueError(f"{there}; let them leave later")
-        if self.archetypes is not None and self.archetypes > self.count:
+        if self.archetypes is not None and 0 < self.count < self.archetypes:
             raise ValueError("there are more archetypes than agents; lower archetypes")
         if not self.constants and not self.policies:
             raise ValueError("constants = false leaves nothing to compare with; name policies")

@@ -84,6 +84,8 @@ class ScenarioSpec(Strict):
     """The root of all randomness."""
     log_agents: Count | None = None
     """How many agents the regret log samples; without it all are logged."""
+    measures: list[Name] = Field(default_factory=list)
+    """Names of measures of your own, taken in every logged round."""
     windows: WindowsSpec | None = None
     """Windows of rounds over which regret is taken as well."""
     data: DataSpec | None = None
