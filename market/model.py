@@ -152,6 +152,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         First and last round of every window over which regret is taken (``market.logs.windows``).
     measures : sequence of str
         Registered names of the user's own (``market.logs.own_measures``).
+    action_names : dict, optional
+        What the actions are called, by cohort.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
@@ -166,12 +168,13 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         log_agents: int | None = None,
         windows: Sequence[Span] = (),
         measures: Sequence[str] = (),
+        action_names: closing_tables.ActionNames | None = None,
     ) -> None:
         super().__init__(rng=seed)
         self.game = game
         flaw = game.flaw
         self.guarantees = unpromised(game.cohorts, flaw) if flaw else tuple(guarantees)
-        self.rounds, self.tracker = rounds, tracker
+        self.rounds, self.tracker, self.action_names = rounds, tracker, action_names
         names = [block.name for block in game.blocks]
         payoff = getattr(game.adversary, "payoff", None)
         logged = logged_agents(game.cohorts, log_agents, seed=seed)
@@ -321,7 +324,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
     def swaps_frame(self) -> pd.DataFrame:
         """One row per agent and action it played: where its regret comes from."""
-        return closing_tables.swaps_table(self.game)
+        return closing_tables.swaps_table(self.game, self.action_names)
 
     def models_frame(self) -> pd.DataFrame:
         """One row per agent and model it could have followed; empty where there are none."""

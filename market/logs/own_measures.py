@@ -72,9 +72,9 @@ class OwnMeasures:
                 if cohort not in self._cohorts:
                     known = closest(str(cohort), self._cohorts)
                     raise UserError(f"{where}: no cohort '{cohort}'; {known}")
-            values = [_number(where, value) for value in found.values()]
-            return list(found), [np.nan] * len(values), values
-        values = np.asarray(found, dtype=object)
+            each = [_number(where, value) for value in found.values()]
+            return list(found), [np.nan] * len(each), each
+        values: Any = np.asarray(found, dtype=object)
         if values.ndim == 0:
             return [""], [np.nan], [_number(where, found)]
         if values.shape != (self._agents,):

@@ -90,6 +90,7 @@ class Scenario:
             log_every=log_every,
             log_agents=spec.log_agents,
             measures=spec.measures,
+            action_names={c.name: c.action_names for c in spec.cohort if c.action_names},
             windows=spec.windows.spans(spec.rounds) if spec.windows else (),
         )
 

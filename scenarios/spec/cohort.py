@@ -25,6 +25,19 @@ def _by_name(table: Any) -> Any:
 ByName = BeforeValidator(_by_name)  # for a table that may be given by its kind alone
 
 
+def counted(raw: Any, key: str) -> Any:
+    """Turn a list of names under a key such as ``actions`` into their number and their names."""
+    if not isinstance(raw, dict) or not isinstance(raw.get(key), list):
+        return raw
+    return raw | {key: len(raw[key]), f"{key[:-1]}_names": raw[key]}
+
+
+def check_names(names: list[str] | None, number: int | None, key: str) -> None:
+    """Raise ValueError unless names under a key such as ``actions`` are of each one thing."""
+    if names is not None and (len(names) != number or len(set(names)) < len(names)):
+        raise ValueError(f"{key} = {names}: give each of the {number} a name of its own")
+
+
 class Strict(BaseModel):
     """A table in which every key is known."""
 
@@ -109,7 +122,9 @@ class CohortSpec(Strict):
     cover: CoverSpec | None = None
     """Serving the agents through few representatives."""
     actions: Annotated[int, Field(ge=2)]
-    """How many actions each agent has."""
+    """How many actions each agent has, or a list of their names."""
+    action_names: list[Label] | None = None
+    """What the actions are called; actions = ["wheat", "maize"] sets both."""
     response: Name = "best-response"
     """How they answer the forecast: a response rule, an agent's class or a learner."""
     settings: dict[str, Any] = {}
@@ -134,6 +149,11 @@ class CohortSpec(Strict):
         """Whether the response is a learner's name."""
         return self.response in register.learner and self.response not in register.response
 
+    @model_validator(mode="before")
+    @classmethod
+    def _names_counted(cls, raw: Any) -> Any:
+        return counted(raw, "actions")
+
     @field_validator("eta", mode="before")
     @classmethod
     def _number_or_word(cls, eta: Any) -> Any:
@@ -143,6 +163,7 @@ class CohortSpec(Strict):
 
     @model_validator(mode="after")
     def _eta_goes_with_quantal(self) -> CohortSpec:
+        check_names(self.action_names, self.actions, "actions")
         if self.response != "ensemble" and (self.response == "quantal") == (self.eta is None):
             raise ValueError('eta is the smoothness of response = "quantal"; give both or neither')
         if self.cover is not None and self.response != "best-response":

@@ -22,6 +22,8 @@ from regretless.scenarios.spec.cohort import (
     Name,
     Open,
     Strict,
+    check_names,
+    counted,
 )
 from regretless.scenarios.spec.data import DataSpec, ForecastColumnsSpec
 from regretless.scenarios.spec.files import DATA
@@ -52,7 +54,19 @@ class AdversarySpec(Open):
     kind: Name
     """A registered name; keys beside these are the adversary's own."""
     outcomes: Count | None = None
-    """How many coordinates an outcome has; a game file says so itself."""
+    """How many coordinates an outcome has, or a list of their names; a game file says so itself."""
+    outcome_names: list[Label] | None = None
+    """What the coordinates are called; outcomes = ["rain", "wind"] sets both."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_counted(cls, raw: Any) -> Any:
+        return counted(raw, "outcomes")
+
+    @model_validator(mode="after")
+    def _named_once(self) -> AdversarySpec:
+        check_names(self.outcome_names, self.outcomes, "outcomes")
+        return self
 
 
 class GameSpec(Strict):

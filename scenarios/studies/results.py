@@ -83,11 +83,8 @@ class Study:
         return self.table("agents")
 
     def cohorts(self) -> pd.DataFrame:
-        """One row per run and cohort; see ``analysis.cohorts_of``."""
-        parts = [
-            analysis.cohorts_of(pd.read_parquet(home / "agents.parquet", partitioning=None), run)
-            for run, home in self.homes().items()
-        ]
+        """One row per run and cohort; see ``analysis.cohorts_of`` and ``analysis.own_of``."""
+        parts = [_cohorts(home, run) for run, home in self.homes().items()]
         if not parts:
             return pd.DataFrame(columns=analysis.COHORTS).astype({"run": "int64", "cohort": "str"})
         return pd.concat(parts, ignore_index=True)
@@ -129,6 +126,17 @@ class Study:
         """Return the folder of each complete run, in order."""
         homes = {int(h.name.partition("=")[2]): h for h in self.path.glob("runs/run=*")}
         return dict(sorted(homes.items()))
+
+
+def _cohorts(home: Path, run: int) -> pd.DataFrame:
+    """Sum up a run's cohorts, with what its own measures say of them."""
+    agents = pd.read_parquet(home / "agents.parquet", partitioning=None)
+    table = analysis.cohorts_of(agents, run)
+    if not (home / "measures.parquet").exists():
+        return table
+    own = analysis.own_of(pd.read_parquet(home / "measures.parquet", partitioning=None), agents)
+    merged = table.merge(own, on="cohort", how="left", sort=False, suffixes=("", " (own)"))
+    return pd.DataFrame(merged)
 
 
 def load_study(path: str | Path) -> Study:

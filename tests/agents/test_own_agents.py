@@ -16,7 +16,8 @@ from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.report.page import goods
+from regretless.scenarios.spec.scenario import resolved, validated
 
 
 class Saver(ScriptedAgent):
@@ -235,3 +236,27 @@ def test_a_measure_that_is_none_is_one_line(found: Any, line: str) -> None:
         market(measures=["odd"]).step()
     with pytest.raises(UserError, match="unknown measure 'gini'"):
         market(measures=["gini"])
+
+
+def test_actions_and_outcomes_have_names() -> None:
+    cohort = {"name": "own", "utility": "linear", "count": 3, "actions": ["wheat", "maize"]}
+    adversary = {"kind": "cyclic", "outcomes": ["rain", "wind"]}
+    model = market(cohort=[cohort, cohort | {"name": "two", "actions": 2}], adversary=adversary)
+    model.run()
+    swaps = model.swaps_frame()
+    own = swaps[swaps["agent"] <= 3]
+    for key in ("action", "best_replacement"):
+        assert (own[f"{key}_name"] == own[key].map(["wheat", "maize"].__getitem__)).all()
+    assert swaps[swaps["agent"] > 3]["action_name"].isna().all()
+    spec = validated(
+        {"name": "a", "rounds": 5, "adversary": adversary, "cohort": [cohort]}, origin=Path()
+    )
+    assert validated(resolved(spec), origin=Path()) == spec
+    assert goods(resolved(spec), 2) == ["rain", "wind"]
+
+
+@pytest.mark.parametrize("actions", [["wheat"], ["wheat", "wheat"], ["wheat", 3]])
+def test_names_that_name_nothing_are_refused(actions: Any) -> None:
+    cohort = {"name": "own", "utility": "linear", "count": 3, "actions": actions}
+    with pytest.raises(UserError, match=r"cohort\.own.*action"):
+        market(cohort=[cohort])
