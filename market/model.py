@@ -8,10 +8,8 @@ as ``mesa.batch_run`` expects. The model's own logs do not go through them (see
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import mesa
 import numpy as np
@@ -22,111 +20,23 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, restore_generator
 from regretless.market.exploitability import tracker
 from regretless.market.exploitability.tracker import Tracker
+from regretless.market.game import changes
 from regretless.market.game.guarantees import Guarantee, unpromised
 from regretless.market.game.presence import present
-from regretless.market.game.protocols import Cohort, Resumable, seat
+from regretless.market.game.protocols import Resumable, seat
 from regretless.market.game.round import Game, play_round
 from regretless.market.logs import closing_tables, verdict
 from regretless.market.logs.journal import Journal, Sink
 from regretless.market.logs.own_measures import OwnMeasures
 from regretless.market.logs.sample import logged_agents
 from regretless.market.logs.windows import Span, Windows
+from regretless.market.trader import Trader
 
 Array = NDArray[np.float64]
 
 __all__ = ["Guarantee", "MarketModel", "Trader"]
 
 MOST_VIEWS = 100_000  # beyond this a view is made when it is asked for
-
-
-class _Numbers(WeakKeyDictionary["MarketModel", Iterator[int]]):
-    """From a model to its agents' next number; Mesa's own table keeps every model for ever."""
-
-    def __getitem__(self, model: MarketModel) -> Iterator[int]:
-        return self.setdefault(model, itertools.count(1))
-
-
-class Trader(mesa.Agent):  # type: ignore[misc]
-    """A view on one agent: its cohort and its number within it.
-
-    Its action is -1 while it is not there, and its measures are NaN until it has played.
-    """
-
-    _ids = _Numbers()
-
-    def __init__(self, model: MarketModel, cohort: int, number: int) -> None:
-        super().__init__(model)
-        self._cohort, self.number = cohort, number
-
-    @property
-    def cohort(self) -> str:
-        """Name of the agent's cohort."""
-        return self._mine.name
-
-    @property
-    def utility(self) -> str:
-        """Name of the agent's utility."""
-        return self._mine.utility
-
-    @property
-    def action(self) -> int:
-        """The action played in the last round; -1 where the agent was absent."""
-        return int(self.model.last_actions(self._cohort)[self.number])
-
-    @property
-    def mean_loss(self) -> float:
-        """Loss per round so far, in [0, 1]."""
-        return self._read("mean_loss")
-
-    @property
-    def external_regret(self) -> float:
-        """External regret per round so far."""
-        return self._read("external")
-
-    @property
-    def swap_regret(self) -> float:
-        """Swap regret per round so far."""
-        return self._read("swap")
-
-    @property
-    def omniprediction_regret(self) -> float:
-        """Omniprediction regret per round so far."""
-        return self._read("omniprediction")
-
-    @property
-    def decision_swap_regret(self) -> float:
-        """Decision swap regret per round so far."""
-        return self._read("decision_swap")
-
-    @property
-    def contextual_swap_regret(self) -> float:
-        """Contextual swap regret per round so far; NaN where it is not kept."""
-        return self._read("contextual_swap")
-
-    @property
-    def exploitability(self) -> float:
-        """Exploitability so far; NaN where it is not kept or not sampled."""
-        return self._read("exploitability")
-
-    @property
-    def _mine(self) -> Cohort:
-        cohort: Cohort = self.model.game.cohorts[self._cohort]
-        return cohort
-
-    def __getattr__(self, name: str) -> Any:
-        """Read a column that the agent's own class declares."""
-        if name.startswith("_") or name not in getattr(self._mine, "columns", ()):
-            raise AttributeError(f"agent has no '{name}'")
-        return float(self.model.column(self._cohort, name)[self.number])
-
-    def remove(self) -> None:
-        """Refuse: agents come and go as the scenario says."""
-        raise UserError(
-            f"agent {self.unique_id} stays; who leaves is said by leaves and exit_rate of a cohort"
-        )
-
-    def _read(self, measure: str) -> float:
-        return float(self.model.measured(self._cohort, measure)[self._mine.row_of[self.number]])
 
 
 class MarketModel(mesa.Model):  # type: ignore[misc]
@@ -187,6 +97,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             logged=logged,
             windows=Windows(game.cohorts, logged, windows) if windows else None,
         )
+        self._dismissed: list[list[int]] = []  # cohort, agent and the round before which it left
+        self._playing, self._swapped = False, False
         self._cache: dict[tuple[int, str], Array] = {}
         self._last: dict[int, NDArray[np.intp]] = {}
         self._views: list[Trader] = []
@@ -205,7 +117,9 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """Play one round and log it; UserError after the last one."""
         if self.played >= self.rounds:
             raise UserError(f"all {self.rounds} rounds are played; build a run of more rounds")
+        self._playing = True
         played = play_round(self.game)
+        self._playing = False
         self._cache.clear()
         self._last = {c: choice.actions for c, _, choice, _ in present(self.game.cohorts, played)}
         if self.tracker is not None:
@@ -214,6 +128,26 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         self.running = self.played < self.rounds
         if hasattr(self, "datacollector"):
             self.datacollector.collect(self)
+
+    def swap(self, **players: Any) -> None:
+        """Replace the ``adversary``, the ``market``, or a forecaster under its block's name.
+
+        Promises are cut (``market.game.changes``), and the run cannot be resumed. UserError if a
+        player does not fit.
+        """
+        self.guarantees = changes.swap(self.game, self.guarantees, **players)
+        self._swapped = True
+
+    def dismiss(self, cohort: int, agent: int) -> None:
+        """End the stay of one agent of a cohort, after the round that is being played, if any."""
+        self._leave(cohort, agent, self.played + self._playing)
+
+    def _leave(self, cohort: int, agent: int, before: int) -> None:
+        row = changes.dismiss(self.game, cohort, agent, before=before)
+        promises, rows = list(self.guarantees), len(self.game.cohorts[cohort].ledger.count)
+        promises[cohort] = changes.uncovered(promises[cohort], row, rows)
+        self.guarantees = tuple(promises)
+        self._dismissed.append([cohort, agent, before])
 
     def reset_rng(self, rng: Any = None) -> None:
         """Refuse: the streams of the game come of its root seed."""
@@ -270,16 +204,20 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             self._cache[key] = who.column(name)
         return self._cache[key]
 
-    def neighbours(self, number: int) -> list[Trader]:
-        """Return views of the agents next to one in the network, by its number in the tables.
+    def view(self, number: int) -> Trader:
+        """Return the view of an agent by its number in the tables.
 
         UserError where there are more than ``MOST_VIEWS`` agents.
         """
         if not self._views:
-            raise UserError(f"neighbours are for at most {MOST_VIEWS} agents; play fewer")
+            raise UserError(f"single agents are seen among at most {MOST_VIEWS}; play fewer")
+        return self._views[number - 1]
+
+    def neighbours(self, number: int) -> list[Trader]:
+        """Return views of the agents next to one in the network, by its number in the tables."""
         network = self.game.network
         beside: Any = () if network is None else network.neighbours[number - 1]
-        return [self._views[place] for place in beside]
+        return [self.view(int(place) + 1) for place in beside]
 
     def stream_logs_to(self, sink: Sink) -> None:
         """Hand full chunks of the logs to ``sink`` from now on instead of keeping them."""
@@ -343,8 +281,11 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         forgetful = self.game.forgetful()
         if forgetful:
             raise ValueError(f"{', '.join(forgetful)} cannot be resumed: no state() and restore()")
+        if self._swapped:
+            raise ValueError("players were swapped, which no file says: it cannot be resumed")
         players = self.game.players()
         return {
+            "dismissed": [*self._dismissed],
             "players": {n: who.state() for n, who in players.items() if isinstance(who, Resumable)},
             "forecast_stream": generator_state(self.game.forecast_stream),
             "outcome_stream": generator_state(self.game.outcome_stream),
@@ -357,6 +298,10 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         for name, who in self.game.players().items():
             if isinstance(who, Resumable):
                 who.restore(state["players"][name])
+        sizes = np.cumsum([0, *(len(cohort.row_of) for cohort in self.game.cohorts)])
+        for cohort, agent, before in state["dismissed"]:
+            self._leave(cohort, agent, before)
+            mesa.Agent.remove(self.view(int(sizes[cohort]) + agent + 1))
         restore_generator(self.game.forecast_stream, state["forecast_stream"])
         restore_generator(self.game.outcome_stream, state["outcome_stream"])
         self.journal.restore(state["journal"])

@@ -52,6 +52,10 @@ class ScriptedAgent(Member):
     def learn(self, losses: Array, outcome: Array) -> None:
         """Be told the losses of all actions (A,) and the outcome (d,) after the round."""
 
+    def leave(self) -> None:
+        """Play no further round; UserError if it is the last agent of all."""
+        self.model.view(self.number).remove()
+
     @property
     def neighbours(self) -> list[Any]:
         """The agents next to it in the network, as views of ``market.model``; else nobody."""

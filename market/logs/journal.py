@@ -43,7 +43,7 @@ Sink = Callable[[dict[str, pd.DataFrame]], None]
 class Watcher(Protocol):
     """Has something to say of a logged round, in a table of its own."""
 
-    def rows(self, number: int) -> Columns:
+    def rows(self, played: Round) -> Columns:
         """Return the columns of a round that the ledgers have added; none if there are none."""
 
 
@@ -123,7 +123,7 @@ class Journal(Remembering):
             self._open["regret_log"].append(self._regret_rows(played))
         if played.number % self.log_every == 0:
             for table, watcher in self.watchers.items():
-                if seen := watcher.rows(played.number):
+                if seen := watcher.rows(played):
                     self._open[table].append(seen)
         if self.windows is not None:
             self._open["windows"] += self.windows.add(played.number)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.sample import Logged
+from regretless.market.records import Round
 
 COLUMNS = ("round", "measure", "cohort", "agent", "value")
 Rows = tuple[list[str], list[float], list[float]]  # cohorts, agents, values
@@ -47,13 +48,13 @@ class OwnMeasures:
         self._cohorts = [cohort.name for cohort in model.game.cohorts]
         self._agents = sum(len(cohort.row_of) for cohort in model.game.cohorts)
 
-    def rows(self, number: int) -> dict[str, NDArray[Any]]:
+    def rows(self, played: Round) -> dict[str, NDArray[Any]]:
         """Return the columns of a round; none where nothing is measured."""
         parts = [self._table(name, self._rows(name)) for name in self._taken]
         if not parts:
             return {}
         table = {c: np.concatenate([part[c] for part in parts]) for c in COLUMNS[1:]}
-        return {"round": np.full(len(table["value"]), number)} | table
+        return {"round": np.full(len(table["value"]), played.number)} | table
 
     def _table(self, name: str, rows: Rows) -> dict[str, NDArray[Any]]:
         cohorts, agents, values = rows

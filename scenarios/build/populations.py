@@ -41,6 +41,8 @@ class Draft:
         When each agent is there; None for all throughout.
     distance : int array (N,) or None
         Of each agent from the forecaster; None where all hear at once.
+    apart : bool
+        Whether every agent has a row of its own.
     """
 
     spec: CohortSpec
@@ -48,6 +50,7 @@ class Draft:
     policies: tuple[NamedPolicy, ...]
     stay: Stay | None = None
     distance: Indices | None = None
+    apart: bool = False
 
     def split(self, type_of: Indices) -> tuple[Indices, Indices]:
         """Give agents who differ in more than their loss rows of their own.
@@ -63,6 +66,8 @@ class Draft:
             The distinct loss of each row, in order.
         row_of : int array (N,)
         """
+        if self.apart:
+            return type_of, np.arange(len(type_of))
         keys = [type_of]
         keys += [] if self.distance is None else [self.distance]
         keys += [] if self.stay is None else [self.stay.entered, self.stay.left]

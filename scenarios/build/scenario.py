@@ -15,6 +15,7 @@ In this order, each step knowing only what stands above it:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability.tracker import MEASURES, Tracker
@@ -59,7 +60,9 @@ class Scenario:
         self.table: Table | None = read_table(spec.data) if spec.data else None
         self.game = game_of(spec)
 
-    def build(self, *, seed: int | None = None, log_every: int = 1) -> MarketModel:
+    def build(
+        self, *, seed: int | None = None, log_every: int = 1, apart: bool = False
+    ) -> MarketModel:
         """Return a model that has played no round yet.
 
         Parameters
@@ -68,6 +71,9 @@ class Scenario:
             Root seed; the scenario's own by default.
         log_every : int
             Rounds between two entries of the regret log.
+        apart : bool
+            Whether every agent has a row of its own, so that it can be taken out alone, where
+            agents of equal losses would share one.
 
         Raises
         ------
@@ -79,6 +85,7 @@ class Scenario:
         network = drawn_network(spec, root)
         goods = adversary.outcomes
         drafts = drafted(spec, root, goods=goods, game=self.game, network=network)
+        drafts = [replace(draft, apart=True) for draft in drafts] if apart else drafts
         blocks, members = self._seated(drafts, root, network)
         game = self._game(adversary, blocks, members, root=root, network=network)
         return MarketModel(
