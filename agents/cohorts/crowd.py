@@ -124,7 +124,8 @@ class ScriptedCrowd(Member):
         """Return the actions (N,), or probabilities (N, A) to be charged in expectation.
 
         ``forecasts.label`` (N, d) are the forecast outcomes, ``forecasts.point`` (N, n) the
-        predictions in the block's basis, ``contexts["month"]`` a feature that everybody sees.
+        predictions in the block's basis, ``contexts["month"]`` a feature that everybody sees and
+        ``contexts["signal"]`` (N,) what each sees alone, where the cohort has a signal.
         """
         raise UserError(f"class {type(self).__name__} has no act_many(forecasts, contexts)")
 

@@ -140,7 +140,8 @@ class ScriptedCohort(Remembering):
         if self.crowd is not None:
             return self._decision(self.crowd, self.crowd.act_many(heard, context))
         choices = [
-            self._choice(agent, heard[place], context) for place, agent in enumerate(self.agents)
+            self._choice(agent, heard[place], context.of(place))
+            for place, agent in enumerate(self.agents)
         ]
         actions, play = zip(*choices, strict=True)
         return Decision(np.array(play), np.array(actions, dtype=np.intp))

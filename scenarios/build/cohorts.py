@@ -167,7 +167,7 @@ def _scripted(draft: Draft, place: Place) -> Seat:
         relay=place.relay,
     )
     told_of = coefficients(spec.name, place.basis, draft.loss)
-    return Seat(cohort, LossGroup(*told_of, draft.policies), stay=draft.stay_of(cohort.row_of))
+    return Seat(cohort, LossGroup(*told_of, draft.public), stay=draft.stay_of(cohort.row_of))
 
 
 def _written(draft: Draft, root: int) -> ScriptedCrowd | list[ScriptedAgent]:

@@ -89,6 +89,14 @@ class Draft:
             return None
         return np.asarray(self.distance[np.unique(row_of, return_index=True)[1]])
 
+    @property
+    def public(self) -> tuple[NamedPolicy, ...]:
+        """The policies that read no private signal: what a forecaster can know of."""
+        own = self.spec.signal.name if self.spec.signal else None
+        return tuple(
+            p for p in self.policies if own is None or getattr(p.rule, "feature", own) != own
+        )
+
     def ledger(self, rows: int) -> Ledger:
         """Return an empty ledger for so many rows."""
         return Ledger(
@@ -215,7 +223,8 @@ def _policy(name: str, cohort: CohortSpec, scenario: ScenarioSpec) -> NamedPolic
         if not 0 <= action < cohort.actions:
             raise UserError(f"{where} suggests action {action}; use 0 to {cohort.actions - 1}")
     feature = getattr(rule, "feature", None)
-    features = scenario.data.context if scenario.data else []
+    features = [*scenario.data.context] if scenario.data else []
+    features += [cohort.signal.name] if cohort.signal else []
     if feature is not None and feature not in features:
         raise UserError(f"{where}: no feature '{feature}'; {closest(feature, features)}")
     return NamedPolicy(name, rule)

@@ -41,6 +41,7 @@ from regretless.scenarios.build.latecomers import idle, latecomers
 from regretless.scenarios.build.learners import audience
 from regretless.scenarios.build.network import drawn_network
 from regretless.scenarios.build.populations import Draft, drafted
+from regretless.scenarios.build.signals import drawn_signal
 from regretless.scenarios.spec.checks import check
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
@@ -157,6 +158,10 @@ class Scenario:
             stays=[one.stay for one, _ in members],
             network=network,
             followed=[followed(one, blocks[one.cohort.block]) for one, _ in members],
+            signals=[
+                drawn_signal(cohort, self.peopled, root, adversary.outcomes)
+                for cohort in self.peopled.cohort
+            ],
         )
 
 

@@ -18,6 +18,9 @@ def check(spec: ScenarioSpec) -> None:
         _check_leaving(cohort, spec)
     listeners = [c for c in spec.cohort if not c.joins and not c.learns]
     for cohort in spec.cohort:
+        if cohort.signal is not None and cohort.response not in register.agent:
+            cure = "name an agent of your own as response, or drop it"
+            raise UserError(f"cohort.{cohort.name}.signal: nobody reads it; {cure}")
         if cohort.learns:
             _check_learner(cohort, alone=not listeners and not cohort.joins)
         elif cohort.settings and cohort.response not in register.agent:

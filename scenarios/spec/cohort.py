@@ -92,6 +92,17 @@ class CoverSpec(Strict):
         return self
 
 
+class SignalSpec(Strict):
+    """What each agent learns of the outcome alone, before it decides."""
+
+    name: Label = "signal"
+    """Under which its context, and its policies, find it."""
+    coordinate: Annotated[int, Field(ge=0)] | Label = 0
+    """Which coordinate of the outcome it is about: a number from 0, or the outcome's name."""
+    noise: Any = 0.1
+    """Standard deviation: a number, [low, high] drawn per agent, or { choices = [...] }."""
+
+
 class CohortSpec(Strict):
     """Agents of one kind."""
 
@@ -135,6 +146,8 @@ class CohortSpec(Strict):
     """Names of [policy] tables to compare with."""
     constants: bool = True
     """Whether constant actions are compared with, too."""
+    signal: SignalSpec | None = None
+    """What each of its agents learns of the outcome alone; for agents of your own."""
     measures: list[Literal[*MEASURES, *tracker.MEASURES]] = [  # type: ignore[valid-type]
         "external",
         "swap",

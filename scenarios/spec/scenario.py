@@ -21,6 +21,7 @@ from regretless.scenarios.spec.cohort import (
     Label,
     Name,
     Open,
+    SignalSpec,
     Strict,
     check_names,
     counted,
@@ -120,6 +121,13 @@ class ScenarioSpec(Strict):
     """Benchmarks to compare with, by name."""
     cohort: Annotated[list[CohortSpec], Field(min_length=1)]
     """The agents, in groups of one kind."""
+
+    @property
+    def outcome_names(self) -> list[str]:
+        """What the coordinates of an outcome are called; empty where they have no names."""
+        if self.data is not None:
+            return self.data.outcomes
+        return (self.adversary.outcome_names if self.adversary else None) or []
 
     @model_validator(mode="after")
     def _consistent(self) -> ScenarioSpec:
@@ -227,6 +235,7 @@ def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, type[BaseMod
         "forecaster": ForecasterSpec,
         "models": ModelSpec,
         "cover": CoverSpec,
+        "signal": SignalSpec,
         "space": SpaceSpec,
         "game": GameSpec,
         "windows": WindowsSpec,
