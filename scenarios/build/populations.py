@@ -1,4 +1,4 @@
-"""Who takes part: each cohort of the file with its agents' losses, policies, stays and distances.
+"""Who takes part: each cohort of the file with its agents' losses, policies, stays and signals.
 
 A **draft** is a cohort between its population and its seat in the game. Its agents are scored in
 **rows**: agents with equal losses who hear as late and are there at the same times share one.
@@ -21,10 +21,11 @@ from regretless.market.core.randomness import stream
 from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.network import Network
 from regretless.market.game.presence import Stay, drawn_stays
+from regretless.market.game.signals import Signal
 from regretless.market.losses import Linear, Loss
 from regretless.market.regret.ledger import MEASURES, Ledger
 from regretless.scenarios.build.construct import construct, drawn_values
-from regretless.scenarios.spec.cohort import CohortSpec
+from regretless.scenarios.spec.cohort import CohortSpec, SignalSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
 Indices = NDArray[np.intp]
@@ -228,3 +229,33 @@ def _policy(name: str, cohort: CohortSpec, scenario: ScenarioSpec) -> NamedPolic
     if feature is not None and feature not in features:
         raise UserError(f"{where}: no feature '{feature}'; {closest(feature, features)}")
     return NamedPolicy(name, rule)
+
+
+def drawn_signal(spec: CohortSpec, scenario: ScenarioSpec, root: int, goods: int) -> Signal | None:
+    """Make a cohort's signal, None where it has none.
+
+    UserError if there is no such coordinate, or a noise is no number of at least 0.
+    """
+    if spec.signal is None:
+        return None
+    where = f"cohort.{spec.name}.signal"
+    rng = stream(root, "cohort", spec.name, "noise")
+    drawn = drawn_values(f"{where}.noise", spec.signal.noise, rng, spec.count)
+    if np.asarray(drawn).dtype.kind not in "iuf" or np.ndim(drawn) > 1 or np.min(drawn) < 0:
+        raise UserError(f"{where}.noise = {spec.signal.noise}: give numbers of at least 0")
+    coordinate = _coordinate(spec.signal, scenario, where, goods)
+    noise = np.broadcast_to(np.asarray(drawn, dtype=np.float64), spec.count)
+    own = stream(root, "referee", "signal", spec.name)
+    return Signal(spec.signal.name, coordinate, noise=noise, rng=own)
+
+
+def _coordinate(signal: SignalSpec, scenario: ScenarioSpec, where: str, goods: int) -> int:
+    """Find the coordinate of the outcome that a signal is about."""
+    at, names = signal.coordinate, scenario.outcome_names
+    if isinstance(at, str):
+        if at not in names:
+            raise UserError(f"{where}.coordinate: no outcome '{at}'; {closest(at, names)}")
+        return names.index(at)
+    if at >= goods:
+        raise UserError(f"{where}.coordinate = {at}: outcomes are numbered 0 to {goods - 1}")
+    return at

@@ -40,8 +40,7 @@ from regretless.scenarios.build.guarantees import (
 from regretless.scenarios.build.latecomers import idle, latecomers
 from regretless.scenarios.build.learners import audience
 from regretless.scenarios.build.network import drawn_network
-from regretless.scenarios.build.populations import Draft, drafted
-from regretless.scenarios.build.signals import drawn_signal
+from regretless.scenarios.build.populations import Draft, drafted, drawn_signal
 from regretless.scenarios.spec.checks import check
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
