@@ -97,7 +97,8 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             logged=logged,
             windows=Windows(game.cohorts, logged, windows) if windows else None,
         )
-        self._dismissed: list[list[int]] = []  # cohort, agent and the round before which it left
+        self._changed: list[list[Any]] = []  # who was added or left: cohort, agent and round
+        self._room: dict[int, list[Trader]] = {}
         self._playing, self._swapped = False, False
         self._cache: dict[tuple[int, str], Array] = {}
         self._last: dict[int, NDArray[np.intp]] = {}
@@ -138,16 +139,49 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         self.guarantees = changes.swap(self.game, self.guarantees, **players)
         self._swapped = True
 
+    def keep_room(self, cohort: int, count: int) -> None:
+        """Keep the last agents of a cohort, who never enter by themselves, to be added."""
+        last = sum(len(own.row_of) for own in self.game.cohorts[: cohort + 1])
+        self._room[cohort] = [self.view(number) for number in range(last - count + 1, last + 1)]
+        for view in self._room[cohort]:
+            self.deregister_agent(view)
+
+    def add(self, cohort: str, count: int = 1) -> list[Trader]:
+        """Let so many more agents of a cohort take part from the next round on.
+
+        They are drawn with the others, by ``build(room={cohort: count})``. UserError if there is no
+        such cohort or no room left in it.
+        """
+        names = [own.name for own in self.game.cohorts]
+        room = self._room.get(names.index(cohort), []) if cohort in names else []
+        if len(room) < count:
+            cure = f"keep it by build(room={{'{cohort}': {count}}})"
+            raise UserError(f"cohort.{cohort} has room for {len(room)} agents to be added; {cure}")
+        added = [self._admit(names.index(cohort), self.played) for _ in range(count)]
+        self._cache.clear()
+        return added
+
+    def _admit(self, cohort: int, at: int) -> Trader:
+        view = self._room[cohort].pop(0)
+        row = int(self.game.cohorts[cohort].row_of[view.number])
+        changes.admit(self.game, cohort, row, at=at)
+        self._uncover(cohort, row)
+        self.register_agent(view)
+        self._changed.append(["added", cohort, view.number, at])
+        return view
+
     def dismiss(self, cohort: int, agent: int) -> None:
         """End the stay of one agent of a cohort, after the round that is being played, if any."""
         self._leave(cohort, agent, self.played + self._playing)
 
     def _leave(self, cohort: int, agent: int, before: int) -> None:
-        row = changes.dismiss(self.game, cohort, agent, before=before)
+        self._uncover(cohort, changes.dismiss(self.game, cohort, agent, before=before))
+        self._changed.append(["left", cohort, agent, before])
+
+    def _uncover(self, cohort: int, row: int) -> None:
         promises, rows = list(self.guarantees), len(self.game.cohorts[cohort].ledger.count)
         promises[cohort] = changes.uncovered(promises[cohort], row, rows)
         self.guarantees = tuple(promises)
-        self._dismissed.append([cohort, agent, before])
 
     def reset_rng(self, rng: Any = None) -> None:
         """Refuse: the streams of the game come of its root seed."""
@@ -285,7 +319,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             raise ValueError("players were swapped, which no file says: it cannot be resumed")
         players = self.game.players()
         return {
-            "dismissed": [*self._dismissed],
+            "changed": [list(change) for change in self._changed],
             "players": {n: who.state() for n, who in players.items() if isinstance(who, Resumable)},
             "forecast_stream": generator_state(self.game.forecast_stream),
             "outcome_stream": generator_state(self.game.outcome_stream),
@@ -299,9 +333,12 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             if isinstance(who, Resumable):
                 who.restore(state["players"][name])
         sizes = np.cumsum([0, *(len(cohort.row_of) for cohort in self.game.cohorts)])
-        for cohort, agent, before in state["dismissed"]:
-            self._leave(cohort, agent, before)
-            mesa.Agent.remove(self.view(int(sizes[cohort]) + agent + 1))
+        for what, cohort, agent, at in state["changed"]:
+            if what == "added":
+                self._admit(cohort, at)
+            else:
+                self._leave(cohort, agent, at)
+                self.deregister_agent(self.view(int(sizes[cohort]) + agent + 1))
         restore_generator(self.game.forecast_stream, state["forecast_stream"])
         restore_generator(self.game.outcome_stream, state["outcome_stream"])
         self.journal.restore(state["journal"])

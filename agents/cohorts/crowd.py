@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Loss
 from regretless.market.records import Context, Forecast
@@ -118,7 +118,15 @@ class Member:
 
 
 class ScriptedCrowd(Member):
-    """All agents of a cohort, with one method for all of them."""
+    """All agents of a cohort, with one method for all of them.
+
+    Attributes
+    ----------
+    here : bool array (N,)
+        Who takes part in this round; what the others would do is not played.
+    """
+
+    here: Mask
 
     def act_many(self, forecasts: Heard, contexts: Context) -> ArrayLike:
         """Return the actions (N,), or probabilities (N, A) to be charged in expectation.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.agents.cohorts.crowd import Heard, Member, ScriptedCrowd, columns_of
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.game.delay import Relay
@@ -108,6 +108,8 @@ class ScriptedCohort(Remembering):
         self.row_of = np.arange(len(loss))
         self.distance = np.zeros(len(loss), dtype=np.intp) if distance is None else distance
         self.relay = relay
+        self._idle = np.zeros(loss.actions)
+        self.attend(None)
 
     @property
     def _streams(self) -> list[np.random.Generator]:
@@ -134,14 +136,20 @@ class ScriptedCohort(Remembering):
         for name in self.columns:
             self.column(name)
 
+    def attend(self, here: Mask | None) -> None:
+        """Note who takes part in the round (N,); None for all. Nobody else is asked or taught."""
+        self._here = np.ones(len(self.loss), dtype=np.bool_) if here is None else here
+        if self.crowd is not None:
+            self.crowd.here = self._here
+
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Ask the crowd, or every agent in turn."""
         heard = self._heard(forecast)
         if self.crowd is not None:
             return self._decision(self.crowd, self.crowd.act_many(heard, context))
         choices = [
-            self._choice(agent, heard[place], context.of(place))
-            for place, agent in enumerate(self.agents)
+            self._choice(agent, heard[place], context.of(place)) if here else (0, self._idle)
+            for place, (agent, here) in enumerate(zip(self.agents, self._here, strict=True))
         ]
         actions, play = zip(*choices, strict=True)
         return Decision(np.array(play), np.array(actions, dtype=np.intp))
@@ -151,8 +159,8 @@ class ScriptedCohort(Remembering):
         if self.crowd is not None:
             self.crowd.learn_many(losses, outcome)
             return
-        for agent, own in zip(self.agents, losses, strict=True):
-            agent.learn(own, outcome)  # type: ignore[attr-defined]
+        for place in np.flatnonzero(self._here):
+            self.agents[place].learn(losses[place], outcome)  # type: ignore[attr-defined]
 
     def gap(self) -> None:
         """Return None: a scripted agent promises nothing."""

@@ -1,13 +1,14 @@
-"""Changes between rounds, from Python: agents leave, players are replaced, promises are cut.
+"""Changes between rounds, from Python: agents come and go, players are replaced, promises are cut.
 
 An agent that leaves ends its stay (``market.game.presence``): it decides nothing more, and its
-measures are over its own rounds. A forecaster, an adversary or a market may be replaced by another
-of its kind. Regret goes on and stays exact, since it is counted from what was played. Promises are
-cut:
+measures are over its own rounds. One that is added begins its stay, in a row that was kept for it.
+A forecaster, an adversary or a market may be replaced by another of its kind.
 
-    an agent that was taken out    none for it: when it goes may depend on what was drawn
-    another forecaster             none for who hears it: its biases begin anew
-    another adversary or market    as before, unless the new one sees the draw or answers it
+Regret goes on and stays exact, since it is counted from what was played. Promises are cut:
+
+    an agent that is added or goes    none for it: when may depend on what was drawn
+    another forecaster                none for who hears it: its biases begin anew
+    another adversary or market       as before, unless the new one sees the draw or answers it
 """
 
 from __future__ import annotations
@@ -62,6 +63,15 @@ def dismiss(game: Game, place: int, agent: int, *, before: int) -> int:
         raise UserError(f"agent {agent + 1} of cohort.{cohort.name} is the last of all; keep one")
     game.stays = stays
     return row
+
+
+def admit(game: Game, place: int, row: int, *, at: int) -> None:
+    """Let a row for which room was kept take part from round ``at`` on."""
+    stay = game.stays[place]
+    assert stay is not None  # noqa: S101 - room was kept
+    entered, left = stay.entered.copy(), stay.left.copy()
+    entered[row], left[row] = at, whole(1).left[0]
+    game.stays = (*game.stays[:place], Stay(entered, left), *game.stays[place + 1 :])
 
 
 def uncovered(promise: Guarantee, row: int, rows: int) -> Guarantee:

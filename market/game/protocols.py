@@ -5,7 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import ArrayLike
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.losses import Loss
 from regretless.market.records import (
     Announcement,
@@ -103,6 +103,9 @@ class Resident(Protocol):
 
     def enter(self, model: Any, first: int) -> None:
         """Be told the model and the number of the cohort's first agent in the tables."""
+
+    def attend(self, here: Mask | None) -> None:
+        """Be told which rows take part in the round (K,); None for all."""
 
     def column(self, name: str) -> Array:
         """Return what each agent shows under a name (N,)."""

@@ -263,6 +263,8 @@ def _answered(
     losses = None
     if here is not None and not here.any():
         return _Answer(None)
+    if (attend := getattr(cohort, "attend", None)) is not None:
+        attend(here)
     if settled is not None and isinstance(cohort, Scoring):
         decision, losses = cohort.decide_and_score(forecast, context, settled)
     else:

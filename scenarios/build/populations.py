@@ -7,7 +7,7 @@ A **draft** is a cohort between its population and its seat in the game. Its age
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.network import Network
-from regretless.market.game.presence import Stay, drawn_stays
+from regretless.market.game.presence import Stay, drawn_stays, whole
 from regretless.market.game.signals import Signal
 from regretless.market.losses import Linear, Loss
 from regretless.market.regret.ledger import MEASURES, Ledger
@@ -76,6 +76,15 @@ class Draft:
             return np.arange(type_of.max() + 1), type_of
         found, row_of = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
         return found[:, 0], row_of.ravel()
+
+    def with_room(self, count: int, rounds: int, *, apart: bool) -> Draft:
+        """Return the draft with its last agents kept out of a run of so many rounds."""
+        if not count:
+            return replace(self, apart=apart)
+        stay = self.stay or whole(self.spec.count)
+        entered, left = stay.entered.copy(), stay.left.copy()
+        entered[-count:] = left[-count:] = rounds
+        return replace(self, stay=Stay(entered, left), apart=True)
 
     def stay_of(self, row_of: Indices) -> Stay | None:
         """Return when each row is there (K,); None where all are throughout."""

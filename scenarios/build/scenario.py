@@ -14,10 +14,9 @@ In this order, each step knowing only what stands above it:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, closest
 from regretless.market.exploitability.tracker import MEASURES, Tracker
 from regretless.market.game.network import Network
 from regretless.market.game.prices import Market
@@ -61,7 +60,12 @@ class Scenario:
         self.game = game_of(spec)
 
     def build(
-        self, *, seed: int | None = None, log_every: int = 1, apart: bool = False
+        self,
+        *,
+        seed: int | None = None,
+        log_every: int = 1,
+        apart: bool = False,
+        room: Mapping[str, int] | None = None,
     ) -> MarketModel:
         """Return a model that has played no round yet.
 
@@ -74,21 +78,28 @@ class Scenario:
         apart : bool
             Whether every agent has a row of its own, so that it can be taken out alone, where
             agents of equal losses would share one.
+        room : dict, optional
+            For how many agents of each cohort room is kept, that ``model.add`` may fill. They are
+            drawn with the others, and each has a row of its own.
 
         Raises
         ------
         UserError
             If a name is unknown or a parameter does not fit.
         """
-        spec, root = self.peopled, self.spec.seed if seed is None else seed
+        root, room = self.spec.seed if seed is None else seed, dict(room or {})
+        spec = with_room(self.peopled, room)
         adversary = make_adversary(spec, root, table=self.table, game=self.game)
         network = drawn_network(spec, root)
         goods = adversary.outcomes
         drafts = drafted(spec, root, goods=goods, game=self.game, network=network)
-        drafts = [replace(draft, apart=True) for draft in drafts] if apart else drafts
+        drafts = [
+            draft.with_room(room.get(draft.spec.name, 0), spec.rounds, apart=apart)
+            for draft in drafts
+        ]
         blocks, members = self._seated(drafts, root, network)
         game = self._game(adversary, blocks, members, root=root, network=network)
-        return MarketModel(
+        model = MarketModel(
             game,
             [promise for _, promise in members],
             seed=root,
@@ -100,6 +111,10 @@ class Scenario:
             action_names={c.name: c.action_names for c in spec.cohort if c.action_names},
             windows=spec.windows.spans(spec.rounds) if spec.windows else (),
         )
+        for place, cohort in enumerate(game.cohorts):
+            if cohort.name in room:
+                model.keep_room(place, room[cohort.name])
+        return model
 
     def _seated(
         self, drafts: list[Draft], root: int, network: Network | None
@@ -162,6 +177,19 @@ class Scenario:
                 for cohort in self.peopled.cohort
             ],
         )
+
+
+def with_room(spec: ScenarioSpec, room: Mapping[str, int]) -> ScenarioSpec:
+    """Return a scenario with so many more agents; UserError if there is no such cohort."""
+    names = [cohort.name for cohort in spec.cohort]
+    for name in room:
+        if name not in names:
+            raise UserError(f"room: there is no cohort '{name}'; {closest(name, names)}")
+    cohorts = [
+        cohort.model_copy(update={"count": cohort.count + room.get(cohort.name, 0)})
+        for cohort in spec.cohort
+    ]
+    return spec.model_copy(update={"cohort": cohorts}) if room else spec
 
 
 def peopled(spec: ScenarioSpec) -> ScenarioSpec:

@@ -110,10 +110,12 @@ def test_an_agent_of_ones_own_may_leave_and_a_run_that_it_left_resumes(
         age = 0.0
 
         def act(self, forecast: Any, context: Any) -> int:
+            assert self.number != 2 or self.age < 7, "asked after it left"
             return 0
 
         def learn(self, losses: Any, outcome: Any) -> None:
             self.age += 1
+            assert self.number != 2 or self.age <= 7, "taught after it left"
             if self.age == 7 and self.number == 2:
                 self.leave()
 
@@ -164,3 +166,54 @@ def test_an_adversary_is_replaced_and_regret_goes_on() -> None:
         model.swap(adversary=Breaker(3, np.random.default_rng(0)))
     with pytest.raises(UserError, match="there is no block 'news'"):
         model.swap(news=RunningMean(2))
+
+
+def with_room(**room: int) -> MarketModel:
+    cohort = {"name": "own", "utility": "linear", "count": 3, "actions": 3}
+    raw = {
+        "name": "own",
+        "rounds": 30,
+        "adversary": {"kind": "drifting", "outcomes": 2},
+        "cohort": [cohort, cohort | {"name": "two"}],
+    }
+    return Scenario(validated(raw, origin=Path())).build(seed=3, room=room)
+
+
+def test_agents_are_added_while_it_runs() -> None:
+    model = with_room(own=2)
+    assert len(model.agents) == 6
+    model.run(10)
+    (one,) = model.add("own")
+    model.run(20)
+    (other,) = model.add("own")
+    model.run()
+    assert len(model.agents) == 8
+    assert (one.unique_id, other.unique_id) == (4, 5)
+    log, agents = model.regret_frame(), model.agents_frame()
+    assert log[log["agent"] == 4]["round"].tolist() == list(range(10, 30))
+    assert log[log["agent"] == 5]["round"].tolist() == list(range(20, 30))
+    assert agents["entered"].tolist() == [0, 0, 0, 10, 20, 0, 0, 0]
+    assert (
+        agents["guarantee"].tolist()
+        == [*["decision-swap"] * 3, *["none"] * 2] + ["decision-swap"] * 3
+    )
+    played = log[log["agent"] == 4]["loss"]
+    assert agents["mean_loss"][3] == pytest.approx(played.mean(), abs=1e-12)
+    with pytest.raises(UserError, match=r"cohort\.own has room for 0 agents"):
+        model.add("own")
+    with pytest.raises(UserError, match="there is no cohort 'three'"):
+        with_room(three=1)
+
+
+def test_a_run_in_which_agents_came_and_went_resumes() -> None:
+    whole, first, second = (with_room(own=1) for _ in range(3))
+    for model in (whole, first):
+        model.run(10)
+        model.add("own")
+        model.run(15)
+        model.agents[0].remove()
+    whole.run()
+    second.restore(first.state())
+    second.run()
+    pd.testing.assert_frame_equal(whole.agents_frame(), second.agents_frame())
+    assert {a.unique_id for a in whole.agents} == {a.unique_id for a in second.agents}
