@@ -263,6 +263,10 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """One row per agent and logged round."""
         return self.journal.frame("regret_log")
 
+    def accounts_frame(self) -> pd.DataFrame:
+        """One row per agent and logged round: what it owned; empty without accounts."""
+        return self.journal.frame("accounts")
+
     def windows_frame(self) -> pd.DataFrame:
         """One row per agent and window that has ended."""
         return self.journal.frame("windows")

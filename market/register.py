@@ -64,5 +64,6 @@ learner = Registry("learner")
 adversary = Registry("adversary")
 policy = Registry("policy")
 forecaster = Registry("forecaster")
+market = Registry("market")
 
 ANSWERS = (response, agent, learner)  # what a cohort's ``response`` may name: names differ

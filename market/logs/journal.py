@@ -12,8 +12,9 @@ Where the adversary has a payoff u(a, y), ``rounds`` also says what it was paid,
 
 over the agents that took part, with q the law of play that the ledger charges; and where there are
 several cohorts, in ``leader_payoff_i`` the same over the agents of cohort i alone, empty until it
-joins. Where there is a market, ``fundamental_g``, ``demand_g`` and ``price_g`` say how it moved
-good g (``market.game.prices``).
+joins. Where there is a market, ``rounds`` has the columns that it declares
+(``market.game.markets``), and where it keeps accounts, ``accounts`` has a row per logged agent and
+logged round with what the agent owned after it.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,8 +27,8 @@ from numpy.typing import NDArray
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
+from regretless.market.game.markets import Market
 from regretless.market.game.presence import attending, present
-from regretless.market.game.prices import Market
 from regretless.market.game.protocols import Cohort
 from regretless.market.logs.sample import Logged, logged_agents
 from regretless.market.logs.windows import Windows
@@ -39,7 +40,7 @@ Sink = Callable[[dict[str, pd.DataFrame]], None]
 
 CHUNK_ROWS = 200_000
 CHUNK_ROUNDS = 512
-TABLES = ("rounds", "forecasts", "regret_log", "windows")
+TABLES = ("rounds", "forecasts", "regret_log", "windows", "accounts")
 LOGGED_REGRETS = ("external_regret", "swap_regret", "decision_swap_regret")
 
 
@@ -105,6 +106,7 @@ class Journal(Remembering):
         self._open["forecasts"].append(self._forecast_rows(played))
         if played.number % self.log_every == 0 and any(played.decisions):
             self._open["regret_log"].append(self._regret_rows(played))
+            self._open["accounts"] += self._account_rows(played.number)
         if self.windows is not None:
             self._open["windows"] += self.windows.add(played.number)
         self._pending += 1
@@ -155,8 +157,8 @@ class Journal(Remembering):
             row[name] = np.array([value], dtype=object)
         row |= {f"y_{i}": value[None] for i, value in enumerate(played.outcome)}
         row |= {f"x_{i}": value[None] for i, value in enumerate(played.context.shown)}
-        if self._market is not None and self._market.last is not None:
-            row |= self._market.last.columns()
+        if self._market is not None:
+            row |= self._market.columns()
         row["certificate"] = np.array([max(certificates, default=np.nan)])
         row["atoms"] = np.array([sum(len(f.mixture.weights) for f in played.forecasts)])
         return row if self._payoff is None else row | self._paid(played)
@@ -196,6 +198,13 @@ class Journal(Remembering):
         if len(labels) == len(mixtures):
             columns |= {f"label_{i}": part for i, part in enumerate(np.concatenate(labels).T)}
         return columns
+
+    def _account_rows(self, number: int) -> list[Columns]:
+        if self._market is None or self._market.accounts is None:
+            return []
+        ids = np.concatenate([own.ids for own in self.logged])
+        row: Columns = {"round": np.full(len(ids), number), "agent": ids}
+        return [row | self._market.accounts.columns(ids - 1)]
 
     def _regret_rows(self, played: Round) -> Columns:
         names = ("agent", "action", "loss", *LOGGED_REGRETS)

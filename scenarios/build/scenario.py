@@ -10,6 +10,7 @@ In this order, each step knowing only what stands above it:
     forecasters  one independent instance per block, protecting the cohorts that hear it
     guarantees   which theorem covers a cohort, if any
     latecomers   who joins a broadcast that does not know of them
+    markets      how what they all do moves outcomes
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from collections.abc import Sequence
 
 from regretless.market.exploitability.tracker import MEASURES, Tracker
 from regretless.market.game.network import Network
-from regretless.market.game.prices import Market
 from regretless.market.game.protocols import Adversary
 from regretless.market.game.round import Block, Game
 from regretless.market.model import MarketModel
@@ -37,6 +37,7 @@ from regretless.scenarios.build.guarantees import (
 )
 from regretless.scenarios.build.latecomers import idle, latecomers
 from regretless.scenarios.build.learners import audience
+from regretless.scenarios.build.markets import make_market
 from regretless.scenarios.build.network import drawn_network
 from regretless.scenarios.build.populations import Draft, drafted
 from regretless.scenarios.spec.checks import check
@@ -137,13 +138,13 @@ class Scenario:
         network: Network | None,
     ) -> Game:
         """Put the players around a table, with the market that moves their outcomes, if any."""
-        cohorts, spec = [one.cohort for one, _ in members], self.spec.market
+        cohorts = [one.cohort for one, _ in members]
         return Game(
             blocks,
             cohorts,
             adversary=adversary,
             seed=root,
-            market=None if spec is None else Market(cohorts, **spec.model_dump()),
+            market=make_market(self.spec, cohorts, root),
             stays=[one.stay for one, _ in members],
             network=network,
             followed=[followed(one, blocks[one.cohort.block]) for one, _ in members],

@@ -1,0 +1,72 @@
+"""Accounts: nothing comes out of nothing, and nobody spends what it lacks."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regretless.market.core.errors import UserError
+from regretless.market.game.accounts import Accounts
+
+
+def people(*sizes: int) -> list[Any]:
+    """Return as much of cohorts as accounts look at."""
+    return [SimpleNamespace(name=f"c{i}", row_of=np.zeros(n)) for i, n in enumerate(sizes)]
+
+
+def test_endowments_are_by_cohort() -> None:
+    accounts = Accounts(people(2, 1), {"c1": 5.0}, [1.0, {"c0": 2.0}])
+    assert accounts.cash.tolist() == [0.0, 0.0, 5.0, 0.0]
+    assert accounts.goods.tolist() == [[1.0, 2.0], [1.0, 2.0], [1.0, 0.0], [0.0, 0.0]]
+    assert accounts.agents == 3
+    assert list(accounts.columns([2])) == ["cash", "goods_0", "goods_1"]
+    accounts.trade(np.array([[0.0, -0.5], [-0.5, 0.0], [0.5, 0.5]]), [2.0, 3.0])
+    assert accounts.cash.tolist() == [1.5, 1.0, 2.5, 0.0]
+    assert accounts.goods.tolist() == [[1.0, 1.5], [0.5, 2.0], [1.5, 0.5], [0.0, 0.0]]
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), agents=st.integers(1, 30), goods=st.integers(0, 3))
+def test_moves_conserve_everything_exactly(seed: int, agents: int, goods: int) -> None:
+    """Whatever the amounts, totals do not move by a single bit, however many the moves."""
+    rng = np.random.default_rng(seed)
+    accounts = Accounts(people(agents, agents), 1e6, [1e6] * goods)
+    before = accounts.totals()
+    for _ in range(200):
+        bought = rng.normal(size=(2 * agents, goods))
+        accounts.trade(bought, rng.random(goods))
+        accounts.move(rng.normal(size=2 * agents), rng.normal(size=(2 * agents, goods)))
+    assert (accounts.totals() == before).all()
+    assert accounts.cash[:-1].std() > 0
+
+
+def test_nobody_spends_what_it_lacks() -> None:
+    accounts = Accounts(people(2), 1.0, [0.5])
+    for cash, goods in ((-1.5, 0.0), (0.0, -0.75)):
+        with pytest.raises(UserError, match="agent 1 lacks"):
+            accounts.move(cash, goods)
+    assert accounts.cash.tolist() == [1.0, 1.0, 0.0]
+    accounts.move([-1.0, 1.0])
+    assert accounts.cash.tolist() == [0.0, 2.0, 0.0]
+    with pytest.raises(UserError, match="in units of"):
+        accounts.move(1e12)
+
+
+def test_endowments_are_checked() -> None:
+    with pytest.raises(UserError, match=r"market.cash.c2: did you mean 'c\d'"):
+        Accounts(people(1, 1), {"c2": 1.0})
+    with pytest.raises(UserError, match="at least 0"):
+        Accounts(people(1), -1.0)
+
+
+def test_accounts_resume() -> None:
+    first, second = (Accounts(people(3), 2.0, [1.0]) for _ in range(2))
+    first.move([1.0, 0.0, -1.0], 0.25)
+    second.restore(first.state())
+    assert (second.cash == first.cash).all()
+    assert (second.goods == first.goods).all()
