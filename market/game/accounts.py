@@ -19,6 +19,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.protocols import Cohort
+from regretless.market.kernels.orders import bills, hand_over
 
 UNIT = 2.0**-22  # totals up to 2^31
 BITS = 2.0**53  # a double holds whole numbers up to here
@@ -93,13 +94,16 @@ class Accounts(Remembering):
         UserError
             If somebody would own less than nothing.
         """
-        held, stock = (own.copy() for own in (self.cash, self.goods))
-        for table, change in ((held, cash), (stock, goods)):
-            given = np.broadcast_to(self._rounded(change), table[:-1].shape)
-            table[:-1] += given
-            table[-1] -= given.sum(0)
-        self._check(held, stock)
-        self.cash, self.goods = held, stock
+        shape = self.goods[:-1].shape
+        paid = np.ascontiguousarray(np.broadcast_to(np.asarray(cash, np.float64), shape[:1]))
+        given = np.ascontiguousarray(np.broadcast_to(np.asarray(goods, np.float64), shape))
+        short = hand_over(self.cash, self.goods, paid, given, self.unit)
+        if short >= 0:
+            owes = self.cash[short] + paid[short], *(self.goods[short] + given[short])
+            what = "cash" if owes[0] < 0 else "goods"
+            lacks = f"agent {short + 1} lacks {-min(owes):g} of {what}"
+            raise UserError(f"{lacks}; give it less to spend")
+        self._check_size()
 
     def trade(self, bought: Array, price: ArrayLike) -> None:
         """Let goods change hands at one price each.
@@ -110,21 +114,14 @@ class Accounts(Remembering):
             Below 0 where an agent sells. Where columns do not sum to 0 the world outside trades.
         price : array (g,)
         """
-        bought = self._rounded(bought)
-        self.move(-(bought @ np.asarray(price, dtype=np.float64)), bought)
+        prices = np.asarray(price, dtype=np.float64)
+        self.move(bills(np.asarray(bought, dtype=np.float64), prices, self.unit), bought)
 
-    def _rounded(self, amount: ArrayLike) -> Array:
-        return np.rint(np.asarray(amount, dtype=np.float64) / self.unit) * self.unit
-
-    def _check(self, cash: Array, goods: Array) -> None:
-        for name, table in (("cash", cash), ("goods", goods)):
-            if (table[:-1] < 0).any():
-                worst = np.unravel_index(int(table[:-1].argmin()), table[:-1].shape)
-                agent, owed = int(worst[0]) + 1, -float(table[worst])
-                raise UserError(f"agent {agent} lacks {owed:g} of {name}; give it less to spend")
-            if table.size and not np.abs(table).sum() < BITS * self.unit:
-                limit = f"the accounts hold {BITS * self.unit:g} in units of {self.unit:g}"
-                raise UserError(f"{name} in excess of {limit}; give larger units")
+    def _check_size(self) -> None:
+        most = max(np.abs(self.cash).max(), np.abs(self.goods).max(initial=0.0))
+        if not most * len(self.cash) < BITS * self.unit:
+            limit = f"the accounts hold {BITS * self.unit:g} in units of {self.unit:g}"
+            raise UserError(f"{most:g} in one account; {limit}: give larger units")
 
     def _endowed(self, what: str, given: float | dict[str, float]) -> Array:
         named = given if isinstance(given, dict) else dict.fromkeys(self.sizes, given)
@@ -135,4 +132,4 @@ class Accounts(Remembering):
             if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
                 raise UserError(f"market.{what} = {given}: give numbers of at least 0")
         each = [np.full(size, named.get(name, 0.0)) for name, size in self.sizes.items()]
-        return self._rounded(np.concatenate([*each, [0.0]]))
+        return np.rint(np.concatenate([*each, [0.0]]) / self.unit) * self.unit
