@@ -2,7 +2,7 @@ r"""Shops that order before they know demand, keep what is left over, and see sa
 
 Each agent has a stock s, which lasts; action a orders up to q_a (its place in [0, 1] times A - 1):
 
-    stock raised to max(s, q_a), paid for at ``cost`` a unit
+    stock raised to max(s, q_a), as far as cash goes, at ``cost`` a unit
     sales = min(stock, D), paid at ``price`` a unit,         D = fundamental_0, everybody's demand
     what is left over is kept, and costs ``holding`` a unit and round
 
@@ -31,7 +31,7 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
-from regretless.market.game.accounts import Accounts
+from regretless.market.game.accounts import UNIT, Accounts
 from regretless.market.game.markets import Decisions, Market
 from regretless.market.game.protocols import Cohort
 from regretless.market.markets.settling import Moments
@@ -96,8 +96,10 @@ class Shops(Market):
                 for c, d in zip(self.cohorts, decisions, strict=True)
             ]
         )
-        before = self.accounts.goods[:-1, 0]
+        cash, before = self.accounts.cash[:-1], self.accounts.goods[:-1, 0]
         ordered = np.maximum(self.chosen(self._orders, decisions) - before, 0.0)
+        if self.cost:
+            ordered = np.minimum(ordered, np.floor(cash / self.cost / UNIT) * UNIT)
         held = before + ordered
         sold = np.minimum(held, fundamental[0]) * here
         left = (held - sold) * here
