@@ -2,7 +2,7 @@
 
 In this order, each step knowing only what stands above it:
 
-    adversaries  who chooses the outcomes
+    adversaries  who chooses the outcomes, and the market that moves them
     network      who hears the forecast, and when
     populations  each cohort's losses are drawn from its stream
     blocks       cohorts whose losses live in the same basis share a block of the broadcast
@@ -10,7 +10,6 @@ In this order, each step knowing only what stands above it:
     forecasters  one independent instance per block, protecting the cohorts that hear it
     guarantees   which theorem covers a cohort, if any
     latecomers   who joins a broadcast that does not know of them
-    markets      how what they all do moves outcomes
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from regretless.market.game.network import Network
 from regretless.market.game.protocols import Adversary
 from regretless.market.game.round import Block, Game
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.adversaries import make_adversary
+from regretless.scenarios.build.adversaries import make_adversary, make_market
 from regretless.scenarios.build.bimatrix import game_of
 from regretless.scenarios.build.blocks import layout
 from regretless.scenarios.build.cohorts import Place, Seat, seat_of
@@ -37,7 +36,6 @@ from regretless.scenarios.build.guarantees import (
 )
 from regretless.scenarios.build.latecomers import idle, latecomers
 from regretless.scenarios.build.learners import audience
-from regretless.scenarios.build.markets import make_market
 from regretless.scenarios.build.network import drawn_network
 from regretless.scenarios.build.populations import Draft, drafted
 from regretless.scenarios.spec.checks import check
