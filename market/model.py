@@ -21,6 +21,7 @@ from regretless.market.core.randomness import generator_state, restore_generator
 from regretless.market.exploitability import tracker
 from regretless.market.exploitability.tracker import Tracker
 from regretless.market.game import changes
+from regretless.market.game.accounts import Account
 from regretless.market.game.guarantees import Guarantee, unpromised
 from regretless.market.game.presence import present
 from regretless.market.game.protocols import Resumable, seat
@@ -238,6 +239,17 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             self._cache[key] = who.column(name)
         return self._cache[key]
 
+    def account(self, number: int, count: int | None = None) -> Account | None:
+        """Return what an agent owns by its number in the tables, or what ``count`` from it on do.
+
+        None where the market keeps no accounts.
+        """
+        market = self.game.market
+        if market is None or market.accounts is None:
+            return None
+        first = number - 1
+        return market.accounts.of(first if count is None else slice(first, first + count))
+
     def view(self, number: int) -> Trader:
         """Return the view of an agent by its number in the tables.
 
@@ -268,6 +280,10 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     def regret_frame(self) -> pd.DataFrame:
         """One row per agent and logged round."""
         return self.journal.frame("regret_log")
+
+    def accounts_frame(self) -> pd.DataFrame:
+        """One row per agent and logged round: what it owned; empty without accounts."""
+        return self.journal.frame("accounts")
 
     def windows_frame(self) -> pd.DataFrame:
         """One row per agent and window that has ended."""

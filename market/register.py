@@ -65,5 +65,6 @@ adversary = Registry("adversary")
 policy = Registry("policy")
 forecaster = Registry("forecaster")
 measure = Registry("measure")
+market = Registry("market")
 
 ANSWERS = (response, agent, learner)  # what a cohort's ``response`` may name: names differ

@@ -87,10 +87,14 @@ class Trader(mesa.Agent):  # type: ignore[misc]
         return cohort
 
     def __getattr__(self, name: str) -> Any:
-        """Read a column that the agent's own class declares."""
-        if name.startswith("_") or name not in getattr(self._mine, "columns", ()):
-            raise AttributeError(f"agent has no '{name}'")
-        return float(self.model.column(self._cohort, name)[self.number])
+        """Read a column that the agent's own class declares, or one of its account."""
+        if not name.startswith("_"):
+            if name in getattr(self._mine, "columns", ()):
+                return float(self.model.column(self._cohort, name)[self.number])
+            account = self.model.account(self.unique_id)
+            if account is not None and name in {"cash", "goods"}:
+                return getattr(account, name)
+        raise AttributeError(f"agent has no '{name}'")
 
     def remove(self) -> None:
         """End the agent's stay: it plays no further round, its measures are over its own.

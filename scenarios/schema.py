@@ -70,6 +70,7 @@ def _also() -> dict[str, list[Json]]:
         "CohortSpec.actions": [named],
         "AdversarySpec.kind": [{"enum": register.adversary.names()}],
         "BaseSpec.kind": [{"enum": ["none", *baselines]}],
+        "MarketSpec.kind": [{"enum": register.market.names()}],
         "ModelSpec.kind": [{"enum": baselines}],
         "BasisSpec.kind": [bases],
         "CohortSpec.basis": [bases, text],

@@ -15,7 +15,6 @@ from rich.table import Table
 from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.market.exploitability.tracker import TOLERANCE
 from regretless.market.game.network import by_distance
-from regretless.market.game.prices import Market
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.exploitability import notes
@@ -65,8 +64,8 @@ def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
 
 def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
     """Yield what is to be said beside the tables, a line each."""
-    if model.game.market is not None:
-        yield crowd(model.game.market)
+    if model.game.market is not None and (told := model.game.market.told()):
+        yield told
     yield from (guarantee.note for guarantee in model.guarantees if guarantee.note)
     yield from (*worst_windows(model), *notes(model, agents), *heard(agents))
 
@@ -84,17 +83,6 @@ def heard(agents: pd.DataFrame) -> Iterator[str]:
             )
         ]
         yield f"{name}: regret by distance, mean / worst (agents): {', '.join(parts)}"
-
-
-def crowd(market: Market) -> str:
-    """Sum up what demand did in a market, in one line."""
-    kind = "congestion" if market.impact > 0 else "momentum" if market.impact else "no effect"
-    means = market.tally.means()
-    return (
-        f"Market: {market.feedback} {kind} ({market.impact:g}), concentration of demand "
-        f"{means['concentration']:.2f} (evenly spread {1 / market.goods:.2f}), {means['churn']:.0%}"
-        f" of all budgets changed goods a round, {market.clipped_share:.1%} of outcomes clipped"
-    )
 
 
 def broadcast(model: MarketModel) -> str:

@@ -128,6 +128,11 @@ class ScriptedCrowd(Member):
 
     here: Mask
 
+    @property
+    def account(self) -> Any:
+        """The agents' ``cash`` (N,) and ``goods`` (N, g); None where nobody keeps accounts."""
+        return self.model.account(self.number, len(self.loss))
+
     def act_many(self, forecasts: Heard, contexts: Context) -> ArrayLike:
         """Return the actions (N,), or probabilities (N, A) to be charged in expectation.
 

@@ -52,6 +52,11 @@ class ScriptedAgent(Member):
     def learn(self, losses: Array, outcome: Array) -> None:
         """Be told the losses of all actions (A,) and the outcome (d,) after the round."""
 
+    @property
+    def account(self) -> Any:
+        """Its ``cash`` and ``goods`` (g,); None where the market keeps no accounts."""
+        return self.model.account(self.number)
+
     def leave(self) -> None:
         """Play no further round; UserError if it is the last agent of all."""
         self.model.view(self.number).remove()

@@ -3,7 +3,7 @@
 Importing the package registers the populations that scenario files draw from.
 """
 
-from regretless.agents.utilities import bimatrix, buyers, populations
+from regretless.agents.utilities import bimatrix, buyers, populations, trading
 from regretless.agents.utilities.forms import (
     CARA,
     CES,
@@ -27,4 +27,5 @@ __all__ = [
     "bimatrix",
     "buyers",
     "populations",
+    "trading",
 ]

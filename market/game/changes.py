@@ -22,8 +22,8 @@ import numpy as np
 from regretless.market.core.errors import UserError
 from regretless.market.game.guarantees import Guarantee, unpromised
 from regretless.market.game.information import introduce
+from regretless.market.game.markets import check_leader
 from regretless.market.game.presence import Stay, whole
-from regretless.market.game.prices import check_leader
 from regretless.market.game.round import Game
 
 

@@ -7,7 +7,7 @@
     draw      one prediction per block is drawn and broadcast
     decide    every agent chooses
     reveal    the outcome is drawn from the sealed law (a market may move it,
-              ``market.game.prices``), losses are charged; the referee draws it before agents
+              ``market.game.markets``), losses are charged; the referee draws it before agents
               decide, and shows it after
     record    the ledger adds the round; forecaster, agents and adversary are told
 
@@ -27,9 +27,9 @@ from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
 from regretless.market.game.delay import Relay
 from regretless.market.game.information import announcement, introduce, sight_of
+from regretless.market.game.markets import UNPROMISED, Market, check_leader, cleared
 from regretless.market.game.network import Network
 from regretless.market.game.presence import Stay, checked_stays, present, seated
-from regretless.market.game.prices import UNPROMISED, Market, check_leader
 from regretless.market.game.protocols import (
     Adversary,
     Cohort,
@@ -97,7 +97,7 @@ class Game:
     seed : int
         Root of the referee's streams.
     market : Market or None
-        How demand moves the outcome; None where it does not.
+        How what agents do moves the outcome; None where it does not.
     stays : sequence of Stay or None
         When each cohort's rows are there (``market.game.presence``); None for throughout, empty
         where all are.
@@ -277,7 +277,7 @@ def _revealed(
 ) -> tuple[Array, tuple[Array | None, ...]]:
     """Let the market move the outcome, and score whoever has not been scored."""
     if game.market is not None:
-        outcome = game.market.clear(outcome, [answer.decision for answer in answers])
+        outcome = cleared(game.market, outcome, [answer.decision for answer in answers])
     losses = tuple(
         cohort.loss.losses(outcome)
         if answer.decision is not None and answer.losses is None

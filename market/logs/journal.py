@@ -13,8 +13,9 @@ Where the adversary has a payoff u(a, y), ``rounds`` also says what it was paid,
 
 over the agents that took part, with q the law of play that the ledger charges; and where there are
 several cohorts, in ``leader_payoff_i`` the same over the agents of cohort i alone, empty until it
-joins. Where there is a market, ``fundamental_g``, ``demand_g`` and ``price_g`` say how it moved
-good g (``market.game.prices``).
+joins. Where there is a market, ``rounds`` has the columns that it declares
+(``market.game.markets``), and where it keeps accounts, ``accounts`` has a row per logged agent and
+logged round with what the agent owned after it.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,8 +28,8 @@ from numpy.typing import NDArray
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
+from regretless.market.game.markets import Market
 from regretless.market.game.presence import attending, present
-from regretless.market.game.prices import Market
 from regretless.market.game.protocols import Cohort
 from regretless.market.logs.sample import Logged, logged_agents
 from regretless.market.logs.states import States
@@ -49,7 +50,7 @@ class Watcher(Protocol):
 
 CHUNK_ROWS = 200_000
 CHUNK_ROUNDS = 512
-TABLES = ("rounds", "forecasts", "regret_log", "windows", "states", "measures")
+TABLES = ("rounds", "forecasts", "regret_log", "windows", "accounts", "states", "measures")
 LOGGED_REGRETS = ("external_regret", "swap_regret", "decision_swap_regret")
 
 
@@ -121,6 +122,7 @@ class Journal(Remembering):
         self._open["forecasts"].append(self._forecast_rows(played))
         if played.number % self.log_every == 0 and any(played.decisions):
             self._open["regret_log"].append(self._regret_rows(played))
+            self._open["accounts"] += self._account_rows(played.number)
         if played.number % self.log_every == 0:
             for table, watcher in self.watchers.items():
                 if seen := watcher.rows(played):
@@ -175,8 +177,8 @@ class Journal(Remembering):
             row[name] = np.array([value], dtype=object)
         row |= {f"y_{i}": value[None] for i, value in enumerate(played.outcome)}
         row |= {f"x_{i}": value[None] for i, value in enumerate(played.context.shown)}
-        if self._market is not None and self._market.last is not None:
-            row |= self._market.last.columns()
+        if self._market is not None:
+            row |= self._market.columns()
         row["certificate"] = np.array([max(certificates, default=np.nan)])
         row["atoms"] = np.array([sum(len(f.mixture.weights) for f in played.forecasts)])
         return row if self._payoff is None else row | self._paid(played)
@@ -216,6 +218,13 @@ class Journal(Remembering):
         if len(labels) == len(mixtures):
             columns |= {f"label_{i}": part for i, part in enumerate(np.concatenate(labels).T)}
         return columns
+
+    def _account_rows(self, number: int) -> list[Columns]:
+        if self._market is None or self._market.accounts is None:
+            return []
+        ids = np.concatenate([own.ids for own in self.logged])
+        row: Columns = {"round": np.full(len(ids), number), "agent": ids}
+        return [row | self._market.accounts.columns(ids - 1)]
 
     def _regret_rows(self, played: Round) -> Columns:
         names = ("agent", "action", "loss", *LOGGED_REGRETS)

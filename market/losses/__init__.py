@@ -6,6 +6,7 @@
     exponential of a sum offset + A exp(sum_j w_j g(y_j))
     minimum of ratios    offset + A min_j y_j / a_j
     convex in one y_j    offset + slope y_j + sum_k kink_k max(y_j - knot_k, 0)
+    trade                offset - sum_j max(0, q_j (limit_j - y_j))
     Lipschitz            any function with its constant
 
 with g a power or the logarithm. Every form gives the losses of all actions at one outcome or at
@@ -19,6 +20,7 @@ from regretless.market.losses.lipschitz import LipschitzLoss
 from regretless.market.losses.of_sum import ExponentialOfSum, PowerOfSum
 from regretless.market.losses.ratios import MinimumOfRatios
 from regretless.market.losses.separable import Linear, SeparablePower
+from regretless.market.losses.trade import Trade
 
 __all__ = [
     "Convex1D",
@@ -29,5 +31,6 @@ __all__ = [
     "MinimumOfRatios",
     "PowerOfSum",
     "SeparablePower",
+    "Trade",
     "unique_losses",
 ]

@@ -1,4 +1,4 @@
-"""Who chooses the outcomes: replayed data, or a registered adversary, kept to the scenario's space.
+"""Who decides on outcomes: data or an adversary, kept to the space, and a market that moves them.
 
 In a game file the adversary leads. It has the file's payoff unless the scenario gives it one of
 its own: as the ``weights`` of its payoff if it takes them, otherwise beside it, so that its surplus
@@ -8,6 +8,7 @@ is measured although it does not pursue it. Its support are then the pure action
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.bimatrix import Bimatrix
-from regretless.market.game.protocols import Adversary
+from regretless.market.game.markets import Market
+from regretless.market.game.protocols import Adversary, Cohort
 from regretless.market.losses.spaces import Polytope
 from regretless.scenarios.build.bimatrix import MixedActions
 from regretless.scenarios.build.construct import construct, offering, with_length
 from regretless.scenarios.build.data import Table
+from regretless.scenarios.spec.market import MarketSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
 
@@ -48,6 +51,27 @@ def make_adversary(
         space = MixedActions(chosen.outcomes)
         return Confined(chosen, space, payoff=payoff, support=pure)
     return chosen if spec.space is None else _in_space(spec.space.vertices, chosen)
+
+
+def make_market(spec: ScenarioSpec, cohorts: Sequence[Cohort], root: int) -> Market | None:
+    """Make the market of a scenario, None without one.
+
+    Raises
+    ------
+    UserError
+        If its name is unknown or a parameter does not fit.
+    """
+    if spec.market is None:
+        return None
+    kind, given = "prices", spec.market.model_dump()
+    if isinstance(spec.market, MarketSpec):
+        kind, given = spec.market.kind, spec.market.parameters
+    maker, where = register.market[kind], f"market '{kind}'"
+    parameters = with_length(maker, given, spec.rounds)
+    made = construct(where, maker, cohorts, stream(root, "market"), **parameters)
+    if not isinstance(made, Market):
+        raise UserError(f"{where} is no Market; let it subclass regretless.market.markets.Market")
+    return made
 
 
 def _registered(spec: ScenarioSpec, root: int, game: Bimatrix | None) -> Any:

@@ -2,7 +2,7 @@
 
 In this order, each step knowing only what stands above it:
 
-    adversaries  who chooses the outcomes
+    adversaries  who chooses the outcomes, and the market that moves them
     network      who hears the forecast, and when
     populations  each cohort's losses are drawn from its stream
     blocks       cohorts whose losses live in the same basis share a block of the broadcast
@@ -19,11 +19,10 @@ from collections.abc import Mapping, Sequence
 from regretless.market.core.errors import UserError, closest
 from regretless.market.exploitability.tracker import MEASURES, Tracker
 from regretless.market.game.network import Network
-from regretless.market.game.prices import Market
 from regretless.market.game.protocols import Adversary
 from regretless.market.game.round import Block, Game
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.adversaries import make_adversary
+from regretless.scenarios.build.adversaries import make_adversary, make_market
 from regretless.scenarios.build.bimatrix import game_of
 from regretless.scenarios.build.blocks import layout
 from regretless.scenarios.build.cohorts import Place, Seat, seat_of
@@ -162,13 +161,13 @@ class Scenario:
         network: Network | None,
     ) -> Game:
         """Put the players around a table, with the market that moves their outcomes, if any."""
-        cohorts, spec = [one.cohort for one, _ in members], self.spec.market
+        cohorts = [one.cohort for one, _ in members]
         return Game(
             blocks,
             cohorts,
             adversary=adversary,
             seed=root,
-            market=None if spec is None else Market(cohorts, **spec.model_dump()),
+            market=make_market(self.spec, cohorts, root),
             stays=[one.stay for one, _ in members],
             network=network,
             followed=[followed(one, blocks[one.cohort.block]) for one, _ in members],

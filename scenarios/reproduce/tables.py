@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from regretless.market.game.crowding import MEASURES, concentration, crowding
-from regretless.market.game.prices import exposure
+from regretless.market.markets.prices import exposure
 from regretless.scenarios.build.cohorts import covered
 from regretless.scenarios.reproduce import figures
 from regretless.scenarios.reproduce.skill import SKILL

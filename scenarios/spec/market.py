@@ -1,16 +1,19 @@
-"""What a scenario file may say of an endogenous market (``market.game.prices``)."""
+"""What a scenario file may say of a market: prices that follow demand, or a registered one."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
-from regretless.scenarios.spec.cohort import Strict
+from regretless.market import markets
+from regretless.scenarios.spec.cohort import Name, Open, Strict
+
+assert markets  # noqa: S101 - importing the package registers its names
 
 
-class MarketSpec(Strict):
-    """How demand moves prices, and prices outcomes."""
+class PricesSpec(Strict):
+    """How demand moves prices, and prices outcomes (``market.markets.prices``)."""
 
     feedback: Literal["lagged", "same-round"] = "lagged"
     """Whether demand moves the next round's outcome, or that of its own round."""
@@ -18,3 +21,22 @@ class MarketSpec(Strict):
     """How far demand moves outcomes: above 0 congestion, below 0 momentum."""
     adjustment: Annotated[float, Field(gt=0, le=1)] = 0.5
     """Weight of the newest demand in a price."""
+
+
+class MarketSpec(Open):
+    """A market by name."""
+
+    kind: Name
+    """A registered name; keys beside it are the market's own."""
+
+
+def _branch(table: Any) -> str:
+    """Tell which of the two a table is: it is prices that follow demand if it has no kind."""
+    named = isinstance(table, MarketSpec) or (isinstance(table, dict) and "kind" in table)
+    return "named" if named else "prices"
+
+
+AnyMarketSpec = Annotated[
+    Annotated[PricesSpec, Tag("prices")] | Annotated[MarketSpec, Tag("named")],
+    Discriminator(_branch),
+]

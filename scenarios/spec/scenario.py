@@ -30,7 +30,7 @@ from regretless.scenarios.spec.data import DataSpec, ForecastColumnsSpec
 from regretless.scenarios.spec.files import DATA
 from regretless.scenarios.spec.forecaster import ForecasterSpec, ModelSpec
 from regretless.scenarios.spec.log import WindowsSpec
-from regretless.scenarios.spec.market import MarketSpec
+from regretless.scenarios.spec.market import AnyMarketSpec, PricesSpec
 from regretless.scenarios.spec.network import NetworkSpec
 from regretless.scenarios.spec.values import check_values, shown
 
@@ -111,8 +111,8 @@ class ScenarioSpec(Strict):
     """Where outcomes may lie, if not in the unit cube."""
     game: GameSpec | None = None
     """A game whose outcomes are a leader's actions."""
-    market: MarketSpec | None = None
-    """How demand moves outcomes."""
+    market: AnyMarketSpec | None = None
+    """How what agents do moves outcomes."""
     network: NetworkSpec | None = None
     """Who hears the forecast, and when."""
     forecaster: ForecasterSpec = ForecasterSpec()
@@ -239,13 +239,15 @@ def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, type[BaseMod
         "space": SpaceSpec,
         "game": GameSpec,
         "windows": WindowsSpec,
-        "market": MarketSpec,
+        "market": PricesSpec,
         "network": NetworkSpec,
     }
     spelled = []
-    for step in location:
+    for place, step in enumerate(location):
         if not isinstance(raw, dict | list):
             break  # what follows names a branch of a union
+        if isinstance(raw, dict) and step not in raw and place < len(location) - 1:
+            continue  # so does this step
         here = raw[step] if isinstance(raw, list) and isinstance(step, int) else None
         raw = raw.get(step) if isinstance(raw, dict) else here
         named = here.get("name") if isinstance(here, dict) else None

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.game.crowding import Tally, churn, concentration, crowding, drawn_labels
-from regretless.market.game.prices import Market, exposure
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
@@ -29,6 +28,7 @@ from regretless.market.losses import (
     PowerOfSum,
     SeparablePower,
 )
+from regretless.market.markets.prices import Prices, exposure
 from regretless.market.model import MarketModel
 from regretless.market.records import Decision
 from regretless.scenarios.build.scenario import Scenario
@@ -36,7 +36,6 @@ from regretless.scenarios.cli import commands
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.files import find, override, read
 from regretless.scenarios.spec.scenario import validated
-from regretless.scenarios.summary import crowd
 
 Array = NDArray[np.float64]
 RNG = np.random.default_rng(3)
@@ -127,16 +126,15 @@ def test_a_market_by_hand() -> None:
     """Two goods, pure baskets: three agents buy the first, then all the second."""
     loss = Linear(-np.eye(2)[None])
     people = [cohort(loss, [0, 0]), cohort(loss, [0, 0])]
-    market = Market(people, feedback="lagged", impact=0.5, adjustment=0.5)
-    at_once = Market(people, feedback="same-round", impact=0.5, adjustment=0.5)
+    market = Prices(people, RNG, feedback="lagged", impact=0.5, adjustment=0.5)
+    at_once = Prices(people, RNG, feedback="same-round", impact=0.5, adjustment=0.5)
     first = [chosen([0, 0]), chosen([0, 1])]
     half = np.full(2, 0.5)
     assert market.clear(half, first) == pytest.approx([0.5, 0.5])
-    assert market.price == pytest.approx([0.625, 0.375])
+    assert market.level == pytest.approx([0.625, 0.375])
     assert market.clear(half, [chosen([1, 1]), None]) == pytest.approx([0.4375, 0.5625])
-    assert market.last is not None
-    assert market.last.demand == pytest.approx([0.0, 1.0])
-    assert market.last.price == pytest.approx([0.625, 0.375])
+    assert market.last["demand"] == pytest.approx([0.0, 1.0])
+    assert market.last["price"] == pytest.approx([0.625, 0.375])
     assert at_once.clear(half, first) == pytest.approx([0.4375, 0.5625])
     assert market.clear(np.array([1.0, 0.0]), [None, None]) == pytest.approx([1.0, 0.0])
     assert market.clipped_share == pytest.approx(1 / 3)
@@ -157,14 +155,13 @@ def test_yields_are_conserved_unless_clipped(
     """Where everybody spends all, what one good loses the others gain, and prices sum to 1."""
     rng = np.random.default_rng(seed)
     loss = Linear(-rng.dirichlet(np.ones(3), (4, 2)))
-    market = Market(
-        [cohort(loss, [0, 1, 2, 3, 3])], feedback=feedback, impact=impact, adjustment=adjustment
-    )
+    given = {"feedback": feedback, "impact": impact, "adjustment": adjustment}
+    market = Prices([cohort(loss, [0, 1, 2, 3, 3])], rng, **given)  # type: ignore[arg-type]
     for _ in range(5):
         fundamental, before = rng.random(3), market.clipped
         outcome = market.clear(fundamental, [chosen(rng.integers(2, size=5).tolist())])
         assert ((outcome >= 0) & (outcome <= 1)).all()
-        assert market.price.sum() == pytest.approx(1)
+        assert market.level.sum() == pytest.approx(1)
         if market.clipped == before:
             assert outcome.sum() == pytest.approx(fundamental.sum())
 
@@ -211,9 +208,9 @@ def test_the_log_tells_how_outcomes_were_moved(market: dict[str, Any]) -> None:
     moved = parts["fundamental"] + 0.9 * (parts["price"] - 1 / 3)
     assert parts["y"] == pytest.approx(np.clip(moved, 0, 1))
     clipped = ((moved < -1e-12) | (moved > 1 + 1e-12)).any(1)
-    assert model.game.market is not None
-    assert model.game.market.clipped_share == pytest.approx(clipped.mean())
-    tally = model.game.market.tally.means()
+    market_: Any = model.game.market
+    assert market_.clipped_share == pytest.approx(clipped.mean())
+    tally = market_.tally.means()
     assert tally["concentration"] == pytest.approx(concentration(demand).mean())
     assert tally["churn"] == pytest.approx(churn(demand)[1:].mean())
 
@@ -291,7 +288,7 @@ def test_a_run_records_its_market(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert manifest["config"]["market"] == LAGGED
     rounds = pd.read_parquet(tmp_path / "run/rounds.parquet")
     assert {"demand_2", "price_0", "fundamental_1"} <= set(rounds.columns)
-    assert "lagged congestion (0.4), concentration of demand 0." in crowd(model.game.market)
+    assert "lagged congestion (0.4), concentration of demand 0." in model.game.market.told()
     plain = run(scenario(None, rounds=5), Options(tmp_path / "plain"))
     assert "market" not in json.loads((tmp_path / "plain/manifest.json").read_text("utf-8"))
     assert not plain.rounds_frame().filter(like="price").shape[1]
@@ -316,9 +313,9 @@ def test_a_mistake_in_the_table_is_one_line(market: dict[str, Any], line: str) -
 @pytest.mark.parametrize("setting", [m for m, _ in MISTAKES[:2]] + [{"feedback": "later"}])
 def test_a_market_checks_its_parameters(setting: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=r"market\."):
-        Market([cohort(FORMS["linear"], [0])], **setting)
+        Prices([cohort(FORMS["linear"], [0])], RNG, **setting)
     with pytest.raises(UserError, match="goods"):
-        Market([cohort(FORMS["linear"], [0]), cohort(Linear(np.ones((1, 2, 3))), [0])])
+        Prices([cohort(FORMS["linear"], [0]), cohort(Linear(np.ones((1, 2, 3))), [0])], RNG)
 
 
 def test_what_a_market_would_falsify_is_refused() -> None:

@@ -31,6 +31,9 @@ Measure = Callable[[Tables], float]
 RUNNING_MEAN = 'forecaster={kind="running-mean"}'
 DECISION_SWAP = 'forecaster={kind="decision-swap"}'
 MYOPIC = 'adversary={kind="myopic"}'
+TAKERS = "cohort.firms.parameters.slope=0.0"
+CENSORED = "market.seen='sales'"
+LISTEN = "cohort.guests.response='best-response'"
 
 
 @cache
@@ -41,7 +44,12 @@ def instead(name: str, assignment: str) -> Tables:
         cohort["measures"] = ["external", "swap", "decision_swap"]
     model = Scenario(validated(raw, origin=find(name).parent)).build(log_every=raw["rounds"])
     model.run()
-    return {"agents": model.agents_frame(), "rounds": model.rounds_frame()}
+    market = {} if model.game.market is None else model.game.market.described()
+    return {
+        "agents": model.agents_frame(),
+        "rounds": model.rounds_frame(),
+        "market": pd.DataFrame([market]),
+    }
 
 
 def worst(measure: str = "decision_swap_regret", *cohorts: str) -> Measure:
@@ -96,6 +104,18 @@ def concentration(tables: Tables) -> float:
     return float(tables["market"]["concentration"][0])
 
 
+def of_market(key: str, place: int | str | None = None) -> Measure:
+    """Return a number that the manifest says of a market, or an entry of a list or table."""
+    return lambda tables: float(
+        tables["market"][key][0] if place is None else tables["market"][key][0][place]
+    )
+
+
+def settled(column: str) -> Measure:
+    """Return the mean of a column of the rounds over their second half."""
+    return lambda tables: float(tables["rounds"][column].iloc[len(tables["rounds"]) // 2 :].mean())
+
+
 def at_distance(hops: int) -> Measure:
     """Return the mean regret of agents who hear so many rounds late."""
 
@@ -121,6 +141,19 @@ CLAIMED: dict[str, list[Claimed]] = {
         (ABOUT, r"earns ([\d.]+) a round from followers", paid(0)),
         (ABOUT, r"and ([\d.]+) from Hedge", paid(1)),
         (ABOUT, r"than the ([\d.]+) of", lambda _: revenue_cap([0.25, 0.5, 1], [0.5, 0.25, 0.25])),
+    ],
+    "bank-run": [
+        (ABOUT, r"need not, ([\d.]+) of all", settled("y_0")),
+        (ABOUT, r"full ones ([\d.]+) do", under("bank-run", "market.start=1.0", settled("y_0"))),
+    ],
+    "braess": [
+        (ABOUT, r"longer: (\d+) in 100", lambda tables: 100 * settled("flow_4")(tables)),
+        (ABOUT, r"takes ([\d.]+) of an hour", settled("time_0")),
+        (ABOUT, r"took ([\d.]+) before", under("braess", "market.toll=1.0", settled("time_0"))),
+    ],
+    "call-auction": [
+        (ABOUT, r"gain ([\d.]+) a round", of_market("gains_from_trade")),
+        (ABOUT, r"prices of ([\d.]+),", settled("price_0")),
     ],
     "beating-mean-based-learners": [
         (
@@ -165,6 +198,15 @@ CLAIMED: dict[str, list[Claimed]] = {
         (ABOUT, r"lose ([\d.]+) a round", mean("external_regret")),
         (ABOUT, r"leaves them ([\d.]+) of", under("currency-peg", DECISION_SWAP, worst())),
     ],
+    "el-farol": [
+        (ABOUT, r"below 60 guests in 100 has (\d+)", lambda t: 100 * of_market("mean", 0)(t)),
+        (ABOUT, r"average and (\d+) more", lambda t: 100 * of_market("deviation", 0)(t)),
+        (
+            ABOUT,
+            r"too, and (\d+) more",
+            lambda _: 100 * under("el-farol", LISTEN, of_market("deviation", 0))({}),
+        ),
+    ],
     "investors": [(BELOW, r"gained ([\d.]+) a day", worst())],
     "late-news": [
         (BELOW, r"less than a (thousandth)", at_distance(0)),
@@ -172,6 +214,18 @@ CLAIMED: dict[str, list[Claimed]] = {
         (ABOUT, r"a week away ([\d.]+)\.", at_distance(7)),
     ],
     "mixed-bazaar": [(BELOW, r"gained (3 hundredths)", worst("swap_regret"))],
+    "oligopoly": [
+        (ABOUT, r"price of ([\d.]+) and", settled("y_0")),
+        (ABOUT, r"output of ([\d.]+);", settled("quantity_0")),
+        (ABOUT, r"competitive ([\d.]+) and", under("oligopoly", TAKERS, settled("y_0"))),
+        (ABOUT, r"and ([\d.]+); and neither", under("oligopoly", TAKERS, settled("quantity_0"))),
+        (BELOW, r"gained ([\d.]+) a", most(worst(), under("oligopoly", TAKERS, worst()))),
+    ],
+    "pigou": [
+        (ABOUT, r"on it, (\d+) in 100", lambda tables: 100 * settled("flow_1")(tables)),
+        (ABOUT, r"nothing, ([\d.]+) of", settled("time_0")),
+        (ABOUT, r"takes ([\d.]+)\.", under("pigou", "market.toll=1.0", settled("time_0"))),
+    ],
     "producers": [
         (BELOW, r"gained ([\d.]+) a round", worst("swap_regret")),
         (
@@ -221,9 +275,20 @@ CLAIMED: dict[str, list[Claimed]] = {
             lambda tables: 2 - least(paid(0), paid(1), paid(2))(tables),
         ),
     ],
+    "shops": [
+        (ABOUT, r"by ([\d.]+) on average", of_market("level")),
+        (ABOUT, r"stock up to ([\d.]+), earn", under("shops", CENSORED, of_market("level"))),
+        (BELOW, r"saw, below ([\d.]+) a", under("shops", CENSORED, worst("swap_regret"))),
+        (ABOUT, r"against ([\d.]+)\.", worst("swap_regret")),
+    ],
     "smugglers": [
         (ABOUT, r"catch (\d+) to", least(*(caught(place) for place in range(10) if place != 1))),
         (ABOUT, r"to (\d+) in 100", most(*(caught(place) for place in range(10) if place != 1))),
+    ],
+    "survival": [
+        (ABOUT, r"own ([\d.]+) after", of_market("wealth_share", "followers")),
+        (ABOUT, r"themselves ([\d.]+),", of_market("wealth_share", "learners")),
+        (ABOUT, r"cash ([\d.]+):", of_market("wealth_share", "cautious")),
     ],
     "trend-followers": [
         (ABOUT, r"have ([\d.]+) against", under("trend-followers", DECISION_SWAP, worst())),

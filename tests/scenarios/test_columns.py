@@ -20,6 +20,8 @@ from regretless.scenarios.studies.conduct import conduct
 from regretless.scenarios.studies.design import read_study
 
 PAGE = (Path(__file__).parent.parent.parent / "docs/measures.md").read_text(encoding="utf-8")
+OF_MARKETS = re.compile("fundamental|demand|price|volume|quantity|flow|share|time|level|sold|goods")
+CLEARING = ("call-auction", "oligopoly", "pigou", "el-farol", "shops", "survival")
 STUDY = """
 scenario = "base.toml"
 seeds = 1
@@ -72,7 +74,7 @@ def documented() -> dict[str, set[str]]:
 
 def general(column: str) -> str:
     """Name of a column with its number as a letter."""
-    letter = "g" if column.startswith(("fundamental", "demand", "price")) else "i"
+    letter = "g" if OF_MARKETS.match(column) else "i"
     return re.sub(r"_\d+$", f"_{letter}", column)
 
 
@@ -90,7 +92,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """Columns by table, as runs and a study write them."""
     home = tmp_path_factory.mktemp("columns")
     found: dict[str, set[str]] = {}
-    for raw in (CROWD, LED, read(find("late-news")) | {"rounds": 4}):
+    bundled = [read(find(name)) | {"rounds": 4} for name in ("late-news", *CLEARING)]
+    for raw in (CROWD, LED, *bundled):
         scenario = Scenario(validated(raw, origin=home))
         run(scenario, Options(home / raw["name"]))
         add(found, home / raw["name"])

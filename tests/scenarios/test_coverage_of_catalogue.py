@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from regretless.forecaster import bases
 from regretless.forecaster.models import PANEL
 from regretless.market import register
+from regretless.market.markets.settling import FEEDBACKS
 from regretless.scenarios.build.bases import MAKERS
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.imports import NAME
 from regretless.scenarios.spec.files import catalogue, find, read
-from regretless.scenarios.spec.market import MarketSpec
+from regretless.scenarios.spec.market import MarketSpec, PricesSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec, validated
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "scenarios.md"
@@ -44,7 +44,7 @@ def expected() -> dict[str, list[str]]:
         "adversary": [*built_in(register.adversary), *NATURE],
         "forecaster": [*built_in(register.forecaster), *FORECASTERS],
         "policy": built_in(register.policy),
-        "market": list(get_args(MarketSpec.model_fields["feedback"].annotation)),
+        "market": [*FEEDBACKS, *(n for n in built_in(register.market) if n != "prices")],
         "basis": [name for name in bases.__all__ if name != TOGETHER],
     }
 
@@ -53,7 +53,8 @@ def named(spec: ScenarioSpec) -> dict[str, set[str]]:
     """Find what a scenario file names, by kind; responses, learners and agents share a key."""
     adversary = NATURE[0] if spec.adversary is None else spec.adversary.kind
     members = [] if spec.adversary is None else spec.adversary.parameters.get("members", [])
-    market = set() if spec.market is None else {spec.market.feedback}
+    market = {spec.market.feedback} if isinstance(spec.market, PricesSpec) else set()
+    market |= {spec.market.kind} if isinstance(spec.market, MarketSpec) else set()
     answers = {cohort.response for cohort in spec.cohort}
     kinds = {spec.forecaster.kind, spec.forecaster.base.kind}
     kinds |= {model.kind for model in (spec.forecaster.models or {}).values()}

@@ -1,0 +1,188 @@
+r"""Whose actions a market clears: traders with orders, firms with output, depositors, and tables.
+
+    trader    action 0 stays out; action 1 + k d + g trades (k + 1) / levels of ``size`` of good g
+    firm      action a sells q_a = a / (A - 1) of its capacity, at the price y_j, and earns
+              q_a (y_j - cost) - slope q_a^2 / 2
+    depositor action 0 waits, action 1 withdraws; y_j is the share of all who withdraw
+    growth    ln(1 + sum_j share_aj return_j), the growth of wealth (Kelly 1956)
+    affine    gains_a + sum_j weights_aj y_j, in a table of the user's own
+
+A firm with slope 0 takes the price as given. One that is told the slope b of inverse demand is
+aware of its impact: with p the price at its output q, selling q' instead would have earned it
+
+    q' (p - b (q' - q) - c) - q (p - c) = [q' (p - c) - b q'^2 / 2] - [q (p - c) - b q^2 / 2]
+                                          - (b / 2) (q' - q)^2.
+
+So what it regrets by the loss above, taking the price as given, is at least what it would have
+gained by any other output, its own effect on the price included; and it sells where marginal
+revenue at the forecast price is marginal cost, p - b q = c (Cournot 1838).
+
+A bank promises r to who withdraws early and has 1 for each; what stays in grows to R > r > 1
+(Diamond and Dybvig 1983). With a share y who withdraw, they and those who wait get, on average,
+
+    min(r, 1 / y)    and    R max(0, 1 - r y) / (1 - y),
+
+so that waiting is better if and only if  y < (R - r) / (r (R - 1)).
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from regretless.agents.parameters import require
+from regretless.agents.utilities.populations import Population
+from regretless.market import register
+from regretless.market.core.arrays import Array
+from regretless.market.losses import Linear, LipschitzLoss, Trade
+
+TICKS = 1024  # limits are multiples of 1 / TICKS, as an auction takes them
+
+
+@register.utility("trader")
+def trader_population(
+    population: Population, *, value: ArrayLike, size: ArrayLike = 1.0, spread: float = 0.0
+) -> Trade:
+    """Buyers and sellers with limit orders at what a unit is worth to them.
+
+    Parameters
+    ----------
+    value : float or array (N,)
+        What a unit is worth to each, in [0, 1]; for sellers what it costs.
+    size : float or array (N,)
+        Units that the greatest order is for; above 0 buyers, below 0 sellers.
+    spread : float
+        Values for the single goods are uniform within so much of it, within [0, 1].
+    """
+    levels, over = divmod(population.actions - 1, population.goods)
+    if over or not levels:
+        raise ValueError(
+            f"{population.actions} actions for {population.goods} goods; give one to stay out and "
+            "the same number for each good"
+        )
+    worth, units = population.each("value", value), population.each("size", size)
+    require("value", worth, (worth >= 0) & (worth <= 1), "give a number in [0, 1]")
+    shape = population.count, population.goods
+    around = worth[:, None] + spread * population.rng.uniform(-1.0, 1.0, shape)
+    limit = np.rint(np.clip(around, 0.0, 1.0) * TICKS) / TICKS
+    parts = np.arange(1, levels + 1) / levels
+    table = np.kron(parts[:, None], np.eye(population.goods))
+    table = np.vstack([np.zeros(population.goods), table])
+    return Trade(units[:, None, None] * table, np.repeat(limit[:, None], len(table), axis=1))
+
+
+@register.utility("firm")
+def firm_population(
+    population: Population,
+    *,
+    cost: ArrayLike = 0.0,
+    capacity: ArrayLike = 1.0,
+    slope: ArrayLike = 0.0,
+    coordinate: int = 0,
+) -> Linear:
+    """Firms that choose how much to sell.
+
+    Parameters
+    ----------
+    cost, capacity : float or array (N,)
+        Of a unit, and the greatest output, positive.
+    slope : float or array (N,)
+        By how much a unit sold lowers the price, as the firm believes; 0 for price takers.
+    coordinate : int
+        Which outcome is the price, from 0.
+    """
+    if not 0 <= coordinate < population.goods:
+        raise ValueError(f"coordinate {coordinate}; give one from 0 to {population.goods - 1}")
+    most, unit = population.each("capacity", capacity), population.each("cost", cost)
+    impact = population.each("slope", slope)
+    require("capacity", most, most > 0, "must be positive")
+    require("slope", impact, impact >= 0, "must be at least 0")
+    sold = most[:, None] * np.linspace(0.0, 1.0, population.actions)
+    weights = np.zeros((*sold.shape, population.goods))
+    weights[:, :, coordinate] = -sold
+    return Linear(weights, sold * unit[:, None] + impact[:, None] * sold**2 / 2)
+
+
+@register.utility("affine")
+def affine_population(
+    population: Population, *, weights: ArrayLike, gains: ArrayLike | None = None
+) -> Linear:
+    """Agents with one table of gains: drivers on routes, guests of a bar.
+
+    Parameters
+    ----------
+    weights : array (A, d)
+        By how much each outcome raises what each action earns; below 0 for what it costs.
+    gains : list of A numbers, or a table of one row, optional
+        What each action earns beside that; 0 by default.
+    """
+    common = population.table("weights", weights)
+    fixed = np.zeros(population.actions)
+    if gains is not None:
+        fixed = population.row("gains", gains, population.actions)
+    return Linear(np.broadcast_to(-common, (population.count, *common.shape)), -fixed)
+
+
+@register.utility("depositor")
+def depositor_population(
+    population: Population, *, early: float, late: float, coordinate: int = 0
+) -> LipschitzLoss:
+    """Depositors who wait or withdraw.
+
+    Parameters
+    ----------
+    early, late : float
+        r and R, above 1 and above r.
+    coordinate : int
+        Which outcome is the share who withdraw, from 0.
+    """
+    if population.actions != 2:
+        raise ValueError(f"{population.actions} actions; give 2, to wait and to withdraw")
+    if not 1 < early < late:
+        raise ValueError(f"early = {early}, late = {late}; give 1 < early < late")
+
+    def losses(outcomes: Array) -> Array:
+        share = outcomes[:, coordinate]
+        at_once = np.minimum(early, 1 / np.maximum(share, 1 / early))
+        left = np.maximum(0.0, 1 - early * share) / np.maximum(1 - share, 1 - 1 / early)
+        return 1 - np.stack([late * left, at_once], axis=1)[:, None] / late
+
+    units = np.array([float(late)])
+    steepest = np.array([early**2 / (early - 1)])
+    one = LipschitzLoss(
+        losses, steepest, (1, 2), population.goods, unit_scale=units, unit_offset=-units
+    )
+    return one[np.zeros(population.count, dtype=np.intp)]
+
+
+@register.utility("growth")
+def growth_population(
+    population: Population, *, weights: ArrayLike, low: float, high: float
+) -> LipschitzLoss:
+    """Investors who want their wealth to grow: logarithmic utility.
+
+    Parameters
+    ----------
+    weights : array (A, d)
+        Shares of wealth that each action puts into each asset; the rest is held in cash.
+    low, high : float
+        The return of an asset where its outcome is 0 and where it is 1.
+    """
+    shares = population.table("weights", weights)
+    least = 1 + np.minimum(shares * low, shares * high).sum(1)
+    if not low < high or least.min() <= 0:
+        raise ValueError(f"low = {low}, high = {high}: give low < high, and no action that ruins")
+
+    def losses(outcomes: Array) -> Array:
+        returns = low + outcomes * (high - low)
+        return -np.log1p(returns @ shares.T)[:, None]
+
+    most = 1 + np.maximum(shares * low, shares * high).sum(1)
+    steepest = ((high - low) * np.abs(shares).sum(1) / least).max()
+    one = LipschitzLoss(
+        losses,
+        np.array([steepest]),
+        (1, population.actions),
+        population.goods,
+        low=np.array([-np.log(most.max())]),
+        high=np.array([-np.log(least.min())]),
+    )
+    return one[np.zeros(population.count, dtype=np.intp)]

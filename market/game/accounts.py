@@ -1,0 +1,155 @@
+r"""Accounts: what every agent of a market owns, cash and goods, and what the world outside does.
+
+Agents are numbered through all cohorts, as everywhere from the first of the first cohort. Row N of
+both tables is the world outside: what is granted to agents comes from it, what they consume goes to
+it, and it may owe. Agents may not: whatever would leave one with less than nothing is refused.
+
+    sum over all rows of cash, and of each good:  the same before and after every move.
+
+Not up to rounding, but exactly: every amount is rounded to a multiple of ``unit`` = 2^-k before it
+moves, and doubles add multiples of 2^-k without error as long as totals stay below 2^(53-k).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from regretless.market.core.arrays import Array
+from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.errors import UserError, closest
+from regretless.market.game.protocols import Cohort
+from regretless.market.kernels.orders import bills, hand_over
+
+UNIT = 2.0**-22  # totals up to 2^31
+BITS = 2.0**53  # a double holds whole numbers up to here
+
+
+@dataclass(frozen=True, eq=False)
+class Account:
+    """What an agent owns, or each of n.
+
+    Parameters
+    ----------
+    cash : float or array (n,)
+    goods : array (g,) or (n, g)
+    """
+
+    cash: Any
+    goods: Array
+
+
+class Accounts(Remembering):
+    """Cash and goods of all agents and of the world outside.
+
+    Parameters
+    ----------
+    cohorts : sequence of Cohort
+    cash : number, or dict by cohort's name
+        What every agent begins with; 0 for cohorts that are not named.
+    goods : sequence of such numbers or dicts
+        The same for each good.
+    unit : float
+        A power of 2 of which all amounts are multiples.
+
+    Attributes
+    ----------
+    cash : array (N + 1,)
+    goods : array (N + 1, g)
+        In both the last row is the world outside. Read them; ``move`` writes.
+
+    Raises
+    ------
+    UserError
+        If an endowment is negative, too large for the unit, or of a cohort that does not exist.
+    """
+
+    REMEMBERED = ("cash", "goods")
+
+    def __init__(
+        self,
+        cohorts: Sequence[Cohort],
+        cash: float | dict[str, float] = 0.0,
+        goods: Sequence[float | dict[str, float]] = (),
+        *,
+        unit: float = UNIT,
+    ) -> None:
+        self.unit = unit
+        self.sizes = {cohort.name: len(cohort.row_of) for cohort in cohorts}
+        self.cash = self._endowed("cash", cash)
+        columns = [self._endowed("stock", good) for good in goods]
+        self.goods = np.stack(columns, axis=1) if columns else np.zeros((len(self.cash), 0))
+
+    @property
+    def agents(self) -> int:
+        """How many agents there are, N."""
+        return len(self.cash) - 1
+
+    def totals(self) -> Array:
+        """Return the sum of all cash and of each good (1 + g,), the world outside included."""
+        return np.concatenate([self.cash.sum()[None], self.goods.sum(0)])
+
+    def of(self, agents: int | slice) -> Account:
+        """Return what an agent owns, or several do, by their places among all."""
+        return Account(self.cash[agents], self.goods[agents])
+
+    def columns(self, agents: ArrayLike) -> dict[str, Array]:
+        """Return what the ``accounts`` table says of some agents (places among all)."""
+        own = np.asarray(agents)
+        table = {f"goods_{g}": column[own] for g, column in enumerate(self.goods.T)}
+        return {"cash": self.cash[own]} | table
+
+    def move(self, cash: ArrayLike, goods: ArrayLike = 0.0) -> None:
+        """Give to agents (or take, below 0) what the world outside gives up.
+
+        Parameters
+        ----------
+        cash : array (N,) or number
+        goods : array (N, g) or number
+
+        Raises
+        ------
+        UserError
+            If somebody would own less than nothing.
+        """
+        shape = self.goods[:-1].shape
+        paid = np.ascontiguousarray(np.broadcast_to(np.asarray(cash, np.float64), shape[:1]))
+        given = np.ascontiguousarray(np.broadcast_to(np.asarray(goods, np.float64), shape))
+        short = hand_over(self.cash, self.goods, paid, given, self.unit)
+        if short >= 0:
+            owes = self.cash[short] + paid[short], *(self.goods[short] + given[short])
+            what = "cash" if owes[0] < 0 else "goods"
+            lacks = f"agent {short + 1} lacks {-min(owes):g} of {what}"
+            raise UserError(f"{lacks}; give it less to spend")
+        self._check_size()
+
+    def trade(self, bought: Array, price: ArrayLike) -> None:
+        """Let goods change hands at one price each.
+
+        Parameters
+        ----------
+        bought : array (N, g)
+            Below 0 where an agent sells. Where columns do not sum to 0 the world outside trades.
+        price : array (g,)
+        """
+        prices = np.asarray(price, dtype=np.float64)
+        self.move(bills(np.asarray(bought, dtype=np.float64), prices, self.unit), bought)
+
+    def _check_size(self) -> None:
+        most = max(np.abs(self.cash).max(), np.abs(self.goods).max(initial=0.0))
+        if not most * len(self.cash) < BITS * self.unit:
+            limit = f"the accounts hold {BITS * self.unit:g} in units of {self.unit:g}"
+            raise UserError(f"{most:g} in one account; {limit}: give larger units")
+
+    def _endowed(self, what: str, given: float | dict[str, float]) -> Array:
+        named = given if isinstance(given, dict) else dict.fromkeys(self.sizes, given)
+        for name in named:
+            if name not in self.sizes:
+                raise UserError(f"market.{what}.{name}: {closest(name, self.sizes)}")
+        for value in named.values():
+            if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+                raise UserError(f"market.{what} = {given}: give numbers of at least 0")
+        each = [np.full(size, named.get(name, 0.0)) for name, size in self.sizes.items()]
+        return np.rint(np.concatenate([*each, [0.0]]) / self.unit) * self.unit

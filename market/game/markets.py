@@ -1,0 +1,173 @@
+r"""What a market is: it takes a round's decisions and returns the outcome that it is charged at.
+
+    y = clear(fundamental, decisions),        y in [0, 1]^d
+
+The fundamental is what the adversary's sealed law gave. A loss stays a function l(a, y), with y
+whatever the market says: prices, travel times, attendance. So forecaster, ledger and measures know
+nothing of markets. What an action means to a market is read off the loss itself: by Hotelling's
+lemma the quantity that an action sells of good g is minus the slope of its loss in the price y_g,
+
+    slope_ag = unit_scale (l(a, y with y_g = 1) - l(a, y with y_g = 0)),  the others at 1/2,
+
+which is exact for linear losses (Hotelling 1932); a market may also look at the actions themselves.
+
+    answers_at_once   y depends on actions of its own round, hence on the draw: nothing is promised
+    otherwise         y is settled before the draw: the theorem stands, regret holds outcomes fixed
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from regretless.market.core.arrays import Array
+from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.errors import UserError
+from regretless.market.game.accounts import Accounts
+from regretless.market.game.information import sight_of
+from regretless.market.game.protocols import Adversary, Cohort
+from regretless.market.losses import Loss
+from regretless.market.records import Decision
+
+UNPROMISED = "no promise, since the outcome answers actions of the same round"
+PLANNERS = frozenset({"play", "losses", "draw"})  # sights of those who count on their outcome
+Decisions = Sequence[Decision | None]
+
+
+class Market(Remembering):
+    """What every market offers; subclass it and write ``clear``.
+
+    Parameters
+    ----------
+    cohorts : sequence of Cohort
+        Whose actions it clears.
+    rng : numpy Generator
+        The market's own stream.
+
+    Attributes
+    ----------
+    answers_at_once : bool
+        Whether an outcome depends on the actions of its own round; then nothing is promised.
+    accounts : Accounts or None
+        What agents own, for a market that keeps it.
+    goods : int
+        Coordinates of an outcome, d.
+    last : dict of str to array
+        What the ``rounds`` table is to say of the last clearing, in every round under one name.
+
+    Raises
+    ------
+    UserError
+        If the cohorts' losses are over different goods.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("rng", "accounts")
+
+    answers_at_once: bool = True
+    accounts: Accounts | None = None
+
+    def __init__(self, cohorts: Sequence[Cohort], rng: np.random.Generator) -> None:
+        goods = {cohort.loss.outcomes for cohort in cohorts}
+        if len(goods) != 1:
+            raise UserError(f"market: losses over {sorted(goods)} goods; give all the same number")
+        self.cohorts, self.rng, self.goods = tuple(cohorts), rng, goods.pop()
+        self.last: dict[str, Array] = {}
+
+    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
+        """Return the outcome of a round (d,), in [0, 1].
+
+        Parameters
+        ----------
+        fundamental : array (d,)
+            Drawn from the law that the adversary sealed.
+        decisions : sequence of Decision or None
+            One per cohort. ``actions`` (N,) is -1 where an agent is absent; None where all are.
+        """
+        raise UserError(f"class {type(self).__name__} has no clear(fundamental, decisions)")
+
+    def columns(self) -> dict[str, Array]:
+        """Return what the ``rounds`` table says of ``last``: one number per place and column."""
+        return {
+            f"{name}_{i}": v[None] for name, part in self.last.items() for i, v in enumerate(part)
+        }
+
+    def described(self) -> dict[str, Any]:
+        """Describe the market and what happened in it so far, for a manifest."""
+        return {}
+
+    def told(self) -> str:
+        """Sum it up in a line, for the end of a run; empty for nothing."""
+        return ""
+
+    def chosen(self, tables: Sequence[Array], decisions: Decisions) -> Array:
+        """Return what each agent's action stands for in its cohort's table.
+
+        Parameters
+        ----------
+        tables : sequence of array (K, A, ...)
+            One per cohort.
+
+        Returns
+        -------
+        array (N, ...)
+            Over the agents of all cohorts; 0 for who is absent.
+        """
+        parts = []
+        for cohort, table, decision in zip(self.cohorts, tables, decisions, strict=True):
+            if decision is None:
+                parts.append(np.zeros((len(cohort.row_of), *table.shape[2:])))
+                continue
+            own, absent = table[cohort.row_of, decision.actions], decision.actions < 0
+            if absent.any():
+                own[absent] = 0.0
+            parts.append(own)
+        return np.concatenate(parts)
+
+    def agents_here(self, decisions: Decisions) -> int:
+        """Count the agents who take part in a round."""
+        return sum(int((d.actions >= 0).sum()) for d in decisions if d is not None)
+
+
+def slopes(loss: Loss) -> Array:
+    """Return how much the loss of each action rises, in its own units, as y_g goes from 0 to 1.
+
+    Parameters
+    ----------
+    loss : stack of K losses
+
+    Returns
+    -------
+    array (K, A, d)
+    """
+    low, high = at_ends(loss)
+    return np.asarray((high - low) * loss.unit_scale[..., None, None])
+
+
+def at_ends(loss: Loss) -> tuple[Array, Array]:
+    """Return the losses (..., A, d) with good g at 0 and those with it at 1, the others at 1/2."""
+    goods = loss.outcomes
+    ends = np.full((2, goods, goods), 0.5)
+    ends[0, np.arange(goods), np.arange(goods)] = 0.0
+    ends[1, np.arange(goods), np.arange(goods)] = 1.0
+    at = loss.losses(ends.reshape(2 * goods, goods))
+    return np.moveaxis(at[:goods], 0, -1), np.moveaxis(at[goods:], 0, -1)
+
+
+def cleared(market: Market, fundamental: Array, decisions: Decisions) -> Array:
+    """Let a market clear; UserError unless it returns an outcome in [0, 1]."""
+    outcome = np.asarray(market.clear(fundamental, decisions), dtype=np.float64)
+    if outcome.shape != fundamental.shape or not ((outcome >= 0) & (outcome <= 1)).all():
+        got = " ".join(str(outcome).split())
+        wanted = f"return {len(fundamental)} numbers in [0, 1]"
+        raise UserError(f"market {type(market).__name__} cleared at {got}; {wanted}")
+    return outcome
+
+
+def check_leader(adversary: Adversary) -> None:
+    """Raise UserError for an adversary that plans as if the outcome it chooses were to happen."""
+    planned = sorted(sight_of(adversary) & PLANNERS)
+    if planned:
+        raise UserError(
+            f"market: the adversary sees {', '.join(planned)} and plans with outcomes that the "
+            "market would move; choose one that does not, or drop [market]"
+        )

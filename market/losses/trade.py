@@ -1,0 +1,60 @@
+r"""What orders are worth at a price: bought for no more than a limit, sold for no less.
+
+    l(a, y) = offset_a - sum_g max(0, quantity_ag (limit_ag - y_g))
+
+with y_g the price of good g. A quantity above 0 is bought wherever the price is below the limit,
+one below 0 sold wherever it is above; elsewhere the order does not trade. With the limit at what a
+unit is worth to the agent this is minus its gain from trade (the consumer's or producer's surplus,
+Marshall 1890).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from regretless.market.core.arrays import Array
+from regretless.market.losses.base import UNITS, Loss
+
+
+@dataclass(frozen=True, eq=False)
+class Trade(Loss):
+    """Loss ``offset - sum_g max(0, quantity_g * (limit_g - y_g))``.
+
+    Parameters
+    ----------
+    quantity : array (..., A, d)
+        Units of each good, below 0 for a sale.
+    limit : array (..., A, d) or float
+        The price from which on an order does not trade.
+    offset, unit_scale, unit_offset : as in ``Loss``
+    """
+
+    form: ClassVar[str] = "trade"
+    AXES: ClassVar[Mapping[str, str]] = {"quantity": "ad", "limit": "ad", **UNITS}
+    PROPORTIONAL: ClassVar[tuple[str, ...]] = ("quantity",)
+
+    quantity: Array
+    limit: Array
+    offset: Array = field(default_factory=lambda: np.zeros(()))
+    unit_scale: Array = field(default_factory=lambda: np.ones(()))
+    unit_offset: Array = field(default_factory=lambda: np.zeros(()))
+
+    def __post_init__(self) -> None:
+        self._settle()
+
+    def lipschitz(self) -> Array:
+        """Bound the slope in sup norm: what all orders of an action come to."""
+        return np.asarray(np.abs(self.quantity).sum(-1).max(-1))
+
+    def _gains(self, y: Array) -> Array:
+        return np.maximum(0.0, self.quantity * (self.limit - y[..., None, :]))
+
+    def _at(self, y: Array) -> Array:
+        return np.asarray(self.offset - self._gains(y).sum(-1))
+
+    def _between(self, low: Array, high: Array) -> tuple[Array, Array]:
+        ends = self._gains(low), self._gains(high)
+        least = self.offset - np.maximum(*ends).sum(-1)
+        return least, self.offset - np.minimum(*ends).sum(-1)

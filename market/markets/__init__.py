@@ -1,0 +1,30 @@
+"""The built-in markets; importing this package registers their names for scenario files.
+
+    settling    what markets share that answer an aggregate, in the same round or the next
+    prices      smoothed demand moves what goods yield; what ``[market]`` means without a ``kind``
+    auction     limit orders cleared at one price, with budgets and stocks
+    cournot     quantities against linear inverse demand
+    routes      roads on which times grow with traffic
+    attendance  how many do the same: bars, banks
+    stock       shops that order before they know demand, which may be censored
+    portfolio   wealth that compounds at the returns of what is held
+
+A market of one's own subclasses ``Market`` and registers itself with ``register.market("name")``.
+"""
+
+from regretless.market.game.accounts import Accounts
+from regretless.market.game.markets import Market, slopes
+from regretless.market.markets import attendance, auction, cournot, portfolio, prices, routes, stock
+
+__all__ = [
+    "Accounts",
+    "Market",
+    "attendance",
+    "auction",
+    "cournot",
+    "portfolio",
+    "prices",
+    "routes",
+    "slopes",
+    "stock",
+]

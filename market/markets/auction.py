@@ -1,0 +1,194 @@
+r"""A call auction: the orders of a round are collected and cleared at one price for each good.
+
+Orders are limit orders, read off losses of the form ``Trade``. With limits in ticks, b_i what
+buyer i would buy at its limit or below and s_j what seller j would sell at its limit or above,
+
+    D(p) = sum of b_i with limit_i >= p,     D+(p) = sum of b_i with limit_i > p,
+    S(p) = sum of s_j with limit_j <= p,     S-(p) = sum of s_j with limit_j < p.
+
+A price p clears if D+(p) <= S(p) and S-(p) <= D(p): whoever would rather trade than not does, and
+only orders whose limit is p itself, which gain nothing, are rationed. The prices that clear are an
+interval; the price is its middle if anything trades there, else the last price, moved into it by no
+more than it needs (a k-double auction with k = 1/2: Chatterjee and Samuelson 1983). The volume,
+
+    V = min(D(p), S(p)),
+
+is the greatest at any price. Better limits are filled first, those at the price in proportion. So
+the loss at the price is what an order gained, rationed or not.
+
+Nobody spends what it lacks: a sale is cut to the stock, and all that an agent would buy to what its
+cash pays for at its limits. Quantities are multiples of a lot and limits of a tick, 2^-10 both, so
+that payments are exact. The world outside may trade too, at any price and as the fundamental says,
+
+    outside (fundamental_g - 1/2) units of good g,        bought if above 0, else sold.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from regretless.market import register
+from regretless.market.core.arrays import Array, Integers
+from regretless.market.core.errors import UserError
+from regretless.market.game.accounts import Accounts
+from regretless.market.game.markets import Decisions, Market
+from regretless.market.game.protocols import Cohort
+from regretless.market.kernels.orders import Lots, collect, fill
+from regretless.market.losses.trade import Trade
+
+TICKS = 1024  # between the least and the greatest price
+LOTS = 1024  # to a unit
+
+Endowment = float | dict[str, float]
+
+
+def clearing(bids: Lots, asks: Lots, last: int) -> tuple[int, int]:
+    """Return the price, in half ticks, and the volume.
+
+    Parameters
+    ----------
+    bids, asks : int array (TICKS + 1,)
+        Lots demanded and offered at each limit.
+    last : int
+        The last price, in half ticks.
+    """
+    demand, supply = np.cumsum(bids[::-1])[::-1], np.cumsum(asks)
+    low = int(np.argmax(demand - bids <= supply))
+    high = TICKS - int(np.argmax((supply - asks <= demand)[::-1]))
+    volume = int(min(demand[low], supply[low]))
+    return (low + high if volume else min(max(last, 2 * low), 2 * high)), volume
+
+
+def filled(  # noqa: PLR0913 - orders, book, and what was agreed
+    wanted: Lots, ticks: Integers, book: Lots, price: int, volume: int, traded: Lots
+) -> float:
+    """Write the lots that each order trades (n,), below 0 for sales; return what all gain.
+
+    Parameters
+    ----------
+    wanted, ticks : int array (n,)
+        Lots, below 0 for sales, and limits.
+    book : int array (2, TICKS + 1)
+        All of them at each limit.
+    price, volume : int
+        As ``clearing`` returns them.
+    traded : int array (n,)
+        Written.
+    """
+    tick, between = divmod(price, 2)
+    at = np.zeros(2, dtype=np.int64) if between else book[:, tick]
+    better = book[0, tick + 1 :].sum(), book[1, : tick + between].sum()
+    left = volume - better[0], volume - better[1]
+    return int(fill(wanted, ticks, price, left, at, traded)) / (2 * TICKS * LOTS)
+
+
+@register.market("call-auction")
+class CallAuction(Market):
+    """A uniform-price call auction of limit orders.
+
+    Parameters
+    ----------
+    cohorts, rng : as in ``Market``
+        With losses of the form ``Trade``.
+    cash : number, or table by cohort's name
+        What each agent begins with.
+    stock : such a number or table, or a list of them, one per good
+        The same for the goods.
+    refresh : int
+        Every so many rounds the world outside restores what agents began with; 0 for never.
+    outside : float
+        Units that the world outside trades where a fundamental is at its end.
+
+    Raises
+    ------
+    UserError
+        If a loss is of another form or a parameter leaves its range.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("price", "rounds", "volume", "gains")
+
+    def __init__(  # noqa: PLR0913 - keyword-only from the third
+        self,
+        cohorts: Sequence[Cohort],
+        rng: np.random.Generator,
+        *,
+        cash: Endowment = 1.0,
+        stock: Endowment | list[Endowment] = 1.0,
+        refresh: int = 0,
+        outside: float = 0.0,
+    ) -> None:
+        super().__init__(cohorts, rng)
+        if refresh < 0 or outside < 0:
+            raise UserError("market.refresh, market.outside: give numbers of at least 0")
+        stocks = stock if isinstance(stock, list) else [stock] * self.goods
+        if len(stocks) != self.goods:
+            raise UserError(f"market.stock has {len(stocks)} entries; give one per good")
+        self.accounts: Accounts = Accounts(cohorts, cash, stocks)
+        self.refresh, self.outside = refresh, outside
+        self.price, self.volume = np.full(self.goods, 0.5), np.zeros(self.goods)
+        self.rounds, self.gains = 0, 0.0
+        self._begun = self.accounts.cash[:-1].copy(), self.accounts.goods[:-1].copy()
+        self._orders = [_orders(cohort) for cohort in cohorts]
+
+    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
+        """Collect the orders, clear good by good, and settle the accounts."""
+        if self.refresh and self.rounds and self.rounds % self.refresh == 0:
+            cash, goods = self.accounts.cash[:-1], self.accounts.goods[:-1]
+            self.accounts.move(self._begun[0] - cash, self._begun[1] - goods)
+        wanted, ticks, book = self._collected(fundamental, decisions)
+        traded, volume, price = np.empty_like(wanted), np.empty(self.goods), np.empty(self.goods)
+        for g in range(self.goods):
+            half, lots = clearing(book[0, g], book[1, g], int(self.price[g] * 2 * TICKS))
+            orders = wanted[:, g], ticks[:, g], book[:, g]
+            self.gains += filled(*orders, half, lots, traded[:, g])
+            volume[g], price[g] = lots / LOTS, half / (2 * TICKS)
+        self.accounts.trade(traded[:-1] / LOTS, price)
+        self.price, self.volume, self.rounds = price, self.volume + volume, self.rounds + 1
+        self.last = {"fundamental": fundamental, "price": price, "volume": volume}
+        return price
+
+    def described(self) -> dict[str, Any]:
+        """Describe what was traded so far."""
+        rounds = max(self.rounds, 1)
+        return {
+            "price": self.price.tolist(),
+            "volume": (self.volume / rounds).tolist(),
+            "gains_from_trade": self.gains / rounds,
+        }
+
+    def told(self) -> str:
+        """Sum up what was traded."""
+        traded = " and ".join(f"{volume:.4g}" for volume in self.volume / max(self.rounds, 1))
+        return f"Market: a call auction; {traded} units changed hands a round"
+
+    def _collected(self, fundamental: Array, decisions: Decisions) -> tuple[Lots, Integers, Lots]:
+        """Return all orders, the world outside's last, in lots and ticks, and the book."""
+        agents = self.accounts.agents
+        wanted = np.zeros((agents + 1, self.goods), dtype=np.int64)
+        ticks, first = np.zeros_like(wanted), 0
+        book = np.zeros((2, self.goods, TICKS + 1), dtype=np.int64)
+        for place, (cohort, decision) in enumerate(zip(self.cohorts, decisions, strict=True)):
+            own = slice(first, first + len(cohort.row_of))
+            first = own.stop
+            if decision is not None:
+                held = self.accounts.cash[own], self.accounts.goods[own]
+                orders = *self._orders[place], cohort.row_of, decision.actions
+                collect(*orders, *held, (LOTS, TICKS), wanted[own], ticks[own], book)
+        wanted[-1] = np.rint(self.outside * (fundamental - 0.5) * LOTS)
+        ticks[-1] = np.where(wanted[-1] > 0, TICKS, 0)
+        book[0, :, TICKS] += np.maximum(wanted[-1], 0)
+        book[1, :, 0] += np.maximum(-wanted[-1], 0)
+        return wanted, ticks, book
+
+
+def _orders(cohort: Cohort) -> tuple[Array, Array]:
+    """Return the units and limits of each row's and action's orders (K, A, g), in own units."""
+    loss = cohort.loss
+    if not isinstance(loss, Trade):
+        raise UserError(
+            f"market 'call-auction': a {loss.form} loss of cohort.{cohort.name} says no limits; "
+            'use utility = "trader"'
+        )
+    units = loss.quantity * loss.unit_scale[:, None, None]
+    return np.ascontiguousarray(units), np.ascontiguousarray(loss.limit)

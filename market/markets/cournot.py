@@ -1,0 +1,91 @@
+r"""Firms face linear inverse demand: the more is supplied of a good, the lower its price.
+
+    Q_g = sum over agents of the quantity sold,           minus the slope of the loss in y_g
+    y_g = intercept_g + noise (fundamental_g - 1/2) - slope Q_g,       cut to [0, 1]
+
+``market.markets.settling`` says which Q counts: the smoothed level of before the round, or of after
+it. With N firms of unit costs c_i that all produce, inside their capacities, prices rest where
+
+    firms take the price as given (slope of the utility 0)      p = c                 competitive
+    firms know their impact (the utility's slope is ours)       p = (a + sum c_i) / (N + 1)
+
+the latter being Cournot's (1838); its output is q_i = (p - c_i) / slope. Linear demand has one
+correlated equilibrium, Cournot's (Neyman 1997): where no firm regrets, mean output is that.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from regretless.market import register
+from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError
+from regretless.market.game.markets import Decisions, slopes
+from regretless.market.game.protocols import Cohort
+from regretless.market.markets.settling import Moments, Settling
+
+
+@register.market("cournot")
+class Cournot(Settling):
+    """Quantities against linear inverse demand.
+
+    Parameters
+    ----------
+    cohorts, rng, feedback, adjustment : as in ``Settling``
+        Their loads are the quantities.
+    intercept : float, or list of d
+        The price at which nothing is demanded.
+    slope : float
+        By how much a unit supplied lowers the price; positive.
+    noise : float
+        How far the fundamental moves the intercept, from its least to its greatest value.
+    start : float
+        The quantity of each good before the first round.
+
+    Raises
+    ------
+    UserError
+        If a parameter leaves its range.
+    """
+
+    REMEMBERED = ("supplied",)
+
+    def __init__(  # noqa: PLR0913 - keyword-only from the third
+        self,
+        cohorts: Sequence[Cohort],
+        rng: np.random.Generator,
+        *,
+        slope: float,
+        intercept: float | list[float] = 1.0,
+        noise: float = 0.0,
+        start: float = 0.0,
+        feedback: str = "same-round",
+        adjustment: float = 1.0,
+    ) -> None:
+        if not slope > 0:
+            raise UserError(f"market.slope = {slope}; give a positive number")
+        level = np.full(cohorts[0].loss.outcomes, float(start))
+        super().__init__(cohorts, rng, start=level, feedback=feedback, adjustment=adjustment)
+        self.slope, self.noise = slope, noise
+        self.intercept = np.broadcast_to(np.asarray(intercept, dtype=np.float64), level.shape)
+        self.supplied = Moments(self.goods)
+        self._sold = [-slopes(cohort.loss) for cohort in cohorts]
+
+    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
+        """Add up what is supplied; the price is what it sells at."""
+        supply = self.chosen(self._sold, decisions).sum(0)
+        self.supplied.add(supply)
+        demand = self.intercept + self.noise * (fundamental - 0.5)
+        price = self.kept(demand - self.slope * self.settle(supply))
+        self.last = {"fundamental": fundamental, "quantity": supply, "price": price}
+        return price
+
+    def described(self) -> dict[str, Any]:
+        """Describe prices and quantities so far."""
+        return super().described() | {"quantity": self.supplied.mean.tolist()}
+
+    def told(self) -> str:
+        """Sum up the first good's mean price and quantity."""
+        price, quantity = self.outcomes.mean[0], self.supplied.mean[0]
+        return f"Market: {self.feedback} supply, mean price {price:.3f} of {quantity:.4g} units"

@@ -1,0 +1,78 @@
+r"""Wealth that compounds: what an agent's choice gains is the growth of what it owns.
+
+    wealth_i(t+1) = wealth_i(t) exp(gain_i(t)),        gain = minus the loss in its own units, at y,
+
+which with utility ``growth`` is wealth times 1 + its portfolio's return. Outcomes are returns and
+nobody moves them, so that every promise stands. The share of all wealth that a cohort has after t
+rounds,
+
+    share_c = sum of its members' wealth / sum of everybody's,
+
+tends to 1 for who grows fastest on average: the market selects for the growth rate, and among
+equally impatient investors for the best forecast of returns (Kelly 1956; Blume and Easley 1992).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from regretless.market import register
+from regretless.market.core.arrays import Array
+from regretless.market.game.accounts import Accounts
+from regretless.market.game.markets import Decisions, Market
+from regretless.market.game.protocols import Cohort
+
+
+@register.market("portfolio")
+class Portfolio(Market):
+    """Wealth that compounds at the returns of what each agent holds.
+
+    Parameters
+    ----------
+    cohorts, rng : as in ``Market``
+        With losses whose own units are minus the growth of wealth.
+    cash : number, or table by cohort's name
+        The wealth with which each agent begins.
+    """
+
+    answers_at_once = False
+
+    def __init__(
+        self,
+        cohorts: Sequence[Cohort],
+        rng: np.random.Generator,
+        *,
+        cash: float | dict[str, float] = 1000.0,
+    ) -> None:
+        super().__init__(cohorts, rng)
+        self.accounts: Accounts = Accounts(cohorts, cash)
+        sizes = list(self.accounts.sizes.values())
+        self._first = np.cumsum([0, *sizes[:-1]])
+
+    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
+        """Let everybody's wealth grow; the returns are what they are."""
+        gains = [
+            -(cohort.loss.unit_offset[:, None] + cohort.loss.unit_scale[:, None] * losses)
+            for cohort in self.cohorts
+            for losses in [cohort.loss.losses(fundamental)]
+        ]
+        growth = self.chosen(gains, decisions)
+        self.accounts.move(self.accounts.cash[:-1] * np.expm1(growth))
+        self.last = {"share": self.shares()}
+        return fundamental
+
+    def shares(self) -> Array:
+        """Return each cohort's share of all wealth."""
+        wealth = np.add.reduceat(self.accounts.cash[:-1], self._first)
+        return np.asarray(wealth / max(wealth.sum(), self.accounts.unit))
+
+    def described(self) -> dict[str, Any]:
+        """Describe the cohorts' shares of wealth."""
+        names = [cohort.name for cohort in self.cohorts]
+        return {"wealth_share": dict(zip(names, self.shares().tolist(), strict=True))}
+
+    def told(self) -> str:
+        """Sum up who has how much."""
+        owners = zip(self.cohorts, self.shares(), strict=True)
+        return f"Market: of all wealth {', '.join(f'{c.name} own {s:.1%}' for c, s in owners)}"

@@ -1,0 +1,204 @@
+"""What every market offers: outcomes in [0, 1], a memory, and mistakes in a line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from regretless.market import register
+from regretless.market.core import checkpoint
+from regretless.market.core.errors import UserError
+from regretless.market.game.accounts import Accounts
+from regretless.market.game.markets import Market, cleared, slopes
+from regretless.market.losses import Linear
+from regretless.market.markets.attendance import Attendance
+from regretless.market.markets.settling import Moments
+from regretless.market.model import MarketModel
+from regretless.market.records import Decision
+from regretless.scenarios import load
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.run import Options, run
+from regretless.scenarios.spec.files import catalogue, find, override, read
+from regretless.scenarios.spec.scenario import validated
+
+MARKETS = [name for name in catalogue() if "market" in read(find(name))]
+RNG = np.random.default_rng(0)
+
+
+def small(name: str, *assignments: str, rounds: int = 24) -> Scenario:
+    """Return a scenario of the catalogue with few measures."""
+    raw = override(read(find(name)), [f"rounds={rounds}", *assignments])
+    for cohort in raw["cohort"]:
+        cohort["measures"] = ["swap"]
+    return Scenario(validated(raw, origin=find(name).parent))
+
+
+def frames(model: MarketModel) -> list[pd.DataFrame]:
+    return [model.rounds_frame(), model.agents_frame(), model.accounts_frame()]
+
+
+def test_every_registered_market_is_in_the_catalogue() -> None:
+    kinds = {read(find(name))["market"].get("kind", "prices") for name in MARKETS}
+    ours = {n for n in register.market.names() if register.market[n].__module__ != __name__}
+    assert kinds == {name for name in ours if not name.startswith("own-")}
+
+
+@pytest.mark.parametrize("name", MARKETS)
+def test_a_market_resumes_to_the_same_bytes_and_conserves(name: str, tmp_path: Path) -> None:
+    chosen = small(name)
+    straight, first, second = (chosen.build() for _ in range(3))
+    before = totals(straight)
+    straight.run()
+    first.run(11)
+    checkpoint.save(tmp_path / "checkpoint.npz", first.state())
+    second.restore(checkpoint.load(tmp_path / "checkpoint.npz"))
+    second.run()
+    assert (totals(straight) == before).all()
+    for ours, theirs in zip(frames(second), frames(straight), strict=True):
+        rest = theirs[theirs["round"] >= 11] if "round" in theirs else theirs
+        pd.testing.assert_frame_equal(ours, rest.reset_index(drop=True), check_exact=True)
+    markets = second.game.market, straight.game.market
+    assert isinstance(markets[0], Market)
+    assert isinstance(markets[1], Market)
+    assert markets[0].described() == markets[1].described()
+    assert markets[0].told() == markets[1].told() != ""
+
+
+def totals(model: MarketModel) -> Any:
+    market = model.game.market
+    assert market is not None
+    return np.zeros(0) if market.accounts is None else market.accounts.totals()
+
+
+@pytest.mark.parametrize("name", MARKETS)
+def test_a_promise_is_kept_only_by_markets_that_answer_later(name: str) -> None:
+    model = small(name, rounds=3).build()
+    model.run()
+    assert model.game.market is not None
+    at_once = model.game.market.answers_at_once
+    listeners = model.agents_frame().query("kind == 'trader'")
+    assert ((listeners["guarantee"] == "none") == at_once).all()
+    assert (listeners["bound"].isna() == at_once).all()
+
+
+@pytest.mark.parametrize("name", MARKETS)
+def test_latecomers_count_only_when_they_are_there(name: str) -> None:
+    """An empty market clears, and agents who are absent keep what they own."""
+    model = small(name, rounds=3).build()
+    market = model.game.market
+    assert market is not None
+    held = None if market.accounts is None else market.accounts.cash.copy()
+    y = np.full(model.game.adversary.outcomes, 0.5)
+    gone = [Decision(np.zeros((1, 1)), np.full(len(c.row_of), -1)) for c in model.game.cohorts]
+    for decisions in (gone, [None] * len(gone)):
+        cleared(market, y, decisions)
+        if market.accounts is not None:
+            assert (market.accounts.cash == held).all()
+
+
+MISTAKES = [
+    ("oligopoly", "market.slope=-1.0", "market.slope = -1.0"),
+    ("oligopoly", "market.feedback='later'", "market.feedback 'later'"),
+    ("oligopoly", "market.adjustment=0.0", "market.adjustment = 0.0"),
+    ("oligopoly", "market.slop=1.0", "it takes slope, intercept"),
+    ("pigou", "market.load=[1.0]", "market.load = [1.0]; give 2 numbers"),
+    ("pigou", "market.toll=-1.0", "market.toll = -1.0"),
+    ("el-farol", "market.always=1.5", "market.always = [1.5]"),
+    ("call-auction", "market.cash={bankers=1.0}", "market.cash.bankers"),
+    ("shops", "market.seen='nothing'", "market.seen 'nothing'"),
+    ("shops", "market.cost=9.0", "market.cost"),
+    ("survival", "market.cash=-1.0", "market.cash = -1.0"),
+    ("survival", "market.kind='portfolo'", "did you mean 'portfolio'?"),
+    ("call-auction", "cohort.buyers.actions=4", "4 actions for 2 goods"),
+    ("bank-run", "cohort.depositors.parameters.early=3.0", "early = 3.0, late = 2.0"),
+    ("oligopoly", "cohort.firms.parameters.capacity=0.0", "capacity"),
+    ("survival", "cohort.cautious.parameters.low=-9.0", "low = -9.0"),
+]
+
+
+@pytest.mark.parametrize(("name", "assignment", "line"), MISTAKES)
+def test_a_mistake_is_one_line(name: str, assignment: str, line: str) -> None:
+    with pytest.raises(UserError) as caught:
+        small(name, assignment).build().run()
+    assert line in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_slopes_are_in_own_units_whatever_the_normalisation() -> None:
+    weights = RNG.normal(size=(4, 3, 2))
+    loss = Linear(weights, RNG.normal(size=(4, 3)))
+    assert slopes(loss) == pytest.approx(weights)
+    assert slopes(loss.normalised()) == pytest.approx(weights)
+
+
+def test_running_moments_are_those_of_the_whole() -> None:
+    rows, moments = RNG.normal(size=(50, 3)), Moments(3)
+    for row in rows:
+        moments.add(row)
+    assert moments.mean == pytest.approx(rows.mean(0))
+    assert moments.deviation() == pytest.approx(rows.std(0))
+
+
+def test_heads_are_counted_by_action() -> None:
+    people: Any = SimpleNamespace(
+        name="p", loss=Linear(np.ones((1, 3, 2))), row_of=np.zeros(5, dtype=np.intp)
+    )
+    market = Attendance([people], RNG, always=[0.2, 0.0])
+    played = Decision(np.zeros((1, 1)), np.array([0, 1, 1, 2, -1]))
+    assert market.clear(np.full(2, 0.5), [played]) == pytest.approx([0.2 + 0.8 * 0.5, 0.8 * 0.25])
+    people.loss = Linear(np.ones((1, 3, 1)))
+    with pytest.raises(UserError, match=r"cohort.p.actions; give 2"):
+        Attendance([people], RNG)
+
+
+def test_a_shop_orders_no_more_than_it_can_pay() -> None:
+    model = small("shops", "market.cash=0.25", rounds=1).build()
+    model.run()
+    market: Any = model.game.market
+    assert market.levels.mean[0] == pytest.approx(0.25, abs=1e-6)
+    assert (market.accounts.cash[:-1] >= 0).all()
+
+
+@register.market("own-broken")
+class Broken(Market):
+    """Returns what is no outcome."""
+
+    def clear(self, fundamental: Any, decisions: Any) -> Any:
+        """Add more than 1."""
+        return fundamental + self.rng.random() + 1.0
+
+
+@register.market("own-function")
+def no_market(cohorts: Any, rng: Any) -> object:
+    return object()
+
+
+def test_what_a_market_returns_is_checked() -> None:
+    with pytest.raises(UserError, match=r"Broken cleared at \[.*\]; return 1 numbers in \[0, 1\]"):
+        small("oligopoly", "market={kind='own-broken'}").build().run()
+    with pytest.raises(UserError, match="is no Market"):
+        small("oligopoly", "market={kind='own-function'}").build()
+    with pytest.raises(UserError, match="has no clear"):
+        Market(load("oligopoly").build().game.cohorts, RNG).clear(np.zeros(1), [])
+
+
+def test_accounts_are_logged_like_regrets(tmp_path: Path) -> None:
+    raw = override(read(find("call-auction")), ["rounds=20", "log_agents=9"])
+    scenario = Scenario(validated(raw, origin=tmp_path))
+    model = run(scenario, Options(tmp_path / "run", log_every=5))
+    table = pd.read_parquet(tmp_path / "run/accounts.parquet")
+    regrets = pd.read_parquet(tmp_path / "run/regret_log.parquet")
+    assert list(table.columns) == ["round", "agent", "cash", "goods_0", "goods_1"]
+    assert table[["round", "agent"]].equals(regrets[["round", "agent"]])
+    assert model.game.market is not None
+    accounts = model.game.market.accounts
+    assert isinstance(accounts, Accounts)
+    assert (table.drop(columns=["round", "agent"]) >= 0).all(axis=None)
+    plain = run(small("el-farol", rounds=3), Options(tmp_path / "plain"))
+    assert plain.accounts_frame().empty
+    assert not (tmp_path / "plain/accounts.parquet").exists()

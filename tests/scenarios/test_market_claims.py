@@ -1,0 +1,143 @@
+"""Built-in markets meet their known answers, each at its own seed and in part of its rounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.files import find, override, read
+from regretless.scenarios.spec.scenario import validated
+
+SAME_ROUND = ("market.feedback='same-round'", "market.adjustment=1.0")
+
+
+def played(name: str, *assignments: str) -> MarketModel:
+    """Play a named scenario with some keys replaced, and only the measures that are asserted."""
+    raw = override(read(find(name)), list(assignments))
+    for cohort in raw["cohort"]:
+        cohort["measures"] = ["external", "swap", "decision_swap"]
+    model = Scenario(validated(raw, origin=find(name).parent)).build(log_every=raw["rounds"])
+    model.run()
+    return model
+
+
+def told(model: MarketModel) -> dict[str, Any]:
+    """Return what a market says of its run."""
+    assert model.game.market is not None
+    return model.game.market.described()
+
+
+def late(model: MarketModel) -> pd.Series:
+    """Return the means of the second half of the rounds."""
+    rounds = model.rounds_frame()
+    return rounds.iloc[len(rounds) // 2 :].mean(numeric_only=True)
+
+
+@pytest.mark.parametrize(
+    ("slope", "price", "quantity"), [(0.1, (0.9 + 4 * 0.3) / 5, 4.8), (0.0, 0.3, 6.0)]
+)
+def test_firms_come_to_the_formulas_within_2_per_cent(
+    slope: float, price: float, quantity: float
+) -> None:
+    """Cournot's price is (a + N c) / (N + 1), the competitive one is c."""
+    model = played("oligopoly", "rounds=1200", f"cohort.firms.parameters.slope={slope}")
+    means = late(model)
+    assert means["y_0"] == pytest.approx(price, rel=0.02)
+    assert means["quantity_0"] == pytest.approx(quantity, rel=0.02)
+    assert model.agents_frame()["decision_swap_regret"].max() < 0.005
+
+
+def test_regret_that_charges_the_impact_bounds_what_an_output_would_have_gained() -> None:
+    """With the price at the output that was sold, not that of the deviation, as real firms face."""
+    model = played(
+        "oligopoly", "rounds=200", "market.feedback='same-round'", "market.adjustment=1.0"
+    )
+    rounds, loss = model.rounds_frame(), model.game.cohorts[0].loss
+    sold = np.linspace(0, 2.5, 21)
+    scale = float(loss.unit_scale[0])
+    own = rounds["quantity_0"].to_numpy() / 4  # all are alike, and hear alike
+    residual = rounds["y_0"].to_numpy() + 0.1 * own
+    profit = lambda q: (q * (residual - 0.1 * q - 0.3)).mean()  # noqa: E731 - of any output
+    gained = max(profit(q) for q in sold) - profit(own)
+    assert gained <= scale * model.agents_frame()["external_regret"].max() + 1e-9
+
+
+def test_selfish_drivers_take_a_third_longer_than_with_a_toll() -> None:
+    times = {}
+    for name, wide in (("pigou", "flow_0"), ("braess", "flow_4")):
+        few = ("rounds=1200", "cohort.drivers.count=20")
+        alone, tolled = (late(played(name, *few, f"market.toll={toll}")) for toll in (0.0, 1.0))
+        times[name] = alone["time_0"] / tolled["time_0"]
+        assert alone[wide] == pytest.approx(0.0 if name == "pigou" else 1.0, abs=0.08)
+        assert tolled[wide] == pytest.approx(0.5 if name == "pigou" else 0.0, abs=0.08)
+    assert times == pytest.approx(dict.fromkeys(times, 4 / 3), rel=0.04)
+
+
+def test_a_bar_is_at_its_capacity_and_full_or_empty_by_one_broadcast() -> None:
+    """Attendance has the deviation of N coins, or of one."""
+    private = told(played("el-farol", "rounds=1000"))
+    common = told(played("el-farol", "rounds=1000", "cohort.guests.response='best-response'"))
+    assert private["mean"] + common["mean"] == pytest.approx([0.6, 0.6], abs=0.012)
+    assert private["deviation"] == pytest.approx([np.sqrt(0.24 / 100)], rel=0.06)
+    assert common["deviation"] == pytest.approx([np.sqrt(0.24)], rel=0.02)
+
+
+def test_a_bank_has_two_equilibria_and_the_first_word_decides() -> None:
+    calm = played("bank-run", "rounds=300")
+    run, sudden = (played("bank-run", "rounds=300", *k) for k in (["market.start=1.0"], SAME_ROUND))
+    assert late(calm)["y_0"] == pytest.approx(0.2, abs=0.01)
+    assert late(run)["y_0"] > 0.98
+    assert late(sudden)["y_0"] > 0.98
+    for model in (calm, run, sudden):
+        assert model.agents_frame()["swap_regret"].max() < 0.002
+
+
+def test_shops_stock_the_quantile_of_demand_or_spiral_down() -> None:
+    seen, censored = (
+        played("shops", "rounds=700", f"market.seen='{s}'") for s in ("demand", "sales")
+    )
+    assert told(seen)["level"] == pytest.approx(0.75, abs=0.02)  # 3 / (3 + 1) of uniform demand
+    assert told(censored)["level"] < 0.6
+    assert told(censored)["cash"] < 0.9 * told(seen)["cash"]
+    regrets = [m.agents_frame()["swap_regret"].max() for m in (censored, seen)]
+    assert regrets[0] < regrets[1]  # what was seen says nothing of it
+
+
+def test_wealth_is_what_losses_say_it_is() -> None:
+    """A pure follower's wealth is exp(minus its loss in its own units), to the cent."""
+    model = played("survival", "rounds=400")
+    market, cohorts = model.game.market, model.game.cohorts
+    assert market is not None
+    assert market.accounts is not None
+    for cohort, wealth in (
+        (cohorts[0], market.accounts.cash[0]),
+        (cohorts[2], market.accounts.cash[-2]),
+    ):
+        loss = cohort.loss
+        growth = -400 * (loss.unit_offset + loss.unit_scale * cohort.ledger.mean_loss())
+        assert wealth == pytest.approx(1000 * np.exp(growth[0]), abs=1e-3)
+    assert sum(told(model)["wealth_share"].values()) == pytest.approx(1)
+
+
+def test_traders_who_learn_gain_what_there_is_and_a_herd_does_not() -> None:
+    herd = [f"cohort.{name}.response='best-response'" for name in ("buyers", "sellers")]
+    coarse = "basis={kind='lipschitz-grid', error=0.2}"
+    herd += [f"cohort.{name}.{coarse}" for name in ("buyers", "sellers")]
+    learners, followers = (
+        played("call-auction", "rounds=300"),
+        played("call-auction", "rounds=60", *herd),
+    )
+    cohorts = learners.game.cohorts
+    value, cost = (np.sort(c.loss.limit[c.row_of, 1, 0]) for c in (cohorts[0], cohorts[1]))  # type: ignore[attr-defined]
+    value = np.sort(np.concatenate([value, cohorts[2].loss.limit[cohorts[2].row_of, 1, 0]]))  # type: ignore[attr-defined]
+    best = np.maximum(value[::-1][: len(cost)] - cost, 0).sum()
+    assert best == pytest.approx(26.3, abs=0.05)
+    assert told(learners)["gains_from_trade"] > 0.95 * best
+    assert told(followers)["gains_from_trade"] < 0.3 * best
+    prices = learners.rounds_frame()[["price_0", "price_1"]].mean()
+    assert prices.to_numpy() == pytest.approx(0.53, abs=0.02)
