@@ -29,6 +29,8 @@ def counted(raw: Any, key: str) -> Any:
     """Turn a list of names under a key such as ``actions`` into their number and their names."""
     if not isinstance(raw, dict) or not isinstance(raw.get(key), list):
         return raw
+    if not all(isinstance(name, str) for name in raw[key]):
+        raise ValueError(f"{key} = {raw[key]}: give a number, or a list of names")
     return raw | {key: len(raw[key]), f"{key[:-1]}_names": raw[key]}
 
 
