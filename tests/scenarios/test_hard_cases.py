@@ -20,6 +20,7 @@ import pytest
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
+from regretless.scenarios.build import scenario as build
 from regretless.scenarios.cli import commands
 
 COMMAND = Path(sys.executable).parent / "regretless"
@@ -37,6 +38,7 @@ Refusal = Callable[..., str]
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in an empty folder; what a module registers is forgotten afterwards."""
+    assert build is not None  # every name is registered by now
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     for kind in ("agent", "adversary", "forecaster", "response"):
@@ -223,7 +225,7 @@ def run_bytes(out: Path) -> dict[str, bytes]:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no limit on the size of files")
 def test_what_was_written_before_there_was_no_room_is_kept(desk: Path) -> None:
-    """A limit that the parts keep to and the tables do not: the tables are the sum of the parts."""
+    """A limit that the first checkpoint keeps to, and what follows does not."""
     words = ["run", "nature.toml", "--rounds", 3000, "--quiet", "--out"]
     assert limited(desk, 2**30, *words, "whole") == (0, "")
     part = max(len(content) for content in run_bytes(desk / "whole").values())
