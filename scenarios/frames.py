@@ -189,6 +189,9 @@ def column_of(frame: pd.DataFrame, column: str, key: str) -> pd.Series[Any]:
 def texts(frame: pd.DataFrame, column: str, key: str) -> tuple[str, ...]:
     """Return a column (T,) as it is written, empty where it is missing."""
     cells = column_of(frame, column, key)
+    for row in [i for i, cell in enumerate(cells.astype(object)) if isinstance(cell, bytes)][:1]:
+        found = f"column '{column}' holds bytes in {place(frame, row)}"
+        raise UserError(f"{key}: {found}; write them as text")
     return tuple(cells.astype(str).mask(cells.isna(), ""))
 
 

@@ -108,6 +108,7 @@ def test_a_table_is_read(content: Any, keys: dict[str, Any], tmp_path: Path) -> 
         ("y,x\n,7\nNA,7\n", {"missing": "drop"}, 'missing = "drop" leaves no row'),
         ("y,x\n0.5,7\n", {"codes": {"x": {"a": 1.0}}}, "data.codes: 'x' is no column that is"),
         ("y,x\n0.5,7\n", {"index": "day"}, "data.index: no column 'day'"),
+        (pa.table({"y": [0.5], "day": [b"\xff"]}), {"index": "day"}, "holds bytes in data row 1"),
         ("größe,y\n1,0.5\n".encode("latin-1"), {}, "not UTF-8: byte 0xf6 in line 1"),
         ("y,x\n0.5,7\n".encode("utf-16"), {}, "not UTF-8: byte 0xff in line 1"),
         ("y,x\n0.5,7\n".encode("utf-16-le"), {}, "zero bytes"),

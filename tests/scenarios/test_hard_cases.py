@@ -123,6 +123,15 @@ def test_a_claim_may_have_lines(desk: Path) -> None:
     assert commands._loaded("nature.toml", [], {}).spec.claim == "Two\nlines"
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(desk: Path) -> None:
+    (desk / "nature.toml").write_text(NATURE, encoding="utf-8-sig")
+    assert commands._loaded("nature.toml", [], {}).spec.name == "nature"
+
+
+def test_a_folder_is_no_scenario(refusal: Refusal) -> None:
+    assert refusal("run", "/") == "scenario file '/' is no file; check the path"
+
+
 def test_paths_too_long_are_one_line(refusal: Refusal) -> None:
     long = "n" * 300
     assert "File name too long; shorten it" in refusal("run", "nature.toml", "--out", long)
