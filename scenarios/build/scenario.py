@@ -16,6 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from regretless.market.core.errors import UserError
 from regretless.market.exploitability.tracker import MEASURES, Tracker
 from regretless.market.game.network import Network
 from regretless.market.game.prices import Market
@@ -74,6 +77,8 @@ class Scenario:
             If a name is unknown or a parameter does not fit.
         """
         spec, root = self.spec, self.spec.seed if seed is None else seed
+        if not isinstance(root, int | np.integer) or root < 0:
+            raise UserError(f"seed = {root!r}: give a whole number of at least 0")
         adversary = make_adversary(spec, root, table=self.table, game=self.game)
         network = drawn_network(spec, root)
         goods = adversary.outcomes
