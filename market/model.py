@@ -188,6 +188,14 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """Refuse: the streams of the game come of its root seed."""
         raise UserError("the game's streams come of its root seed; build(seed=...) another run")
 
+    def reset_randomizer(self, seed: Any = None) -> None:
+        """Refuse, as ``reset_rng`` does: the game draws nothing from Mesa's own generator."""
+        self.reset_rng(seed)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuse to be copied or pickled: parts of a game hold one another's arrays."""
+        raise UserError("a market is not copied; build it again and restore(state())")
+
     def run(self, rounds: int | None = None, *, progress: Callable[[], Any] | None = None) -> None:
         """Play on until ``rounds`` (by default the model's own number) have been played.
 
@@ -196,7 +204,10 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         progress : callable, optional
             Called after every round.
         """
-        while self.played < (self.rounds if rounds is None else rounds):
+        last = self.rounds if rounds is None else rounds
+        if not isinstance(last, int | np.integer) or last < 0:
+            raise UserError(f"run({last!r}): give how many rounds shall have been played")
+        while self.played < last:
             self.step()
             if progress is not None:
                 progress()

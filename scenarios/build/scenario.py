@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from regretless.market.core.errors import UserError, closest
 from regretless.market.exploitability.tracker import MEASURES, Tracker
 from regretless.market.game.network import Network
@@ -87,6 +89,8 @@ class Scenario:
             If a name is unknown or a parameter does not fit.
         """
         root, room = self.spec.seed if seed is None else seed, dict(room or {})
+        if not isinstance(root, int | np.integer) or root < 0:
+            raise UserError(f"seed = {root!r}: give a whole number of at least 0")
         spec = with_room(self.peopled, room)
         adversary = make_adversary(spec, root, table=self.table, game=self.game)
         network = drawn_network(spec, root)

@@ -12,6 +12,15 @@ from regretless.scenarios.studies import analysis, windows
 from regretless.scenarios.studies.directory import read_record
 
 
+def run_table(home: Path, name: str) -> pd.DataFrame:
+    """Read a table of a study's run; UserError if it is damaged or gone."""
+    try:
+        return pd.read_parquet(home / f"{name}.parquet", partitioning=None)
+    except (OSError, ValueError) as error:  # Arrow's own are either
+        reason = f"{home}: its table '{name}' is damaged or gone"
+        raise UserError(f"{reason}; remove that folder, then continue with --resume") from error
+
+
 class Study:
     """What a study has found so far.
 
@@ -71,7 +80,7 @@ class Study:
         parts = []
         for run, home in self.homes().items():
             if (home / f"{name}.parquet").exists():
-                part = pd.read_parquet(home / f"{name}.parquet", partitioning=None)
+                part = run_table(home, name)
                 part.insert(0, "run", run)
                 parts.append(part)
         if not parts:
@@ -117,7 +126,7 @@ class Study:
         for run, home in self.homes().items():
             if (home / "windows.parquet").exists():
                 names = ("windows", "agents")
-                tables = [pd.read_parquet(home / f"{n}.parquet", partitioning=None) for n in names]
+                tables = [run_table(home, n) for n in names]
                 parts.append(windows.windows_of(*tables).assign(run=run))
         found = pd.concat(parts[1:] or parts, ignore_index=True).astype({"run": "int64"})
         return windows.windows_table(found, self.parameters())
@@ -130,11 +139,11 @@ class Study:
 
 def _cohorts(home: Path, run: int) -> pd.DataFrame:
     """Sum up a run's cohorts, with what its own measures say of them."""
-    agents = pd.read_parquet(home / "agents.parquet", partitioning=None)
+    agents = run_table(home, "agents")
     table = analysis.cohorts_of(agents, run)
     if not (home / "measures.parquet").exists():
         return table
-    own = analysis.own_of(pd.read_parquet(home / "measures.parquet", partitioning=None), agents)
+    own = analysis.own_of(run_table(home, "measures"), agents)
     merged = table.merge(own, on="cohort", how="left", sort=False, suffixes=("", " (own)"))
     return pd.DataFrame(merged)
 
