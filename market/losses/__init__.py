@@ -8,11 +8,13 @@
     convex in one y_j    offset + slope y_j + sum_k kink_k max(y_j - knot_k, 0)
     trade                offset - sum_j max(0, q_j (limit_j - y_j))
     Lipschitz            any function with its constant
+    averaged             any of them, averaged over noise around the outcome
 
 with g a power or the logarithm. Every form gives the losses of all actions at one outcome or at
 many, its exact range over the cube or over any box, and the affine map onto [0, 1].
 """
 
+from regretless.market.losses.averaged import AveragedLoss, averaged
 from regretless.market.losses.base import Loss
 from regretless.market.losses.convex import Convex1D
 from regretless.market.losses.distinct import unique_losses
@@ -23,6 +25,7 @@ from regretless.market.losses.separable import Linear, SeparablePower
 from regretless.market.losses.trade import Trade
 
 __all__ = [
+    "AveragedLoss",
     "Convex1D",
     "ExponentialOfSum",
     "Linear",
@@ -32,5 +35,6 @@ __all__ = [
     "PowerOfSum",
     "SeparablePower",
     "Trade",
+    "averaged",
     "unique_losses",
 ]

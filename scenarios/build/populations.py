@@ -22,13 +22,14 @@ from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.network import Network
 from regretless.market.game.presence import Stay, drawn_stays, whole
 from regretless.market.game.signals import Signal
-from regretless.market.losses import Linear, Loss
+from regretless.market.losses import Linear, Loss, averaged
 from regretless.market.regret.ledger import MEASURES, Ledger
 from regretless.scenarios.build.construct import construct, drawn_values
 from regretless.scenarios.spec.cohort import CohortSpec, SignalSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
 Indices = NDArray[np.intp]
+MOST_SHAKEN = 6  # coordinates with noise of one's own, 3 nodes each
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,10 +186,28 @@ def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Bimatrix | None 
         loss = loss.normalised()
     if spec.precision == "single":
         loss = _rounded(f"cohort.{spec.name}.precision", loss)
+    if spec.idiosyncratic is not None:
+        loss = _shaken(spec, loss)
     if spec.archetypes is not None:
         others = rng.integers(spec.archetypes, size=spec.count - spec.archetypes)
         loss = loss[rng.permutation([*range(spec.archetypes), *others])]
     return loss
+
+
+def _shaken(spec: CohortSpec, loss: Loss) -> Loss:
+    """Average a cohort's losses over its own noise; UserError where that cannot be."""
+    assert spec.idiosyncratic is not None  # noqa: S101 - asked for
+    where, given = f"cohort.{spec.name}.idiosyncratic", spec.idiosyncratic
+    which = list(range(loss.outcomes)) if given.coordinates is None else given.coordinates
+    if spec.utility == "game":
+        raise UserError(f"{where}: a game's outcomes are its leader's actions; drop it")
+    if max(which) >= loss.outcomes or len(set(which)) < len(which) or len(which) > MOST_SHAKEN:
+        wanted = f"give up to {MOST_SHAKEN} different numbers from 0 to {loss.outcomes - 1}"
+        raise UserError(f"{where}.coordinates = {which}: {wanted}")
+    if not np.isfinite(loss.lipschitz()).all():
+        cure = "choose parameters that bound its slope, for ces v and y_min"
+        raise UserError(f"{where}: utility '{spec.utility}' is infinitely steep; {cure}")
+    return averaged(loss, given.deviation, which)
 
 
 def check_shape(where: str, loss: Any, population: Population) -> None:

@@ -105,6 +105,15 @@ class SignalSpec(Strict):
     """Standard deviation: a number, [low, high] drawn per agent, or { choices = [...] }."""
 
 
+class IdiosyncraticSpec(Strict):
+    """Noise of one's own around the outcome, by whose mean agents are charged."""
+
+    deviation: Annotated[float, Field(ge=0, le=1)]
+    """Its standard deviation, in units of the outcome."""
+    coordinates: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] | None = None
+    """Which coordinates of the outcome it shakes, numbered from 0; all by default."""
+
+
 class CohortSpec(Strict):
     """Agents of one kind."""
 
@@ -148,6 +157,8 @@ class CohortSpec(Strict):
     """Names of [policy] tables to compare with."""
     constants: bool = True
     """Whether constant actions are compared with, too."""
+    idiosyncratic: IdiosyncraticSpec | None = None
+    """Noise of each agent's own around the outcome, such as local weather."""
     signal: SignalSpec | None = None
     """What each of its agents learns of the outcome alone; for agents of your own."""
     measures: list[Literal[*MEASURES, *tracker.MEASURES]] = [  # type: ignore[valid-type]
