@@ -189,20 +189,24 @@ def effects_table(cohorts: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFra
     for key in keys:
         for value, chosen in placed.groupby(key, sort=False):
             needed = chosen["setting"].nunique()
-            runs = chosen[["run", "seed"]].merge(cohorts, on="run")
+            runs = chosen[["run", "seed", "setting"]].merge(cohorts, on="run")
             found = _averages(runs, needed)
             rows += [[key, json.dumps(_plain(value)), *row] for row in found]
     return pd.DataFrame(rows, columns=list(EFFECTS)).astype(EFFECTS)
 
 
 def _averages(runs: pd.DataFrame, needed: int) -> Iterator[tuple[Any, ...]]:
-    """Yield cohort, measure, seeds and interval; a seed needs a number for every setting."""
-    own = [str(column) for column in runs if column not in {"seed", *COHORTS}]
+    """Yield cohort, measure, seeds and interval; a seed needs a number for every setting.
+
+    Of ``needed`` settings those do not count in which a cohort has nobody (``count = 0``).
+    """
+    own = [str(column) for column in runs if column not in {"seed", "setting", *COHORTS}]
+    settings = runs["setting"].nunique()
     for cohort, group in runs.groupby("cohort", sort=False):
-        by_seed = group.groupby("seed")
+        by_seed, wanted = group.groupby("seed"), needed - settings + group["setting"].nunique()
         for measure in (*MEASURES, *own):
             counted = by_seed[measure].count()
-            means = by_seed[measure].mean()[counted == needed].to_numpy()
+            means = by_seed[measure].mean()[counted == wanted].to_numpy()
             if counted.any():
                 yield cohort, measure, len(means), *interval(means)
 

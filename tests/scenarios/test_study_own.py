@@ -11,7 +11,7 @@ import pytest
 
 from regretless.market import register
 from regretless.scenarios.cli import commands
-from regretless.scenarios.studies.analysis import own_of
+from regretless.scenarios.studies.analysis import COHORTS, effects_table, own_of
 from regretless.scenarios.studies.results import Study
 
 MODULE = """
@@ -76,6 +76,22 @@ def test_a_study_compares_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     }
     for place, means in expected.items():
         assert {name: table[(*place, name)] for name in means} == means
+
+
+def test_a_cohort_of_none_is_averaged_over_the_settings_that_have_it() -> None:
+    parameters = pd.DataFrame(
+        [(0, 0, 0, "a"), (1, 0, 5, "a"), (2, 0, 0, "b"), (3, 0, 5, "b"), (4, 1, 0, "a")],
+        columns=["run", "seed", "cohort.one.count", "other"],
+    )
+    rows = [(1, "one", 0.5), (3, "one", 0.7)]
+    rows += [(run, "two", 0.1 * run) for run in range(5)]
+    cohorts = pd.DataFrame(rows, columns=["run", "cohort", "mean_loss"]).reindex(columns=COHORTS)
+    table = effects_table(cohorts, parameters).query("measure == 'mean_loss'")
+    found = table.set_index(["key", "value", "cohort"])[["seeds", "mean"]]
+    assert found.loc[("other", '"a"', "one")].tolist() == [1, 0.5]
+    assert found.loc[("cohort.one.count", "5", "one")].tolist() == [1, 0.6]
+    assert ("cohort.one.count", "0", "one") not in found.index
+    assert found.loc[("other", '"a"', "two")].tolist() == [1, 0.05]  # seed 1 lacks a run
 
 
 def test_what_is_said_of_the_round_holds_for_all() -> None:
