@@ -105,14 +105,18 @@ def _whole(
 
 
 @app.command("list")
-def list_scenarios() -> None:
-    """Print the named scenarios and what they show, in a pipe one line each."""
+def list_names(
+    kind: Annotated[
+        str, typer.Argument(metavar="[KIND]", help="scenarios, studies, utilities, markets, ...")
+    ] = "scenarios",
+) -> None:
+    """Print the named scenarios and what they show, or other names that files may use."""
     import shutil
 
-    from regretless.scenarios.spec.files import listing
+    from regretless.scenarios.listing import listing
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for line in listing(width):
+    for line in listing(kind, width):
         typer.echo(line)
 
 
@@ -269,6 +273,20 @@ def study(  # noqa: PLR0913 - one parameter per option
         print_summary(done)
     if not done.runs():
         fail(f"all {len(design)} runs failed; see {out / 'failures.parquet'}", 1)
+
+
+@app.command()
+def describe(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A .csv or .parquet file.")],
+    *,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.toml", help="Write a starter scenario there.")
+    ] = None,
+) -> None:
+    """Say what the columns of a table can be, and write a scenario that plays it."""
+    from regretless.scenarios.describe.print import describe
+
+    describe(data, out)
 
 
 @app.command()

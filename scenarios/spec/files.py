@@ -5,7 +5,6 @@ A scenario file is data (TOML). Reading one imports and evaluates nothing.
 
 from __future__ import annotations
 
-import textwrap
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,35 +14,11 @@ from regretless.market.core.errors import UserError, closest
 
 HERE = Path(__file__).resolve().parent.parent
 CATALOGUE, DATA = HERE / "catalogue", HERE / "data"
-LEAST_ROOM = 20  # columns for a claim beside its name
 
 
 def catalogue() -> dict[str, Path]:
     """Named scenarios and their files."""
     return {path.stem: path for path in sorted(CATALOGUE.glob("*.toml"))}
-
-
-def listing(width: int | None = None) -> list[str]:
-    """Write every named scenario and its claim.
-
-    Parameters
-    ----------
-    width : int, optional
-        Columns of the terminal, in which a claim is wrapped beside its name; without it every
-        scenario has one line.
-    """
-    known = catalogue()
-    column = max(len(name) for name in known) + 2
-    lines = []
-    for name, path in known.items():
-        claim = str(read(path).get("claim", ""))
-        room = None if width is None else max(width - column, LEAST_ROOM)
-        parts = [claim]
-        if room:
-            parts = textwrap.wrap(claim, room, break_on_hyphens=False) or [claim]
-        heads = [name, *[""] * (len(parts) - 1)]
-        lines += [f"{head:{column}}{part}" for head, part in zip(heads, parts, strict=True)]
-    return lines
 
 
 def find(name: str) -> Path:

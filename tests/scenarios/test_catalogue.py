@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from regretless.forecaster.minimax.box import worst_case
+from regretless.market.core.errors import UserError
 from regretless.market.exploitability.mimic_regret import revenue_cap
 from regretless.scenarios import load
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.cli.commands import app
-from regretless.scenarios.spec.files import catalogue, find, listing, override, read
+from regretless.scenarios.listing import REGISTRIES, listing
+from regretless.scenarios.spec.files import catalogue, find, override, read
 from regretless.scenarios.spec.scenario import validated
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ def test_every_scenario_has_a_claim_and_a_source(name: str) -> None:
 
 @pytest.mark.parametrize("width", [None, 30, 100])
 def test_the_list_tells_every_claim_within_the_terminal(width: int | None) -> None:
-    lines, names = listing(width), list(catalogue())
+    lines, names = listing("scenarios", width), list(catalogue())
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == names
     told = " ".join(" ".join(lines).split())
     assert all(read(path)["claim"] in told for path in map(find, names))
@@ -128,3 +130,12 @@ def test_pump_and_dump_takes_from_learners_and_not_from_followers() -> None:
 def test_a_pure_mixture_is_certified_like_any_other() -> None:
     point, field = np.array([[0.2, 1.0]]), np.array([[0.3, -0.5]])
     assert worst_case(np.ones(1), point, field) == pytest.approx(0.3 * 0.2)
+
+
+@pytest.mark.parametrize("kind", ["studies", *REGISTRIES])
+def test_names_that_files_may_use_are_listed_with_a_meaning(kind: str) -> None:
+    lines = listing(kind)
+    assert lines
+    assert all(len(line.split(maxsplit=1)) == 2 for line in lines)
+    with pytest.raises(UserError, match="list: unknown kind 'utilties'; did you mean 'utilities'"):
+        listing("utilties")

@@ -1,0 +1,210 @@
+r"""What the columns of a table are, and what a scenario could take them for.
+
+    index      dates, or other text, that differ from row to row: names of rounds
+    outcome    numbers that take many values and do not just count rows: what is forecast
+    context    few values, numbers or words: what may be known before a round
+    nothing    the rest, with the reason
+
+A proposal is read off the values alone. Whether a column is known before its row, only the user
+knows. The **season** of a column is the lag of the highest peak of its autocorrelation, if that is
+above twice what noise would have, 2 / sqrt(T), and above 0.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.signal import find_peaks
+
+from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError
+from regretless.scenarios.frames import (
+    COMMA,
+    DATE,
+    MISSING,
+    POINT,
+    SEPARATORS,
+    TRUTHS,
+    Form,
+    column_of,
+    numeric,
+    read_frame,
+)
+
+FEW_NUMBERS, FEW_WORDS = 31, 12  # different values of a context
+LONGEST_SEASON, LEAST_PEAK = 400, 0.2
+LOOKED_AT = 1000  # rows from which separator and decimal mark are told
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column and what is in it.
+
+    Parameters
+    ----------
+    kind : str
+        "numbers", "whole numbers", "yes or no", "dates", "words" or "nothing".
+    role : str
+        "index", "outcome", "context" or "".
+    missing, distinct : int
+    low, high : float
+        Of numbers; NaN for others.
+    season : int or None
+        Rows after which numbers come again.
+    values : tuple of str
+        The different words of a context of words, in order.
+    note : str
+        What else is worth knowing.
+    """
+
+    name: str
+    kind: str
+    role: str
+    missing: int
+    distinct: int
+    low: float = np.nan
+    high: float = np.nan
+    season: int | None = None
+    values: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Description:
+    """A table, how it is written, and its columns."""
+
+    file: Path
+    rows: int
+    separator: str
+    decimal: str
+    columns: tuple[Column, ...]
+
+    def named(self, role: str) -> list[Column]:
+        """Return the columns that are proposed for a role."""
+        return [column for column in self.columns if column.role == role]
+
+
+def described(file: Path) -> Description:
+    """Look at a table.
+
+    Raises
+    ------
+    UserError
+        If it cannot be read as a table.
+    """
+    if not file.is_file():
+        raise UserError(f"data file '{file}' does not exist; check the path")
+    separator = _separator(file) if file.suffix == ".csv" else ","
+    frame = read_frame(file, f"data file {file.name}", Form(separator=separator))
+    decimal = _decimal(frame) if file.suffix == ".csv" else "."
+    columns = [_column(frame, str(name), decimal) for name in frame.columns]
+    dates = [c.name for c in columns if c.kind == "dates" and c.distinct == len(frame)]
+    first = next((c.name for c in columns if _names_rows(c, len(frame), dates)), None)
+    settled = tuple(_settled(column, first) for column in columns)
+    return Description(file, len(frame), separator, decimal, settled)
+
+
+def _separator(file: Path) -> str:
+    """Return the separator that cuts the header and the first rows into most columns, alike."""
+    lines = file.read_bytes().decode("utf-8-sig", "replace").splitlines()[:LOOKED_AT]
+    lines = [line for line in lines if line.strip()]
+    counts = {mark: [line.count(mark) for line in lines] for mark in SEPARATORS}
+    alike = {mark: found[0] for mark, found in counts.items() if lines and len(set(found)) == 1}
+    best = max(alike, key=lambda mark: alike[mark], default=",")
+    return best if alike.get(best) else ","
+
+
+def _decimal(frame: pd.DataFrame) -> str:
+    """Return the mark that numbers are written with."""
+    cells = frame.head(LOOKED_AT).astype(str).to_numpy().ravel()
+    commas = sum(bool(COMMA.fullmatch(cell.strip())) for cell in cells)
+    points = sum(bool(POINT.fullmatch(cell.strip())) for cell in cells)
+    return "," if commas > points else "."
+
+
+def _column(frame: pd.DataFrame, name: str, decimal: str) -> Column:
+    cells = column_of(frame, name, "the table").astype(object)
+    written = cells.map(lambda cell: str(cell).strip())
+    gone = written.str.casefold().isin(MISSING) | cells.isna()
+    words = written[~gone]
+    missing, distinct = int(gone.sum()), int(words.nunique())
+    if not len(words):
+        return Column(name, "nothing", "", missing, 0, note="every value is missing")
+    if words.str.casefold().isin(TRUTHS).all():
+        return Column(name, "yes or no", "context", missing, distinct, values=_words(words))
+    if words.map(lambda word: DATE.fullmatch(word) is not None).all():
+        return Column(name, "dates", "", missing, distinct, note=_gaps(words))
+    try:
+        numbers = numeric(frame, [name], name, Form(decimal=decimal, gaps=True))[:, 0]
+    except UserError:
+        role = "context" if distinct <= FEW_WORDS else ""
+        note = "" if role else "too many different words for a context"
+        return Column(name, "words", role, missing, distinct, values=_words(words), note=note)
+    return _of_numbers(name, numbers)
+
+
+def _words(words: pd.Series[Any]) -> tuple[str, ...]:
+    return tuple(sorted(words.unique())) if words.nunique() <= FEW_WORDS else ()
+
+
+def _of_numbers(name: str, numbers: Array) -> Column:
+    known = numbers[np.isfinite(numbers)]
+    whole = bool((known == np.round(known)).all())
+    distinct, steps = len(np.unique(known)), np.diff(known)
+    kind, role, note = "whole numbers" if whole else "numbers", "outcome", ""
+    if distinct == 1:
+        role, note = "", "always the same"
+    elif whole and len(steps) and ((steps >= 0).all() or (steps <= 0).all()):
+        role, note = "", "a counter: it only goes one way"
+    elif whole and distinct <= FEW_NUMBERS:
+        role = "context"
+    missing = len(numbers) - len(known)
+    ends = float(known.min()), float(known.max())
+    return Column(name, kind, role, missing, distinct, *ends, season=_season(numbers), note=note)
+
+
+def _gaps(words: pd.Series[Any]) -> str:
+    """Say how far apart dates are, and how often they are not."""
+    dates = pd.to_datetime(words, errors="coerce", format="mixed")
+    steps = dates.diff().dropna()
+    if not len(steps):
+        return "no calendar that is known"
+    usual = steps.mode()[0]
+    odd = int((steps != usual).sum())
+    days = usual / pd.Timedelta(days=1)
+    apart = "a day apart" if days == 1 else f"{days:g} days apart"
+    return f"{apart}, but for {odd} steps of another length" if odd else apart
+
+
+def _season(numbers: Array) -> int | None:
+    """Return the lag of the highest peak of the autocorrelation, if it stands out."""
+    values = pd.Series(numbers).interpolate(limit_direction="both").to_numpy()
+    last = min(len(values) // 3, LONGEST_SEASON)
+    away = values - values.mean()
+    if last < 3 or not away.any():
+        return None
+    size = 2 ** int(np.ceil(np.log2(2 * len(away))))
+    power = np.abs(np.fft.rfft(away, size)) ** 2
+    lags = np.fft.irfft(power)[: last + 1]
+    lags = lags / lags[0]
+    peaks, _ = find_peaks(lags, prominence=LEAST_PEAK / 2)
+    peaks = peaks[(peaks > 1) & (lags[peaks] > max(LEAST_PEAK, 2 / np.sqrt(len(values))))]
+    return int(peaks[lags[peaks].argmax()]) if len(peaks) else None
+
+
+def _names_rows(column: Column, rows: int, dates: list[str]) -> bool:
+    """Whether a column may name the rounds: dates, or else words that all differ."""
+    if dates:
+        return column.name == dates[0]
+    return column.kind == "words" and column.distinct == rows
+
+
+def _settled(column: Column, index: str | None) -> Column:
+    """Give the column that names rounds its role."""
+    if column.name != index:
+        return column
+    return replace(column, role="index", note=column.note if column.kind == "dates" else "")

@@ -1,0 +1,57 @@
+"""``regretless describe``: the columns as a table on the terminal, and the starter file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from regretless.market.core.atomic import replacing
+from regretless.market.core.errors import UserError
+from regretless.scenarios.describe.columns import Column, described
+from regretless.scenarios.describe.starter import starter
+
+HEADS = ("column", "holds", "could be", "missing", "different", "from", "to", "season")
+
+
+def describe(data: Path, out: Path | None) -> None:
+    """Print what is in a table, and write a starter scenario if a file is given.
+
+    Raises
+    ------
+    UserError
+        If the table cannot be read, has no outcome, or the file is there already.
+    """
+    if out is not None and (out.suffix != ".toml" or out.exists()):
+        reason = "is there already" if out.exists() else "is no .toml file"
+        raise UserError(f"--out {out} {reason}; give another name, such as my-{data.stem}.toml")
+    table = described(data)
+    text = starter(table, out.parent) if out is not None else ""
+    listing = Table(box=None, header_style="bold", pad_edge=False)
+    for head in HEADS:
+        right = head in HEADS[3:]
+        listing.add_column(head, justify="right" if right else "left", no_wrap=True)
+    for column in table.columns:
+        listing.add_row(*_cells(column))
+    console = Console(highlight=False)
+    console.print(f"{data.name}: {table.rows} rows, {len(table.columns)} columns\n", markup=False)
+    console.print(listing)
+    for column in table.columns:
+        if column.note:
+            console.print(f"{column.name}: {column.note}.", markup=False)
+    if out is None:
+        wanted = f"--out my-{data.stem}.toml writes a scenario that plays it."
+        console.print(f"\n{wanted}", markup=False)
+        return
+    with replacing(out) as draft:
+        draft.write_text(text, encoding="utf-8")
+    console.print(f"\nWritten: {out}. Next: regretless run {out}", markup=False)
+
+
+def _cells(column: Column) -> list[str]:
+    ends = ["" if np.isnan(end) else f"{end:.4g}" for end in (column.low, column.high)]
+    season = "" if column.season is None else f"{column.season} rows"
+    counts = [str(column.missing or ""), str(column.distinct)]
+    return [column.name, column.kind, column.role or "-", *counts, *ends, season]

@@ -1,0 +1,189 @@
+"""A starter scenario for a table: a commented file that plays as it stands.
+
+It forecasts up to three outcomes, scaled by the range in which 98 % of their values lie, for two
+cohorts with different wants: newsvendors and quadratic planners where there is one outcome, linear
+and CES utilities where there are several. The first context column cuts a policy to compare with.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError
+from regretless.scenarios.describe.columns import Column, Description
+from regretless.scenarios.frames import TRUTHS, Form, numeric, read_frame, spelled
+
+MOST_OUTCOMES, MOST_CONTEXT = 3, 6
+INNER = (0.01, 0.99)
+
+
+def starter(table: Description, home: Path) -> str:
+    """Write a scenario file for a table that was described.
+
+    Parameters
+    ----------
+    home : Path
+        The folder in which the file will lie.
+
+    Raises
+    ------
+    UserError
+        If no column can be an outcome.
+    """
+    outcomes = table.named("outcome")[:MOST_OUTCOMES]
+    if not outcomes:
+        raise UserError(
+            f"{table.file.name} has no column that can be an outcome: numbers of more than "
+            "31 different values; add one, or write the scenario by hand"
+        )
+    context = table.named("context")[:MOST_CONTEXT]
+    parts = [
+        _head(table),
+        "\n".join(_data(table, outcomes, context, home)),
+        "\n".join(_scale(table, outcomes)),
+    ]
+    parts += ["\n".join(_codes(context))] if any(column.values for column in context) else []
+    parts += [_cohorts(len(outcomes), policy=bool(context))]
+    parts += [_policy(table, context[0])] if context else []
+    return "\n\n".join(parts) + "\n"
+
+
+def _head(table: Description) -> str:
+    name = re.sub(r"[^\w-]+", "-", table.file.stem).strip("-_") or "mine"
+    return "\n".join(
+        [
+            f"# Written from the columns of {table.file.name}; everything here may be changed.",
+            f"name = {_text(name.lower())}",
+            f"rounds = {table.rows}",
+            "seed = 1",
+        ]
+    )
+
+
+def _data(
+    table: Description, outcomes: list[Column], context: list[Column], home: Path
+) -> Iterator[str]:
+    yield "# A round is a row."
+    yield "[data]"
+    yield f"file = {_text(_beside(table.file, home))}"
+    yield f"outcomes = {_texts(outcomes)}" + _left(table.named("outcome")[MOST_OUTCOMES:])
+    if context:
+        yield "# What everybody knows before the round: strike out what is known only after it."
+        yield f"context = {_texts(context)}" + _left(table.named("context")[MOST_CONTEXT:])
+    if index := table.named("index"):
+        yield f"index = {_text(index[0].name)}"
+    if table.separator != ",":
+        yield f"separator = {_text(table.separator)}"
+    if table.decimal != ".":
+        yield f"decimal = {_text(table.decimal)}"
+    if any(column.missing for column in (*outcomes, *context)):
+        yield 'missing = "previous"       # or "drop"'
+
+
+def _beside(file: Path, home: Path) -> str:
+    """Return a path from a folder, where there is one."""
+    try:
+        return Path(os.path.relpath(file.resolve(), home.resolve())).as_posix()
+    except ValueError:  # on another drive
+        return file.resolve().as_posix()
+
+
+def _left(others: list[Column]) -> str:
+    return f"  # also: {', '.join(column.name for column in others)}" if others else ""
+
+
+def _scale(table: Description, outcomes: list[Column]) -> Iterator[str]:
+    """Write the ends of every outcome: round numbers about the range of 98 % of its values."""
+    form = Form(separator=table.separator, decimal=table.decimal, gaps=True)
+    frame = read_frame(table.file, f"data file {table.file.name}", form)
+    yield "# What becomes 0 and 1; what lies beyond is clipped. Swap the ends where less is better."
+    yield "[data.scale]"
+    for column in outcomes:
+        values = numeric(frame, [column.name], "data.outcomes", form)[:, 0]
+        low, high, clipped = _ends(values[np.isfinite(values)])
+        note = f"  # {clipped:.1%} of the rows lie beyond" if clipped else ""
+        yield f"{spelled(column.name)} = [{low!r}, {high!r}]{note}"
+
+
+def _ends(values: Array) -> tuple[float, float, float]:
+    """Return round ends for values, and the share of values beyond them."""
+    least, most = float(values.min()), float(values.max())
+    low, high = np.quantile(values, INNER)
+    low = least if low - least <= 0.5 * (high - low) else float(low)
+    high = most if most - high <= 0.5 * (high - low) else float(high)
+    unit = 10.0 ** math.floor(math.log10(max(high - low, 1e-12)) - 1)
+    low, high = math.floor(low / unit) * unit, math.ceil(high / unit) * unit
+    low = 0.0 if least >= 0 and low <= 0.2 * high else low
+    low, high = float(f"{low:.10g}"), float(f"{high:.10g}")
+    return low, high, float(((values < low) | (values > high)).mean())
+
+
+def _codes(context: list[Column]) -> Iterator[str]:
+    yield "# Numbers that stand for words."
+    yield "[data.codes]"
+    for column in context:
+        if column.values:
+            numbers = (TRUTHS.get(word.casefold(), i) for i, word in enumerate(column.values))
+            pairs = zip(column.values, numbers, strict=True)
+            codes = ", ".join(f"{spelled(word)} = {number}" for word, number in pairs)
+            yield f"{spelled(column.name)} = {{ {codes} }}"
+
+
+def _cohorts(goods: int, *, policy: bool) -> str:
+    if goods == 1:
+        kinds = [
+            ("stockists", "newsvendor", "{ underage = [1.0, 4.0], overage = [0.5, 2.0] }"),
+            ("planners", "lp-target", "{}"),
+        ]
+    else:
+        kinds = [
+            ("linear", "linear", "{}"),
+            ("balanced", "ces", "{ rho = { choices = [0.5, 1.0, 2.0] } }"),
+        ]
+    lines = ["# Who listens. An action is a stock, a plan, a crop: five for each agent."]
+    for name, utility, parameters in kinds:
+        lines += ["[[cohort]]", f"name = {_text(name)}", f"utility = {_text(utility)}"]
+        lines += [] if parameters == "{}" else [f"parameters = {parameters}"]
+        lines += ["count = 20", "actions = 5"]
+        lines += ['policies = ["rule"]', ""] if policy else [""]
+    return "\n".join(lines).rstrip()
+
+
+def _policy(table: Description, column: Column) -> str:
+    """Write a rule on the first context column: another action in each third of its values."""
+    if column.values:
+        count = len(column.values)
+        edges: list[float] = [1] if count == 2 else [count // 3 or 1, 2 * count // 3]
+    else:
+        form = Form(separator=table.separator, decimal=table.decimal, gaps=True)
+        frame = read_frame(table.file, f"data file {table.file.name}", form)
+        values = numeric(frame, [column.name], "data.context", form)[:, 0]
+        cuts = np.unique(np.nanquantile(values, [1 / 3, 2 / 3], method="nearest"))
+        edges = [float(cut) for cut in cuts if cut > np.nanmin(values)] or [column.high]
+    actions = {1: [0, 4], 2: [0, 2, 4]}[len(edges)]
+    return "\n".join(
+        [
+            "# A rule of thumb to compare with: nobody shall regret that they did not follow it.",
+            "[policy.rule]",
+            'kind = "steps"',
+            f"feature = {_text(column.name)}",
+            f"edges = {edges}",
+            f"actions = {actions}",
+        ]
+    )
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _texts(columns: list[Column]) -> str:
+    return json.dumps([column.name for column in columns], ensure_ascii=False)

@@ -1,0 +1,77 @@
+"""``regretless list``: scenarios, studies, and every name that a scenario file may use."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import textwrap
+from collections.abc import Callable
+
+from regretless.market import register
+from regretless.market.core.errors import UserError, closest
+from regretless.scenarios.spec.files import HERE, catalogue, read
+
+STUDIES = HERE / "studies" / "catalogue"
+LEAST_ROOM = 20  # columns for a meaning beside its name
+REGISTRIES = {
+    "utilities": register.utility,
+    "responses": register.response,
+    "learners": register.learner,
+    "adversaries": register.adversary,
+    "policies": register.policy,
+    "forecasters": register.forecaster,
+    "markets": register.market,
+}
+
+
+def listing(kind: str, width: int | None = None) -> list[str]:
+    """Write names and what they mean.
+
+    Parameters
+    ----------
+    kind : str
+        "scenarios", "studies", or one of ``REGISTRIES``.
+    width : int, optional
+        Columns of the terminal, in which a meaning is wrapped beside its name; without it every
+        name has one line.
+
+    Raises
+    ------
+    UserError
+        If there is no such kind.
+    """
+    named = _named(kind)
+    column = max(len(name) for name in named) + 2
+    lines = []
+    for name, meaning in named.items():
+        room = None if width is None else max(width - column, LEAST_ROOM)
+        parts = [meaning]
+        if room:
+            parts = textwrap.wrap(meaning, room, break_on_hyphens=False) or [meaning]
+        heads = [name, *[""] * (len(parts) - 1)]
+        lines += [
+            f"{head:{column}}{part}".rstrip() for head, part in zip(heads, parts, strict=True)
+        ]
+    return lines
+
+
+def _named(kind: str) -> dict[str, str]:
+    """Return names and their meanings."""
+    if kind == "scenarios":
+        return {name: str(read(path).get("claim", "")) for name, path in catalogue().items()}
+    if kind == "studies":
+        return {
+            path.stem: str(read(path).get("claim", "")) for path in sorted(STUDIES.glob("*.toml"))
+        }
+    if kind not in REGISTRIES:
+        known = ["scenarios", "studies", *REGISTRIES]
+        raise UserError(f"list: unknown kind '{kind}'; {closest(kind, known)}")
+    for room in ("agents", "forecaster", "market.markets"):
+        importlib.import_module(f"regretless.{room}")  # registers names
+    registry = REGISTRIES[kind]
+    return {name: _meaning(registry[name]) for name in registry.names()}
+
+
+def _meaning(made: Callable[..., object]) -> str:
+    """Return the first sentence of what a thing says of itself."""
+    return " ".join((inspect.getdoc(made) or "").split("\n\n")[0].split())

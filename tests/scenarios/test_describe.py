@@ -1,0 +1,144 @@
+"""``regretless describe``: what columns can be, and a starter scenario that plays as it stands."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regretless.market.core.errors import UserError
+from regretless.scenarios import load
+from regretless.scenarios.cli import commands
+from regretless.scenarios.describe.columns import described
+from regretless.scenarios.describe.starter import starter
+from regretless.scenarios.spec.files import DATA
+
+ROLES = {
+    "seattle-weather": {
+        "index": ["date"],
+        "outcome": ["precipitation", "temp_max", "temp_min", "wind"],
+        "context": ["month", "wet_yesterday"],
+    },
+    "bike-demand": {
+        "index": [],
+        "outcome": ["bikers"],
+        "context": ["hour", "workingday", "warmth"],
+    },
+    "factor-returns": {
+        "index": ["date"],
+        "outcome": ["mtum", "qual", "size", "usmv", "vlue"],
+        "context": ["up_yesterday", "volatility"],
+    },
+}
+
+
+@pytest.mark.parametrize("name", ROLES)
+def test_bundled_tables_are_understood_and_their_starters_play(name: str, tmp_path: Path) -> None:
+    table = described(DATA / f"{name}.csv")
+    assert {role: [c.name for c in table.named(role)] for role in ROLES[name]} == ROLES[name]
+    file = tmp_path / "own.toml"
+    file.write_text(starter(table, tmp_path), encoding="utf-8")
+    model = load(str(file), rounds=20).build()
+    model.run()
+    assert load(str(file)).spec.rounds == table.rows
+    assert model.agents_frame()["mean_loss"].between(0, 1).all()
+
+
+def test_seasons_are_found_where_there_are_any() -> None:
+    table = {column.name: column for column in described(DATA / "bike-demand.csv").columns}
+    assert (table["bikers"].season, table["hour"].season) == (24, 24)
+    assert table["day"].season is None or table["day"].role == ""
+
+
+def test_noise_and_walks_have_no_season(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"noise": rng.normal(size=500), "walk": rng.normal(size=500).cumsum()})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    assert [column.season for column in described(tmp_path / "a.csv").columns] == [None, None]
+
+
+WRITTEN = """\
+Tag;Umsatz je Stück;Himmel;offen;leer;Nr
+01.02.2024;12,5;klar;True;;1
+02.02.2024;13,1;trüb;False;;2
+03.02.2024;;klar;True;;3
+04.02.2024;11,9;Regen;True;;4
+"""
+
+
+def test_a_table_as_a_spreadsheet_writes_it(tmp_path: Path) -> None:
+    rows = (
+        f"{day:02}.{month:02}.2024;{10 + day},{month};klar;True;;{day + 30 * month}\n"
+        for month in range(3, 6)
+        for day in range(1, 29)
+    )
+    (tmp_path / "Läden.csv").write_text(WRITTEN + "".join(rows), encoding="utf-8")
+    table = described(tmp_path / "Läden.csv")
+    assert (table.separator, table.decimal) == (";", ",")
+    kinds = {column.name: (column.kind, column.role) for column in table.columns}
+    assert kinds == {
+        "Tag": ("dates", "index"),
+        "Umsatz je Stück": ("numbers", "outcome"),
+        "Himmel": ("words", "context"),
+        "offen": ("yes or no", "context"),
+        "leer": ("nothing", ""),
+        "Nr": ("whole numbers", ""),
+    }
+    file = tmp_path / "own.toml"
+    file.write_text(starter(table, tmp_path), encoding="utf-8")
+    model = load(str(file)).build()
+    model.run(30)
+    assert model.rounds_frame()["Tag"].iloc[0] == "01.02.2024"
+
+
+def command(*words: str) -> int:
+    sys.argv[:] = ["regretless", *words]
+    with pytest.raises(SystemExit) as left:
+        commands.main()
+    return int(left.value.code or 0)
+
+
+def test_the_command_writes_a_file_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [])
+    data = str(DATA / "seattle-weather.csv")
+    assert command("describe", data) == 0
+    assert "--out my-seattle-weather.toml writes a scenario" in capsys.readouterr().out
+    assert command("describe", data, "--out", "own.toml") == 0
+    assert "regretless run own.toml" in capsys.readouterr().out
+    assert command("run", "own.toml", "--rounds", "12", "--quiet", "--out", "o") == 0
+    assert len(pd.read_parquet("o/rounds.parquet")) == 12
+    before = Path("own.toml").read_bytes()
+    assert command("describe", data, "--out", "own.toml") == 2
+    assert "own.toml is there already" in capsys.readouterr().err
+    assert Path("own.toml").read_bytes() == before
+    assert command("describe", "nothing.csv") == 2
+    assert "data file 'nothing.csv' does not exist" in capsys.readouterr().err
+
+
+def test_a_table_without_an_outcome_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,y\n1,a\n2,b\n1,a\n", encoding="utf-8")
+    with pytest.raises(UserError, match="no column that can be an outcome"):
+        starter(described(tmp_path / "a.csv"), tmp_path)
+
+
+CELLS = st.text(alphabet='0123456789.,-/:;"\t naeINTrue%äfls+', max_size=8)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.lists(CELLS, min_size=1, max_size=4), min_size=1, max_size=12))
+def test_strange_tables_are_described_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]]
+) -> None:
+    file = tmp_path_factory.mktemp("strange") / "a.csv"
+    file.write_text("\n".join(",".join(row) for row in rows), encoding="utf-8")
+    with suppress(UserError):
+        starter(described(file), file.parent)
