@@ -131,13 +131,15 @@ def _scaled(raw: Array, spec: DataSpec, ends: Array) -> tuple[Array, float]:
     """Scale and clip outcomes (T, d); also the share of rows that were clipped."""
     scaled = (raw - ends[:, 0]) / (ends[:, 1] - ends[:, 0])
     outside = (scaled < 0) | (scaled > 1)
-    for i, column in enumerate(spec.outcomes):
-        if column not in spec.scale and outside[:, i].any():
-            low, high = raw[:, i].min(), raw[:, i].max()
-            raise UserError(
-                f"data.outcomes: '{column}' runs from {low:g} to {high:g}, outside [0, 1]; "
-                f"add scale = {{ {spelled(column)} = [{low:g}, {high:g}] }}"
-            )
+    wanting = [
+        i for i, c in enumerate(spec.outcomes) if c not in spec.scale and outside[:, i].any()
+    ]
+    if wanting:
+        ranges = {spec.outcomes[i]: (raw[:, i].min(), raw[:, i].max()) for i in wanting}
+        found = (f"'{c}' runs from {low:g} to {high:g}" for c, (low, high) in ranges.items())
+        scale = (f"{spelled(c)} = [{low:g}, {high:g}]" for c, (low, high) in ranges.items())
+        there = f"data.outcomes: {', '.join(found)}, outside [0, 1]"
+        raise UserError(f"{there}; add scale = {{ {', '.join(scale)} }}")
     return np.clip(scaled, 0, 1) + 0.0, float(outside.any(1).mean())
 
 

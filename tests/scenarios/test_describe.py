@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from contextlib import suppress
 from pathlib import Path
 
@@ -142,3 +143,23 @@ def test_strange_tables_are_described_or_refused(
     file.write_text("\n".join(",".join(row) for row in rows), encoding="utf-8")
     with suppress(UserError):
         starter(described(file), file.parent)
+
+
+def test_a_missing_scale_is_told_for_all_outcomes_in_toml_that_can_be_pasted(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.csv").write_text("rain fall,wind,z\n3,10,0.5\n5,40,0.2\n", encoding="utf-8")
+    text = """
+name = "a"
+rounds = 2
+data = { file = "a.csv", outcomes = ["rain fall", "wind", "z"] }
+cohort = [{ name = "c", utility = "linear", actions = 2 }]
+"""
+    (tmp_path / "a.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(UserError) as error:
+        load(str(tmp_path / "a.toml"))
+    _, _, cure = str(error.value).partition("; add ")
+    assert tomllib.loads(cure) == {"scale": {"rain fall": [3, 5], "wind": [10, 40]}}
+    mended = text.replace('"z"] }', f'"z"], {cure} }}')
+    (tmp_path / "a.toml").write_text(mended, encoding="utf-8")
+    load(str(tmp_path / "a.toml")).build().run()
