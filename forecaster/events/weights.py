@@ -42,7 +42,8 @@ class Awake:
     rows : slice
         Rows of the table that these events belong to.
     bias, variation : array (rows, n)
-        B and sum_t |increment of B|; views, written when the round is charged.
+        B and sum_t |increment of B|, or of its square, as the rule of the weights wants; views,
+        written when the round is charged.
     occupancy : array (rows,)
     """
 
@@ -57,6 +58,7 @@ class WeightRule(Protocol):
 
     name: str
     dead_zone: float
+    squared: bool  # whether its variation is the sum of squares, or of absolute values
 
     def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
         """Return H (rows, n), normalised so that all awake weights sum to 1."""
@@ -107,6 +109,13 @@ def _signed(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     return total
 
 
+def potentials(gain: Array, variation: Array, zone: float) -> Array:
+    """Return Phi(R, C) of adaptive weights, R = gain - z sqrt(C); 1 where there is no variation."""
+    regret = np.maximum(gain - zone * np.sqrt(variation), 0.0)
+    least = np.finfo(np.float64).tiny
+    return np.asarray(np.exp(regret**2 / (3 * np.maximum(variation, least))))
+
+
 class AdaptiveWeights:
     """AdaNormalHedge weights: no horizon, no rate, sqrt(n_T(E)) per event.
 
@@ -116,7 +125,7 @@ class AdaptiveWeights:
         z, at least 0.
     """
 
-    name = "adaptive"
+    name, squared = "adaptive", False
 
     def __init__(self, dead_zone: float = 0.0) -> None:
         if not dead_zone >= 0:
@@ -216,7 +225,7 @@ class ExponentialWeights:
         T, for the fixed rate sqrt(2 ln N / T); None for the anytime rate sqrt(ln N / t).
     """
 
-    name = "exponential"
+    name, squared = "exponential", False
     dead_zone = 0.0
 
     def __init__(self, experts: int, horizon: int | None = None) -> None:

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,10 @@ from regretless.agents.responses import ExpectedLoss
 from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.ensemble_broadcast import has_ensembles
-from regretless.forecaster.events.bounds import BiasBound, GainBound, draw_term, regret_since
-from regretless.forecaster.events.protected import best_responses, rows_of
+from regretless.forecaster.events.bounds import BiasBound, GainBound, regret_since
+from regretless.forecaster.events.coordinate import Events
+from regretless.forecaster.events.draws import contextual_draws, model_draws, swap_draws
+from regretless.forecaster.events.protected import LossGroup, best_responses, rows_of
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Indices
 from regretless.market.core.errors import UserError
@@ -48,50 +50,133 @@ def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
     losses : int
         Promises of the whole run, for the union over all of them.
     """
-    forecaster, cohort, group, cover = block.forecaster, seat.cohort, seat.group, seat.cover
+    forecaster, cohort, group = block.forecaster, seat.cohort, seat.group
     note = "; ".join(filter(None, (served_note(seat), curved_note(cohort, block))))
     if not isinstance(cohort, Cohort) or not isinstance(forecaster, UnbiasedPrediction):
         return Guarantee(note=note)
     if group is None or not promised(seat, block):
         return Guarantee(note=note)
-    response, faithful = cohort.response, exact_for(cohort, block)
-    policies, actions = len(cohort.policies), cohort.loss.actions
-    comparators = actions + policies
     covers = seat.at_once()
     if seat.stay is not None and isinstance(forecaster.bias_bound(), GainBound):
         there = seat.stay.entered == 0  # scalar gains promise nothing to who comes later
         covers = there if covers is None else covers & there
+    smooth = math.isfinite(cohort.response.lipschitz)
+    label = "smooth-decision-swap" if smooth else "decision-swap"
+    if group not in forecaster.events.groups:
+        return Guarantee(label, None, note, covers)  # latecomers, of whom ``served`` says more
+    terms = Terms(seat, block, cohort, group, losses)
+    compared = bool(getattr(forecaster, "models", ())) and seat.stay is None
+    crossed = len(cohort.policies) and seat.stay is None and isinstance(forecaster.events, Events)
+    return Guarantee(
+        label,
+        terms.bound,
+        note,
+        covers,
+        to_models=terms.to_models if compared else None,
+        from_variation=terms.from_variation,
+        contextual=terms.contextual if crossed else None,
+    )
 
-    @cache
-    def apart() -> Array:
-        radius = np.zeros(1) if cover is None else cover.radius
-        if cover is not None and seat.kind is not None:
-            radius = radius[seat.kind]
-        return np.asarray(block.basis.certified_error(cohort.loss) + radius)
 
-    def bound() -> Array:
-        bias, weights = forecaster.bias_bound(), group.weights
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """What the bounds of a cohort are added up from.
+
+    Parameters
+    ----------
+    promises : int
+        Of the whole run, for the union over all of them.
+    """
+
+    seat: Seat
+    block: Block
+    cohort: Cohort
+    group: LossGroup
+    promises: int
+
+    def bound(self) -> Array:
+        """Bound each row's realised decision swap regret per round (K,) by the theorem."""
+        bias, seat = self._forecaster.bias_bound(), self.seat
+        weights, policies = self.group.weights, len(self.cohort.policies)
         if seat.stay is None:
             expected = bias.regret(weights, policies=policies)[seat.lines]
-            expected += draw_term(bias.rounds, losses, actions=actions, comparators=comparators)
         else:
-            own = weights[seat.lines]
-            expected = over_stays(bias, own, seat.stay, policies=policies, losses=losses)
-        return np.asarray(expected + beside())
+            expected = over_stays(bias, weights[seat.lines], seat.stay, policies=policies)
+        return np.asarray(expected + self._drawn() / self._rounds + self._beside())
 
-    def beside() -> Array:
-        moved = 0.0 if faithful else response.lipschitz * apart()
-        return np.asarray(2 * apart() + cohort.gap() + moved)
+    def from_variation(self) -> Array:
+        """Bound the same by the variations of the biases so far, too."""
+        forecaster, lines = self._forecaster, self.seat.lines
+        total = forecaster.events.from_variation(forecaster.known_bound(), self.group)[lines]
+        if self.seat.stay is not None:  # what came before one entered may have been regained
+            total = total * np.where(self.seat.stay.entered == 0, 1, 2)
+        least = (total + self._drawn()) / self._rounds + self._beside()
+        return np.minimum(self.bound(), least)
 
-    def to_models() -> Array:
-        bias, models = forecaster.bias_bound(), len(getattr(forecaster, "models", ()))
-        expected = bias.regret_to_models(group.weights)[seat.lines]
-        drawn = draw_term(bias.rounds, losses * models, actions=0, comparators=models)
-        return np.asarray(expected + drawn + beside())
+    def contextual(self) -> Array:
+        """Bound each row's realised contextual swap regret per round (K,)."""
+        forecaster, weights = self._forecaster, self.group.weights
+        bias, policies = forecaster.bias_bound(), len(self.cohort.policies)
+        assert isinstance(forecaster.events, Events)  # noqa: S101 - it has cross events
+        expected = bias.contextual(weights)[self.seat.lines]
+        drawn = contextual_draws(
+            self._known, promises=self.promises, policies=policies, width=self._width
+        )
+        return np.asarray(expected + drawn / bias.rounds + self._beside())
 
-    compared = bool(getattr(forecaster, "models", ())) and seat.stay is None
-    label = "smooth-decision-swap" if math.isfinite(response.lipschitz) else "decision-swap"
-    return Guarantee(label, bound, note, covers, to_models if compared else None)
+    def to_models(self) -> Array:
+        """Bound each row's realised regret per round to every model (K,)."""
+        bias = self._forecaster.bias_bound()
+        expected = bias.regret_to_models(self.group.weights)[self.seat.lines]
+        drawn = model_draws(self._known, promises=self.promises, width=self._width)
+        return np.asarray(expected + drawn / bias.rounds + self._beside())
+
+    def _drawn(self) -> Array:
+        comparators = self.cohort.loss.actions + len(self.cohort.policies)
+        return swap_draws(
+            self._known, promises=self.promises, comparators=comparators, width=self._width
+        )
+
+    def _beside(self) -> Array:
+        response, apart = self.cohort.response, self._apart
+        moved = 0.0 if exact_for(self.cohort, self.block) else response.lipschitz * apart
+        return np.asarray(2 * apart + self.cohort.gap() + moved)
+
+    @property
+    def _forecaster(self) -> UnbiasedPrediction:
+        forecaster = self.block.forecaster
+        assert isinstance(forecaster, UnbiasedPrediction)  # noqa: S101 - it is promised
+        return forecaster
+
+    @property
+    def _rounds(self) -> Array | int:
+        """Rounds that each row was there."""
+        rounds, stay = self._forecaster.time, self.seat.stay
+        return rounds if stay is None else stayed(stay, rounds)
+
+    @property
+    def _known(self) -> Array:
+        return self._forecaster.events.draws.of(self.group)[:, self.seat.lines]
+
+    @property
+    def _width(self) -> Array:
+        """The range of a row's losses in the basis."""
+        return np.asarray(1 + 2 * np.broadcast_to(self._apart, self._known.shape[1]))
+
+    @cached_property
+    def _apart(self) -> Array:
+        """How far each row's loss is from that by which it is served."""
+        cover, kind = self.seat.cover, self.seat.kind
+        radius = np.zeros(1) if cover is None else cover.radius
+        if cover is not None and kind is not None:
+            radius = radius[kind]
+        return np.asarray(self.block.basis.certified_error(self.cohort.loss) + radius)
+
+
+def stayed(stay: Stay, rounds: int) -> Array:
+    """Return for how many rounds each row was there (K,); NaN before its first."""
+    spans = np.minimum(stay.left, rounds) - stay.entered
+    return np.where(spans > 0, spans, np.nan)
 
 
 def followed(seat: Seat, block: Block) -> Followed | None:
@@ -115,15 +200,13 @@ def followed(seat: Seat, block: Block) -> Followed | None:
     )
 
 
-def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int, losses: int) -> Array:
-    """Bound the realised regret per round of each row over its own rounds, without gap and error.
+def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int) -> Array:
+    """Bound the expected regret per round of each row over its own rounds, without gap and error.
 
     Parameters
     ----------
     weights : array (K, A, n)
         Coefficients of protected losses.
-    losses : int
-        Rows of the whole run, for the union over all of them.
 
     Returns
     -------
@@ -131,7 +214,7 @@ def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int, lo
         NaN for a row that has not played, and for one that came late where the gains are scalar.
     """
     total = np.full(len(weights), np.nan)
-    left, actions = np.minimum(stay.left, bias.rounds), weights.shape[1]
+    left = np.minimum(stay.left, bias.rounds)
     spans = np.stack([stay.entered, left], axis=1)
     pairs, which, sizes = np.unique(spans, axis=0, return_inverse=True, return_counts=True)
     members = np.split(np.argsort(which.ravel(), kind="stable"), np.cumsum(sizes)[:-1])
@@ -140,11 +223,9 @@ def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int, lo
             continue
         whole = replace(bias, rounds=last)
         if first:
-            expected = regret_since(whole, weights[rows], joined=first, policies=policies)
+            total[rows] = regret_since(whole, weights[rows], joined=first, policies=policies)
         else:
-            expected = whole.regret(weights[rows], policies=policies)
-        drawn = draw_term(last - first, losses, actions=actions, comparators=actions + policies)
-        total[rows] = expected + drawn
+            total[rows] = whole.regret(weights[rows], policies=policies)
     return total
 
 

@@ -32,7 +32,7 @@ class ForecasterSpec(Open):
 
     kind: Name = "decision-swap"
     """The forecaster of the theorem, or the name of a model."""
-    weights: Literal["adaptive", "exponential"] = "adaptive"
+    weights: Literal["adaptive", "second-order", "exponential"] = "adaptive"
     """How the biases of events are weighed."""
     events: Literal["coordinates", "losses"] | None = None
     """What is kept unbiased: all numbers of the forecast, or what listed losses need. The latter
