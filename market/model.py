@@ -27,6 +27,7 @@ from regretless.market.game.presence import present
 from regretless.market.game.protocols import Cohort, Resumable
 from regretless.market.game.round import Game, play_round
 from regretless.market.logs import closing_tables, verdict
+from regretless.market.logs.bounds import BoundsLog
 from regretless.market.logs.journal import Journal, Sink
 from regretless.market.logs.sample import logged_agents
 from regretless.market.logs.windows import Span, Windows
@@ -174,6 +175,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             logged=logged,
             windows=Windows(game.cohorts, logged, windows) if windows else None,
         )
+        self.bounds = BoundsLog(game.cohorts, self.guarantees, rounds=rounds)
         self._cache: dict[tuple[int, str], Array] = {}
         self._last: dict[int, NDArray[np.intp]] = {}
         if sum(len(cohort.row_of) for cohort in game.cohorts) <= MOST_VIEWS:
@@ -196,6 +198,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         if self.tracker is not None:
             self.tracker.add(played)
         self.journal.add(played)
+        self.bounds.add(self.played)
         self.running = self.played < self.rounds
         if hasattr(self, "datacollector"):
             self.datacollector.collect(self)
@@ -267,6 +270,10 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """One row per agent and window that has ended."""
         return self.journal.frame("windows")
 
+    def bounds_frame(self) -> pd.DataFrame:
+        """One row per cohort and round of a few: the greatest regret beside its bounds."""
+        return self.bounds.frame()
+
     def agents_frame(self) -> pd.DataFrame:
         """One row per agent: every measure so far."""
         exploited = [self.exploited(place) for place in range(len(self.game.cohorts))]
@@ -307,6 +314,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             "forecast_stream": generator_state(self.game.forecast_stream),
             "outcome_stream": generator_state(self.game.outcome_stream),
             "journal": self.journal.state(),
+            "bounds": self.bounds.state(),
             "tracker": None if self.tracker is None else self.tracker.state(),
         }
 
@@ -318,6 +326,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         restore_generator(self.game.forecast_stream, state["forecast_stream"])
         restore_generator(self.game.outcome_stream, state["outcome_stream"])
         self.journal.restore(state["journal"])
+        self.bounds.restore(state["bounds"])
         if self.tracker is not None:
             self.tracker.restore(state["tracker"])
         self._cache.clear()

@@ -204,6 +204,7 @@ def _closing_tables(model: MarketModel) -> dict[str, Any]:
         "agents": model.agents_frame(),
         "swaps": model.swaps_frame(),
         "biases": model.biases_frame(),
+        "bounds": model.bounds_frame(),
     }
     tables["verdict"] = model.verdict_frame()
     if any(model.game.followed):
