@@ -119,7 +119,7 @@ class Events(Remembering):
         )
         self.experts = 2 * self.size * self.count
         self.draws = Draws(groups, self.rows)
-        self.arrays["draws"] = self.draws.sums
+        self.arrays |= {f"draws_{name}": kept for name, kept in self.draws.arrays.items()}
         self.gains = LossEvents(groups, models=models, fixed=False) if models else None
         if self.gains is not None:
             self.experts += self.gains.experts

@@ -106,11 +106,10 @@ class LossEvents(Remembering):
         self._occupancy = np.zeros(len(self.rows.offset))
         self.draws = Draws(self.groups, self.rows)
         self.arrays = {
-            "draws": self.draws.sums,
             "gain": self._gain,
             "variation": self._variation,
             "occupancy": self._occupancy,
-        }
+        } | {f"draws_{name}": kept for name, kept in self.draws.arrays.items()}
 
     def awake(self, x: Any, points: Array | None = None) -> list[Indices]:
         """Return what every group's policies and models suggest to its losses, (K, C + M) each.

@@ -120,7 +120,11 @@ class Terms:
         assert isinstance(forecaster.events, Events)  # noqa: S101 - it has cross events
         expected = bias.contextual(weights)[self.seat.lines]
         drawn = contextual_draws(
-            self._known, promises=self.promises, policies=policies, width=self._width
+            self._known(fixed=False),
+            promises=self.promises,
+            policies=policies,
+            actions=weights.shape[1],
+            width=self._width,
         )
         return np.asarray(expected + drawn / bias.rounds + self._beside())
 
@@ -128,13 +132,17 @@ class Terms:
         """Bound each row's realised regret per round to every model (K,)."""
         bias = self._forecaster.bias_bound()
         expected = bias.regret_to_models(self.group.weights)[self.seat.lines]
-        drawn = model_draws(self._known, promises=self.promises, width=self._width)
+        drawn = model_draws(self._known(fixed=True), promises=self.promises, width=self._width)
         return np.asarray(expected + drawn / bias.rounds + self._beside())
 
     def _drawn(self) -> Array:
-        comparators = self.cohort.loss.actions + len(self.cohort.policies)
+        actions, policies = self.cohort.loss.actions, len(self.cohort.policies)
         return swap_draws(
-            self._known, promises=self.promises, comparators=comparators, width=self._width
+            self._known(fixed=not policies),
+            promises=self.promises,
+            actions=actions,
+            comparators=actions + policies,
+            width=self._width,
         )
 
     def _beside(self) -> Array:
@@ -154,14 +162,15 @@ class Terms:
         rounds, stay = self._forecaster.time, self.seat.stay
         return rounds if stay is None else stayed(stay, rounds)
 
-    @property
-    def _known(self) -> Array:
-        return self._forecaster.events.draws.of(self.group)[:, self.seat.lines]
+    def _known(self, *, fixed: bool) -> Array:
+        return self._forecaster.events.draws.of(self.group, fixed=fixed)[:, self.seat.lines]
 
     @property
     def _width(self) -> Array:
         """The range of a row's losses in the basis."""
-        return np.asarray(1 + 2 * np.broadcast_to(self._apart, self._known.shape[1]))
+        return np.asarray(
+            1 + 2 * np.broadcast_to(self._apart, self.cohort.coefficients[0].shape[:1])
+        )
 
     @cached_property
     def _apart(self) -> Array:

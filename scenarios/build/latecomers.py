@@ -222,10 +222,12 @@ class LateTerms:
     def _with_draws(self, expected: Array) -> Array:
         forecaster, cohort = self._forecaster, self._cohort
         apart = self.cover.radius + self._error
-        known = np.concatenate([forecaster.events.draws.of(g) for g in self._kin], axis=1)
+        events, fixed = forecaster.events, not cohort.policies
+        known = np.concatenate([events.draws.of(g, fixed=fixed) for g in self._kin], axis=1)
         drawn = swap_draws(
             known[:, self.cover.served],
             promises=self.promises,
+            actions=cohort.loss.actions,
             comparators=cohort.loss.actions + len(cohort.policies),
             width=1 + 2 * apart,
         )

@@ -8,7 +8,14 @@ from numpy.typing import NDArray
 from streams import STREAMS, market
 
 from regretless.forecaster.events import draws
-from regretless.forecaster.events.draws import RISK, Draws, contextual_draws, drawn, swap_draws
+from regretless.forecaster.events.draws import (
+    RISK,
+    Draws,
+    contextual_draws,
+    drawn,
+    model_draws,
+    swap_draws,
+)
 from regretless.forecaster.events.protected import LossGroup, rows_of
 
 Array = NDArray[np.float64]
@@ -23,8 +30,10 @@ def worst_excess(seed: int, promises: int) -> Array:
     the largest martingale is farthest above its bound (RUNS,).
     """
     rng = np.random.default_rng(seed)
-    known = np.zeros((2, RUNS, ACTIONS))
+    group = LossGroup(np.zeros((RUNS, ACTIONS)), np.tile(np.eye(ACTIONS), (RUNS, 1, 1)))
     sums, worst = np.zeros((RUNS, ACTIONS, ACTIONS)), np.full(RUNS, -np.inf)
+    start = np.arange(RUNS + 1) * ACTIONS
+    kept = Draws([group], rows_of([group]))
     for t in range(ROUNDS):
         law = rng.dirichlet(np.full(ACTIONS, 0.5), RUNS)
         law[law < 0.02] = 0.0
@@ -36,11 +45,14 @@ def worst_excess(seed: int, promises: int) -> Array:
         played = (rng.random(RUNS)[:, None] > law.cumsum(1)[:, :-1]).sum(1)
         step = np.eye(ACTIONS)[played] - law
         sums += step[:, :, None] * (losses[:, :, None] - losses[:, None, :])
-        width = np.ptp(losses, axis=1)[:, None]
-        mixed = (law > 0) & (law < 1)
-        known[0] += law * (1 - law) * width**2
-        known[1] += np.where(mixed, np.maximum(law, 1 - law) * width, 0)
-        allowed = swap_draws(known, promises=promises, comparators=ACTIONS)
+        draws._add(
+            start,
+            law.ravel(),
+            losses.ravel(),
+            *kept.arrays.values(),
+        )
+        known = kept.of(group, fixed=True)
+        allowed = swap_draws(known, promises=promises, actions=ACTIONS, comparators=ACTIONS)
         worst = np.maximum(worst, sums.max(2).sum(1) - allowed)
     return worst
 
@@ -65,34 +77,40 @@ def test_one_martingale_is_held_at_all_times_at_its_own_level(
     shares = []
     for risk in (0.01, 0.5):
         monkeypatch.setattr(draws, "RISK", risk)
-        shares.append((walk > drawn(known, 1)).any(1).mean())
+        shares.append((walk > drawn(known, 0.0)).any(1).mean())
     assert shares[0] <= 0.01
     assert 0.02 < shares[1] <= 0.5
 
 
 def test_what_is_sure_adds_nothing_and_range_scales() -> None:
-    known = np.array([[[0.0, 4.0]], [[0.0, 30.0]]])
-    assert drawn(known, 10)[0, 0] == 0
-    assert swap_draws(known, promises=10, comparators=2)[0] > 0
-    wide = swap_draws(4 * known, promises=10, comparators=2, width=2.0)
-    assert wide == pytest.approx(2 * swap_draws(known, promises=10, comparators=2))
-    more = contextual_draws(known, promises=10, policies=1, width=np.ones(1))
-    assert more > swap_draws(known, promises=10, comparators=2)
-    few = np.array([[[0.5]], [[1.0]]])
-    assert drawn(few, 1000)[0, 0] == 1.0  # surely no more than what all rounds could bring
+    known = np.array([[0.0, 4.0], [0.0, 30.0]])
+    allowed = swap_draws(known, promises=10, actions=2, comparators=2)
+    assert allowed[0] == 0 < allowed[1]
+    wide = swap_draws(4 * known, promises=10, actions=2, comparators=2, width=2.0)
+    assert wide[1] == pytest.approx(min(2 * allowed[1], 120))
+    one = np.ones(2)
+    more = contextual_draws(known, promises=10, policies=3, actions=2, width=one)
+    assert more[1] > allowed[1] > model_draws(known, promises=10, width=one)[1] * 0.9
+    assert drawn(np.array([0.5, 1.0]), 7.0) == 1.0  # surely no more than all rounds could bring
 
 
 def test_variances_are_those_of_the_mixture() -> None:
-    weights = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.0], [0.5, 0.0]]])
-    group = LossGroup(np.zeros((2, 2)), weights)
+    """Two actions at 1/4 and 3/4, losses 0.9 and 0.1; one action alone; 1/100 and 99/100."""
+    group = LossGroup(np.zeros((3, 2)), np.tile(np.eye(2), (3, 1, 1)))
     known = Draws([group], rows_of([group]))
-    truth = np.array([0.9, 0.1])
-    known.add(np.array([0.25, 0.75, 1.0, 0.0]), truth)
-    variance, most = known.of(group)
-    assert variance == pytest.approx(np.array([[0.12, 0.12], [0, 0]]))
-    assert most == pytest.approx(np.array([[0.6, 0.6], [0, 0]]))
+    seen = np.array([0.25, 0.75, 1.0, 0.0, 0.01, 0.99])
+    known.add(seen, np.array([0.9, 0.1]))
+    variance, surely = known.of(group, fixed=True)
+    assert variance == pytest.approx([2 * 0.64 * 2 * 0.1875, 0, 2 * 0.64 * 2 * 0.0099])
+    assert surely == pytest.approx([1.6 * 0.75, 0, 1.6 * 0.99])
+    assert known.of(group, fixed=False)[0] == pytest.approx(variance)
+    for law, at in ((seen[:2], 0), (seen[4:], 2)):  # of every assignment of comparators
+        for assigned in ([0, 0], [0, 1], [1, 0], [1, 1]):
+            gains = np.array([0.9, 0.1]) - np.array([0.9, 0.1])[assigned]
+            assert law @ gains**2 - (law @ gains) ** 2 <= variance[at] + 1e-12
+            assert (gains - law @ gains).max() <= surely[at] + 1e-12
     with pytest.raises(ValueError, match="not protected"):
-        known.of(LossGroup(np.zeros((1, 2)), weights[:1]))
+        known.of(LossGroup(np.zeros((1, 2)), np.ones((1, 2, 2))), fixed=True)
 
 
 @pytest.mark.parametrize("stream", STREAMS)
