@@ -99,6 +99,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from regretless.forecaster.events.cover import paper_gamma
+from regretless.forecaster.events.draws import drawn
 from regretless.forecaster.events.second_order import GAINS, STEEPEST
 from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Hull
@@ -164,6 +166,16 @@ class BiasBound:
         found = np.where(variation > 0, self.bias(variation), 0.0)
         return found if self.weights == "second-order" else np.minimum(variation, found)
 
+    def of_events(self, occupancy: Array | float) -> tuple[Array, Array]:
+        """Bound |B| in sup norm in expectation over the draws, and as drawn, of all events at once.
+
+        As drawn it is a martingale more for each expert (``draws``), in all rounds at once: its
+        increments are at most 2, of variance at most E[E].
+        """
+        expected, moved = self.bias(occupancy), np.asarray(occupancy)
+        known = np.stack([moved, np.full_like(moved, np.inf)])
+        return expected, expected + drawn(known, math.log(self.experts), 2.0)
+
     def exponent(self) -> float:
         """Lambda of the weights that adapt."""
         if self.weights == "second-order":
@@ -201,15 +213,16 @@ class BiasBound:
         -------
         array (K,)
         """
-        actions = weights.shape[1]
+        norms = self._norm(spread, weights), self._norm(centred_norm, weights)
+        return self.regret_by(*norms, actions=weights.shape[1], policies=policies)
+
+    def regret_by(self, widest: Array, centred: Array, *, actions: int, policies: int) -> Array:
+        """Bound the same for losses whose norms D and lambda (K,) are known."""
         own = self.rounds / actions  # biases are concave in occupancy: equal shares are worst
-        share = float(self.bias(own))
-        factor = self._norm(spread, weights)
+        share, factor = float(self.bias(own)), widest
         if policies:
-            cells = self._cells(actions, own)
-            others = self._cells(actions - 1, own)
-            centred = self._norm(centred_norm, weights)
-            through_policies = np.minimum(factor * others, centred * (1 + cells))
+            cells, others = self._cells(actions, own), self._cells(actions - 1, own)
+            through_policies = np.minimum(widest * others, centred * (1 + cells))
             factor = np.maximum(factor, through_policies)
         return np.asarray(factor * actions * share / self.rounds)
 
@@ -252,12 +265,40 @@ class GainBound(BiasBound):
 
     within: float | None = None
 
+    def of_events(self, occupancy: Array | float) -> tuple[Array, Array]:
+        """Return NaN: gains have one sign and a range of their own."""
+        unknown = np.full_like(np.asarray(occupancy), np.nan)
+        return unknown, unknown
+
     def regret(self, weights: Array, *, policies: int = 0) -> Array:
         """Bound the expected decision swap regret per round (K,); policies cost a logarithm."""
         return self.regret_to_models(weights)
 
     def _gains(self, weights: Array) -> Array:
         return gain_range(weights, self.within)
+
+
+def uniform_regret(  # noqa: PLR0913 - keyword-only from the third
+    size: int, actions: int, *, rounds: int, slack: float, reach: float, policies: int = 0
+) -> tuple[float, float]:
+    """Bound the expected regret per round of all losses at once whose lambda is at most ``reach``.
+
+    For adaptive weights on the paper's cover of them (``cover``), every agent playing the response
+    of its representative: all of them are covered, however many there are.
+
+    Returns
+    -------
+    tuple of float
+        The bound, without basis error, and ln of the cover's number of losses.
+    """
+    gamma = paper_gamma(size, rounds)
+    values = 2 * math.floor(max(reach, 1.0) / gamma + 0.5) + 1
+    losses = values ** ((size + 1) * actions)
+    experts = 2 * size * losses * actions * (1 + actions * policies)
+    bias = BiasBound(experts, rounds, slack)
+    centred = np.array([reach + size * gamma / 2])
+    expected = bias.regret_by(2 * centred, centred, actions=actions, policies=policies)
+    return float(expected[0]) + (size + 1) * gamma, math.log(losses)
 
 
 def gain_range(weights: Array, within: float | None) -> Array:

@@ -179,6 +179,8 @@ def biases_table(game: Game) -> pd.DataFrame:
     rounds, not an average. Of a calibrated forecaster loss 0 is its grid, ``action`` counts the
     cells (in the order of its grid points), and later losses stand for the groups' policies. With
     scalar events ``bias_i`` is the gain of comparator i: fixed actions, then policies, then models.
+    ``bound`` is the theorem's on every ``|bias_i|``, ``bound_drawn`` that on the bias of what was
+    drawn, of all events with probability 0.99 in all rounds; empty for scalar events.
     """
     least = RARE * game.history.rounds
     found = [(b.name, row) for b in game.blocks for row in _event_rows(b.forecaster, least)]
@@ -188,7 +190,19 @@ def biases_table(game: Game) -> pd.DataFrame:
         [name, *event, *bias, *[np.nan] * (widest - len(bias))] for name, (*event, bias) in found
     ]
     frame = pd.DataFrame(rows, columns=[*columns, *(f"bias_{i}" for i in range(widest))])
+    bounds = [_event_bounds(b.forecaster, frame[frame["block"] == b.name]) for b in game.blocks]
+    frame = frame.join(pd.concat(bounds))
     return frame.astype({"policy": "Int64", "suggestion": "Int64"})
+
+
+def _event_bounds(forecaster: Any, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return what bounds the biases of events, in expectation and as drawn; NaN where nothing."""
+    promise = getattr(forecaster, "bias_bound", None)
+    occupancy = rows["occupancy"].to_numpy(dtype=np.float64)
+    known = (
+        promise().of_events(occupancy) if promise and len(rows) else np.full((2, len(rows)), np.nan)
+    )
+    return pd.DataFrame(dict(zip(("bound", "bound_drawn"), known, strict=True)), index=rows.index)
 
 
 def _event_rows(forecaster: Any, least: float) -> Iterator[tuple[Any, ...]]:

@@ -16,7 +16,7 @@ from regretless.forecaster.events.draws import (
     model_draws,
     swap_draws,
 )
-from regretless.forecaster.events.protected import LossGroup, rows_of
+from regretless.forecaster.events.protected import LossGroup, responses_at, rows_of
 
 Array = NDArray[np.float64]
 
@@ -125,3 +125,26 @@ def test_a_run_may_be_stopped_whenever_it_pleases(stream: str) -> None:
             assert (agents["swap_regret"] <= agents["bound_from_variation"] + 1e-9).all()
             bounds.append(agents["bound"].max())
         assert bounds[-1] < bounds[19] < bounds[4]
+
+
+def test_biases_as_drawn_stay_below_their_bound() -> None:
+    """Calibration of what was broadcast: decision events' realised biases, round by round."""
+    for seed in range(4):
+        model = market(STREAMS["adaptive"], {}, rounds=150, seed=seed).build()
+        player = model.game.blocks[0].forecaster
+        rows = player.events.rows
+        realised = np.zeros(rows.weights.shape)
+        model.run()
+        forecasts = model.forecasts_frame().query("drawn").filter(like="p_").to_numpy()
+        outcomes = model.rounds_frame().filter(like="y_").to_numpy()
+        basis = model.game.blocks[0].basis
+        for point, outcome in zip(forecasts, outcomes, strict=True):
+            play = responses_at(rows, point[: basis.size])
+            realised += play[:, None] * (point[: basis.size] - basis.transform(outcome[None])[0])
+        occupancy = np.array([row[4] for row in player.events.table()])
+        expected, drawn_too = player.bias_bound().of_events(occupancy)
+        assert (np.abs(realised).max(1) <= drawn_too).all()
+        assert (expected < drawn_too).all()
+        table = model.biases_frame()
+        assert (table["bound_drawn"] > table["bound"]).all()
+        assert (table.filter(like="bias_").abs().max(axis=1) <= table["bound"]).all()
