@@ -173,7 +173,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             payoff=payoff,
             market=game.market,
             logged=logged,
-            windows=Windows(game.cohorts, logged, windows) if windows else None,
+            windows=Windows(game.cohorts, logged, windows, self.guarantees) if windows else None,
         )
         self.bounds = BoundsLog(game.cohorts, self.guarantees, rounds=rounds)
         self._cache: dict[tuple[int, str], Array] = {}

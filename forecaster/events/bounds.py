@@ -94,7 +94,7 @@ draws do. The paper's statement omits this term.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -184,7 +184,7 @@ class BiasBound:
         growth = most if self.growth is None else min(most, self.growth)
         power = math.log(growth) + GROWTH * self.slack
         others = math.log1p((1 / self.experts - 1) * math.exp(-power))  # whose potentials are >= 1
-        return math.log(self.experts) + power + others
+        return max(math.log(self.experts) + power + others, 0.0)
 
     def _head_start(self) -> float:
         """By how much a potential may exceed 1 when a base loses its trust."""
@@ -216,15 +216,44 @@ class BiasBound:
         norms = self._norm(spread, weights), self._norm(centred_norm, weights)
         return self.regret_by(*norms, actions=weights.shape[1], policies=policies)
 
-    def regret_by(self, widest: Array, centred: Array, *, actions: int, policies: int) -> Array:
-        """Bound the same for losses whose norms D and lambda (K,) are known."""
-        own = self.rounds / actions  # biases are concave in occupancy: equal shares are worst
+    def regret_by(
+        self,
+        widest: Array,
+        centred: Array,
+        *,
+        actions: int,
+        policies: int,
+        rounds: int | None = None,
+    ) -> Array:
+        """Bound the same for losses whose norms D and lambda (K,) are known, of so many rounds."""
+        rounds = rounds or self.rounds
+        own = rounds / actions  # biases are concave in occupancy: equal shares are worst
         share, factor = float(self.bias(own)), widest
         if policies:
             cells, others = self._cells(actions, own), self._cells(actions - 1, own)
             through_policies = np.minimum(widest * others, centred * (1 + cells))
             factor = np.maximum(factor, through_policies)
-        return np.asarray(factor * actions * share / self.rounds)
+        return np.asarray(factor * actions * share / rounds)
+
+    def over_intervals(
+        self, weights: Array, lengths: Sequence[int], *, run: int, policies: int = 0
+    ) -> Array:
+        """Bound the sum of expected regret over intervals (``intervals``) of a run (K,).
+
+        Parameters
+        ----------
+        lengths : sequence of int
+            Of the intervals; 1 for a single round, of which nothing is known.
+        run : int
+            The rounds of the run, which set the intervals' shares.
+        """
+        norms = self._norm(spread, weights), self._norm(centred_norm, weights)
+        total = np.zeros(len(weights))
+        for length in lengths:
+            shape = {"actions": weights.shape[1], "policies": policies, "rounds": length}
+            one = replace(self, experts=self.experts * -(-run // length))
+            total += np.minimum(one.regret_by(*norms, **shape), 1.0) * length
+        return total
 
     def regret_to_models(self, weights: Array) -> Array:
         """Bound the expected regret per round to each model that is a comparator (K,)."""

@@ -19,7 +19,7 @@ action and suggestion.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
@@ -92,7 +92,7 @@ class Events(Remembering):
         Biases, variations and occupancies so far.
     """
 
-    REMEMBERED = ("arrays",)
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)
     IN_PLACE = True
 
     def __init__(self, groups: Sequence[LossGroup], *, models: int = 0) -> None:

@@ -49,7 +49,9 @@ def _top(gain: Array, variation: Array, sign: float) -> float:
 
 
 @numba.njit(cache=True)
-def _weigh(gain: Array, variation: Array, sign: float, top: float, out: Array) -> float:
+def _weigh(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    gain: Array, variation: Array, sign: float, share: float, top: float, out: Array
+) -> float:
     """Add ``sign`` times the weights of experts, relative to exp(top), to ``out``; their sum."""
     total = 0.0
     for e in range(gain.shape[0]):
@@ -57,7 +59,7 @@ def _weigh(gain: Array, variation: Array, sign: float, top: float, out: Array) -
         for j in range(RATES.shape[0]):
             power = RATES[j] * sign * gain[e] - COSTS[j] * variation[e] - top
             if power > -NEGLIGIBLE:
-                weight += RATES[j] * np.exp(power)
+                weight += share * RATES[j] * np.exp(power)
         out[e] += sign * weight
         total += weight
     return total
@@ -76,7 +78,7 @@ class SecondOrderWeights:
         for view, (bias, variation) in zip(awake, held, strict=True):
             part = table[view.rows].reshape(-1)  # a view
             for sign in (1.0, -1.0):
-                total += _weigh(bias, variation, sign, top, part)
+                total += _weigh(bias, variation, sign, view.share, top, part)
         return table / total
 
     def mixed(
@@ -88,4 +90,5 @@ class SecondOrderWeights:
     def one_sided(self, gain: Array, variation: Array, time: int) -> Array:
         """Return the weights (events,) of scalar events, normalised."""
         weights = np.zeros(len(gain))
-        return weights / _weigh(gain, variation, 1.0, _top(gain, variation, 1.0), weights)
+        top = _top(gain, variation, 1.0)
+        return weights / _weigh(gain, variation, 1.0, 1.0, top, weights)

@@ -45,12 +45,15 @@ class Awake:
         B and sum_t |increment of B|, or of its square, as the rule of the weights wants; views,
         written when the round is charged.
     occupancy : array (rows,)
+    share : float
+        Of these events' experts in the prior, beside 1 for others.
     """
 
     rows: slice
     bias: Array
     variation: Array
     occupancy: Array
+    share: float = 1.0
 
 
 class WeightRule(Protocol):
@@ -91,18 +94,24 @@ def _exponents(bias: Array, variation: Array, zone: float, powers: Array) -> flo
 
 @numba.njit(cache=True)
 def _signed(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    bias: Array, variation: Array, zone: float, top: float, potentials: Array, table: Array
+    bias: Array,
+    variation: Array,
+    zone: float,
+    share: float,
+    top: float,
+    potentials: Array,
+    table: Array,
 ) -> float:
     """Add the signed weights to ``table``, relative to exp(top); return the sum of all."""
     total, floor = 0.0, np.exp(-top)
     for r in range(bias.shape[0]):
         for i in range(bias.shape[1]):
-            weight = 0.5 * (potentials[0, r, i] - potentials[1, r, i])
+            weight = 0.5 * share * (potentials[0, r, i] - potentials[1, r, i])
             total += weight
             reach = 1.0 - abs(bias[r, i]) - zone * np.sqrt(variation[r, i])
             if reach > 0.0:  # the other sign has some weight, too
                 scale = 1.0 / (3.0 * (variation[r, i] + 1.0))
-                other = 0.5 * (np.exp(reach * reach * scale - top) - floor)
+                other = 0.5 * share * (np.exp(reach * reach * scale - top) - floor)
                 total += other
                 weight -= other
             table[r, i] += weight if bias[r, i] >= 0 else -weight
@@ -183,7 +192,8 @@ class AdaptiveWeights:
         for view in awake:
             part = raised[first : first + 2 * view.bias.size].reshape(2, *view.bias.shape)
             rows = table[view.rows]
-            total += _signed(view.bias, view.variation, self.dead_zone, top, part, rows)
+            known = view.bias, view.variation, self.dead_zone, view.share
+            total += _signed(*known, top, part, rows)
             first += 2 * view.bias.size
         return table, total
 

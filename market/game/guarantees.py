@@ -35,6 +35,9 @@ class Guarantee:
         Returns what ``bound`` is at the variations of the biases so far (K,), never more.
     contextual : callable or None
         Returns the theorem's bound on each row's contextual swap regret so far (K,), likewise.
+    window : callable or None
+        Returns the theorem's bound on each row's decision swap regret per round from a first to a
+        last round (K,), for realised draws with probability 0.99 in all windows at once.
     """
 
     label: str = "none"
@@ -44,6 +47,7 @@ class Guarantee:
     to_models: Callable[[], Array] | None = None
     from_variation: Callable[[], Array] | None = None
     contextual: Callable[[], Array] | None = None
+    window: Callable[[int, int], Array] | None = None
 
     def labels(self, row_of: Indices) -> NDArray[np.object_]:
         """Return each agent's label (N,), for agents in these rows."""

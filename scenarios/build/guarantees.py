@@ -13,7 +13,7 @@ round.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,7 +28,9 @@ from regretless.forecaster.ensemble_broadcast import has_ensembles
 from regretless.forecaster.events.bounds import BiasBound, GainBound, regret_since
 from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.draws import contextual_draws, model_draws, swap_draws
+from regretless.forecaster.events.intervals import IntervalEvents, covering
 from regretless.forecaster.events.protected import LossGroup, best_responses, rows_of
+from regretless.forecaster.turns import players
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Indices
 from regretless.market.core.errors import UserError
@@ -52,21 +54,25 @@ def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
     """
     forecaster, cohort, group = block.forecaster, seat.cohort, seat.group
     note = "; ".join(filter(None, (served_note(seat), curved_note(cohort, block))))
-    if not isinstance(cohort, Cohort) or not isinstance(forecaster, UnbiasedPrediction):
+    if not isinstance(cohort, Cohort) or group is None or not promised(seat, block):
         return Guarantee(note=note)
-    if group is None or not promised(seat, block):
-        return Guarantee(note=note)
+    first, *others = players(forecaster)
+    if others and seat.stay is not None:
+        here = f"{cohort.name}: no promise to who comes or goes where outcomes are late"
+        return Guarantee(note="; ".join(filter(None, (note, here))))
     covers = seat.at_once()
-    if seat.stay is not None and isinstance(forecaster.bias_bound(), GainBound):
+    if seat.stay is not None and isinstance(first.bias_bound(), GainBound):
         there = seat.stay.entered == 0  # scalar gains promise nothing to who comes later
         covers = there if covers is None else covers & there
     smooth = math.isfinite(cohort.response.lipschitz)
     label = "smooth-decision-swap" if smooth else "decision-swap"
-    if group not in forecaster.events.groups:
+    if group not in first.events.groups:
         return Guarantee(label, None, note, covers)  # latecomers, of whom ``served`` says more
     terms = Terms(seat, block, cohort, group, losses)
-    compared = bool(getattr(forecaster, "models", ())) and seat.stay is None
-    crossed = len(cohort.policies) and seat.stay is None and isinstance(forecaster.events, Events)
+    throughout = seat.stay is None
+    compared = bool(getattr(forecaster, "models", ())) and throughout
+    crossed = len(cohort.policies) and throughout and isinstance(first.events, Events)
+    stretches = throughout and isinstance(first.events, IntervalEvents) and not others
     return Guarantee(
         label,
         terms.bound,
@@ -75,6 +81,7 @@ def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
         to_models=terms.to_models if compared else None,
         from_variation=terms.from_variation,
         contextual=terms.contextual if crossed else None,
+        window=terms.window if stretches else None,
     )
 
 
@@ -96,44 +103,69 @@ class Terms:
 
     def bound(self) -> Array:
         """Bound each row's realised decision swap regret per round (K,) by the theorem."""
-        bias, seat = self._forecaster.bias_bound(), self.seat
-        weights, policies = self.group.weights, len(self.cohort.policies)
+        weights, policies, seat = self.group.weights, len(self.cohort.policies), self.seat
         if seat.stay is None:
-            expected = bias.regret(weights, policies=policies)[seat.lines]
+            expected = self._summed(lambda bias: bias.regret(weights, policies=policies))
         else:
+            bias = self._players[0].bias_bound()
             expected = over_stays(bias, weights[seat.lines], seat.stay, policies=policies)
         return np.asarray(expected + self._drawn() / self._rounds + self._beside())
 
     def from_variation(self) -> Array:
         """Bound the same by the variations of the biases so far, too."""
-        forecaster, lines = self._forecaster, self.seat.lines
-        total = forecaster.events.from_variation(forecaster.known_bound(), self.group)[lines]
+        each = [p.events.from_variation(p.known_bound(), self.group) for p in self._players]
+        total = np.sum(each, axis=0)[self.seat.lines]
         if self.seat.stay is not None:  # what came before one entered may have been regained
             total = total * np.where(self.seat.stay.entered == 0, 1, 2)
         least = (total + self._drawn()) / self._rounds + self._beside()
-        return np.minimum(self.bound(), least)
+        return np.asarray(np.minimum(self.bound(), least))
+
+    def window(self, first: int, last: int) -> Array:
+        """Bound the same from a first to a last round that was played (K,)."""
+        player, rounds = self._players[0], last + 1 - first
+        assert isinstance(player.events, IntervalEvents)  # noqa: S101 - it has intervals
+        bias, policies = player.bias_bound(), len(self.cohort.policies)
+        events, weights = player.events, self.group.weights
+        if first:
+            lengths = list(covering(first, last + 1, events.lengths))
+            total = bias.over_intervals(weights, lengths, run=events.rounds, policies=policies)
+        else:
+            total = rounds * replace(bias, rounds=rounds).regret(weights, policies=policies)
+        known, actions = self._known(fixed=not policies), self.cohort.loss.actions
+        within = np.minimum(known, np.array([[rounds], [2 * rounds]]) * self._width**2)
+        drawn = swap_draws(
+            within,
+            promises=self.promises * (first + 1) * (first + 2),  # of all first rounds
+            actions=actions,
+            comparators=actions + policies,
+            width=self._width,
+        )
+        expected = np.asarray(total[self.seat.lines])
+        return np.asarray((expected + drawn) / rounds + self._beside())
+
+    def _summed(self, regret: Callable[[BiasBound], Array]) -> Array:
+        """Return the mean over the rounds of what bounds each forecaster's own (K,)."""
+        bounds = [p.bias_bound() for p in self._players if p.time]
+        total = np.sum([bias.rounds * regret(bias) for bias in bounds], axis=0)
+        return np.asarray(total[self.seat.lines] / sum(bias.rounds for bias in bounds))
 
     def contextual(self) -> Array:
         """Bound each row's realised contextual swap regret per round (K,)."""
-        forecaster, weights = self._forecaster, self.group.weights
-        bias, policies = forecaster.bias_bound(), len(self.cohort.policies)
-        assert isinstance(forecaster.events, Events)  # noqa: S101 - it has cross events
-        expected = bias.contextual(weights)[self.seat.lines]
+        expected = self._summed(lambda bias: bias.contextual(self.group.weights))
         drawn = contextual_draws(
             self._known(fixed=False),
             promises=self.promises,
-            policies=policies,
-            actions=weights.shape[1],
+            policies=len(self.cohort.policies),
+            actions=self.cohort.loss.actions,
             width=self._width,
         )
-        return np.asarray(expected + drawn / bias.rounds + self._beside())
+        return np.asarray(expected + drawn / self._rounds + self._beside())
 
     def to_models(self) -> Array:
         """Bound each row's realised regret per round to every model (K,)."""
-        bias = self._forecaster.bias_bound()
-        expected = bias.regret_to_models(self.group.weights)[self.seat.lines]
+        expected = self._summed(lambda bias: bias.regret_to_models(self.group.weights))
         drawn = model_draws(self._known(fixed=True), promises=self.promises, width=self._width)
-        return np.asarray(expected + drawn / bias.rounds + self._beside())
+        return np.asarray(expected + drawn / self._rounds + self._beside())
 
     def _drawn(self) -> Array:
         actions, policies = self.cohort.loss.actions, len(self.cohort.policies)
@@ -150,20 +182,19 @@ class Terms:
         moved = 0.0 if exact_for(self.cohort, self.block) else response.lipschitz * apart
         return np.asarray(2 * apart + self.cohort.gap() + moved)
 
-    @property
-    def _forecaster(self) -> UnbiasedPrediction:
-        forecaster = self.block.forecaster
-        assert isinstance(forecaster, UnbiasedPrediction)  # noqa: S101 - it is promised
-        return forecaster
+    @cached_property
+    def _players(self) -> tuple[UnbiasedPrediction, ...]:
+        return players(self.block.forecaster)
 
     @property
     def _rounds(self) -> Array | int:
         """Rounds that each row was there."""
-        rounds, stay = self._forecaster.time, self.seat.stay
+        rounds, stay = sum(player.time for player in self._players), self.seat.stay
         return rounds if stay is None else stayed(stay, rounds)
 
     def _known(self, *, fixed: bool) -> Array:
-        return self._forecaster.events.draws.of(self.group, fixed=fixed)[:, self.seat.lines]
+        each = [p.events.draws.of(self.group, fixed=fixed) for p in self._players]
+        return np.asarray(np.sum(each, axis=0)[:, self.seat.lines])
 
     @property
     def _width(self) -> Array:
@@ -243,7 +274,7 @@ def promised(seat: Seat, block: Block) -> bool:
     forecaster, cohort = block.forecaster, seat.cohort
     if isinstance(forecaster, CalibratedMultiaccurate):  # it bounds no decision swap regret
         return False
-    if not isinstance(forecaster, UnbiasedPrediction) or not isinstance(cohort, Cohort):
+    if not players(forecaster) or not isinstance(cohort, Cohort):
         return False
     if seat.cover is not None and cohort.served is None:  # it plays its own best response
         return False
@@ -293,7 +324,7 @@ def check_hearing(cohorts: Sequence[Anybody], blocks: Sequence[Block]) -> None:
 
 def curved_note(cohort: Anybody, block: Block) -> str:
     """Say why a label forecast promises nothing, and what would; empty where that is not so."""
-    if not isinstance(cohort, Cohort) or not isinstance(block.forecaster, UnbiasedPrediction):
+    if not isinstance(cohort, Cohort) or not players(block.forecaster):
         return ""
     if block.basis.convex_image or not cohort.response.hears_label:
         return ""
