@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from streams import STREAMS, scenario
+from streams import STREAMS, market
 
 from regretless.forecaster.events.bounds import BiasBound, centred_norm, spread
 from regretless.market.model import MarketModel
 
-OURS = [f"decision-swap, {weights}" for weights in ("adaptive", "second-order", "exponential")]
+OURS = ["adaptive", "second-order", "exponential"]
 
 
-def played(stream: str, forecast: str, rounds: int, seed: int) -> MarketModel:
-    """Play a run of the table of streams."""
-    model = scenario(stream, forecast, rounds=rounds, seed=seed).build(log_every=rounds)
+def played(stream: str, weights: str, rounds: int, seed: int) -> MarketModel:
+    """Play a run of the market of the table of streams."""
+    made = market(STREAMS[stream], {"weights": weights}, rounds=rounds, seed=seed)
+    model = made.build(log_every=rounds)
     model.run()
     return model
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("rounds", [50, 600])
-@pytest.mark.parametrize("forecast", OURS)
+@pytest.mark.parametrize("weights", OURS)
 @pytest.mark.parametrize("stream", STREAMS)
 def test_biases_and_regrets_stay_below_their_bounds(
-    stream: str, forecast: str, rounds: int, seed: int
+    stream: str, weights: str, rounds: int, seed: int
 ) -> None:
-    model = played(stream, forecast, rounds, seed)
+    model = played(stream, weights, rounds, seed)
     agents = model.agents_frame()
     regret = agents["decision_swap_regret"].fillna(agents["swap_regret"])
     assert (regret <= agents["bound_from_bias"] + 1e-9).all()
