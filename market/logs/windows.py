@@ -128,7 +128,8 @@ class Windows(Remembering):
             columns = {"agent": agents, "first": np.full(len(agents), first)}
             columns |= {"last": np.full(len(agents), last)}
             columns |= {name: rows[own.row_of][played] for name, rows in measures(sums).items()}
-            columns["bound"] = _bounded(promise, first, last, own)[own.row_of][played]
+            if any(other.window is not None for other in self._guarantees):
+                columns["bound"] = _bounded(promise, first, last, own)[own.row_of][played]
             self._note(cohort.name, columns)
             yield columns
 

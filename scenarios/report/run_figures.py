@@ -120,8 +120,9 @@ def _regrets(curves: pd.DataFrame, agents: pd.DataFrame) -> Iterator[go.Scatter]
 
 def bounds(tables: Tables) -> go.Figure | None:
     """Draw worst regret and its bounds, a panel per cohort; None where no theorem applies."""
-    kept = tables.get("bounds")
-    if kept is None or kept["round"].nunique() < 2:
+    kept = tables.get("bounds", pd.DataFrame(columns=["round", "decision_swap_regret"]))
+    kept = kept[kept["decision_swap_regret"].notna()]
+    if kept["round"].nunique() < 2:
         return None
     groups = kept.groupby("cohort", sort=False)
     figure = charts.panels([charts.short(name) for name, _ in groups], rows=len(groups), each=240)
