@@ -23,7 +23,8 @@ import numpy as np
 import pandas as pd
 
 from regretless.agents.cohorts.responding import Cohort
-from regretless.forecaster.events.bounds import BiasBound, centred_norm, uniform_regret
+from regretless.forecaster.events.bounds import BiasBound, centred_norm
+from regretless.forecaster.events.cover import uniform_regret
 from regretless.forecaster.events.draws import drawn
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array

@@ -99,7 +99,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from regretless.forecaster.events.cover import paper_gamma
 from regretless.forecaster.events.draws import drawn
 from regretless.forecaster.events.second_order import GAINS, STEEPEST
 from regretless.market.core.arrays import Array
@@ -305,29 +304,6 @@ class GainBound(BiasBound):
 
     def _gains(self, weights: Array) -> Array:
         return gain_range(weights, self.within)
-
-
-def uniform_regret(  # noqa: PLR0913 - keyword-only from the third
-    size: int, actions: int, *, rounds: int, slack: float, reach: float, policies: int = 0
-) -> tuple[float, float]:
-    """Bound the expected regret per round of all losses at once whose lambda is at most ``reach``.
-
-    For adaptive weights on the paper's cover of them (``cover``), every agent playing the response
-    of its representative: all of them are covered, however many there are.
-
-    Returns
-    -------
-    tuple of float
-        The bound, without basis error, and ln of the cover's number of losses.
-    """
-    gamma = paper_gamma(size, rounds)
-    values = 2 * math.floor(max(reach, 1.0) / gamma + 0.5) + 1
-    losses = values ** ((size + 1) * actions)
-    experts = 2 * size * losses * actions * (1 + actions * policies)
-    bias = BiasBound(experts, rounds, slack)
-    centred = np.array([reach + size * gamma / 2])
-    expected = bias.regret_by(2 * centred, centred, actions=actions, policies=policies)
-    return float(expected[0]) + (size + 1) * gamma, math.log(losses)
 
 
 def gain_range(weights: Array, within: float | None) -> Array:

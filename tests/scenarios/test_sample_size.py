@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from regretless import load
-from regretless.forecaster.events.bounds import BiasBound, uniform_regret
+from regretless.forecaster.events.bounds import BiasBound
+from regretless.forecaster.events.cover import uniform_regret
 from regretless.market.core.errors import UserError
 from regretless.scenarios.cli.commands import app
 from regretless.scenarios.sample_size import Asked, least, promised, reached, sample_sizes, told
