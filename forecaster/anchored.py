@@ -73,7 +73,7 @@ class AnchoredPrediction(UnbiasedPrediction):
         After how many rounds some bias exceeded w sqrt(C); None if none has, 0 if w trusts nobody.
     """
 
-    REMEMBERED = ("kept", "lost", "base")
+    REMEMBERED = ("kept", "lost", "base", "_start", "_spent")
 
     def __init__(  # noqa: PLR0913 - keyword-only description of an instance
         self,
@@ -149,9 +149,10 @@ class AnchoredPrediction(UnbiasedPrediction):
         super().update(y)
         self.kept += self._alone
         if self.trusted and self.events.exceeds(awake, self.trust):
-            self.lost = self.time
+            self.lost, self._spent = self.time, self.events.spent()
+            self._start = self.events.potential(self.rule.dead_zone)
         self.base.update(y)
 
     def bias_bound(self) -> BiasBound:
         """Bound on every event's bias so far."""
-        return replace(super().bias_bound(), trust=self.trust)
+        return replace(super().bias_bound(), trust=self.trust, trusted=self.trusted)

@@ -10,15 +10,17 @@ see ``bounds``.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.events.bounds import BiasBound
+from regretless.forecaster.events.bounds import LOGARITHM, BiasBound
 from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.scalar import LossEvents
+from regretless.forecaster.events.second_order import SecondOrderWeights
 from regretless.forecaster.events.weights import AdaptiveWeights, ExponentialWeights, WeightRule
 from regretless.forecaster.minimax.solver import CubeSolver, Solution, Solver
 from regretless.market.core.arrays import Array
@@ -27,6 +29,7 @@ from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Hull
 from regretless.market.records import Forecast, Mixture
 
+WEIGHTS = ("adaptive", "second-order", "exponential")
 TOLERANCE = 0.05  # certificate per round that is let pass, in units of 1 / sqrt(time)
 
 
@@ -38,7 +41,7 @@ class UnbiasedPrediction(Remembering):
     groups : sequence of LossGroup, or Events, or LossEvents
         The losses to protect, with their policies: the paper's vector events are made of them. Or
         ready-made events.
-    weights : "adaptive" or "exponential"
+    weights : "adaptive", "second-order" or "exponential"
     horizon : int or None
         Number of rounds, which the exponential rate may use.
     hull : "box" or "simplex"
@@ -78,6 +81,7 @@ class UnbiasedPrediction(Remembering):
         self.events = Events(groups) if isinstance(groups, Sequence) else groups
         self.rule = self._rule(weights, horizon)
         self.slack, self.time = 0.0, 0
+        self._start, self._spent = 1.0, 0.0  # mean potential and logarithm at the first game
         self._rng = stream(seed, "forecaster")
         self.solver = solver or CubeSolver(self.events.size, hull)
         self._pending: tuple[Any, Solution] | None = None
@@ -85,9 +89,11 @@ class UnbiasedPrediction(Remembering):
     def _rule(self, name: str, horizon: int | None) -> WeightRule:
         if name == "adaptive":
             return AdaptiveWeights()
+        if name == "second-order":
+            return SecondOrderWeights()
         if name == "exponential":
             return ExponentialWeights(self.events.experts, horizon)
-        raise ValueError(f"weights '{name}' are unknown; choose 'adaptive' or 'exponential'")
+        raise ValueError(f"weights '{name}' are unknown; choose from {', '.join(WEIGHTS)}")
 
     def mixture(self, x: Any = None) -> Mixture:
         """Return the law over predictions given the context, with its certificate."""
@@ -123,10 +129,16 @@ class UnbiasedPrediction(Remembering):
         self.solver.check(truth)
         awake, solution = self._pending
         self._pending = None
-        self.events.charge(awake, solution.points, solution.mass, truth)
+        squared = self.rule.squared
+        self.events.charge(awake, solution.points, solution.mass, truth, squared=squared)
         self.slack += max(solution.certificate or 0.0, 0.0)
         self.solver.remember(solution)
         self.time += 1
+
+    def known_bound(self) -> BiasBound:
+        """Bound on every event's bias, with what is known of all variations so far."""
+        spent = self.events.spent() - self._spent
+        return replace(self.bias_bound(), growth=self._start + LOGARITHM * spent)
 
     def bias_bound(self) -> BiasBound:
         """Bound on every event's bias so far."""

@@ -27,6 +27,7 @@ from regretless.market.game.presence import present
 from regretless.market.game.protocols import Resumable, seat
 from regretless.market.game.round import Game, play_round
 from regretless.market.logs import closing_tables, verdict
+from regretless.market.logs.bounds import BoundsLog
 from regretless.market.logs.journal import Journal, Sink
 from regretless.market.logs.own_measures import OwnMeasures
 from regretless.market.logs.sample import logged_agents
@@ -96,11 +97,12 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             payoff=payoff,
             market=game.market,
             logged=logged,
-            windows=Windows(game.cohorts, logged, windows) if windows else None,
+            windows=Windows(game.cohorts, logged, windows, self.guarantees) if windows else None,
         )
         self._changed: list[list[Any]] = []  # who was added or left: cohort, agent and round
         self._room: dict[int, list[Trader]] = {}
         self._playing, self._swapped = False, False
+        self.bounds = BoundsLog(game.cohorts, self.guarantees, rounds=rounds)
         self._cache: dict[tuple[int, str], Array] = {}
         self._last: dict[int, NDArray[np.intp]] = {}
         self._views: list[Trader] = []
@@ -127,6 +129,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         if self.tracker is not None:
             self.tracker.add(played)
         self.journal.add(played)
+        self.bounds.add(self.played)
         self.running = self.played < self.rounds
         if hasattr(self, "datacollector"):
             self.datacollector.collect(self)
@@ -137,7 +140,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         Promises are cut (``market.game.changes``), and the run cannot be resumed. UserError if a
         player does not fit.
         """
-        self.guarantees = changes.swap(self.game, self.guarantees, **players)
+        self._promise(changes.swap(self.game, self.guarantees, **players))
         self._swapped = True
 
     def keep_room(self, cohort: int, count: int) -> None:
@@ -182,7 +185,13 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     def _uncover(self, cohort: int, row: int) -> None:
         promises, rows = list(self.guarantees), len(self.game.cohorts[cohort].ledger.count)
         promises[cohort] = changes.uncovered(promises[cohort], row, rows)
-        self.guarantees = tuple(promises)
+        self._promise(tuple(promises))
+
+    def _promise(self, guarantees: tuple[Guarantee, ...]) -> None:
+        self.guarantees = guarantees
+        self.bounds.promise(guarantees)
+        if self.journal.windows is not None:
+            self.journal.windows.promise(guarantees)
 
     def reset_rng(self, rng: Any = None) -> None:
         """Refuse: the streams of the game come of its root seed."""
@@ -308,6 +317,10 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """One row per logged round and what a measure of the user's own says of whom."""
         return self.journal.frame("measures")
 
+    def bounds_frame(self) -> pd.DataFrame:
+        """One row per cohort and round of a few: the greatest regret beside its bounds."""
+        return self.bounds.frame()
+
     def agents_frame(self) -> pd.DataFrame:
         """One row per agent: every measure so far."""
         exploited = [self.exploited(place) for place in range(len(self.game.cohorts))]
@@ -351,6 +364,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             "forecast_stream": generator_state(self.game.forecast_stream),
             "outcome_stream": generator_state(self.game.outcome_stream),
             "journal": self.journal.state(),
+            "bounds": self.bounds.state(),
             "tracker": None if self.tracker is None else self.tracker.state(),
         }
 
@@ -369,6 +383,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         restore_generator(self.game.forecast_stream, state["forecast_stream"])
         restore_generator(self.game.outcome_stream, state["outcome_stream"])
         self.journal.restore(state["journal"])
+        self.bounds.restore(state["bounds"])
         if self.tracker is not None:
             self.tracker.restore(state["tracker"])
         self._cache.clear()

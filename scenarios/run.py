@@ -205,6 +205,9 @@ def _closing_tables(model: MarketModel) -> dict[str, Any]:
         "swaps": model.swaps_frame(),
         "biases": model.biases_frame(),
     }
+    bounds = model.bounds_frame()
+    if len(bounds):
+        tables["bounds"] = bounds
     tables["verdict"] = model.verdict_frame()
     if any(model.game.followed):
         tables["models"] = model.models_frame()

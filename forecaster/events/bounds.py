@@ -11,10 +11,16 @@ w, Luo and Schapire (2015, Lemma 5) show, for |g| <= 1,
 Sum over experts. The middle terms are the game's value at the realised outcome, at most
 certificate x total weight, and w <= k Phi with k = e^(1/3) / 2, because |R| <= C gives
 (R + 1)^2 / (C + 1) - R^2 / C <= 1. The last terms sum to at most 3 / (2 ln 2) ln(1 + T) per
-expert, because z <= ln(1 + z) / ln 2 on [0, 1]. Hence the potentials' sum stays below
-exp(k S) N (1 + 3 / (2 ln 2) ln(1 + T)), and with C <= n_T(E), for every event and coordinate,
+expert, because z <= ln(1 + z) / ln 2 on [0, 1]. Hence the potentials' sum stays below N P,
 
-    |B| <= sqrt(3 n_T(E) Lambda),   Lambda = ln N + ln(1 + 3 / (2 ln 2) ln(1 + T)) + k S.
+    P = e^(k S) (1 + 3 / (2 ln 2) ln(1 + T)).
+
+No potential is below 1: none is above N P - (N - 1). With C <= n_T(E), for each event, coordinate
+
+    |B| <= sqrt(3 n_T(E) Lambda),   Lambda = ln(1 + N (P - 1)) <= ln N + ln P.
+
+**Bias, second-order weights.** With V = sum_t g_t^2 <= n_T(E) in place of C, |B| <= beta(V), about
+sqrt(2 V Lambda): ``second_order``.
 
 **Bias, exponential weights.** Hedge with gains in [-1, 1]: |B| <= ln N / rate + rate T / 2 + S,
 that is sqrt(2 T ln N) + S at the rate for horizon T, and 2 sqrt(T ln N) + S at the anytime rate.
@@ -28,6 +34,10 @@ at most lambda (|B_a| + sum_b |B_{a, c = b}|), where lambda = max_a ||r(a) - v||
 v, and at most D sum_{b != a} |B_{a, c = b}|, both because a policy's cross biases add up to B_a.
 With sum_a n_T(a) = T and Cauchy-Schwarz these are D, lambda (1 + sqrt A) and D sqrt(A - 1) times
 sqrt(3 A T Lambda). A quantal agent adds ln(A) / eta.
+
+**Contextual swap regret**, where the replacement may depend on what a policy suggests, too, needs
+the cross events alone: T x regret <= max_j sum_{a,b} max_c <r(c) - r(a), B_{a, c_j = b}>. The A^2
+events of a policy share T rounds: D A sqrt(3 T Lambda) at most.
 
 **Simplex.** Where predictions and s(y) lie in the simplex (indicators of cells), the increments of
 an event's n coordinates add up to at most 2 n_T(E) in absolute value, so that with C_i the
@@ -45,9 +55,10 @@ The potentials with which the games begin are therefore at most e^((w - z + 1/w)
 place of 1, and with u = w - z + 1/w
 
     |B| <= z sqrt(n_T(E)) + sqrt(3 n_T(E) Lambda),
-    Lambda = ln N + ln(e^(u^2 / 3) + 3 / (2 ln 2) ln(1 + T)) + k S,
+    P = e^(k S) (e^(u^2 / 3) + 3 / (2 ln 2) ln(1 + T)),
 
-before that round and after it. How good the base is, and what it does, does not matter.
+before that round and after it. How good the base is, and what it does, does not matter. As long
+as it is trusted, |B| <= w sqrt(C) says more.
 
 **Models.** A model's suggestion c(k) to loss k is a comparator with the scalar gain below, so that
 following the broadcast costs loss k at most sum_a max(G_{k,a}, 0) <= D sqrt(3 A T Lambda) more than
@@ -67,22 +78,32 @@ regret per round after t rounds, and S_T for S_{t_0} <= S_T,
 
 Scalar gains have one sign only: an old gain far below zero may be regained, and nothing follows.
 
-**Realised draws.** The above holds in expectation over each round's draw. For a fixed assignment
-of comparators the difference is a martingale with steps of range 2; Azuma and a union over
-(A + C)^A assignments and K losses add sqrt(2 (ln(K / risk) + A ln(A + C)) / T) with probability
-1 - risk. The paper's statement omits this term.
+**Variation.** An event's variation C = sum_t |g_t| so far, of which n_T(E) is the a-priori bound,
+may stand in its place wherever it is known: the lemma is about C. Term by term
+
+    T x regret <= sum_a max_c sum_i |r(c) - r(a)|_i beta(C_{a,i}),   beta(C) = sqrt(3 C Lambda),
+
+the sum over a policy's suggestions b taking the place of the maximum over c, and sum_a max_c
+beta(C_{a,c}) for scalar gains. It holds on every log of adaptive or second-order weights, whatever
+the signs of the increments, and says nothing before the run. Likewise the last terms of the
+potentials' sum are known: N + 3 / (2 ln 2) sum_e ln(1 + C_e) stands in P for its most, and after
+trust was lost the potentials of that moment for N e^(u^2/3), with what ln(1 + C_e) grew since.
+
+**Realised draws.** The above holds in expectation over each round's draw; ``draws`` adds what the
+draws do. The paper's statement omits this term.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from regretless.forecaster.events.draws import drawn
+from regretless.forecaster.events.second_order import GAINS, STEEPEST
 from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Hull
 
-RISK = 0.01
 GROWTH = math.exp(1 / 3) / 2  # k: a weight is at most this multiple of its potential
 LOGARITHM = 3 / (2 * math.log(2))
 
@@ -99,7 +120,7 @@ class BiasBound:
         T.
     slack : float
         S.
-    weights : "adaptive" or "exponential"
+    weights : "adaptive", "second-order" or "exponential"
     horizon : int or None
         The horizon that set the exponential rate; None for the anytime rate.
     hull : "box", "simplex" or "image"
@@ -108,6 +129,11 @@ class BiasBound:
         z of the adaptive weights.
     trust : float
         w, within which a base was broadcast unchanged; 0 where none was trusted.
+    trusted : bool
+        Whether that is so still.
+    growth : float or None
+        What multiplies N within Lambda for adaptive weights, where it is known; None for the most
+        that it can be.
     """
 
     experts: int
@@ -118,18 +144,46 @@ class BiasBound:
     hull: Hull = "box"
     dead_zone: float = 0.0
     trust: float = 0.0
+    trusted: bool = False
+    growth: float | None = None
 
     def bias(self, occupancy: Array | float) -> Array:
         """Bound |B| in sup norm for events with this occupancy n_T(E)."""
+        if self.trusted:
+            return np.asarray(self.trust * np.sqrt(occupancy))
+        if self.weights == "second-order":
+            return GAINS.greatest(occupancy, self.exponent())
         if self.weights == "adaptive":
             noise = self.dead_zone + math.sqrt(3 * self.exponent())
             return np.asarray(noise * np.sqrt(occupancy))
         return np.full_like(np.asarray(occupancy, dtype=np.float64), self._exponential())
 
+    def bias_at(self, variation: Array) -> Array:
+        """Bound |B| for biases of this variation so far, whatever they are."""
+        if self.weights == "exponential":
+            return np.minimum(variation, self._exponential())
+        found = np.where(variation > 0, self.bias(variation), 0.0)
+        return found if self.weights == "second-order" else np.minimum(variation, found)
+
+    def of_events(self, occupancy: Array | float) -> tuple[Array, Array]:
+        """Bound |B| in sup norm in expectation over the draws, and as drawn, of all events at once.
+
+        As drawn it is a martingale more for each expert (``draws``), in all rounds at once: its
+        increments are at most 2, of variance at most E[E].
+        """
+        expected, moved = self.bias(occupancy), np.asarray(occupancy)
+        known = np.stack([moved, np.full_like(moved, np.inf)])
+        return expected, expected + drawn(known, math.log(self.experts), 2.0)
+
     def exponent(self) -> float:
-        """Lambda of the adaptive weights."""
-        growth = math.log1p(self._head_start() + LOGARITHM * math.log1p(self.rounds))
-        return math.log(self.experts) + growth + GROWTH * self.slack
+        """Lambda of the weights that adapt."""
+        if self.weights == "second-order":
+            return math.log(self.experts) + STEEPEST * self.slack
+        most = 1 + self._head_start() + LOGARITHM * math.log1p(self.rounds)
+        growth = most if self.growth is None else min(most, self.growth)
+        power = math.log(growth) + GROWTH * self.slack
+        others = math.log1p((1 / self.experts - 1) * math.exp(-power))  # whose potentials are >= 1
+        return max(math.log(self.experts) + power + others, 0.0)
 
     def _head_start(self) -> float:
         """By how much a potential may exceed 1 when a base loses its trust."""
@@ -158,23 +212,59 @@ class BiasBound:
         -------
         array (K,)
         """
-        actions = weights.shape[1]
-        own = self.rounds / actions  # biases are concave in occupancy: equal shares are worst
-        share = float(self.bias(own))
-        factor = self._norm(spread, weights)
+        norms = self._norm(spread, weights), self._norm(centred_norm, weights)
+        return self.regret_by(*norms, actions=weights.shape[1], policies=policies)
+
+    def regret_by(
+        self,
+        widest: Array,
+        centred: Array,
+        *,
+        actions: int,
+        policies: int,
+        rounds: int | None = None,
+    ) -> Array:
+        """Bound the same for losses whose norms D and lambda (K,) are known, of so many rounds."""
+        rounds = rounds or self.rounds
+        own = rounds / actions  # biases are concave in occupancy: equal shares are worst
+        share, factor = float(self.bias(own)), widest
         if policies:
-            cells = self._cells(actions, own)
-            others = self._cells(actions - 1, own)
-            centred = self._norm(centred_norm, weights)
-            through_policies = np.minimum(factor * others, centred * (1 + cells))
+            cells, others = self._cells(actions, own), self._cells(actions - 1, own)
+            through_policies = np.minimum(widest * others, centred * (1 + cells))
             factor = np.maximum(factor, through_policies)
-        return np.asarray(factor * actions * share / self.rounds)
+        return np.asarray(factor * actions * share / rounds)
+
+    def over_intervals(
+        self, weights: Array, lengths: Sequence[int], *, run: int, policies: int = 0
+    ) -> Array:
+        """Bound the sum of expected regret over intervals (``intervals``) of a run (K,).
+
+        Parameters
+        ----------
+        lengths : sequence of int
+            Of the intervals; 1 for a single round, of which nothing is known.
+        run : int
+            The rounds of the run, which set the intervals' shares.
+        """
+        norms = self._norm(spread, weights), self._norm(centred_norm, weights)
+        total = np.zeros(len(weights))
+        for length in lengths:
+            shape = {"actions": weights.shape[1], "policies": policies, "rounds": length}
+            one = replace(self, experts=self.experts * -(-run // length))
+            total += np.minimum(one.regret_by(*norms, **shape), 1.0) * length
+        return total
 
     def regret_to_models(self, weights: Array) -> Array:
         """Bound the expected regret per round to each model that is a comparator (K,)."""
         actions = weights.shape[1]
         share = float(self.bias(self.rounds / actions))
         return np.asarray(self._gains(weights) * actions * share / self.rounds)
+
+    def contextual(self, weights: Array) -> Array:
+        """Bound the expected contextual swap regret per round to any one policy (K,)."""
+        cells = weights.shape[1] ** 2  # a played action and a suggestion share the rounds
+        share = float(self.bias(self.rounds / cells))
+        return np.asarray(self._norm(spread, weights) * cells * share / self.rounds)
 
     def _gains(self, weights: Array) -> Array:
         return gain_range(weights, None)
@@ -202,6 +292,11 @@ class GainBound(BiasBound):
     """
 
     within: float | None = None
+
+    def of_events(self, occupancy: Array | float) -> tuple[Array, Array]:
+        """Return NaN: gains have one sign and a range of their own."""
+        unknown = np.full_like(np.asarray(occupancy), np.nan)
+        return unknown, unknown
 
     def regret(self, weights: Array, *, policies: int = 0) -> Array:
         """Bound the expected decision swap regret per round (K,); policies cost a logarithm."""
@@ -286,17 +381,3 @@ def recommended_eta(actions: int, *, error: float, rounds: int) -> float:
     entropy = math.log(actions)
     steepest = entropy * math.sqrt(rounds)
     return min(steepest, math.sqrt(entropy / error)) if error > 0 else steepest
-
-
-def draw_term(rounds: int, losses: int, *, actions: int, comparators: int) -> float:
-    """Bound what the draws add, with probability 1 - ``RISK`` for all losses at once.
-
-    Parameters
-    ----------
-    rounds, losses : int
-        T and the number K of distinct losses in the run.
-    actions, comparators : int
-        A, and A + C.
-    """
-    choices = actions * math.log(max(comparators, 2))
-    return math.sqrt(2 * (math.log(losses / RISK) + choices) / rounds)

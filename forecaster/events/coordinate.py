@@ -19,26 +19,27 @@ action and suggestion.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
 
 from regretless.forecaster.events.bounds import BiasBound
-from regretless.forecaster.events.protected import LossGroup, moved_mass, rows_of
+from regretless.forecaster.events.draws import Draws
+from regretless.forecaster.events.protected import LossGroup, lines_of, moved_mass, rows_of
 from regretless.forecaster.events.scalar import LossEvents
-from regretless.forecaster.events.weights import Awake, WeightRule
+from regretless.forecaster.events.weights import Awake, WeightRule, potentials
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.records.records import checked_suggestion
 
 
 @numba.njit(cache=True)
-def _add(bias: Array, variation: Array, gain: Array) -> None:
+def _add(bias: Array, variation: Array, gain: Array, squared: bool) -> None:  # noqa: FBT001
     for r in range(gain.shape[0]):
         for i in range(gain.shape[1]):
             bias[r, i] += gain[r, i]
-            variation[r, i] += abs(gain[r, i])
+            variation[r, i] += gain[r, i] ** 2 if squared else abs(gain[r, i])
 
 
 @numba.njit(cache=True)
@@ -91,7 +92,7 @@ class Events(Remembering):
         Biases, variations and occupancies so far.
     """
 
-    REMEMBERED = ("arrays",)
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)
     IN_PLACE = True
 
     def __init__(self, groups: Sequence[LossGroup], *, models: int = 0) -> None:
@@ -117,6 +118,8 @@ class Events(Remembering):
             for g, size in zip(groups, sizes, strict=True)
         )
         self.experts = 2 * self.size * self.count
+        self.draws = Draws(groups, self.rows)
+        self.arrays |= {f"draws_{name}": kept for name, kept in self.draws.arrays.items()}
         self.gains = LossEvents(groups, models=models, fixed=False) if models else None
         if self.gains is not None:
             self.experts += self.gains.experts
@@ -161,7 +164,33 @@ class Events(Remembering):
             return True
         return any(_beyond(view.bias, view.variation, zone) for view in awake.views)
 
-    def charge(self, awake: Happening, points: Array, mass: Array, truth: Array) -> None:
+    def spent(self) -> float:
+        """Return the mean of ln(1 + C) over all experts."""
+        kept = [variation for _, variation, _ in (self._decision, *self._cross)]
+        total = 2 * sum(float(np.log1p(part).sum()) for part in kept)
+        beside = 0.0 if self.gains is None else self.gains.spent() * self.gains.experts
+        return float((total + beside) / self.experts)
+
+    def potential(self, zone: float) -> float:
+        """Return the mean potential of all experts under adaptive weights with this zone."""
+        kept = [(bias, variation) for bias, variation, _ in (self._decision, *self._cross)]
+        total = sum(
+            float(potentials(sign * bias, variation, zone).sum())
+            for bias, variation in kept
+            for sign in (1, -1)
+        )
+        beside = 0.0 if self.gains is None else self.gains.potential(zone) * self.gains.experts
+        return float((total + beside) / self.experts)
+
+    def charge(
+        self,
+        awake: Happening,
+        points: Array,
+        mass: Array,
+        truth: Array,
+        *,
+        squared: bool = False,
+    ) -> None:
         """Add a round to the biases, in expectation over the mixture.
 
         Parameters
@@ -172,14 +201,18 @@ class Events(Remembering):
             The mixture.
         truth : array (n,)
             s(y).
+        squared : bool
+            Whether the variations add up squares (``WeightRule``).
         """
         seen, moved = moved_mass(self.rows, points, mass)
         gain = moved - seen[:, None] * truth
+        if len(mass) > 1:
+            self.draws.add(seen, truth)
         for view in awake.views:
-            _add(view.bias, view.variation, gain[view.rows])
+            _add(view.bias, view.variation, gain[view.rows], squared)
             np.add(view.occupancy, seen[view.rows], out=view.occupancy)
         if self.gains is not None:
-            self.gains.add(awake.told, seen, gain)
+            self.gains.add(awake.told, seen, gain, squared=squared)
 
     def suggested(self, awake: Happening, group: int) -> Indices:
         """Return what the models suggest to the losses of a group (K, M) in an open round."""
@@ -188,6 +221,32 @@ class Events(Remembering):
     def bound(self, **run: Any) -> BiasBound:
         """Return the bound on the events' biases; ``run`` are the other fields of ``BiasBound``."""
         return BiasBound(self.experts, **run)
+
+    def from_variation(
+        self, bound: BiasBound, group: LossGroup, *, contextual: bool = False
+    ) -> Array:
+        """Bound the sum of expected decision swap regret of a group's losses (K,).
+
+        sum_a max_c sum_i |r(c) - r(a)|_i |B_{a,i}| with the bound at its variation for every bias;
+        for a policy its suggestions add up, r(c) being that of the suggestion. ``contextual``: swap
+        regret within each policy's suggestions, of the worst policy.
+        """
+        weights, place = group.weights, next(i for i, g in enumerate(self.groups) if g is group)
+        actions, (_, cross, _) = weights.shape[1], self._cross[place]
+        gaps = [np.abs(weights - weights[:, [c]]) for c in range(actions)]
+        own = bound.bias_at(self._decision[1][lines_of(self.groups, group)]).reshape(weights.shape)
+        worst = np.max([(gap * own).sum(2) for gap in gaps], axis=0)
+        each = []
+        for j in range(len(group.policies)):
+            biases = [bound.bias_at(cross[j, b]).reshape(weights.shape) for b in range(actions)]
+            if contextual:
+                cells = [np.max([(g * one).sum(2) for g in gaps], axis=0) for one in biases]
+            else:
+                cells = [(gap * one).sum(2) for gap, one in zip(gaps, biases, strict=True)]
+            each.append(np.sum(cells, axis=0))
+        if contextual:
+            return np.asarray(np.max([worst.sum(1), *(part.sum(1) for part in each)], axis=0))
+        return np.asarray(np.max([worst, *each], axis=0).sum(1))
 
     def table(self) -> Iterator[tuple[int, int, int | None, int | None, float, Array]]:
         """Yield every event: loss, action, policy, suggestion, occupancy, bias (n,)."""

@@ -19,11 +19,13 @@ coefficients of 2 lambda / gamma values), and may raise sum |r_i| by n gamma / 2
 agents of a diffuse population; clustering and populations made of archetypes merge many.
 """
 
+import math
 from dataclasses import dataclass
 
 import numba
 import numpy as np
 
+from regretless.forecaster.events.bounds import BiasBound
 from regretless.market.core.arrays import Array, Indices
 
 
@@ -50,6 +52,29 @@ class Cover:
 def paper_gamma(size: int, rounds: int) -> float:
     """Return the paper's gamma for n basis functions and T rounds: 1 / (2 n sqrt(T))."""
     return float(1 / (2 * size * np.sqrt(rounds)))
+
+
+def uniform_regret(  # noqa: PLR0913 - keyword-only from the third
+    size: int, actions: int, *, rounds: int, slack: float, reach: float, policies: int = 0
+) -> tuple[float, float]:
+    """Bound the expected regret per round of all losses at once whose lambda is at most ``reach``.
+
+    For adaptive weights on the paper's cover of them, every agent playing the response
+    of its representative: all of them are covered, however many there are.
+
+    Returns
+    -------
+    tuple of float
+        The bound, without basis error, and ln of the cover's number of losses.
+    """
+    gamma = paper_gamma(size, rounds)
+    values = 2 * math.floor(max(reach, 1.0) / gamma + 0.5) + 1
+    losses = values ** ((size + 1) * actions)
+    experts = 2 * size * losses * actions * (1 + actions * policies)
+    bias = BiasBound(experts, rounds, slack)
+    centred = np.array([reach + size * gamma / 2])
+    expected = bias.regret_by(2 * centred, centred, actions=actions, policies=policies)
+    return float(expected[0]) + (size + 1) * gamma, math.log(losses)
 
 
 def distance(offset: Array, weights: Array) -> Array:

@@ -122,6 +122,16 @@ def rows_of(groups: Sequence[LossGroup]) -> Rows:
     )
 
 
+def lines_of(groups: Sequence[LossGroup], group: LossGroup) -> slice:
+    """Return the rows of one of the groups; ValueError if it is none of them."""
+    first = 0
+    for own in groups:
+        if own is group:
+            return slice(first, first + own.offset.size)
+        first += own.offset.size
+    raise ValueError("the group is not protected")
+
+
 def arrays_of(rows: Rows) -> RowArrays:
     """Spell out the rows as the compiled kernels take them."""
     return rows.offset, rows.weights, rows.start, rows.eta, rows.tie

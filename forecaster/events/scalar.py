@@ -33,9 +33,10 @@ from typing import Any
 
 import numpy as np
 
-from regretless.forecaster.events.bounds import GainBound, gain_range
+from regretless.forecaster.events.bounds import BiasBound, GainBound, gain_range
+from regretless.forecaster.events.draws import Draws
 from regretless.forecaster.events.protected import LossGroup, best_responses, moved_mass, rows_of
-from regretless.forecaster.events.weights import WeightRule
+from regretless.forecaster.events.weights import WeightRule, potentials
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.records.records import checked_suggestion
@@ -103,11 +104,12 @@ class LossEvents(Remembering):
             actions = np.arange(part.constants)
             part.view(self._gain)[:, actions, actions] = -np.inf  # never weighed
         self._occupancy = np.zeros(len(self.rows.offset))
+        self.draws = Draws(self.groups, self.rows)
         self.arrays = {
             "gain": self._gain,
             "variation": self._variation,
             "occupancy": self._occupancy,
-        }
+        } | {f"draws_{name}": kept for name, kept in self.draws.arrays.items()}
 
     def awake(self, x: Any, points: Array | None = None) -> list[Indices]:
         """Return what every group's policies and models suggest to its losses, (K, C + M) each.
@@ -143,6 +145,16 @@ class LossEvents(Remembering):
         """Whether some gain is above ``zone`` times the root of its variation."""
         return bool((self._gain > zone * np.sqrt(self._variation)).any())
 
+    def spent(self) -> float:
+        """Return the mean of ln(1 + C) over all scalar events."""
+        return float(np.log1p(self._variation).sum() / self.experts)
+
+    def potential(self, zone: float) -> float:
+        """Return the mean potential of the scalar events under adaptive weights with this zone."""
+        weighed = np.isfinite(self._gain)
+        own = potentials(self._gain[weighed], self._variation[weighed], zone)
+        return float(own.sum() / self.experts)
+
     def folded(self, awake: list[Indices], weights: Array) -> Array:
         """Turn the weights of the scalar events into a table H (rows, n)."""
         tables = []
@@ -152,7 +164,15 @@ class LossEvents(Remembering):
             tables.append((pull @ rows - pull.sum(2, keepdims=True) * rows).reshape(-1, self.size))
         return np.concatenate(tables)
 
-    def charge(self, awake: list[Indices], points: Array, mass: Array, truth: Array) -> None:
+    def charge(
+        self,
+        awake: list[Indices],
+        points: Array,
+        mass: Array,
+        truth: Array,
+        *,
+        squared: bool = False,
+    ) -> None:
         """Add a round to the gains, in expectation over the mixture.
 
         Parameters
@@ -163,11 +183,15 @@ class LossEvents(Remembering):
             The mixture.
         truth : array (n,)
             s(y).
+        squared : bool
+            Whether the variations add up squares (``WeightRule``).
         """
         seen, moved = moved_mass(self.rows, points, mass)
-        self.add(awake, seen, moved - seen[:, None] * truth)
+        if len(mass) > 1:
+            self.draws.add(seen, truth)
+        self.add(awake, seen, moved - seen[:, None] * truth, squared=squared)
 
-    def add(self, awake: list[Indices], seen: Array, bias: Array) -> None:
+    def add(self, awake: list[Indices], seen: Array, bias: Array, *, squared: bool = False) -> None:
         """Add the biases (rows, n) of a round in which rows were played so much (rows,)."""
         first = 0
         for part, suggested in zip(self._parts, awake, strict=True):
@@ -182,7 +206,7 @@ class LossEvents(Remembering):
                 gain = np.concatenate([gain, told], axis=2)
             gain /= part.scale[:, None, None]
             self._gain[part.place] += gain.ravel()
-            self._variation[part.place] += np.abs(gain).ravel()
+            self._variation[part.place] += (gain**2 if squared else np.abs(gain)).ravel()
         self._occupancy += seen
 
     def suggested(self, awake: list[Indices], group: int) -> Indices:
@@ -192,6 +216,15 @@ class LossEvents(Remembering):
     def bound(self, **run: Any) -> GainBound:
         """Return the bound on the gains; ``run`` are the other fields of ``BiasBound``."""
         return GainBound(self.experts, within=self.within, **run)
+
+    def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
+        """Bound the sum of expected decision swap regret of a group's losses (K,).
+
+        sum_a max_c G_{a,c}, with the bound at its variation for every gain.
+        """
+        part = next(part for part in self._parts if part.group is group)
+        gains = bound.bias_at(part.view(self._variation)) * part.scale[:, None, None]
+        return np.asarray(gains[:, :, : part.constants + part.policies].max(2).sum(1))
 
     def table(self) -> Iterator[tuple[int, int, int | None, int | None, float, Array]]:
         """Yield a row per loss and action: loss, action, None, None, occupancy, gains (A + C,).

@@ -42,14 +42,18 @@ class Awake:
     rows : slice
         Rows of the table that these events belong to.
     bias, variation : array (rows, n)
-        B and sum_t |increment of B|; views, written when the round is charged.
+        B and sum_t |increment of B|, or of its square, as the rule of the weights wants; views,
+        written when the round is charged.
     occupancy : array (rows,)
+    share : float
+        Of these events' experts in the prior, beside 1 for others.
     """
 
     rows: slice
     bias: Array
     variation: Array
     occupancy: Array
+    share: float = 1.0
 
 
 class WeightRule(Protocol):
@@ -57,6 +61,7 @@ class WeightRule(Protocol):
 
     name: str
     dead_zone: float
+    squared: bool  # whether its variation is the sum of squares, or of absolute values
 
     def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
         """Return H (rows, n), normalised so that all awake weights sum to 1."""
@@ -89,22 +94,35 @@ def _exponents(bias: Array, variation: Array, zone: float, powers: Array) -> flo
 
 @numba.njit(cache=True)
 def _signed(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    bias: Array, variation: Array, zone: float, top: float, potentials: Array, table: Array
+    bias: Array,
+    variation: Array,
+    zone: float,
+    share: float,
+    top: float,
+    potentials: Array,
+    table: Array,
 ) -> float:
     """Add the signed weights to ``table``, relative to exp(top); return the sum of all."""
     total, floor = 0.0, np.exp(-top)
     for r in range(bias.shape[0]):
         for i in range(bias.shape[1]):
-            weight = 0.5 * (potentials[0, r, i] - potentials[1, r, i])
+            weight = 0.5 * share * (potentials[0, r, i] - potentials[1, r, i])
             total += weight
             reach = 1.0 - abs(bias[r, i]) - zone * np.sqrt(variation[r, i])
             if reach > 0.0:  # the other sign has some weight, too
                 scale = 1.0 / (3.0 * (variation[r, i] + 1.0))
-                other = 0.5 * (np.exp(reach * reach * scale - top) - floor)
+                other = 0.5 * share * (np.exp(reach * reach * scale - top) - floor)
                 total += other
                 weight -= other
             table[r, i] += weight if bias[r, i] >= 0 else -weight
     return total
+
+
+def potentials(gain: Array, variation: Array, zone: float) -> Array:
+    """Return Phi(R, C) of adaptive weights, R = gain - z sqrt(C); 1 where there is no variation."""
+    regret = np.maximum(gain - zone * np.sqrt(variation), 0.0)
+    least = np.finfo(np.float64).tiny
+    return np.asarray(np.exp(regret**2 / (3 * np.maximum(variation, least))))
 
 
 class AdaptiveWeights:
@@ -116,7 +134,7 @@ class AdaptiveWeights:
         z, at least 0.
     """
 
-    name = "adaptive"
+    name, squared = "adaptive", False
 
     def __init__(self, dead_zone: float = 0.0) -> None:
         if not dead_zone >= 0:
@@ -174,7 +192,8 @@ class AdaptiveWeights:
         for view in awake:
             part = raised[first : first + 2 * view.bias.size].reshape(2, *view.bias.shape)
             rows = table[view.rows]
-            total += _signed(view.bias, view.variation, self.dead_zone, top, part, rows)
+            known = view.bias, view.variation, self.dead_zone, view.share
+            total += _signed(*known, top, part, rows)
             first += 2 * view.bias.size
         return table, total
 
@@ -216,7 +235,7 @@ class ExponentialWeights:
         T, for the fixed rate sqrt(2 ln N / T); None for the anytime rate sqrt(ln N / t).
     """
 
-    name = "exponential"
+    name, squared = "exponential", False
     dead_zone = 0.0
 
     def __init__(self, experts: int, horizon: int | None = None) -> None:

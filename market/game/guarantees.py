@@ -24,13 +24,20 @@ class Guarantee:
         The theorem that applies, or ``none``.
     bound : callable or None
         Returns the theorem's bound on each row's decision swap regret so far (K,), for realised
-        draws with probability 0.99; None without a theorem.
+        draws with probability 0.99 in all rounds at once; None without a theorem.
     note : str
         How the cohort is served, where that is worth saying.
     covers : bool array (K,) or None
         The rows to which label and bound apply; None for all of them.
     to_models : callable or None
         Returns the theorem's bound on each row's regret to every model so far (K,), likewise.
+    from_variation : callable or None
+        Returns what ``bound`` is at the variations of the biases so far (K,), never more.
+    contextual : callable or None
+        Returns the theorem's bound on each row's contextual swap regret so far (K,), likewise.
+    window : callable or None
+        Returns the theorem's bound on each row's decision swap regret per round from a first to a
+        last round (K,), for realised draws with probability 0.99 in all windows at once.
     """
 
     label: str = "none"
@@ -38,6 +45,9 @@ class Guarantee:
     note: str = ""
     covers: Mask | None = None
     to_models: Callable[[], Array] | None = None
+    from_variation: Callable[[], Array] | None = None
+    contextual: Callable[[], Array] | None = None
+    window: Callable[[int, int], Array] | None = None
 
     def labels(self, row_of: Indices) -> NDArray[np.object_]:
         """Return each agent's label (N,), for agents in these rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from regretless.market.regret.ledger import MEASURES, Ledger
 ActionNames = Mapping[str, Sequence[str]]  # by cohort
 
 MEASURED = ["mean_loss", *(f"{measure}_regret" for measure in MEASURES), "bound_from_bias"]
+PROMISED = ["bound", "bound_from_variation", "contextual_swap_bound"]
 RARE = 0.01  # events below this share of the rounds are left out of the bias table
 
 
@@ -32,10 +33,11 @@ def agents_table(
 ) -> pd.DataFrame:
     """One row per agent: who it is, its regrets, and what it was promised.
 
-    A measure that was not kept is an empty column. ``bound`` is the theorem's, for realised draws
-    with probability 0.99; ``bound_from_bias`` holds on every log of agents who respond to a
-    prediction. Agents who are there for a part of the ``rounds`` of the run are measured over their
-    own rounds, and not before the first. ``exploited`` has each cohort's rows by column.
+    A measure that was not kept is an empty column. ``bound_from_bias`` holds on every log of agents
+    who respond to a prediction; ``bound`` is the theorem's, ``bound_from_variation`` the same at
+    the variations of the biases, both for realised draws with probability 0.99 in all rounds at
+    once. Agents who are there for a part of the ``rounds`` of the run are measured over their own
+    rounds, and not before the first. ``exploited`` has each cohort's rows by column.
     """
     parts, first = [], 1
     for place, (cohort, guarantee) in enumerate(zip(game.cohorts, guarantees, strict=True)):
@@ -46,7 +48,7 @@ def agents_table(
             rows[name] = values[cohort.row_of]
         awaited = game.awaited(place)[cohort.row_of]
         if awaited.any():
-            rows.loc[awaited, [*MEASURED, "bound"]] = np.nan
+            rows.loc[awaited, [*MEASURED, *PROMISED]] = np.nan
         parts.append(rows)
         first += len(cohort.row_of)
     table = pd.concat(parts, ignore_index=True)
@@ -67,9 +69,7 @@ def _beside_models(game: Game, guarantees: Sequence[Guarantee]) -> dict[str, Arr
     for place, (cohort, promise) in enumerate(zip(game.cohorts, guarantees, strict=True)):
         regret = regret_to_models(cohort, game.followed[place])
         regrets.append(np.where(game.awaited(place), np.nan, regret)[cohort.row_of])
-        played = np.any(cohort.ledger.rounds)
-        bound = promise.to_models() if promise.to_models is not None and played else None
-        bounds.append(_spread_out(bound, cohort, promise.covers))
+        bounds.append(_promised(promise.to_models, cohort, promise))
     return {
         "regret_to_models": np.concatenate(regrets),
         "regret_to_models_bound": np.concatenate(bounds),
@@ -91,7 +91,6 @@ def _whereabouts(game: Game, rounds: int) -> dict[str, pd.Series[int]]:
 def _cohort_rows(cohort: Cohort, guarantee: Guarantee, first: int) -> pd.DataFrame:
     count = len(cohort.row_of)
     loss, ledger = cohort.loss, cohort.ledger
-    bound = guarantee.bound() if guarantee.bound and np.any(ledger.rounds) else None
     gap, bias = cohort.gap(), cohort.ledger.bound_from_bias()
     from_bias = None if gap is None or bias is None else bias + gap
     return pd.DataFrame(
@@ -106,11 +105,19 @@ def _cohort_rows(cohort: Cohort, guarantee: Guarantee, first: int) -> pd.DataFra
             "loss_scale": loss.unit_scale[cohort.row_of],
             "loss_offset": loss.unit_offset[cohort.row_of],
             **{f"{measure}_regret": agent_regret(cohort, measure) for measure in MEASURES},
-            "bound": _spread_out(bound, cohort, guarantee.covers),
             "bound_from_bias": _spread_out(from_bias, cohort),
+            "bound_from_variation": _promised(guarantee.from_variation, cohort, guarantee),
+            "bound": _promised(guarantee.bound, cohort, guarantee),
+            "contextual_swap_bound": _promised(guarantee.contextual, cohort, guarantee),
             "guarantee": guarantee.label,
         }
     )
+
+
+def _promised(bound: Callable[[], Array] | None, cohort: Cohort, guarantee: Guarantee) -> Array:
+    """Return a bound of each agent (N,); NaN without a theorem, and before the first round."""
+    known = bound is not None and np.any(cohort.ledger.rounds)
+    return _spread_out(bound() if bound and known else None, cohort, guarantee.covers)
 
 
 def _spread_out(rows: Array | None, cohort: Cohort, covers: Mask | None = None) -> Array:
@@ -188,6 +195,8 @@ def biases_table(game: Game) -> pd.DataFrame:
     rounds, not an average. Of a calibrated forecaster loss 0 is its grid, ``action`` counts the
     cells (in the order of its grid points), and later losses stand for the groups' policies. With
     scalar events ``bias_i`` is the gain of comparator i: fixed actions, then policies, then models.
+    ``bound`` is the theorem's on every ``|bias_i|``, ``bound_drawn`` that on the bias of what was
+    drawn, of all events with probability 0.99 in all rounds; empty for scalar events.
     """
     least = RARE * game.history.rounds
     found = [(b.name, row) for b in game.blocks for row in _event_rows(b.forecaster, least)]
@@ -197,7 +206,19 @@ def biases_table(game: Game) -> pd.DataFrame:
         [name, *event, *bias, *[np.nan] * (widest - len(bias))] for name, (*event, bias) in found
     ]
     frame = pd.DataFrame(rows, columns=[*columns, *(f"bias_{i}" for i in range(widest))])
+    bounds = [_event_bounds(b.forecaster, frame[frame["block"] == b.name]) for b in game.blocks]
+    frame = frame.join(pd.concat(bounds))
     return frame.astype({"policy": "Int64", "suggestion": "Int64"})
+
+
+def _event_bounds(forecaster: Any, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return what bounds the biases of events, in expectation and as drawn; NaN where nothing."""
+    promise = getattr(forecaster, "bias_bound", None)
+    occupancy = rows["occupancy"].to_numpy(dtype=np.float64)
+    known = (
+        promise().of_events(occupancy) if promise and len(rows) else np.full((2, len(rows)), np.nan)
+    )
+    return pd.DataFrame(dict(zip(("bound", "bound_drawn"), known, strict=True)), index=rows.index)
 
 
 def _event_rows(forecaster: Any, least: float) -> Iterator[tuple[Any, ...]]:

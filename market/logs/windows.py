@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
+from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.protocols import Cohort
 from regretless.market.logs.sample import Logged
 from regretless.market.regret.ledger import Ledger
@@ -61,19 +62,31 @@ class Windows(Remembering):
         Which of their agents get rows.
     spans : sequence of (int, int)
         First and last round of every window, in order and without overlap.
+    guarantees : sequence of Guarantee
+        One per cohort; none of them says anything of windows by default.
     """
 
     REMEMBERED = ("_at", "_before")
 
     def __init__(
-        self, cohorts: Sequence[Cohort], logged: Sequence[Logged], spans: Sequence[Span]
+        self,
+        cohorts: Sequence[Cohort],
+        logged: Sequence[Logged],
+        spans: Sequence[Span],
+        guarantees: Sequence[Guarantee] = (),
     ) -> None:
         self._seats = tuple(zip(cohorts, logged, strict=True))
+        self.promise(tuple(guarantees) or (Guarantee(),) * len(cohorts))
+        self._bounded = any(own.window is not None for own in self._guarantees)
         self.spans = tuple(spans)
         self.worst: dict[str, Worst] = {}
         self._at = 0  # the window that is open, or else the next one
         self._before: tuple[Ledger, ...] = ()  # where it is open
         self._open(0)
+
+    def promise(self, guarantees: Sequence[Guarantee]) -> None:
+        """Go on with other guarantees, one per cohort."""
+        self._guarantees = tuple(guarantees)
 
     @property
     def shortest(self) -> int:
@@ -110,7 +123,8 @@ class Windows(Remembering):
 
     def _closed(self) -> Iterator[dict[str, NDArray[Any]]]:
         first, last = self.spans[self._at]
-        for (cohort, own), before in zip(self._seats, self._before, strict=True):
+        members = zip(self._seats, self._before, self._guarantees, strict=True)
+        for (cohort, own), before, promise in members:
             sums = cohort.ledger.excerpt(own.rows).since(before)
             played = np.broadcast_to(np.asarray(sums.rounds) > 0, len(sums.count))[own.row_of]
             if not played.any():
@@ -119,6 +133,8 @@ class Windows(Remembering):
             columns = {"agent": agents, "first": np.full(len(agents), first)}
             columns |= {"last": np.full(len(agents), last)}
             columns |= {name: rows[own.row_of][played] for name, rows in measures(sums).items()}
+            if self._bounded:
+                columns["bound"] = _bounded(promise, first, last, own)[own.row_of][played]
             self._note(cohort.name, columns)
             yield columns
 
@@ -146,6 +162,14 @@ class Windows(Remembering):
         self._before = self._excerpts() if state["before"] else ()
         super().restore(state)
         self.worst = {name: Worst(**worst) for name, worst in state["worst"].items()}
+
+
+def _bounded(promise: Guarantee, first: int, last: int, own: Logged) -> Array:
+    """Return the theorem's bound on the regret of a window; NaN where there is none."""
+    if promise.window is None:
+        return np.full(int(own.row_of.max(initial=-1)) + 1, np.nan)
+    bound = promise.window(first, last)
+    return (bound if promise.covers is None else np.where(promise.covers, bound, np.nan))[own.rows]
 
 
 def measures(sums: Ledger) -> dict[str, Array]:

@@ -8,11 +8,13 @@ from regretless.forecaster.anchored import DEAD_ZONE, TRUST, TRUST_IN_LOSSES, An
 from regretless.forecaster.bases import ReducedBasis
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.ensemble_broadcast import EnsembleBroadcast, ensemble_solver
+from regretless.forecaster.events.intervals import IntervalEvents
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.minimax.solver import Solver
 from regretless.forecaster.minimax.supports_of_bases import support_of
 from regretless.forecaster.models.base import Base
+from regretless.forecaster.turns import TakingTurns
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.basis import Basis
@@ -46,6 +48,8 @@ def make_forecaster(
     if listener is None and spec.hull == "box":
         return _of_points(scenario, basis, groups)
     where = f"cohort.{listener}.response 'ensemble'" if listener else "forecaster.hull 'image'"
+    if spec.delay or spec.intervals:
+        raise UserError(f"{where}: not with delay or intervals; drop one")
     if spec.base.kind != "none":
         raise UserError(f"{where}: an anchored forecast is made in the box; drop forecaster.base")
     try:
@@ -74,6 +78,17 @@ def _of_points(
         if spec.base.kind != "none":
             return _anchored(spec, basis, events, models)
         weights, hull = spec.weights, basis.hull
+        if spec.intervals:
+            stretches = IntervalEvents(groups, rounds=rounds)
+            return UnbiasedPrediction(stretches, weights=weights, hull=hull)
+        if spec.delay:
+            own = max(rounds // (spec.delay + 1), 1)
+            return TakingTurns(
+                [
+                    UnbiasedPrediction(groups, weights=weights, horizon=own, hull=hull)
+                    for _ in range(spec.delay + 1)
+                ]
+            )
         return UnbiasedPrediction(events, weights=weights, horizon=rounds, hull=hull, solver=solver)
     where = f"forecaster '{spec.kind}'"
     if spec.kind == "calibration":

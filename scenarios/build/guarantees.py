@@ -13,9 +13,9 @@ round.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import cache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,12 @@ from regretless.agents.responses import ExpectedLoss
 from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.ensemble_broadcast import has_ensembles
-from regretless.forecaster.events.bounds import BiasBound, GainBound, draw_term, regret_since
-from regretless.forecaster.events.protected import best_responses, rows_of
+from regretless.forecaster.events.bounds import BiasBound, GainBound, regret_since
+from regretless.forecaster.events.coordinate import Events
+from regretless.forecaster.events.draws import contextual_draws, model_draws, swap_draws
+from regretless.forecaster.events.intervals import IntervalEvents, covering
+from regretless.forecaster.events.protected import LossGroup, best_responses, rows_of
+from regretless.forecaster.turns import players
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Indices
 from regretless.market.core.errors import UserError
@@ -48,50 +52,171 @@ def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
     losses : int
         Promises of the whole run, for the union over all of them.
     """
-    forecaster, cohort, group, cover = block.forecaster, seat.cohort, seat.group, seat.cover
+    forecaster, cohort, group = block.forecaster, seat.cohort, seat.group
     note = "; ".join(filter(None, (served_note(seat), curved_note(cohort, block))))
-    if not isinstance(cohort, Cohort) or not isinstance(forecaster, UnbiasedPrediction):
+    if not isinstance(cohort, Cohort) or group is None or not promised(seat, block):
         return Guarantee(note=note)
-    if group is None or not promised(seat, block):
-        return Guarantee(note=note)
-    response, faithful = cohort.response, exact_for(cohort, block)
-    policies, actions = len(cohort.policies), cohort.loss.actions
-    comparators = actions + policies
+    first, *others = players(forecaster)
+    if others and seat.stay is not None:
+        here = f"{cohort.name}: no promise to who comes or goes where outcomes are late"
+        return Guarantee(note="; ".join(filter(None, (note, here))))
     covers = seat.at_once()
-    if seat.stay is not None and isinstance(forecaster.bias_bound(), GainBound):
+    if seat.stay is not None and isinstance(first.bias_bound(), GainBound):
         there = seat.stay.entered == 0  # scalar gains promise nothing to who comes later
         covers = there if covers is None else covers & there
+    smooth = math.isfinite(cohort.response.lipschitz)
+    label = "smooth-decision-swap" if smooth else "decision-swap"
+    if group not in first.events.groups:
+        return Guarantee(label, None, note, covers)  # latecomers, of whom ``served`` says more
+    terms = Terms(seat, block, cohort, group, losses)
+    throughout = seat.stay is None
+    compared = bool(getattr(forecaster, "models", ())) and throughout
+    crossed = len(cohort.policies) and throughout and isinstance(first.events, Events)
+    stretches = throughout and isinstance(first.events, IntervalEvents) and not others
+    return Guarantee(
+        label,
+        terms.bound,
+        note,
+        covers,
+        to_models=terms.to_models if compared else None,
+        from_variation=terms.from_variation,
+        contextual=terms.contextual if crossed else None,
+        window=terms.window if stretches else None,
+    )
 
-    @cache
-    def apart() -> Array:
-        radius = np.zeros(1) if cover is None else cover.radius
-        if cover is not None and seat.kind is not None:
-            radius = radius[seat.kind]
-        return np.asarray(block.basis.certified_error(cohort.loss) + radius)
 
-    def bound() -> Array:
-        bias, weights = forecaster.bias_bound(), group.weights
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """What the bounds of a cohort are added up from.
+
+    Parameters
+    ----------
+    promises : int
+        Of the whole run, for the union over all of them.
+    """
+
+    seat: Seat
+    block: Block
+    cohort: Cohort
+    group: LossGroup
+    promises: int
+
+    def bound(self) -> Array:
+        """Bound each row's realised decision swap regret per round (K,) by the theorem."""
+        weights, policies, seat = self.group.weights, len(self.cohort.policies), self.seat
         if seat.stay is None:
-            expected = bias.regret(weights, policies=policies)[seat.lines]
-            expected += draw_term(bias.rounds, losses, actions=actions, comparators=comparators)
+            expected = self._summed(lambda bias: bias.regret(weights, policies=policies))
         else:
-            own = weights[seat.lines]
-            expected = over_stays(bias, own, seat.stay, policies=policies, losses=losses)
-        return np.asarray(expected + beside())
+            bias = self._players[0].bias_bound()
+            expected = over_stays(bias, weights[seat.lines], seat.stay, policies=policies)
+        return np.asarray(expected + self._drawn() / self._rounds + self._beside())
 
-    def beside() -> Array:
-        moved = 0.0 if faithful else response.lipschitz * apart()
-        return np.asarray(2 * apart() + cohort.gap() + moved)
+    def from_variation(self) -> Array:
+        """Bound the same by the variations of the biases so far, too."""
+        each = [p.events.from_variation(p.known_bound(), self.group) for p in self._players]
+        total = np.sum(each, axis=0)[self.seat.lines]
+        if self.seat.stay is not None:  # what came before one entered may have been regained
+            total = total * np.where(self.seat.stay.entered == 0, 1, 2)
+        least = (total + self._drawn()) / self._rounds + self._beside()
+        return np.asarray(np.minimum(self.bound(), least))
 
-    def to_models() -> Array:
-        bias, models = forecaster.bias_bound(), len(getattr(forecaster, "models", ()))
-        expected = bias.regret_to_models(group.weights)[seat.lines]
-        drawn = draw_term(bias.rounds, losses * models, actions=0, comparators=models)
-        return np.asarray(expected + drawn + beside())
+    def window(self, first: int, last: int) -> Array:
+        """Bound the same from a first to a last round that was played (K,)."""
+        player, rounds = self._players[0], last + 1 - first
+        assert isinstance(player.events, IntervalEvents)  # noqa: S101 - it has intervals
+        bias, policies = player.bias_bound(), len(self.cohort.policies)
+        events, weights = player.events, self.group.weights
+        if first:
+            lengths = list(covering(first, last + 1, events.lengths))
+            total = bias.over_intervals(weights, lengths, run=events.rounds, policies=policies)
+        else:
+            total = rounds * replace(bias, rounds=rounds).regret(weights, policies=policies)
+        known, actions = self._known(fixed=not policies), self.cohort.loss.actions
+        within = np.minimum(known, np.array([[rounds], [2 * rounds]]) * self._width**2)
+        drawn = swap_draws(
+            within,
+            promises=self.promises * (first + 1) * (first + 2),  # of all first rounds
+            actions=actions,
+            comparators=actions + policies,
+            width=self._width,
+        )
+        expected = np.asarray(total[self.seat.lines])
+        return np.asarray((expected + drawn) / rounds + self._beside())
 
-    compared = bool(getattr(forecaster, "models", ())) and seat.stay is None
-    label = "smooth-decision-swap" if math.isfinite(response.lipschitz) else "decision-swap"
-    return Guarantee(label, bound, note, covers, to_models if compared else None)
+    def _summed(self, regret: Callable[[BiasBound], Array]) -> Array:
+        """Return the mean over the rounds of what bounds each forecaster's own (K,)."""
+        bounds = [p.bias_bound() for p in self._players if p.time]
+        total = np.sum([bias.rounds * regret(bias) for bias in bounds], axis=0)
+        return np.asarray(total[self.seat.lines] / sum(bias.rounds for bias in bounds))
+
+    def contextual(self) -> Array:
+        """Bound each row's realised contextual swap regret per round (K,)."""
+        expected = self._summed(lambda bias: bias.contextual(self.group.weights))
+        drawn = contextual_draws(
+            self._known(fixed=False),
+            promises=self.promises,
+            policies=len(self.cohort.policies),
+            actions=self.cohort.loss.actions,
+            width=self._width,
+        )
+        return np.asarray(expected + drawn / self._rounds + self._beside())
+
+    def to_models(self) -> Array:
+        """Bound each row's realised regret per round to every model (K,)."""
+        expected = self._summed(lambda bias: bias.regret_to_models(self.group.weights))
+        drawn = model_draws(self._known(fixed=True), promises=self.promises, width=self._width)
+        return np.asarray(expected + drawn / self._rounds + self._beside())
+
+    def _drawn(self) -> Array:
+        actions, policies = self.cohort.loss.actions, len(self.cohort.policies)
+        return swap_draws(
+            self._known(fixed=not policies),
+            promises=self.promises,
+            actions=actions,
+            comparators=actions + policies,
+            width=self._width,
+        )
+
+    def _beside(self) -> Array:
+        response, apart = self.cohort.response, self._apart
+        moved = 0.0 if exact_for(self.cohort, self.block) else response.lipschitz * apart
+        return np.asarray(2 * apart + self.cohort.gap() + moved)
+
+    @cached_property
+    def _players(self) -> tuple[UnbiasedPrediction, ...]:
+        return players(self.block.forecaster)
+
+    @property
+    def _rounds(self) -> Array | int:
+        """Rounds that each row was there."""
+        rounds, stay = sum(player.time for player in self._players), self.seat.stay
+        return rounds if stay is None else stayed(stay, rounds)
+
+    def _known(self, *, fixed: bool) -> Array:
+        each = [p.events.draws.of(self.group, fixed=fixed) for p in self._players]
+        return np.asarray(np.sum(each, axis=0)[:, self.seat.lines])
+
+    @property
+    def _width(self) -> Array:
+        """The range of a row's losses in the basis."""
+        return np.asarray(
+            1 + 2 * np.broadcast_to(self._apart, self.cohort.coefficients[0].shape[:1])
+        )
+
+    @cached_property
+    def _apart(self) -> Array:
+        """How far each row's loss is from that by which it is served."""
+        cover, kind = self.seat.cover, self.seat.kind
+        radius = np.zeros(1) if cover is None else cover.radius
+        if cover is not None and kind is not None:
+            radius = radius[kind]
+        return np.asarray(self.block.basis.certified_error(self.cohort.loss) + radius)
+
+
+def stayed(stay: Stay, rounds: int) -> Array:
+    """Return for how many rounds each row was there (K,); NaN before its first."""
+    spans = np.minimum(stay.left, rounds) - stay.entered
+    return np.where(spans > 0, spans, np.nan)
 
 
 def followed(seat: Seat, block: Block) -> Followed | None:
@@ -115,15 +240,13 @@ def followed(seat: Seat, block: Block) -> Followed | None:
     )
 
 
-def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int, losses: int) -> Array:
-    """Bound the realised regret per round of each row over its own rounds, without gap and error.
+def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int) -> Array:
+    """Bound the expected regret per round of each row over its own rounds, without gap and error.
 
     Parameters
     ----------
     weights : array (K, A, n)
         Coefficients of protected losses.
-    losses : int
-        Rows of the whole run, for the union over all of them.
 
     Returns
     -------
@@ -131,7 +254,7 @@ def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int, lo
         NaN for a row that has not played, and for one that came late where the gains are scalar.
     """
     total = np.full(len(weights), np.nan)
-    left, actions = np.minimum(stay.left, bias.rounds), weights.shape[1]
+    left = np.minimum(stay.left, bias.rounds)
     spans = np.stack([stay.entered, left], axis=1)
     pairs, which, sizes = np.unique(spans, axis=0, return_inverse=True, return_counts=True)
     members = np.split(np.argsort(which.ravel(), kind="stable"), np.cumsum(sizes)[:-1])
@@ -140,11 +263,9 @@ def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int, lo
             continue
         whole = replace(bias, rounds=last)
         if first:
-            expected = regret_since(whole, weights[rows], joined=first, policies=policies)
+            total[rows] = regret_since(whole, weights[rows], joined=first, policies=policies)
         else:
-            expected = whole.regret(weights[rows], policies=policies)
-        drawn = draw_term(last - first, losses, actions=actions, comparators=actions + policies)
-        total[rows] = expected + drawn
+            total[rows] = whole.regret(weights[rows], policies=policies)
     return total
 
 
@@ -153,7 +274,7 @@ def promised(seat: Seat, block: Block) -> bool:
     forecaster, cohort = block.forecaster, seat.cohort
     if isinstance(forecaster, CalibratedMultiaccurate):  # it bounds no decision swap regret
         return False
-    if not isinstance(forecaster, UnbiasedPrediction) or not isinstance(cohort, Cohort):
+    if not players(forecaster) or not isinstance(cohort, Cohort):
         return False
     if seat.cover is not None and cohort.served is None:  # it plays its own best response
         return False
@@ -203,7 +324,7 @@ def check_hearing(cohorts: Sequence[Anybody], blocks: Sequence[Block]) -> None:
 
 def curved_note(cohort: Anybody, block: Block) -> str:
     """Say why a label forecast promises nothing, and what would; empty where that is not so."""
-    if not isinstance(cohort, Cohort) or not isinstance(block.forecaster, UnbiasedPrediction):
+    if not isinstance(cohort, Cohort) or not players(block.forecaster):
         return ""
     if block.basis.convex_image or not cohort.response.hears_label:
         return ""

@@ -13,9 +13,9 @@ nothing either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import cache
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,23 @@ from regretless.agents.cohorts.responding import Cohort
 from regretless.agents.responses import COMPILED, BestResponse
 from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.cover import Cover, nearest, paper_gamma
+from regretless.forecaster.events.draws import swap_draws
+from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Basis
 from regretless.market.game.guarantees import Guarantee
+from regretless.market.game.presence import Stay
 from regretless.market.game.round import Block
 from regretless.market.losses import Loss, unique_losses
 from regretless.scenarios.build.cohorts import Anybody, Place, Seat, seat_of, told
-from regretless.scenarios.build.guarantees import Member, exact_for, guarantee, over_stays
+from regretless.scenarios.build.guarantees import (
+    Member,
+    exact_for,
+    guarantee,
+    over_stays,
+    stayed,
+)
 from regretless.scenarios.build.learners import learner_cohort
 from regretless.scenarios.build.populations import Draft
 from regretless.scenarios.spec.cohort import CohortSpec
@@ -137,8 +146,9 @@ def served(seat: Seat, block: Block, promised: Guarantee, *, reach: float, losse
     if not covered.any():
         return seat, Guarantee(note=note)
     seat = replace(seat, cohort=represented(cohort, cover, covered))
-    bound = bounded(seat, block, cover, covered, losses=losses)
-    return seat, Guarantee(promised.label, bound, note, covered)
+    terms = LateTerms(seat, block, cover, covered, losses)
+    known = terms.from_variation
+    return seat, Guarantee(promised.label, terms.bound, note, covered, from_variation=known)
 
 
 def protection(cohort: Anybody, block: Block) -> Cover | None:
@@ -153,14 +163,7 @@ def protection(cohort: Anybody, block: Block) -> Cover | None:
         return None
     if not exact_for(cohort, block):
         return None
-    wanted = {"eta": None, "tie": 0.0, "play": None} | told(cohort.response)
-    groups = [
-        group
-        for group in forecaster.events.groups
-        if group.offset.shape[1] == cohort.loss.actions
-        and all(getattr(group, field) == value for field, value in wanted.items())
-        and all(policy in group.policies for policy in cohort.policies)
-    ]
+    groups = kin(cohort, forecaster)
     if not groups:
         return None
     return nearest(
@@ -168,6 +171,18 @@ def protection(cohort: Anybody, block: Block) -> Cover | None:
         kept_offset=np.concatenate([group.offset for group in groups]),
         kept_weights=np.concatenate([group.weights for group in groups]),
     )
+
+
+def kin(cohort: Cohort, forecaster: UnbiasedPrediction) -> list[LossGroup]:
+    """Return the protected losses whose owners have a cohort's actions, rule and policies."""
+    wanted = {"eta": None, "tie": 0.0, "play": None} | told(cohort.response)
+    return [
+        group
+        for group in forecaster.events.groups
+        if group.offset.shape[1] == cohort.loss.actions
+        and all(getattr(group, field) == value for field, value in wanted.items())
+        and all(policy in group.policies for policy in cohort.policies)
+    ]
 
 
 def represented(cohort: Cohort, cover: Cover, covered: Mask) -> Cohort:
@@ -180,24 +195,65 @@ def represented(cohort: Cohort, cover: Cover, covered: Mask) -> Cohort:
     return replace(cohort, coefficients=(offset, weights), by_proxy=by_proxy)
 
 
-def bounded(
-    seat: Seat, block: Block, cover: Cover, covered: Mask, *, losses: int
-) -> Callable[[], Array]:
-    """Return the bound on the rows' regret over their own rounds (K,); NaN where not covered."""
-    forecaster, cohort, stay = block.forecaster, seat.cohort, seat.stay
-    assert isinstance(forecaster, UnbiasedPrediction)  # noqa: S101 - protection has looked
-    assert isinstance(cohort, Cohort)  # noqa: S101
-    assert stay is not None  # noqa: S101 - they join late
-    weights, policies = cohort.coefficients[1], len(cohort.policies)
+@dataclass(frozen=True, eq=False)
+class LateTerms:
+    """What the bounds of a late cohort are added up from; NaN where it is not covered."""
 
-    @cache
-    def error() -> float:
-        return float(block.basis.certified_error(cohort.loss[np.flatnonzero(covered)]))
+    seat: Seat
+    block: Block
+    cover: Cover
+    covered: Mask
+    promises: int
 
-    def bound() -> Array:
-        bias = forecaster.bias_bound()
-        expected = over_stays(bias, weights, stay, policies=policies, losses=losses)
-        total = expected + 2 * (cover.radius + error()) + cohort.gap()
-        return np.where(covered, total, np.nan)
+    def bound(self) -> Array:
+        """Bound the rows' regret per round over their own rounds (K,) by the theorem."""
+        bias, policies = self._forecaster.bias_bound(), len(self._cohort.policies)
+        weights = self._cohort.coefficients[1]
+        return self._with_draws(over_stays(bias, weights, self._stay, policies=policies))
 
-    return bound
+    def from_variation(self) -> Array:
+        """Bound the same by the variations of the biases so far, too."""
+        forecaster = self._forecaster
+        bias, events = forecaster.known_bound(), forecaster.events
+        total = np.concatenate([events.from_variation(bias, g) for g in self._kin])
+        own = 2 * total[self.cover.served] / stayed(self._stay, forecaster.time)
+        return np.minimum(self.bound(), self._with_draws(own))
+
+    def _with_draws(self, expected: Array) -> Array:
+        forecaster, cohort = self._forecaster, self._cohort
+        apart = self.cover.radius + self._error
+        events, fixed = forecaster.events, not cohort.policies
+        known = np.concatenate([events.draws.of(g, fixed=fixed) for g in self._kin], axis=1)
+        drawn = swap_draws(
+            known[:, self.cover.served],
+            promises=self.promises,
+            actions=cohort.loss.actions,
+            comparators=cohort.loss.actions + len(cohort.policies),
+            width=1 + 2 * apart,
+        )
+        total = expected + drawn / stayed(self._stay, forecaster.time) + 2 * apart + cohort.gap()
+        return np.where(self.covered, total, np.nan)
+
+    @cached_property
+    def _error(self) -> float:
+        loss = self._cohort.loss[np.flatnonzero(self.covered)]
+        return float(self.block.basis.certified_error(loss))
+
+    @cached_property
+    def _kin(self) -> list[LossGroup]:
+        return kin(self._cohort, self._forecaster)
+
+    @property
+    def _cohort(self) -> Cohort:
+        assert isinstance(self.seat.cohort, Cohort)  # noqa: S101 - protection has looked
+        return self.seat.cohort
+
+    @property
+    def _forecaster(self) -> UnbiasedPrediction:
+        assert isinstance(self.block.forecaster, UnbiasedPrediction)  # noqa: S101
+        return self.block.forecaster
+
+    @property
+    def _stay(self) -> Stay:
+        assert self.seat.stay is not None  # noqa: S101 - they join late
+        return self.seat.stay

@@ -275,6 +275,40 @@ def study(  # noqa: PLR0913 - one parameter per option
         fail(f"all {len(design)} runs failed; see {out / 'failures.parquet'}", 1)
 
 
+@app.command("sample-size")
+def sample_size(
+    scenario: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SCENARIO|FILE.toml]", help="The paper's families of losses without one."
+        ),
+    ] = None,
+    *,
+    regret: Annotated[float, typer.Option(help="The regret that is wanted, per round.")] = 0.05,
+    rounds: Rounds = None,
+    seed: Seed = None,
+    assignments: Assignments = None,
+) -> None:
+    """Print how many rounds a wanted regret takes: by the theorem, and measured."""
+    import pandas as pd
+
+    from regretless.scenarios.sample_size import corollaries, sample_sizes
+
+    if not 0 < regret < 1:
+        raise UserError(f"--regret {regret:g}: give a number above 0 and below 1")
+    if scenario is None:
+        asked = list(corollaries(rounds or 1000, seed or 0))
+    else:
+        asked = [("", _loaded(scenario, assignments or [], {"rounds": rounds, "seed": seed}))]
+    rows: list[dict[str, str]] = []
+    with progress_bar("sample-size", len(asked), quiet=False) as advance:
+        for done, (name, one) in enumerate(asked, 1):
+            rows += sample_sizes(name, one, regret)
+            advance(done)
+    typer.echo(f"Rounds until the worst agent's regret is at most {regret:g}:")
+    typer.echo(pd.DataFrame(rows).to_string(index=False))
+
+
 @app.command()
 def describe(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A .csv or .parquet file.")],

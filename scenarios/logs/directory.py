@@ -29,7 +29,7 @@ MANIFEST = "manifest.json"
 CHECKPOINT = "checkpoint.npz"
 MARK = "run"  # a file in .partial that says whose it is
 FORMATS = ("parquet", "csv")
-ALL_TABLES = (*TABLES, "agents", "swaps", "biases", "edges", "models", "verdict")
+ALL_TABLES = (*TABLES, "agents", "swaps", "biases", "bounds", "edges", "models", "verdict")
 TEXT = {"block", "cohort", "kind", "utility", "response", "guarantee", "best_policy"}
 
 

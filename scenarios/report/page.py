@@ -24,7 +24,7 @@ from regretless.scenarios.report.html import cell, page, save, table
 from regretless.scenarios.report.run_figures import Tables
 from regretless.scenarios.report.study_page import write_study_report
 from regretless.scenarios.studies.directory import RECORD
-from regretless.scenarios.summary import REGRETS, figure, mean_and_worst
+from regretless.scenarios.summary import REGRETS, figure, mean_and_worst, promise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,15 +106,17 @@ def _facts(manifest: dict[str, Any], tables: Tables) -> str:
 
 def _summary(agents: pd.DataFrame) -> str:
     regrets = [f"{name} regret" for name in REGRETS]
-    head = ["cohort", "agents", "mean loss", *regrets, "bound", "bound from bias", "exploitability"]
+    bounds = ["bound from bias", "bound from variation", "bound"]
+    head = ["cohort", "agents", "mean loss", *regrets, *bounds, "exploitability"]
     rows = [
         f"<tr>{cell(name, left=True)}{''.join(map(cell, _numbers(members)))}</tr>"
         for name, members in agents.groupby("cohort", sort=False)
     ]
     note = (
         "Regret per round with losses in [0, 1]: mean over agents / worst agent; a dash where it "
-        "was not measured. Bound: the theorem's, for the worst agent with probability 0.99. Bound "
-        "from bias: what follows from the biases that were measured."
+        "was not measured. Bounds are for the worst agent. From bias: what follows from the biases "
+        "that were measured. Bound: the theorem's, with probability 0.99 in all rounds at once; "
+        "from variation: the same with what is known of how much the biases moved."
     )
     return f'{table(head, rows)}\n<p class="note">{escape(note)}</p>'
 
@@ -124,8 +126,9 @@ def _numbers(members: pd.DataFrame) -> list[str]:
         f"{len(members):,}",
         f"{members['mean_loss'].mean():.4f}",
         *(mean_and_worst(members[column]) for column in REGRETS.values()),
-        figure(members["bound"].max(), "none", 2),
         figure(members["bound_from_bias"].max(), "none"),
+        promise(members["bound_from_variation"].max()),
+        promise(members["bound"].max()),
         figure(members["exploitability"].max(), "-"),
     ]
 
@@ -134,6 +137,7 @@ def _figures(config: dict[str, Any], tables: Tables) -> str:
     width = sum(str(column).startswith("y_") for column in tables.get("rounds", ()))
     drawn = {
         "regret": run_figures.regret(tables),
+        "bounds": run_figures.bounds(tables),
         "windows": run_figures.windows(tables),
         "surplus": market_figures.surplus(tables),
         "spread": run_figures.spread(tables),

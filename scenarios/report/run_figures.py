@@ -1,6 +1,7 @@
 """Figures of a run, each drawn from the tables of its run directory.
 
     regret            per cohort: mean over the agents, worst agent and bound, round by round
+    bounds            per cohort: worst agent's regret beside its bounds, as the run went on
     windows           per cohort: mean and worst regret of every window of rounds, taken alone
     spread            per cohort: swap and decision swap regret of every agent at the end
     agents            a dot per agent: mean loss against regret
@@ -35,12 +36,23 @@ MOST = 4000  # agents that are drawn; beyond, a seeded sample with the worst in 
 BINS = 30
 PAIR = {"mean": 2.5, "max": 1.0}  # over the agents, with the widths of their lines
 MEASURES = {"swap_regret": "swap regret", "decision_swap_regret": "decision swap regret"}
+BOUNDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "decision_swap_regret": ("worst regret", {"width": 2.5}),
+    "bound_from_bias": ("bound from bias", {"width": 1.5, "dash": "dot"}),
+    "bound_from_variation": ("bound from variation", {"width": 1.5, "dash": "dashdot"}),
+    "bound": ("bound", {"width": 1.5, "dash": "dash"}),
+}
 CAPTIONS = {
     "regret": (
         "Regret per round so far, mean (thick) and worst agent (thin) of each cohort: lines that "
         "sink towards zero mean that no agent knows a better rule in hindsight. Where a theorem "
         "applies its bound after the last round is dashed; those far above wait in the legend, "
         "where a click shows them."
+    ),
+    "bounds": (
+        "Regret beside its bounds, worst agent, both axes logarithmic: what was measured (thick), "
+        "what follows from the measured biases, from their variation, and from the theorem alone. "
+        "They hold in all rounds at once; a bound of 1 or more says nothing."
     ),
     "windows": (
         "Regret per window of rounds, each taken alone, mean (thick) and worst agent (thin) of "
@@ -104,6 +116,24 @@ def _regrets(curves: pd.DataFrame, agents: pd.DataFrame) -> Iterator[go.Scatter]
     yield from charts.limits(
         "bound after the last round", bounds, shades, curves["max"].max(), ends
     )
+
+
+def bounds(tables: Tables) -> go.Figure | None:
+    """Draw worst regret and its bounds, a panel per cohort; None where no theorem applies."""
+    kept = tables.get("bounds", pd.DataFrame(columns=["round", "decision_swap_regret"]))
+    kept = kept[kept["decision_swap_regret"].notna()]
+    if kept["round"].nunique() < 2:
+        return None
+    groups = kept.groupby("cohort", sort=False)
+    figure = charts.panels([charts.short(name) for name, _ in groups], rows=len(groups), each=240)
+    shades = cohort_colours(tables["agents"])
+    for row, (name, own) in enumerate(groups, 1):
+        for column, (word, style) in BOUNDS.items():
+            positive = own[column].where(own[column] > 0)
+            drawn = charts.line(own["round"], positive, word, color=shades[name], **style)
+            figure.add_trace(drawn.update(legendgroup=word, showlegend=row == 1), row=row, col=1)
+    figure.update_yaxes(type="log", title_text="per round")
+    return figure.update_xaxes(type="log", title_text="round")
 
 
 def _measured(curves: pd.DataFrame) -> str:

@@ -32,11 +32,15 @@ class ForecasterSpec(Open):
 
     kind: Name = "decision-swap"
     """The forecaster of the theorem, or the name of a model."""
-    weights: Literal["adaptive", "exponential"] = "adaptive"
+    weights: Literal["adaptive", "second-order", "exponential"] = "adaptive"
     """How the biases of events are weighed."""
     events: Literal["coordinates", "losses"] | None = None
     """What is kept unbiased: all numbers of the forecast, or what listed losses need. The latter
     by default where there are models and nobody joins late, to whom it would promise nothing."""
+    delay: Annotated[int, Field(ge=0)] = 0
+    """How many rounds late an outcome reaches the forecaster."""
+    intervals: bool = False
+    """Whether regret is kept small over every stretch of rounds, and not from the start alone."""
     hull: Literal["box", "image"] = "box"
     """Where predictions lie: in a box, or among means of possible values."""
     models: dict[Name, ModelSpec] | None = None
@@ -73,6 +77,13 @@ class ForecasterSpec(Open):
             raise ValueError(
                 'models, base, events and hull are for kind = "decision-swap"; drop them'
             )
+        if (self.delay or self.intervals) and (self.kind != "decision-swap" or special):
+            raise ValueError(
+                "delay and intervals are for the decision-swap forecaster of coordinates in the "
+                "box, without models and base; drop them"
+            )
+        if self.intervals and (self.delay or self.weights == "exponential"):
+            raise ValueError("intervals need outcomes in time and weights that adapt; drop them")
         if anchored and self.weights != "adaptive":
             raise ValueError('a base needs weights = "adaptive"; drop one of them')
         return self
@@ -97,6 +108,7 @@ class ForecasterSpec(Open):
         whether agents join late. ValueError where a key speaks of a base that there is not.
         """
         plain = self.kind == "decision-swap" and self.hull == "box" and self.weights == "adaptive"
+        plain = plain and not (self.delay or self.intervals)
         if self.models is None and plain and forecasts is not None:
             tables = PANEL | {name: {"kind": name} for name in forecasts}
             self.models = {name: ModelSpec(**table) for name, table in tables.items()}

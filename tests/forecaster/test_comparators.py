@@ -156,7 +156,8 @@ def test_a_head_start_is_the_potential_of_a_bias_that_has_just_lost_its_trust() 
     """No |B| that the rule lets through has a potential above e^(u^2 / 3), u = w - z + 1 / w."""
     for wide, zone in [(2.0, 0.25), (1.0, 0.0), (3.0, 1.0)]:
         bound = BiasBound(experts=10, rounds=100, slack=0.3, dead_zone=zone, trust=wide)
-        most = np.exp(bound.exponent() - GROWTH * 0.3) / 10 - LOGARITHM * np.log1p(100)
+        total = (np.exp(bound.exponent()) - 1) / 10 + 1
+        most = total * np.exp(-GROWTH * 0.3) - LOGARITHM * np.log1p(100)
         variation = np.linspace(wide**2, 1000, 20_000)
         regret = np.minimum(wide * np.sqrt(variation) + 1, variation) - zone * np.sqrt(variation)
         assert np.exp(regret**2 / (3 * variation)).max() <= most * (1 + 1e-12)

@@ -144,6 +144,7 @@ def test_a_forecaster_is_replaced_and_the_promise_with_it() -> None:
     assert (agents["guarantee"] == "none").all()
     assert agents["bound"].isna().all()
     assert "replaced before round 10" in model.guarantees[0].note
+    assert model.bounds_frame()["round"].max() <= 10
     means = model.rounds_frame()[["y_0", "y_1"]].to_numpy()[10:25].mean(0)
     said = model.forecasts_frame().query("round == 25")[["p_0", "p_1"]].to_numpy()
     assert said[0] == pytest.approx(means)

@@ -796,9 +796,10 @@ COLUMNS = {
     "forecasts": "round block atom weight drawn p_# label_#",
     "agents": "agent cohort kind utility response actions mean_loss loss_scale loss_offset "
     "external_regret swap_regret omniprediction_regret decision_swap_regret "
-    "contextual_swap_regret bound bound_from_bias guarantee exploitability exploitability_exact",
+    "contextual_swap_regret bound_from_bias bound_from_variation bound contextual_swap_bound "
+    "guarantee exploitability exploitability_exact",
     "swaps": "agent action count best_replacement best_policy contribution",
-    "biases": "block loss action policy suggestion occupancy bias_#",
+    "biases": "block loss action policy suggestion occupancy bias_# bound bound_drawn",
     "regret_log": "round agent action loss external_regret swap_regret decision_swap_regret",
     "verdict": "cohort kind name agents mean_loss worth better_off gain gain_half",
 }

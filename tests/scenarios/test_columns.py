@@ -34,6 +34,7 @@ CROWD: dict[str, Any] = {
     "rounds": 8,
     "log_agents": 4,
     "windows": {"every": 4},
+    "forecaster": {"intervals": True},
     "adversary": {"kind": "iid", "outcomes": 2},
     "market": {"feedback": "lagged"},
     "cohort": [

@@ -24,6 +24,7 @@ from regretless.scenarios.report.page import outcome_titles, write_report
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.files import find, override, read
 from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.summary import promise
 from regretless.scenarios.verdict import sentences, stood
 
 if TYPE_CHECKING:
@@ -72,11 +73,12 @@ def test_page_shows_the_agents_table(tmp_path: Path, form: str) -> None:
         str(AGENTS),
         f"{agents['mean_loss'].mean():.4f}",
         *(f"{regret.mean():.4f} / {regret.max():.4f}" for regret in regrets),
-        f"{agents['bound'].max():.2f}",
         f"{agents['bound_from_bias'].max():.4f}",
+        promise(agents["bound_from_variation"].max()),
+        promise(agents["bound"].max()),
         f"{agents['exploitability'].max():.4f}",
     ]
-    shown = {"verdict", "regret", "spread", "agents", "exploitability", "forecast"}
+    shown = {"verdict", "regret", "bounds", "spread", "agents", "exploitability", "forecast"}
     assert panels(page) == shown
     assert page.tags.count("figure") == page.tags.count("figcaption") == len(shown)
     assert f"{ROUNDS} rounds, seed 7, complete." in page.text
@@ -122,7 +124,7 @@ def test_a_base_and_its_trust_in_words(lost: int | None, words: str) -> None:
 
 def test_baseline_has_no_bound_and_no_certificates(tmp_path: Path) -> None:
     page = check(report(played(tmp_path / "run", small("forecaster.kind=running-mean"))))
-    assert page.rows[1][6] == "none"
+    assert page.rows[1][7:9] == ["none", "none"]
     assert panels(page) == {"regret", "spread", "agents", "exploitability", "forecast"}
     assert "growers: none" in page.text
 
@@ -243,11 +245,34 @@ def test_regret_is_that_of_the_log(tables: dict[str, pd.DataFrame]) -> None:
     assert mean.y[-1] == pytest.approx(regret.mean())
     assert worst.y[-1] == pytest.approx(regret.max())
     assert set(bound.y) == {tables["agents"]["bound"].max()}
-    assert bound.visible == "legendonly"  # far above all regret
-    tables["agents"]["bound"] = 0.5
+    tables["agents"]["bound"] = 2 * worst.y.max()
+    assert drawn(run_figures.regret(tables))[-1].visible == "legendonly"  # far above all regret
+    tables["agents"]["bound"] = worst.y.max()
     assert drawn(run_figures.regret(tables))[-1].visible is True
     tables["agents"]["bound"] = np.nan  # no theorem applies
     assert len(drawn(run_figures.regret(tables))) == 2
+
+
+def test_bounds_are_those_of_their_table(tables: dict[str, pd.DataFrame]) -> None:
+    lines = drawn(run_figures.bounds(tables))
+    assert [line.name for line in lines] == [word for word, _ in run_figures.BOUNDS.values()]
+    for line, column in zip(lines, run_figures.BOUNDS, strict=True):
+        assert line.x.tolist() == tables["bounds"]["round"].tolist()
+        known = tables["bounds"][column]
+        assert line.y == pytest.approx(known.where(known > 0).to_numpy(), nan_ok=True)
+    agents = tables["agents"]
+    for column in ("decision_swap_regret", "bound_from_bias", "bound_from_variation", "bound"):
+        assert tables["bounds"][column].iloc[-1] == pytest.approx(agents[column].max())
+    assert run_figures.bounds(tables | {"bounds": tables["bounds"].head(1)}) is None
+
+
+def test_a_bound_that_says_nothing_is_called_so() -> None:
+    assert [promise(value) for value in (1.856, 1.0, 0.25, np.nan)] == [
+        "none useful (1.86)",
+        "none useful (1.00)",
+        "0.25",
+        "none",
+    ]
 
 
 def test_two_buttons_choose_the_scale(tables: dict[str, pd.DataFrame]) -> None:

@@ -1,0 +1,173 @@
+r"""What the draws add to an expected regret, at all times at once.
+
+An agent acts on one prediction, drawn from the round's mixture. With q the law of its action under
+the draw and pi the same under the mixture, an assignment c of comparators to actions (each an
+action or a policy) has the martingale
+
+    M_c = sum_t sum_a (q_a - pi_a) (l_t(a) - l_t(c(a))),
+
+as outcome and mixture are settled before the draw. Realised regret exceeds expected regret by at
+most max_c M_c. The forecaster knows the mixture, and with it a bound on the conditional variances.
+With w the range of the round's losses, the variance of an increment of M_c is at most the second
+moment sum_a pi_a (l(a) - l(c(a)))^2, and at most 2 w^2 sum_a pi_a (1 - pi_a), as two terms differ
+by 2 w at most. So the variances add up to at most
+
+    V = near + sum_a max_c U_{a,c},   U_{a,c} = sum_t pi_a (l_t(a) - l_t(c))^2,
+
+where ``near`` has the second number of rounds in which it is the smaller one (most rounds near a
+single action) and U all others. A policy has max_b (l(a) - l(b))^2 in its place. Rounds whose
+mixture leaves an agent no choice add nothing, and surely M_c is at most the sum of 2 w (1 - min
+pi). A law q that is no single action has no more variance than an action drawn from it.
+
+**Uniform in time** (Freedman 1975; Howard, Ramdas, McAuliffe and Sekhon 2021, "Time-uniform,
+nonparametric, nonasymptotic confidence sequences"). A martingale difference X <= b with conditional
+variance v has E exp(h X / b) <= exp((e^h - 1 - h) v / b^2) (Bennett). So
+
+    sum_j exp(h_j M / b - (e^h_j - 1 - h_j) V / b^2) / J
+
+is a supermartingale that starts at 1 at most, for any grid of h, and by Ville's inequality exceeds
+1 / alpha at some time with probability alpha at most. Otherwise M_t <= u(V_t) in every round t,
+u(V) being the greatest M that this allows: about sqrt(2 V ln(J / alpha)). With alpha = risk /
+(K (A + C - 1)^A) for K promises it holds for all of them, all assignments and all rounds together:
+whoever watches the bound and stops when pleased is not deceived.
+
+Losses in [0, 1] give b = 2. Where the basis has an error, its losses have range 1 + 2 delta at
+most: then b is twice that. Over a part of the rounds M starts anew, and V is at most that of all.
+
+**Against a model** the comparator is known before the draw: its martingale is that of a constant
+assignment, and one for all models. **Contextual** regret assigns a comparator to each of A^2
+actions and suggestions.
+
+A priori, V <= T, as no moment of losses in [0, 1] is above 1.
+"""
+
+from collections.abc import Sequence
+
+import numba
+import numpy as np
+
+from regretless.forecaster.events.mixtures import Mixture
+from regretless.forecaster.events.protected import LossGroup, Rows
+from regretless.market.core.arrays import Array, Integers
+
+RISK = 0.01
+ROUNDING = 1e-12  # of what is 0 or 1 but for the order of a sum: atoms weigh more
+_STEPS = np.array([4.0 * 0.5**j for j in range(14)])
+BENNETT = Mixture(_STEPS, np.expm1(_STEPS) - _STEPS, np.full(len(_STEPS), 1 / len(_STEPS)))
+
+
+@numba.njit(cache=True)
+def _add(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    start: Integers, seen: Array, losses: Array, pairs: Array, far: Array, ends: Array
+) -> None:
+    """Add a round to U, to its most over b, and to (near, surely) of every loss."""
+    place = 0
+    for k in range(start.shape[0] - 1):
+        first, end = start[k], start[k + 1]
+        spread, least, low, high = 0.0, 1.0, losses[first], losses[first]
+        for r in range(first, end):
+            spread += seen[r] * (1.0 - seen[r])
+            if seen[r] > ROUNDING:
+                least = min(least, seen[r])
+            low, high = min(low, losses[r]), max(high, losses[r])
+        if spread > ROUNDING:
+            moment = 0.0
+            for r in range(first, end):
+                moment += seen[r] * max(high - losses[r], losses[r] - low) ** 2
+            ends[1, k] += 2.0 * (high - low) * (1.0 - least)
+            if 2.0 * (high - low) ** 2 * spread < moment:
+                ends[0, k] += 2.0 * (high - low) ** 2 * spread
+            else:
+                for r in range(first, end):
+                    far[r] += seen[r] * max(high - losses[r], losses[r] - low) ** 2
+                    for c in range(first, end):
+                        at = place + (r - first) * (end - first) + c - first
+                        pairs[at] += seen[r] * (losses[r] - losses[c]) ** 2
+        place += (end - first) ** 2
+
+
+class Draws:
+    """What is known of the draws of all protected losses so far.
+
+    Attributes
+    ----------
+    arrays : dict
+        U, its most over comparators, and (near, surely) of every loss.
+    """
+
+    def __init__(self, groups: Sequence[LossGroup], rows: Rows) -> None:
+        self._groups, self._rows = tuple(groups), rows
+        sizes = np.diff(rows.start)
+        self._pairs, self._far = np.zeros(int((sizes**2).sum())), np.zeros(len(rows.offset))
+        self._ends = np.zeros((2, len(sizes)))
+        self.arrays = {"pairs": self._pairs, "far": self._far, "ends": self._ends}
+
+    def add(self, seen: Array, truth: Array) -> None:
+        """Add a round in which rows had probabilities (R,) and s(y) was ``truth`` (n,)."""
+        losses = self._rows.offset + self._rows.weights @ truth
+        _add(self._rows.start, seen, losses, self._pairs, self._far, self._ends)
+
+    def of(self, group: LossGroup, *, fixed: bool) -> Array:
+        """Return V and what is sure, of one group's losses (2, K).
+
+        Parameters
+        ----------
+        fixed : bool
+            Whether all comparators are actions.
+        """
+        loss = row = pair = 0
+        for own in self._groups:
+            count, actions = own.offset.shape
+            if own is group:
+                near, surely = self._ends[:, loss : loss + count]
+                far = self._far[row : row + count * actions].reshape(count, actions)
+                if fixed:
+                    pairs = self._pairs[pair : pair + count * actions**2]
+                    far = pairs.reshape(count, actions, actions).max(2)
+                return np.stack([near + far.sum(1), surely])
+            loss, row, pair = loss + count, row + count * actions, pair + count * actions**2
+        raise ValueError("the group is not protected")
+
+
+def swap_draws(
+    known: Array, *, promises: int, actions: int, comparators: int, width: Array | float = 1.0
+) -> Array:
+    """Bound what draws add to the sum of decision swap regret, with probability 1 - ``RISK``.
+
+    Parameters
+    ----------
+    known : array (2, K)
+        V and what is sure.
+    promises : int
+        Losses (and stays) of the run for which it shall hold at once.
+    actions, comparators : int
+        A and A + C.
+    width : array (K,) or float
+        The range of losses.
+
+    Returns
+    -------
+    array (K,)
+    """
+    assignments = actions * np.log(max(comparators - 1, 1))
+    return drawn(known, np.log(promises) + assignments, 2 * np.asarray(width))
+
+
+def contextual_draws(
+    known: Array, *, promises: int, policies: int, actions: int, width: Array
+) -> Array:
+    """Bound what draws add to the sum of contextual swap regret (K,), likewise."""
+    assignments = actions**2 * np.log(max(actions - 1, 1))
+    return drawn(known, np.log(promises * policies) + assignments, 2 * width)
+
+
+def model_draws(known: Array, *, promises: int, width: Array) -> Array:
+    """Bound what draws add to the sum of regret to every model (K,), likewise."""
+    return drawn(known, np.log(promises), 2 * width)
+
+
+def drawn(known: Array, log_chances: float, step: Array | float = 1.0) -> Array:
+    """Bound so many martingales of steps of at most ``step``, of V and what is sure (2, ...)."""
+    variance, surely = known
+    within = step * BENNETT.greatest(variance / np.square(step), log_chances - np.log(RISK))
+    return np.asarray(np.minimum(within, surely))

@@ -1,0 +1,170 @@
+"""How many rounds until nobody regrets more than is wanted: by the theorem, and measured.
+
+    theorem     the least T at which the a-priori bound for the listed losses, for realised draws
+                with probability 0.99, is within the wanted regret
+    family      the same for all losses that the basis spans with such coefficients, infinitely
+                many, through a forecaster that protects the paper's cover of them
+                (``forecaster.events.cover``): the price is the cover's logarithm
+    variation   the round from which the bound from variation was within it, in a run
+    measured    the round from which the worst agent's regret was
+
+The first two take ln T for the sum of positive certificates, which stayed below it in our runs
+(``certificates`` in a report). Where a run ends before what is wanted, its last value is carried on
+by the theorem's T^(-1/2), marked by a tilde.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from regretless.agents.cohorts.responding import Cohort
+from regretless.forecaster.events.bounds import BiasBound, centred_norm
+from regretless.forecaster.events.cover import uniform_regret
+from regretless.forecaster.events.draws import drawn
+from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.reproduce.rates import FAMILIES, scenario
+
+MOST = 1e18  # rounds; beyond, the basis itself is in the way
+FAR = 1e9
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The losses of a cohort, of which a regret is wanted.
+
+    Parameters
+    ----------
+    bias : BiasBound
+        Of the forecaster that the cohort hears.
+    weights : array (K, A, n)
+        Coefficients of its losses.
+    policies : int
+    error : float
+        delta of the basis.
+    promises : int
+        Distinct losses of the run.
+    """
+
+    bias: BiasBound
+    weights: Array
+    policies: int
+    error: float
+    promises: int
+
+    def listed(self, rounds: int) -> float:
+        """Bound the regret of these losses after so many rounds."""
+        bias = replace(self.bias, rounds=rounds, slack=math.log(rounds), trusted=False)
+        expected = float(bias.regret(self.weights, policies=self.policies).max())
+        return self._whole(expected, rounds, math.log(self.promises))
+
+    def family(self, rounds: int) -> float:
+        """Bound the regret of all losses with such coefficients."""
+        _, actions, size = self.weights.shape
+        expected, log_losses = uniform_regret(
+            size,
+            actions,
+            rounds=rounds,
+            slack=math.log(rounds),
+            reach=float(centred_norm(self.weights).max()),
+            policies=self.policies,
+        )
+        return self._whole(expected, rounds, log_losses)
+
+    def _whole(self, expected: float, rounds: int, log_promises: float) -> float:
+        """Add what the draws and the basis add whatever the mixtures."""
+        actions = self.weights.shape[1]
+        assignments = actions * math.log(max(actions + self.policies - 1, 1))
+        known = np.array([rounds, 2.0 * rounds])
+        width = 2 * (1 + 2 * self.error)
+        total = float(drawn(known * width**2 / 4, log_promises + assignments, width))
+        return expected + total / rounds + 2 * self.error
+
+
+def least(bound: Callable[[int], float], wanted: float) -> float:
+    """Return the least T at which a bound that falls with T is within what is wanted."""
+    high = 1
+    while bound(high) > wanted:
+        high *= 2
+        if high > MOST:
+            return math.inf
+    low = high // 2
+    while high - low > max(1, high // 1000):
+        middle = (low + high) // 2
+        low, high = (middle, high) if bound(middle) > wanted else (low, middle)
+    return high
+
+
+def reached(rounds: pd.Series[int], values: pd.Series[float], wanted: float) -> tuple[float, bool]:
+    """Return from which round on values were within what is wanted, and whether it was seen."""
+    if values.isna().any() or values.empty:
+        return math.nan, True
+    above = np.flatnonzero(values.to_numpy() > wanted)
+    last = float(rounds.iloc[-1])
+    if len(above) and above[-1] == len(values) - 1:
+        return last * (float(values.iloc[-1]) / wanted) ** 2, False
+    return float(rounds.iloc[above[-1] + 1] if len(above) else rounds.iloc[0]), True
+
+
+def sample_sizes(name: str, scenario: Scenario, wanted: float) -> Iterator[dict[str, str]]:
+    """Yield a row per cohort to which a theorem applies; the scenario is played.
+
+    Raises
+    ------
+    UserError
+        If none does.
+    """
+    model = scenario.build(log_every=scenario.spec.rounds)
+    model.run()
+    log, found = model.bounds_frame(), False
+    for cohort, asked in promised(model):
+        own, found = log[log["cohort"] == cohort], True
+        rounds = own["round"]
+        yield {
+            "losses": name or cohort,
+            "n": str(asked.weights.shape[2]),
+            "delta": f"{asked.error:.3g}",
+            "theorem": told(least(asked.listed, wanted)),
+            "family": told(least(asked.family, wanted)),
+            "variation": told(*reached(rounds, own["bound_from_variation"], wanted)),
+            "measured": told(*reached(rounds, own["decision_swap_regret"], wanted)),
+        }
+    if not found:
+        raise UserError(f"scenario '{scenario.spec.name}': no theorem applies to any cohort of it")
+
+
+def promised(model: MarketModel) -> Iterator[tuple[str, Asked]]:
+    """Yield the cohorts to which a theorem applies, with what it asks of them."""
+    members = list(zip(model.game.cohorts, model.guarantees, strict=True))
+    promises = sum(len(cohort.loss) for cohort, promise in members if promise.bound)
+    for cohort, promise in members:
+        block = model.game.blocks[cohort.block]
+        if not isinstance(block.forecaster, UnbiasedPrediction) or not isinstance(cohort, Cohort):
+            continue
+        if promise.bound:
+            bias, weights = block.forecaster.bias_bound(), cohort.coefficients[1]
+            policies = len(cohort.policies)
+            yield cohort.name, Asked(bias, weights, policies, block.basis.error, promises)
+
+
+def told(rounds: float, seen: bool = True) -> str:  # noqa: FBT001, FBT002 - as ``reached`` has it
+    """Write a number of rounds, with a tilde where it was not seen but carried on."""
+    if math.isnan(rounds):
+        return "none"
+    if math.isinf(rounds):
+        return "never"
+    return f"{'' if seen else '~'}{rounds:,.0f}" if rounds < FAR else f"{rounds:.1e}"
+
+
+def corollaries(rounds: int, seed: int) -> Iterator[tuple[str, Scenario]]:
+    """Yield the paper's families of losses, as ``reproduce rates`` plays them, on a hard stream."""
+    for family in FAMILIES:
+        yield family, scenario(family, "adaptive", rounds=rounds, seed=seed)

@@ -1,0 +1,92 @@
+"""Regret over stretches of rounds: the intervals that make them up, and what is promised."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from streams import DESIGN, STREAMS
+
+from regretless.forecaster.events.coordinate import Events
+from regretless.forecaster.events.intervals import SHORTEST, IntervalEvents, covering
+from regretless.forecaster.events.protected import LossGroup
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.scenario import validated
+
+LENGTHS = [32, 64, 128, 256]
+
+
+def model(stream: str, rounds: int, **forecaster: Any) -> MarketModel:
+    raw = dict(DESIGN.base) | {"rounds": rounds, "windows": {"every": 150}, "seed": 4}
+    raw["adversary"] = {"outcomes": 3} | STREAMS[stream]
+    raw["forecaster"] = {"intervals": True} | forecaster
+    return Scenario(validated(raw, origin=DESIGN.origin)).build(log_every=rounds)
+
+
+@given(st.integers(1, 500), st.integers(1, 500))
+def test_any_stretch_is_made_of_few_intervals(first: int, rounds: int) -> None:
+    lengths = list(covering(first, first + rounds, LENGTHS))
+    assert sum(lengths) == rounds
+    starts = first + np.cumsum([0, *lengths[:-1]])
+    assert all(start % length == 0 for start, length in zip(starts, lengths, strict=True))
+    assert lengths.count(1) <= 2 * (SHORTEST - 1)
+    assert all(lengths.count(m) <= 2 for m in LENGTHS[:-1])
+
+
+def test_an_open_interval_knows_its_own_rounds_alone() -> None:
+    rng = np.random.default_rng(0)
+    group = LossGroup(rng.random((2, 3)), rng.random((2, 3, 2)))
+    events, alone = IntervalEvents([group], rounds=200), Events([group])
+    for t in range(100):
+        mixture = rng.random((2, 2)), np.array([0.3, 0.7]), rng.random(2)
+        events.charge(events.awake(None), *mixture)
+        if t >= 96:
+            alone.charge(alone.awake(None), *mixture)
+    for name in ("decision_0", "decision_1", "decision_2"):
+        assert np.array_equal(events.levels[0].arrays[name], alone.arrays[name])
+    assert events.levels[1].arrays["decision_2"].sum() == pytest.approx(2 * 36)
+    assert len(events.awake(None).views) == 1 + 2
+    assert events.experts == Events([group]).experts * (1 + 3)
+    twin = IntervalEvents([group], rounds=200)
+    twin.restore(events.state())
+    assert twin.spent() == events.spent()
+
+
+@pytest.mark.parametrize("weights", ["adaptive", "second-order"])
+@pytest.mark.parametrize("stream", STREAMS)
+def test_no_window_and_no_run_passes_its_bound(stream: str, weights: str) -> None:
+    played = model(stream, 420, weights=weights)
+    played.run()
+    agents, windows = played.agents_frame(), played.windows_frame()
+    assert (agents["swap_regret"] <= agents["bound_from_variation"]).all()
+    assert (agents["bound_from_variation"] <= agents["bound"]).all()
+    assert windows["bound"].notna().all()
+    assert (windows["swap_regret"] <= windows["bound"]).all()
+    player = played.game.blocks[0].forecaster
+    bias, group = player.bias_bound(), player.events.groups[0]
+    sums = [bias.over_intervals(group.weights, [m], run=10**6).max() for m in (4096, 65536)]
+    assert sums[1] / sums[0] < 5  # of the root of 16
+
+
+def test_without_intervals_windows_have_no_bound() -> None:
+    played = model("iid", 60, intervals=False)
+    played.run()
+    assert "bound" not in played.windows_frame()
+
+
+def test_every_interval_has_a_small_bias_after_a_long_past() -> None:
+    """Biases of open intervals stay below what their own rounds allow."""
+    played = model("switching", 600)
+    player = played.game.blocks[0].forecaster
+    for _ in range(600):
+        played.step()
+        for length, level in zip(player.events.lengths, player.events.levels, strict=True):
+            bias, _, occupancy = (level.arrays[f"decision_{i}"] for i in range(3))
+            exponent = player.bias_bound().exponent() + np.log(600 / length)
+            assert (np.abs(bias).max(1) <= np.sqrt(3 * occupancy * exponent) + 1e-9).all()
+    assert all(short < long for short, long in pairwise(player.events.lengths))

@@ -1,0 +1,85 @@
+"""Outcomes that come late: nobody is asked before it was told, and the theorem of turns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from streams import STREAMS, market
+
+from regretless.forecaster import DecisionSwap
+from regretless.forecaster.turns import TakingTurns, players
+from regretless.market.core.errors import UserError
+from regretless.market.losses import Linear
+
+
+def plain() -> DecisionSwap:
+    weights = -np.random.default_rng(3).dirichlet(np.ones(2), 3)
+    return DecisionSwap([Linear(weights, np.ones(3))])
+
+
+@pytest.mark.parametrize("delay", [0, 1, 4])
+def test_a_prediction_owes_nothing_to_outcomes_that_have_not_arrived(delay: int) -> None:
+    rng, changed = np.random.default_rng(0), 12
+    ways = []
+    outcomes = rng.random((30, 2))
+    for shift in (0.0, 0.4):
+        player, seen = TakingTurns([plain() for _ in range(delay + 1)]), []
+        for t, outcome in enumerate(outcomes):
+            seen.append(player.mixture().points.copy())
+            player.update(np.abs(outcome - shift) if t == changed else outcome)
+        ways.append(seen)
+    same = [a.shape == b.shape and np.array_equal(a, b) for a, b in zip(*ways, strict=True)]
+    assert all(same[: changed + delay + 1])
+    assert not same[changed + delay + 1]
+
+
+@pytest.mark.parametrize("weights", ["adaptive", "exponential", "second-order"])
+@pytest.mark.parametrize("stream", STREAMS)
+def test_regret_stays_below_the_theorem_of_turns(stream: str, weights: str) -> None:
+    for delay in (1, 7):
+        forecaster: dict[str, Any] = {"delay": delay, "weights": weights}
+        model = market(STREAMS[stream], forecaster, rounds=200, seed=delay).build(log_every=200)
+        model.run()
+        agents = model.agents_frame()
+        assert set(agents["guarantee"]) == {"decision-swap"}
+        assert (agents["swap_regret"] <= agents["bound_from_variation"]).all()
+        assert (agents["bound_from_variation"] <= agents["bound"]).all()
+        assert len(players(model.game.blocks[0].forecaster)) == delay + 1
+
+
+def test_the_bound_grows_like_the_root_of_the_delay() -> None:
+    bounds = []
+    for delay in (0, 3, 15):
+        model = market(STREAMS["iid"], {"delay": delay}, rounds=320, seed=0).build(log_every=320)
+        model.run()
+        drawn = model.guarantees[0].bound
+        assert drawn is not None
+        bounds.append(model.agents_frame()["bound"].max())
+    assert 1.5 < bounds[1] / bounds[0] < 2.1
+    assert 1.5 < bounds[2] / bounds[1] < 2.1
+
+
+def test_it_continues_from_a_checkpoint() -> None:
+    rng = np.random.default_rng(1)
+    first, second = (TakingTurns([plain() for _ in range(3)]) for _ in range(2))
+    for outcome in rng.random((10, 2)):
+        first.mixture()
+        first.update(outcome)
+    second.restore(first.state())
+    assert second.time == 10
+    assert np.array_equal(first.mixture().points, second.mixture().points)
+
+
+def test_where_nothing_is_promised_nothing_is_printed() -> None:
+    leaving = {"exit_rate": 0.1}
+    model = market(STREAMS["iid"], {"delay": 2}, rounds=20, seed=0, **leaving).build()
+    model.run()
+    agents = model.agents_frame()
+    assert set(agents["guarantee"]) == {"none"}
+    assert agents[["bound", "bound_from_variation"]].isna().all(axis=None)
+    with pytest.raises(UserError, match="delay and intervals"):
+        market(STREAMS["iid"], {"delay": 2, "base": "last-value"}, rounds=20, seed=0)
+    with pytest.raises(UserError, match="not with delay or intervals"):
+        market(STREAMS["iid"], {"delay": 2}, rounds=9, seed=0, response="ensemble").build()

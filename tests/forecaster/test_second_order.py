@@ -1,0 +1,109 @@
+"""Second-order weights: the step of their proof, their bound, and that it follows the squares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from streams import STREAMS, market
+
+from regretless.forecaster.events.bounds import BiasBound
+from regretless.forecaster.events.second_order import COSTS, GAINS, RATES, SecondOrderWeights
+from regretless.forecaster.events.weights import Awake
+
+Array = NDArray[np.float64]
+
+
+def potential(gain: Any, variation: Any) -> Array:
+    """Compute Phi from its definition."""
+    powers = RATES * np.asarray(gain)[..., None] - COSTS * np.asarray(variation)[..., None]
+    return np.exp(powers).mean(-1)
+
+
+def weight(gain: float, variation: float) -> float:
+    """Compute w from its definition."""
+    return float((RATES * np.exp(RATES * gain - COSTS * variation)).mean())
+
+
+@given(st.floats(-30, 30), st.floats(0, 60), st.floats(-1, 1))
+def test_a_step_adds_at_most_what_the_weights_say(gain: float, past: float, step: float) -> None:
+    after = potential(gain + step, past + step**2)
+    before = potential(gain, past)
+    assert after <= (before + weight(gain, past) * step) * (1 + 1e-12)
+
+
+@given(st.floats(0, 1e6), st.floats(0.1, 60))
+def test_the_greatest_gain_is_where_the_potential_reaches_the_level(
+    variation: float, exponent: float
+) -> None:
+    greatest = float(GAINS.greatest(variation, exponent))
+    level = float(np.log(potential(greatest, variation)))
+    assert exponent - 1e-9 <= level <= exponent + 1e-6
+    closed = ((exponent + np.log(len(RATES)) + COSTS * variation) / RATES).min()
+    assert greatest <= closed + 1e-9
+
+
+def test_it_grows_like_the_root_of_squares_and_is_concave() -> None:
+    at = np.array([2e2, 2e3, 2e4, 2e5])
+    found = GAINS.greatest(at, 12.0)
+    assert (found < 1.25 * np.sqrt(2 * at * (12.0 + np.log(len(RATES))))).all()
+    grid = np.linspace(0, 500, 1001)
+    assert (np.diff(GAINS.greatest(grid, 9.0), n=2) <= 1e-9).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_gain_passes_it_in_games_of_value_zero(seed: int) -> None:
+    """Gains that push the leading expert as far as sum w g <= 0 lets them."""
+    rng, count = np.random.default_rng(seed), 12
+    gain, variation, rule = np.zeros(count), np.zeros(count), SecondOrderWeights()
+    limit = BiasBound(count, 1, 0.0, "second-order")
+    nearest = 0.0
+    for _ in range(600):
+        weights = rule.one_sided(gain, variation, 1)
+        up = rng.random(count) < rng.choice([0.05, 0.5])
+        up[(gain / np.sqrt(variation + 1)).argmax()] = True
+        ahead, behind = weights @ up, max(weights @ ~up, 1e-300)
+        size = rng.choice([0.1, 1.0])
+        step = size * np.where(up, min(1, behind / ahead), -min(1, ahead / behind))
+        assert weights @ step <= 1e-9
+        gain += step
+        variation += step**2
+        nearest = max(nearest, float((gain / limit.bias(variation)).max()))
+    assert 0.3 < nearest <= 1
+
+
+@pytest.mark.parametrize("events", ["coordinates", "losses"])
+@pytest.mark.parametrize("stream", STREAMS)
+def test_biases_stay_below_what_their_squares_allow(stream: str, events: str) -> None:
+    forecaster = {"weights": "second-order", "events": events}
+    model = market(STREAMS[stream], forecaster, rounds=300, seed=3).build(log_every=300)
+    model.run()
+    player = model.game.blocks[0].forecaster
+    bound, arrays = player.bias_bound(), player.events.arrays
+    names = ("gain", "variation") if events == "losses" else ("decision_0", "decision_1")
+    bias, squares = (arrays[name] for name in names)
+    assert (
+        np.where(np.isfinite(bias), np.abs(bias) if events != "losses" else bias, 0)
+        <= bound.bias_at(squares) + 1e-9
+    ).all()
+    assert squares.max() > 1
+    agents = model.agents_frame()
+    assert (agents["swap_regret"] <= agents["bound_from_variation"]).all()
+    assert (agents["bound_from_variation"] <= agents["bound"]).all()
+
+
+def test_the_table_is_the_definition_and_huge_biases_do_not_overflow() -> None:
+    rng = np.random.default_rng(0)
+    bias, squares = rng.normal(size=(4, 3)) * 5, rng.random((4, 3)) * 20
+    view = Awake(slice(0, 4), bias, squares, np.ones(4))
+    up, down = (np.vectorize(weight)(sign * bias, squares) for sign in (1, -1))
+    table = SecondOrderWeights().table([view], (4, 3), 1)
+    assert table == pytest.approx((up - down) / (up + down).sum())
+    far = Awake(slice(0, 4), 1e6 * bias, 1e3 * squares, np.ones(4))
+    assert np.isfinite(SecondOrderWeights().table([far], (4, 3), 1)).all()
+    behind = SecondOrderWeights().one_sided(np.array([-1e6, -2e6]), np.array([1e6, 1e6]), 1)
+    assert behind.sum() == pytest.approx(1.0)

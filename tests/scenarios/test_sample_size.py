@@ -1,0 +1,77 @@
+"""`sample-size`: the theorem inverted, and what a run showed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from regretless import load
+from regretless.forecaster.events.bounds import BiasBound
+from regretless.forecaster.events.cover import uniform_regret
+from regretless.market.core.errors import UserError
+from regretless.scenarios.cli.commands import app
+from regretless.scenarios.sample_size import Asked, least, promised, reached, sample_sizes, told
+
+
+def asked(**changes: float) -> Asked:
+    weights = np.random.default_rng(0).dirichlet(np.ones(3), (4, 3))
+    return Asked(BiasBound(72, 1, 0.0), weights, 0, changes.get("error", 0.0), 4)
+
+
+def test_the_theorem_is_met_at_its_rounds_and_not_much_before() -> None:
+    one = asked()
+    rounds = least(one.listed, 0.2)
+    assert one.listed(int(rounds)) <= 0.2 < one.listed(int(rounds * 0.98))
+    assert 3.5 < least(one.listed, 0.1) / rounds < 4.6  # T grows like the inverse square
+    assert least(asked(error=0.1).listed, 0.15) == math.inf  # twice the error is more
+
+
+def test_all_losses_at_once_cost_a_logarithm() -> None:
+    one = asked()
+    assert one.listed(10**6) < one.family(10**6)
+    assert least(one.listed, 0.1) < least(one.family, 0.1) < 1000 * least(one.listed, 0.1)
+    few, log_few = uniform_regret(3, 3, rounds=10**6, slack=1.0, reach=1.0)
+    many, log_many = uniform_regret(30, 3, rounds=10**6, slack=1.0, reach=1.0)
+    assert few < many
+    assert log_few < log_many
+
+
+def test_what_a_run_reached_and_what_is_carried_on() -> None:
+    rounds, falling = pd.Series([10, 20, 40]), pd.Series([0.4, 0.1, 0.05])
+    assert reached(rounds, falling, 0.2) == (20, True)
+    assert reached(rounds, falling, 0.5) == (10, True)
+    assert reached(rounds, falling, 0.025) == (160, False)
+    assert math.isnan(reached(rounds, falling * np.nan, 0.2)[0])
+    assert [told(160.4, seen=False), told(math.inf), told(math.nan)] == ["~160", "never", "none"]
+
+
+def test_measured_rounds_are_a_runs() -> None:
+    scenario = load("crop-choice", rounds=60)
+    (row,) = sample_sizes("", scenario, 0.3)
+    assert row["losses"] == "growers"
+    model = scenario.build()
+    model.run()
+    log = model.bounds_frame()
+    within = log.loc[log["bound_from_variation"] <= 0.3, "round"]
+    assert int(row["variation"].replace("~", "").replace(",", "")) >= within.min()
+    assert dict(promised(model)).keys() == {"growers"}
+    with pytest.raises(UserError, match="no theorem applies"):
+        list(
+            sample_sizes(
+                "", load("crop-choice", rounds=3, forecaster={"kind": "running-mean"}), 0.3
+            )
+        )
+
+
+def test_the_command_prints_a_row_per_family() -> None:
+    done = CliRunner().invoke(app, ["sample-size", "--rounds", "12", "--regret", "0.3"])
+    assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    assert lines[0] == "Rounds until the worst agent's regret is at most 0.3:"
+    assert len(lines) == 2 + 8
+    refused = CliRunner().invoke(app, ["sample-size", "--regret", "2"])
+    assert isinstance(refused.exception, UserError)
