@@ -64,6 +64,7 @@ class Accounts(Remembering):
         self.sizes = {cohort.name: len(cohort.row_of) for cohort in cohorts}
         self.cash = self._endowed("cash", cash)
         columns = [self._endowed("stock", good) for good in goods]
+        self._limit = BITS * unit / len(self.cash)  # of a holding, so that totals are exact
         self.goods = np.stack(columns, axis=1) if columns else np.zeros((len(self.cash), 0))
 
     @property
@@ -97,13 +98,16 @@ class Accounts(Remembering):
         shape = self.goods[:-1].shape
         paid = np.ascontiguousarray(np.broadcast_to(np.asarray(cash, np.float64), shape[:1]))
         given = np.ascontiguousarray(np.broadcast_to(np.asarray(goods, np.float64), shape))
-        short = hand_over(self.cash, self.goods, paid, given, self.unit)
+        short, most = hand_over(self.cash, self.goods, paid, given, self.unit)
         if short >= 0:
             owes = self.cash[short] + paid[short], *(self.goods[short] + given[short])
             what = "cash" if owes[0] < 0 else "goods"
             lacks = f"agent {short + 1} lacks {-min(owes):g} of {what}"
             raise UserError(f"{lacks}; give it less to spend")
-        self._check_size()
+        if not most < self._limit:
+            raise UserError(
+                f"{most:g} in one account is too much to add exactly; give larger units"
+            )
 
     def trade(self, bought: Array, price: ArrayLike) -> None:
         """Let goods change hands at one price each.
@@ -116,12 +120,6 @@ class Accounts(Remembering):
         """
         prices = np.asarray(price, dtype=np.float64)
         self.move(bills(np.asarray(bought, dtype=np.float64), prices, self.unit), bought)
-
-    def _check_size(self) -> None:
-        most = max(np.abs(self.cash).max(), np.abs(self.goods).max(initial=0.0))
-        if not most * len(self.cash) < BITS * self.unit:
-            limit = f"the accounts hold {BITS * self.unit:g} in units of {self.unit:g}"
-            raise UserError(f"{most:g} in one account; {limit}: give larger units")
 
     def _endowed(self, what: str, given: float | dict[str, float]) -> Array:
         named = given if isinstance(given, dict) else dict.fromkeys(self.sizes, given)

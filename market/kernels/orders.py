@@ -106,7 +106,9 @@ def fill(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 
 @numba.njit(cache=True, nogil=True)
-def hand_over(cash: Array, goods: Array, paid: Array, given: Array, unit: float) -> int:
+def hand_over(
+    cash: Array, goods: Array, paid: Array, given: Array, unit: float
+) -> tuple[int, float]:
     """Add to accounts, to the cent; the last row gives what the others get.
 
     Parameters
@@ -122,23 +124,27 @@ def hand_over(cash: Array, goods: Array, paid: Array, given: Array, unit: float)
     -------
     int
         Who would own less than nothing; -1 if nobody would, and the accounts are written.
+    float
+        The greatest holding of cash or goods that was found, that of the last row apart.
     """
-    agents = len(paid)
+    agents, most = len(paid), 0.0
     for i in range(agents):
-        short = cash[i] + np.rint(paid[i] / unit) * unit < 0
+        short = not cash[i] + np.rint(paid[i] / unit) * unit >= 0  # what is no number, too
         for g in range(goods.shape[1]):
-            short |= goods[i, g] + np.rint(given[i, g] / unit) * unit < 0
+            short |= not goods[i, g] + np.rint(given[i, g] / unit) * unit >= 0
         if short:
-            return i
+            return i, most
     for i in range(agents):
         amount = np.rint(paid[i] / unit) * unit
         cash[i] += amount
         cash[agents] -= amount
+        most = max(most, cash[i])
         for g in range(goods.shape[1]):
             amount = np.rint(given[i, g] / unit) * unit
             goods[i, g] += amount
             goods[agents, g] -= amount
-    return -1
+            most = max(most, goods[i, g])
+    return -1, most
 
 
 @numba.njit(cache=True, nogil=True)

@@ -6,6 +6,7 @@
     cournot     quantities against linear inverse demand
     routes      roads on which times grow with traffic
     attendance  how many do the same: bars, banks
+    information traders who buy a signal, or read it off the price
     stock       shops that order before they know demand, which may be censored
     portfolio   wealth that compounds at the returns of what is held
 
@@ -14,7 +15,16 @@ A market of one's own subclasses ``Market`` and registers itself with ``register
 
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.markets import Market, slopes
-from regretless.market.markets import attendance, auction, cournot, portfolio, prices, routes, stock
+from regretless.market.markets import (
+    attendance,
+    auction,
+    cournot,
+    information,
+    portfolio,
+    prices,
+    routes,
+    stock,
+)
 
 __all__ = [
     "Accounts",
@@ -22,6 +32,7 @@ __all__ = [
     "attendance",
     "auction",
     "cournot",
+    "information",
     "portfolio",
     "prices",
     "routes",

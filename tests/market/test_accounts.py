@@ -50,10 +50,12 @@ def test_nobody_spends_what_it_lacks() -> None:
     for cash, goods in ((-1.5, 0.0), (0.0, -0.75)):
         with pytest.raises(UserError, match="agent 1 lacks"):
             accounts.move(cash, goods)
+    with pytest.raises(UserError, match="agent 2 lacks nan of"):
+        accounts.move([0.0, np.nan])
     assert accounts.cash.tolist() == [1.0, 1.0, 0.0]
     accounts.move([-1.0, 1.0])
     assert accounts.cash.tolist() == [0.0, 2.0, 0.0]
-    with pytest.raises(UserError, match="in units of"):
+    with pytest.raises(UserError, match="larger units"):
         accounts.move(1e12)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from regretless.market.markets.information import Information, informed_share
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.files import find, override, read
@@ -122,6 +123,37 @@ def test_wealth_is_what_losses_say_it_is() -> None:
         growth = -400 * (loss.unit_offset + loss.unit_scale * cohort.ledger.mean_loss())
         assert wealth == pytest.approx(1000 * np.exp(growth[0]), abs=1e-3)
     assert sum(told(model)["wealth_share"].values()) == pytest.approx(1)
+
+
+TRADED = {"aversion": 1.0, "signal": 1.0, "noise": 1.0, "supply": 0.25}
+
+
+@pytest.mark.parametrize("cost", [0.15, 0.2, 0.25])
+def test_as_many_pay_to_know_as_the_formula_says(cost: float) -> None:
+    weights = f"cohort.traders.parameters.weights=[[0.0, -1.0], [{-np.exp(cost):.9f}, 0.0]]"
+    model = played("paying-to-know", "rounds=1500", "market.adjustment=0.03", weights)
+    assert late(model)["share_0"] == pytest.approx(informed_share(cost, **TRADED), abs=0.03)
+    assert (model.agents_frame()["guarantee"] == "decision-swap").all()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 1.0])
+def test_to_know_is_worth_what_grossman_and_stiglitz_say(share: float) -> None:
+    """The mean of one side's utility over the other's is the root of the variances' ratio."""
+    cohorts = played("paying-to-know", "rounds=1").game.cohorts
+    rng, nobody = np.random.default_rng(1), [None] * len(cohorts)
+    market = Information(cohorts, rng, **TRADED, start=share, assets=200_000)
+    informed, others = market.clear(np.zeros(2), nobody)
+    gain = np.log(others / informed)
+    known = share / 1.0
+    hidden = 0.25 / (known**2 + 0.25)  # 1 - rho
+    assert np.exp(2 * gain) == pytest.approx(1 + hidden, rel=0.01)
+    if 0 < share < 1:
+        assert informed_share(np.log(1 + hidden) / 2, **TRADED) == pytest.approx(share)
+
+
+def test_who_pays_for_nothing_and_who_pays_anything() -> None:
+    assert informed_share(0.0, **TRADED) == 1.0
+    assert informed_share(9.0, **TRADED) == 0.0
 
 
 def test_traders_who_learn_gain_what_there_is_and_a_herd_does_not() -> None:
