@@ -45,6 +45,16 @@ def test_moves_conserve_everything_exactly(seed: int, agents: int, goods: int) -
     assert accounts.cash[:-1].std() > 0
 
 
+@pytest.mark.catalogue
+def test_a_hundred_thousand_rounds_conserve_everything_exactly() -> None:
+    rng = np.random.default_rng(0)
+    accounts = Accounts(people(10, 10), 1e6, [1e6, 1e6])
+    before = accounts.totals()
+    for _ in range(100_000):
+        accounts.trade(rng.normal(size=(20, 2)), rng.random(2))
+    assert (accounts.totals() == before).all()
+
+
 def test_nobody_spends_what_it_lacks() -> None:
     accounts = Accounts(people(2), 1.0, [0.5])
     for cash, goods in ((-1.5, 0.0), (0.0, -0.75)):
