@@ -10,7 +10,9 @@ Not up to rounding, but exactly: every amount is rounded to a multiple of ``unit
 moves, and doubles add multiples of 2^-k without error as long as totals stay below 2^(53-k).
 """
 
+import itertools
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,6 +45,8 @@ class Accounts(Remembering):
     cash : array (N + 1,)
     goods : array (N + 1, g)
         In both the last row is the world outside. Read them; ``move`` writes.
+    places : dict of str to slice
+        The rows of each cohort's agents.
 
     Raises
     ------
@@ -62,6 +66,8 @@ class Accounts(Remembering):
     ) -> None:
         self.unit = unit
         self.sizes = {cohort.name: len(cohort.row_of) for cohort in cohorts}
+        ends = np.cumsum([0, *self.sizes.values()]).tolist()
+        self.places = dict(zip(self.sizes, itertools.starmap(slice, pairwise(ends)), strict=True))
         self.cash = self._endowed("cash", cash)
         columns = [self._endowed("stock", good) for good in goods]
         self._limit = BITS * unit / len(self.cash)  # of a holding, so that totals are exact

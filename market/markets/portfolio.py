@@ -47,8 +47,6 @@ class Portfolio(Market):
     ) -> None:
         super().__init__(cohorts, rng)
         self.accounts: Accounts = Accounts(cohorts, cash)
-        sizes = list(self.accounts.sizes.values())
-        self._first = np.cumsum([0, *sizes[:-1]])
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Let everybody's wealth grow; the returns are what they are."""
@@ -64,7 +62,7 @@ class Portfolio(Market):
 
     def shares(self) -> Array:
         """Return each cohort's share of all wealth."""
-        wealth = np.add.reduceat(self.accounts.cash[:-1], self._first)
+        wealth = np.array([self.accounts.cash[own].sum() for own in self.accounts.places.values()])
         return np.asarray(wealth / max(wealth.sum(), self.accounts.unit))
 
     def described(self) -> dict[str, Any]:

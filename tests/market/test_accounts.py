@@ -24,6 +24,7 @@ def test_endowments_are_by_cohort() -> None:
     assert accounts.cash.tolist() == [0.0, 0.0, 5.0, 0.0]
     assert accounts.goods.tolist() == [[1.0, 2.0], [1.0, 2.0], [1.0, 0.0], [0.0, 0.0]]
     assert accounts.agents == 3
+    assert accounts.places == {"c0": slice(0, 2), "c1": slice(2, 3)}
     assert list(accounts.columns([2])) == ["cash", "goods_0", "goods_1"]
     accounts.trade(np.array([[0.0, -0.5], [-0.5, 0.0], [0.5, 0.5]]), [2.0, 3.0])
     assert accounts.cash.tolist() == [1.5, 1.0, 2.5, 0.0]
