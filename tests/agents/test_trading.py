@@ -82,6 +82,13 @@ def test_growth_is_the_logarithm_of_what_wealth_is_multiplied_by() -> None:
     assert (loss.losses(np.array([[0.0, 0.0], [1.0, 1.0]])) <= 1).all()
 
 
+def test_bettors_are_scored_by_the_logarithm() -> None:
+    loss = drawn("bettor", 4, coordinate=1)
+    bet, y = np.arange(1, 5) / 5, OUTCOMES[:, 1, None]
+    expected = y * np.log(bet) + (1 - y) * np.log(1 - bet)
+    assert gains(loss, OUTCOMES)[:, 0] == pytest.approx(expected)
+
+
 def test_a_table_is_taken_as_it_stands() -> None:
     weights = np.array([[0.0, -1.0], [2.0, 0.0]])
     loss = drawn("affine", 2, weights=weights, gains=[[0.5, -0.5]])
@@ -95,6 +102,8 @@ MISTAKES: list[tuple[str, int, dict[str, Any], str]] = [
     ("firm", 3, {"capacity": 0.0}, "capacity"),
     ("firm", 3, {"slope": -1.0}, "slope"),
     ("firm", 3, {"coordinate": 2}, "coordinate 2; give one from 0 to 1"),
+    ("bettor", 3, {"coordinate": -1}, "coordinate -1"),
+    ("depositor", 2, {"early": 1.2, "late": 2.0, "coordinate": 5}, "coordinate 5"),
     ("depositor", 3, {"early": 1.2, "late": 2.0}, "3 actions; give 2"),
     ("depositor", 2, {"early": 2.0, "late": 1.5}, "give 1 < early < late"),
     ("growth", 2, {"weights": [[2.0, 0.0], [0, 0]], "low": -0.5, "high": 0.5}, "ruins"),

@@ -179,6 +179,9 @@ CLAIMED: dict[str, list[Claimed]] = {
             ),
         ),
     ],
+    "betting": [
+        (ABOUT, r"own ([\d.]+) of all wealth", of_market("wealth_share", "followers")),
+    ],
     "cartel": [
         (BELOW, r"at most ([\d.]+) of swap", worst("swap_regret", "importers")),
         (BELOW, r"smoothly ([\d.]+)\.", worst("swap_regret", "smooth")),

@@ -71,7 +71,7 @@ def test_regret_that_charges_the_impact_bounds_what_an_output_would_have_gained(
 def test_selfish_drivers_take_a_third_longer_than_with_a_toll() -> None:
     times = {}
     for name, wide in (("pigou", "flow_0"), ("braess", "flow_4")):
-        few = ("rounds=1200", "cohort.drivers.count=20")
+        few = ("rounds=500", "cohort.drivers.count=20", "market.adjustment=0.03")
         alone, tolled = (late(played(name, *few, f"market.toll={toll}")) for toll in (0.0, 1.0))
         times[name] = alone["time_0"] / tolled["time_0"]
         assert alone[wide] == pytest.approx(0.0 if name == "pigou" else 1.0, abs=0.08)
@@ -123,6 +123,29 @@ def test_wealth_is_what_losses_say_it_is() -> None:
         growth = -400 * (loss.unit_offset + loss.unit_scale * cohort.ledger.mean_loss())
         assert wealth == pytest.approx(1000 * np.exp(growth[0]), abs=1e-3)
     assert sum(told(model)["wealth_share"].values()) == pytest.approx(1)
+
+
+def test_prices_are_bayes_rule_with_wealth_for_belief() -> None:
+    """A bettor's share is what its likelihood is among all; all of it is conserved."""
+    model = played("betting", "rounds=60", "cohort.learners.response='best-response'")
+    market: Any = model.game.market
+    logs = [
+        -60 * (c.loss.unit_offset + c.loss.unit_scale * c.ledger.mean_loss())[c.row_of]
+        for c in model.game.cohorts
+    ]
+    likelihood = np.exp(np.concatenate(logs))
+    wealth = market.accounts.cash[:-1]
+    assert wealth / wealth.sum() == pytest.approx(likelihood / likelihood.sum(), abs=1e-6)
+    assert wealth.sum() == pytest.approx(30 * 1000, abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whoever_follows_is_left_with_all_where_odds_drift(seed: int) -> None:
+    drift = told(played("betting", f"seed={seed}", "rounds=400"))["wealth_share"]
+    assert drift["followers"] > 0.9
+    still = "adversary={kind='iid', outcomes=1, mean=0.7, concentration=0.01}"
+    share = told(played("betting", f"seed={seed}", "rounds=400", still))["wealth_share"]
+    assert share["frequencies"] > 1e-3  # where they do not, past frequencies are no worse
 
 
 TRADED = {"aversion": 1.0, "signal": 1.0, "noise": 1.0, "supply": 0.25}
