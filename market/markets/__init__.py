@@ -7,8 +7,8 @@
     routes      roads on which times grow with traffic
     attendance  how many do the same: bars, banks
     information traders who buy a signal, or read it off the price
-    stock       shops that order before they know demand, which may be censored
-    portfolio   wealth that compounds at the returns of what is held
+    shops       stocks that are ordered before demand is known, which may be censored
+    portfolio   wealth that compounds at the returns of what is held, or is won in bets
 
 A market of one's own subclasses ``Market`` and registers itself with ``register.market("name")``.
 """
@@ -23,7 +23,7 @@ from regretless.market.markets import (
     portfolio,
     prices,
     routes,
-    stock,
+    shops,
 )
 
 __all__ = [
@@ -36,6 +36,6 @@ __all__ = [
     "portfolio",
     "prices",
     "routes",
+    "shops",
     "slopes",
-    "stock",
 ]

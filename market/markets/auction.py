@@ -39,6 +39,7 @@ from regretless.market.losses.trade import Trade
 
 TICKS = 1024  # between the least and the greatest price
 LOTS = 1024  # to a unit
+MOST = 2.0**62  # of an order times all of them, in lots: what 64 bits hold
 
 Endowment = float | dict[str, float]
 
@@ -130,6 +131,9 @@ class CallAuction(Market):
         self.rounds, self.gains = 0, 0.0
         self._begun = self.accounts.cash[:-1].copy(), self.accounts.goods[:-1].copy()
         self._orders = [_orders(cohort) for cohort in cohorts]
+        largest = max(float(np.abs(units).max()) for units, _ in self._orders)
+        if largest * LOTS * (largest * self.accounts.agents + outside) * LOTS > MOST:
+            raise UserError(f"orders of {largest:g} units are too large; give larger units")
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Collect the orders, clear good by good, and settle the accounts."""
