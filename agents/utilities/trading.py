@@ -5,6 +5,7 @@ r"""Whose actions a market clears: traders with orders, firms with output, depos
               q_a (y_j - cost) - slope q_a^2 / 2
     depositor action 0 waits, action 1 withdraws; y_j is the share of all who withdraw
     growth    ln(1 + sum_j share_aj return_j), the growth of wealth (Kelly 1956)
+    bettor    y_j ln q_a + (1 - y_j) ln (1 - q_a), q_a = (a + 1) / (A + 1) of wealth bet on y_j = 1
     affine    gains_a + sum_j weights_aj y_j, in a table of the user's own
 
 A firm with slope 0 takes the price as given. One that is told the slope b of inverse demand is
@@ -89,16 +90,30 @@ def firm_population(
     coordinate : int
         Which outcome is the price, from 0.
     """
-    if not 0 <= coordinate < population.goods:
-        raise ValueError(f"coordinate {coordinate}; give one from 0 to {population.goods - 1}")
     most, unit = population.each("capacity", capacity), population.each("cost", cost)
     impact = population.each("slope", slope)
     require("capacity", most, most > 0, "must be positive")
     require("slope", impact, impact >= 0, "must be at least 0")
     sold = most[:, None] * np.linspace(0.0, 1.0, population.actions)
     weights = np.zeros((*sold.shape, population.goods))
-    weights[:, :, coordinate] = -sold
+    weights[:, :, _checked(coordinate, population)] = -sold
     return Linear(weights, sold * unit[:, None] + impact[:, None] * sold**2 / 2)
+
+
+@register.utility("bettor")
+def bettor_population(population: Population, *, coordinate: int = 0) -> Linear:
+    """Bettors with logarithmic utility on whether an outcome is 1.
+
+    Parameters
+    ----------
+    coordinate : int
+        Which outcome, from 0.
+    """
+    levels = np.arange(1, population.actions + 1) / (population.actions + 1)
+    weights = np.zeros((population.actions, population.goods))
+    weights[:, _checked(coordinate, population)] = np.log1p(-levels) - np.log(levels)
+    table = np.broadcast_to(weights, (population.count, *weights.shape))
+    return Linear(table, -np.log1p(-levels))
 
 
 @register.utility("affine")
@@ -138,6 +153,7 @@ def depositor_population(
         raise ValueError(f"{population.actions} actions; give 2, to wait and to withdraw")
     if not 1 < early < late:
         raise ValueError(f"early = {early}, late = {late}; give 1 < early < late")
+    _checked(coordinate, population)
 
     def losses(outcomes: Array) -> Array:
         share = outcomes[:, coordinate]
@@ -186,3 +202,9 @@ def growth_population(
         high=np.array([-np.log(least.min())]),
     )
     return one[np.zeros(population.count, dtype=np.intp)]
+
+
+def _checked(coordinate: int, population: Population) -> int:
+    if not 0 <= coordinate < population.goods:
+        raise ValueError(f"coordinate {coordinate}; give one from 0 to {population.goods - 1}")
+    return coordinate

@@ -10,8 +10,10 @@ Not up to rounding, but exactly: every amount is rounded to a multiple of ``unit
 moves, and doubles add multiples of 2^-k without error as long as totals stay below 2^(53-k).
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.protocols import Cohort
-from regretless.market.kernels.orders import bills, hand_over
+from regretless.market.kernels.orders import hand_over
 
 UNIT = 2.0**-22  # totals up to 2^31
 BITS = 2.0**53  # a double holds whole numbers up to here
@@ -59,6 +61,8 @@ class Accounts(Remembering):
     cash : array (N + 1,)
     goods : array (N + 1, g)
         In both the last row is the world outside. Read them; ``move`` writes.
+    places : dict of str to slice
+        The rows of each cohort's agents.
 
     Raises
     ------
@@ -78,8 +82,11 @@ class Accounts(Remembering):
     ) -> None:
         self.unit = unit
         self.sizes = {cohort.name: len(cohort.row_of) for cohort in cohorts}
+        ends = np.cumsum([0, *self.sizes.values()]).tolist()
+        self.places = dict(zip(self.sizes, itertools.starmap(slice, pairwise(ends)), strict=True))
         self.cash = self._endowed("cash", cash)
         columns = [self._endowed("stock", good) for good in goods]
+        self._limit = BITS * unit / len(self.cash)  # of a holding, so that totals are exact
         self.goods = np.stack(columns, axis=1) if columns else np.zeros((len(self.cash), 0))
 
     @property
@@ -114,16 +121,7 @@ class Accounts(Remembering):
         UserError
             If somebody would own less than nothing.
         """
-        shape = self.goods[:-1].shape
-        paid = np.ascontiguousarray(np.broadcast_to(np.asarray(cash, np.float64), shape[:1]))
-        given = np.ascontiguousarray(np.broadcast_to(np.asarray(goods, np.float64), shape))
-        short = hand_over(self.cash, self.goods, paid, given, self.unit)
-        if short >= 0:
-            owes = self.cash[short] + paid[short], *(self.goods[short] + given[short])
-            what = "cash" if owes[0] < 0 else "goods"
-            lacks = f"agent {short + 1} lacks {-min(owes):g} of {what}"
-            raise UserError(f"{lacks}; give it less to spend")
-        self._check_size()
+        self._handed(cash, goods, np.zeros(self.goods.shape[1]))
 
     def trade(self, bought: Array, price: ArrayLike) -> None:
         """Let goods change hands at one price each.
@@ -134,14 +132,32 @@ class Accounts(Remembering):
             Below 0 where an agent sells. Where columns do not sum to 0 the world outside trades.
         price : array (g,)
         """
-        prices = np.asarray(price, dtype=np.float64)
-        self.move(bills(np.asarray(bought, dtype=np.float64), prices, self.unit), bought)
+        self._handed(0.0, bought, np.asarray(price, dtype=np.float64))
 
-    def _check_size(self) -> None:
-        most = max(np.abs(self.cash).max(), np.abs(self.goods).max(initial=0.0))
-        if not most * len(self.cash) < BITS * self.unit:
-            limit = f"the accounts hold {BITS * self.unit:g} in units of {self.unit:g}"
-            raise UserError(f"{most:g} in one account; {limit}: give larger units")
+    def _handed(self, cash: ArrayLike, goods: ArrayLike, price: Array) -> None:
+        kinds = self.goods.shape[1]
+        paid = np.atleast_1d(np.asarray(cash, dtype=np.float64))
+        given = np.asarray(goods, dtype=np.float64)
+        given = given if given.ndim == 2 else np.broadcast_to(given, (1, kinds)).copy()
+        if len(paid) not in (1, self.agents) or given.shape not in (
+            (1, kinds),
+            (self.agents, kinds),
+        ):
+            got = f"cash {paid.shape} and goods {given.shape}"
+            raise UserError(f"{got} for {self.agents} agents and {kinds} goods; give one each")
+        before = self.cash.copy(), self.goods.copy()
+        short, most = hand_over(self.cash, self.goods, paid, given, price, self.unit)
+        if short >= 0:
+            owes = self.cash[short], *self.goods[short]
+            what = "goods" if self.cash[short] >= 0 else "cash"
+            self.cash[:], self.goods[:] = before
+            raise UserError(
+                f"agent {short + 1} lacks {-min(owes):g} of {what}; give it less to spend"
+            )
+        if not most < self._limit:
+            raise UserError(
+                f"{most:g} in one account is too much to add exactly; give larger units"
+            )
 
     def _endowed(self, what: str, given: float | dict[str, float]) -> Array:
         named = given if isinstance(given, dict) else dict.fromkeys(self.sizes, given)

@@ -106,46 +106,44 @@ def fill(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 
 @numba.njit(cache=True, nogil=True)
-def hand_over(cash: Array, goods: Array, paid: Array, given: Array, unit: float) -> int:
+def hand_over(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    cash: Array, goods: Array, paid: Array, given: Array, price: Array, unit: float
+) -> tuple[int, float]:
     """Add to accounts, to the cent; the last row gives what the others get.
 
     Parameters
     ----------
     cash : array (N + 1,)
     goods : array (N + 1, g)
-        Both written, unless somebody would own less than nothing.
-    paid : array (N,)
-    given : array (N, g)
-        Rounded to multiples of the unit.
+        Both written; as they were if somebody would own less than nothing.
+    paid : array (N,), or (1,) for all
+    given : array (N, g), or (1, g) for all
+        Both rounded to multiples of the unit, a power of 2.
+    price : array (g,)
+        Of what is given, in cash.
 
     Returns
     -------
     int
-        Who would own less than nothing; -1 if nobody would, and the accounts are written.
+        Who would own less than nothing, and no more is written; -1 if nobody would.
+    float
+        The greatest holding of cash or goods, that of the last row apart.
     """
-    agents = len(paid)
+    agents, most, lots = len(cash) - 1, 0.0, 1 / unit
     for i in range(agents):
-        short = cash[i] + np.rint(paid[i] / unit) * unit < 0
+        own, part = i if len(paid) > 1 else 0, i if len(given) > 1 else 0
+        amount = np.rint(paid[own] * lots) * unit
+        fine = True
         for g in range(goods.shape[1]):
-            short |= goods[i, g] + np.rint(given[i, g] / unit) * unit < 0
-        if short:
-            return i
-    for i in range(agents):
-        amount = np.rint(paid[i] / unit) * unit
+            units = np.rint(given[part, g] * lots) * unit
+            amount -= np.rint(units * price[g] * lots) * unit
+            goods[i, g] += units
+            goods[agents, g] -= units
+            fine &= goods[i, g] >= 0
+            most = max(most, goods[i, g])
         cash[i] += amount
         cash[agents] -= amount
-        for g in range(goods.shape[1]):
-            amount = np.rint(given[i, g] / unit) * unit
-            goods[i, g] += amount
-            goods[agents, g] -= amount
-    return -1
-
-
-@numba.njit(cache=True, nogil=True)
-def bills(bought: Array, price: Array, unit: float) -> Array:
-    """Return what each agent is paid, below 0 for what it pays (n,), for amounts to the unit."""
-    paid = np.zeros(len(bought))
-    for i in range(len(bought)):
-        for g in range(len(price)):
-            paid[i] -= np.rint(bought[i, g] / unit) * unit * price[g]
-    return paid
+        most = max(most, cash[i])
+        if not (fine and cash[i] >= 0):  # what is no number, too
+            return i, most
+    return -1, most

@@ -48,13 +48,16 @@ class Trade(Loss):
         """Bound the slope in sup norm: what all orders of an action come to."""
         return np.asarray(np.abs(self.quantity).sum(-1).max(-1))
 
-    def _gains(self, y: Array) -> Array:
-        return np.maximum(0.0, self.quantity * (self.limit - y[..., None, :]))
-
     def _at(self, y: Array) -> Array:
-        return np.asarray(self.offset - self._gains(y).sum(-1))
+        losses = np.array(self.offset)
+        for g in range(self.outcomes):  # a sum over a short last axis takes three times as long
+            gain = self.quantity[..., g] * (self.limit[..., g] - y[..., None, g])
+            losses = losses - np.maximum(gain, 0.0, out=gain)
+        return losses
 
     def _between(self, low: Array, high: Array) -> tuple[Array, Array]:
-        ends = self._gains(low), self._gains(high)
+        ends = [
+            np.maximum(0.0, self.quantity * (self.limit - y[..., None, :])) for y in (low, high)
+        ]
         least = self.offset - np.maximum(*ends).sum(-1)
         return least, self.offset - np.minimum(*ends).sum(-1)

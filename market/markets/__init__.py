@@ -6,15 +6,25 @@
     cournot     quantities against linear inverse demand
     routes      roads on which times grow with traffic
     attendance  how many do the same: bars, banks
-    stock       shops that order before they know demand, which may be censored
-    portfolio   wealth that compounds at the returns of what is held
+    information traders who buy a signal, or read it off the price
+    shops       stocks that are ordered before demand is known, which may be censored
+    portfolio   wealth that compounds at the returns of what is held, or is won in bets
 
 A market of one's own subclasses ``Market`` and registers itself with ``register.market("name")``.
 """
 
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.markets import Market, slopes
-from regretless.market.markets import attendance, auction, cournot, portfolio, prices, routes, stock
+from regretless.market.markets import (
+    attendance,
+    auction,
+    cournot,
+    information,
+    portfolio,
+    prices,
+    routes,
+    shops,
+)
 
 __all__ = [
     "Accounts",
@@ -22,9 +32,10 @@ __all__ = [
     "attendance",
     "auction",
     "cournot",
+    "information",
     "portfolio",
     "prices",
     "routes",
+    "shops",
     "slopes",
-    "stock",
 ]

@@ -39,6 +39,7 @@ from regretless.market.losses.trade import Trade
 
 TICKS = 1024  # between the least and the greatest price
 LOTS = 1024  # to a unit
+MOST = 2.0**62  # of an order times all of them, in lots: what 64 bits hold
 
 Endowment = float | dict[str, float]
 
@@ -130,6 +131,9 @@ class CallAuction(Market):
         self.rounds, self.gains = 0, 0.0
         self._begun = self.accounts.cash[:-1].copy(), self.accounts.goods[:-1].copy()
         self._orders = [_orders(cohort) for cohort in cohorts]
+        largest = max(float(np.abs(units).max()) for units, _ in self._orders)
+        if largest * LOTS * (largest * self.accounts.agents + outside) * LOTS > MOST:
+            raise UserError(f"orders of {largest:g} units are too large; give larger units")
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Collect the orders, clear good by good, and settle the accounts."""
@@ -166,15 +170,14 @@ class CallAuction(Market):
         """Return all orders, the world outside's last, in lots and ticks, and the book."""
         agents = self.accounts.agents
         wanted = np.zeros((agents + 1, self.goods), dtype=np.int64)
-        ticks, first = np.zeros_like(wanted), 0
+        ticks = np.zeros_like(wanted)
         book = np.zeros((2, self.goods, TICKS + 1), dtype=np.int64)
-        for place, (cohort, decision) in enumerate(zip(self.cohorts, decisions, strict=True)):
-            own = slice(first, first + len(cohort.row_of))
-            first = own.stop
+        for cohort, orders, decision in zip(self.cohorts, self._orders, decisions, strict=True):
+            own = self.accounts.places[cohort.name]
             if decision is not None:
                 held = self.accounts.cash[own], self.accounts.goods[own]
-                orders = *self._orders[place], cohort.row_of, decision.actions
-                collect(*orders, *held, (LOTS, TICKS), wanted[own], ticks[own], book)
+                played = *orders, cohort.row_of, decision.actions
+                collect(*played, *held, (LOTS, TICKS), wanted[own], ticks[own], book)
         wanted[-1] = np.rint(self.outside * (fundamental - 0.5) * LOTS)
         ticks[-1] = np.where(wanted[-1] > 0, TICKS, 0)
         book[0, :, TICKS] += np.maximum(wanted[-1], 0)

@@ -8,8 +8,15 @@ rounds,
 
     share_c = sum of its members' wealth / sum of everybody's,
 
-tends to 1 for who grows fastest on average: the market selects for the growth rate, and among
-equally impatient investors for the best forecast of returns (Kelly 1956; Blume and Easley 1992).
+tends to 1 for who grows fastest on average: the market selects for the growth rate (Kelly 1956).
+
+Where assets are in fixed supply, ``fixed``, what one wins another loses. If an action bets a share
+q_s of wealth on every state s, its gain is ln q_s, and prices clear at the mean bet by wealth,
+
+    price_s = sum_i share_i q_is,        wealth_i(t+1) = wealth_i(t) q_is / price_s,
+
+which is Bayes' rule with wealth for prior and posterior: among bettors of equal patience who loses
+least by the logarithmic score, and regrets least, is left with everything (Blume and Easley 1992).
 """
 
 from collections.abc import Sequence
@@ -34,6 +41,8 @@ class Portfolio(Market):
         With losses whose own units are minus the growth of wealth.
     cash : number, or table by cohort's name
         The wealth with which each agent begins.
+    fixed : bool
+        Whether all wealth together stays what it is.
     """
 
     answers_at_once = False
@@ -44,11 +53,11 @@ class Portfolio(Market):
         rng: np.random.Generator,
         *,
         cash: float | dict[str, float] = 1000.0,
+        fixed: bool = False,
     ) -> None:
         super().__init__(cohorts, rng)
+        self.fixed = fixed
         self.accounts: Accounts = Accounts(cohorts, cash)
-        sizes = list(self.accounts.sizes.values())
-        self._first = np.cumsum([0, *sizes[:-1]])
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Let everybody's wealth grow; the returns are what they are."""
@@ -57,14 +66,17 @@ class Portfolio(Market):
             for cohort in self.cohorts
             for losses in [cohort.loss.losses(fundamental)]
         ]
-        growth = self.chosen(gains, decisions)
-        self.accounts.move(self.accounts.cash[:-1] * np.expm1(growth))
+        growth, wealth = np.exp(self.chosen(gains, decisions)), self.accounts.cash[:-1]
+        grown = wealth * growth
+        if self.fixed:
+            grown *= wealth.sum() / grown.sum()
+        self.accounts.move(grown - wealth)
         self.last = {"share": self.shares()}
         return fundamental
 
     def shares(self) -> Array:
         """Return each cohort's share of all wealth."""
-        wealth = np.add.reduceat(self.accounts.cash[:-1], self._first)
+        wealth = np.array([self.accounts.cash[own].sum() for own in self.accounts.places.values()])
         return np.asarray(wealth / max(wealth.sum(), self.accounts.unit))
 
     def described(self) -> dict[str, Any]:

@@ -31,6 +31,7 @@ def test_endowments_are_by_cohort() -> None:
     assert accounts.cash.tolist() == [0.0, 0.0, 5.0, 0.0]
     assert accounts.goods.tolist() == [[1.0, 2.0], [1.0, 2.0], [1.0, 0.0], [0.0, 0.0]]
     assert accounts.agents == 3
+    assert accounts.places == {"c0": slice(0, 2), "c1": slice(2, 3)}
     assert list(accounts.columns([2])) == ["cash", "goods_0", "goods_1"]
     accounts.trade(np.array([[0.0, -0.5], [-0.5, 0.0], [0.5, 0.5]]), [2.0, 3.0])
     assert accounts.cash.tolist() == [1.5, 1.0, 2.5, 0.0]
@@ -52,15 +53,27 @@ def test_moves_conserve_everything_exactly(seed: int, agents: int, goods: int) -
     assert accounts.cash[:-1].std() > 0
 
 
+@pytest.mark.catalogue
+def test_a_hundred_thousand_rounds_conserve_everything_exactly() -> None:
+    rng = np.random.default_rng(0)
+    accounts = Accounts(people(10, 10), 1e6, [1e6, 1e6])
+    before = accounts.totals()
+    for _ in range(100_000):
+        accounts.trade(rng.normal(size=(20, 2)), rng.random(2))
+    assert (accounts.totals() == before).all()
+
+
 def test_nobody_spends_what_it_lacks() -> None:
     accounts = Accounts(people(2), 1.0, [0.5])
     for cash, goods in ((-1.5, 0.0), (0.0, -0.75)):
         with pytest.raises(UserError, match="agent 1 lacks"):
             accounts.move(cash, goods)
+    with pytest.raises(UserError, match="agent 2 lacks nan of"):
+        accounts.move([0.0, np.nan])
     assert accounts.cash.tolist() == [1.0, 1.0, 0.0]
     accounts.move([-1.0, 1.0])
     assert accounts.cash.tolist() == [0.0, 2.0, 0.0]
-    with pytest.raises(UserError, match="in units of"):
+    with pytest.raises(UserError, match="larger units"):
         accounts.move(1e12)
 
 

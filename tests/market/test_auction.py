@@ -137,6 +137,11 @@ def test_what_is_no_order_is_refused() -> None:
     with pytest.raises(UserError, match=r'cohort.odd says no limits; use utility = "trader"'):
         CallAuction([plain], rng)  # type: ignore[list-item]
     people = crowd(rng, 3, 2)
+    huge = SimpleNamespace(
+        name="huge", loss=Trade(np.full((1, 2, 1), 1e7), np.zeros(())), row_of=np.array([0])
+    )
+    with pytest.raises(UserError, match=r"orders of 1e\+07 units are too large"):
+        CallAuction([huge], rng)  # type: ignore[list-item]
     for bad in ({"refresh": -1}, {"stock": [1.0]}, {"cash": {"bankers": 1.0}}):
         with pytest.raises(UserError, match=r"market\."):
             CallAuction(people, rng, **bad)  # type: ignore[arg-type]

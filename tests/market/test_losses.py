@@ -24,6 +24,7 @@ from regretless.market.losses import (
     MinimumOfRatios,
     PowerOfSum,
     SeparablePower,
+    Trade,
     unique_losses,
 )
 
@@ -149,6 +150,10 @@ def convex(shape: Shape) -> Loss:
     )
 
 
+def trade(shape: Shape) -> Loss:
+    return Trade(shape.table(EIGHTHS), shape.table(UNIT), shape.per_action(EIGHTHS))
+
+
 def lipschitz(shape: Shape) -> Loss:
     leading = shape.leading[-1:]  # a single loss or a stack, no stacks of stacks
     shape = replace(shape, leading=leading)
@@ -174,6 +179,7 @@ FORMS: dict[str, Callable[[Shape], Loss]] = {
     "exponential of a sum": exponential,
     "minimum of ratios": minimum,
     "convex": convex,
+    "trade": trade,
     "lipschitz": lipschitz,
 }
 EXACT = [name for name in FORMS if name != "lipschitz"]
@@ -215,7 +221,7 @@ def plain_sum(loss: Any, at: tuple[int, ...], y: Array) -> float:
     return total
 
 
-def plain(loss: Any, at: tuple[int, ...], y: Array) -> float:
+def plain(loss: Any, at: tuple[int, ...], y: Array) -> float:  # noqa: PLR0911 - one per form
     """Compute one action's loss at one outcome from the formula, a number at a time."""
     offset, amplitude = float(loss.offset[at]), getattr(loss, "amplitude", None)
     match loss:
@@ -233,6 +239,9 @@ def plain(loss: Any, at: tuple[int, ...], y: Array) -> float:
             v = y[loss.coordinate]
             bends = zip(loss.kinks[at], loss.knots[at], strict=True)
             return offset + loss.slope[at] * v + sum(k * max(v - knot, 0) for k, knot in bends)
+        case Trade():
+            orders = zip(loss.quantity[at], loss.limit[at], y, strict=True)
+            return offset - sum(max(0.0, q * (limit - v)) for q, limit, v in orders)
         case _:
             far = max(abs(v - c) for v, c in zip(y, loss.function.points[at], strict=True))
             return offset + amplitude[at[:-1]] * loss.function.rise * far
@@ -440,6 +449,7 @@ SLOPES = {
     "ratios": (MinimumOfRatios([[0.5, 0.25, 0.0]]), 4.0),
     "kinks": (Convex1D([[1.0, 2.0, 9.0]], [[0.0, 0.5, 1.0]], np.array(-2.0)), 1.0),
     "kinks outside": (Convex1D([[4.0]], [[-0.5]], np.array(-1.0)), 3.0),
+    "orders": (Trade([[1.0, -2.0], [0.0, 2.5]], np.array(0.5)), 3.0),
     "any function": (LipschitzLoss(Distance(np.zeros((2, 3)), 2.0), np.array(2.0), (2,), 3), 2.0),
 }
 
@@ -507,6 +517,7 @@ STACKS: dict[str, Any] = {
     "power of a sum": PowerOfSum(WEIGHTS, EACH, intercept=np.arange(12.0).reshape(4, 3)),
     "exponential of a sum": ExponentialOfSum(WEIGHTS / 7, EACH - 0.5, EACH / 9),
     "minimum of ratios": MinimumOfRatios(np.arange(24.0).reshape(4, 3, 2)),
+    "trade": Trade(WEIGHTS - 3, WEIGHTS / 7, EACH[:, None]),
     "convex": Convex1D(WEIGHTS, WEIGHTS / 7, slope=-EACH[:, None], coordinate=1, dimension=2),
     "lipschitz": LipschitzLoss(
         Distance(np.arange(24.0).reshape(4, 3, 2) / 24, 1.0), EACH * 2, (4, 3), 2

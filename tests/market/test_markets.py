@@ -112,6 +112,7 @@ MISTAKES = [
     ("call-auction", "market.cash={bankers=1.0}", "market.cash.bankers"),
     ("shops", "market.seen='nothing'", "market.seen 'nothing'"),
     ("shops", "market.cost=9.0", "market.cost"),
+    ("paying-to-know", "market.supply=0.0", "market 'information' are positive"),
     ("survival", "market.cash=-1.0", "market.cash = -1.0"),
     ("survival", "market.kind='portfolo'", "did you mean 'portfolio'?"),
     ("call-auction", "cohort.buyers.actions=4", "4 actions for 2 goods"),

@@ -32,6 +32,8 @@ RUNNING_MEAN = 'forecaster={kind="running-mean"}'
 DECISION_SWAP = 'forecaster={kind="decision-swap"}'
 MYOPIC = 'adversary={kind="myopic"}'
 TAKERS = "cohort.firms.parameters.slope=0.0"
+CHEAP = "cohort.traders.parameters.weights=[[0.0, -1.0], [-1.161834, 0.0]]"  # exp(0.15)
+DEAR = "cohort.traders.parameters.weights=[[0.0, -1.0], [-1.284025, 0.0]]"  # exp(0.25)
 CENSORED = "market.seen='sales'"
 LISTEN = "cohort.guests.response='best-response'"
 
@@ -177,6 +179,9 @@ CLAIMED: dict[str, list[Claimed]] = {
             ),
         ),
     ],
+    "betting": [
+        (ABOUT, r"own ([\d.]+) of all wealth", of_market("wealth_share", "followers")),
+    ],
     "cartel": [
         (BELOW, r"at most ([\d.]+) of swap", worst("swap_regret", "importers")),
         (BELOW, r"smoothly ([\d.]+)\.", worst("swap_regret", "smooth")),
@@ -220,6 +225,12 @@ CLAIMED: dict[str, list[Claimed]] = {
         (ABOUT, r"competitive ([\d.]+) and", under("oligopoly", TAKERS, settled("y_0"))),
         (ABOUT, r"and ([\d.]+); and neither", under("oligopoly", TAKERS, settled("quantity_0"))),
         (BELOW, r"gained ([\d.]+) a", most(worst(), under("oligopoly", TAKERS, worst()))),
+    ],
+    "paying-to-know": [
+        (ABOUT, r"share of ([\d.]+) pays", settled("share_0")),
+        (ABOUT, r"0.15 it is ([\d.]+) and", under("paying-to-know", CHEAP, settled("share_0"))),
+        (ABOUT, r"0.25 it is ([\d.]+),", under("paying-to-know", DEAR, settled("share_0"))),
+        (BELOW, r"gained ([\d.]+) by", worst()),
     ],
     "pigou": [
         (ABOUT, r"on it, (\d+) in 100", lambda tables: 100 * settled("flow_1")(tables)),

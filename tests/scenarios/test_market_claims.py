@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from regretless.market.markets.information import Information, informed_share
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.files import find, override, read
@@ -70,7 +71,7 @@ def test_regret_that_charges_the_impact_bounds_what_an_output_would_have_gained(
 def test_selfish_drivers_take_a_third_longer_than_with_a_toll() -> None:
     times = {}
     for name, wide in (("pigou", "flow_0"), ("braess", "flow_4")):
-        few = ("rounds=1200", "cohort.drivers.count=20")
+        few = ("rounds=500", "cohort.drivers.count=20", "market.adjustment=0.03")
         alone, tolled = (late(played(name, *few, f"market.toll={toll}")) for toll in (0.0, 1.0))
         times[name] = alone["time_0"] / tolled["time_0"]
         assert alone[wide] == pytest.approx(0.0 if name == "pigou" else 1.0, abs=0.08)
@@ -122,6 +123,60 @@ def test_wealth_is_what_losses_say_it_is() -> None:
         growth = -400 * (loss.unit_offset + loss.unit_scale * cohort.ledger.mean_loss())
         assert wealth == pytest.approx(1000 * np.exp(growth[0]), abs=1e-3)
     assert sum(told(model)["wealth_share"].values()) == pytest.approx(1)
+
+
+def test_prices_are_bayes_rule_with_wealth_for_belief() -> None:
+    """A bettor's share is what its likelihood is among all; all of it is conserved."""
+    model = played("betting", "rounds=60", "cohort.learners.response='best-response'")
+    market: Any = model.game.market
+    logs = [
+        -60 * (c.loss.unit_offset + c.loss.unit_scale * c.ledger.mean_loss())[c.row_of]
+        for c in model.game.cohorts
+    ]
+    likelihood = np.exp(np.concatenate(logs))
+    wealth = market.accounts.cash[:-1]
+    assert wealth / wealth.sum() == pytest.approx(likelihood / likelihood.sum(), abs=1e-6)
+    assert wealth.sum() == pytest.approx(30 * 1000, abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whoever_follows_is_left_with_all_where_odds_drift(seed: int) -> None:
+    drift = told(played("betting", f"seed={seed}", "rounds=400"))["wealth_share"]
+    assert drift["followers"] > 0.9
+    still = "adversary={kind='iid', outcomes=1, mean=0.7, concentration=0.01}"
+    share = told(played("betting", f"seed={seed}", "rounds=400", still))["wealth_share"]
+    assert share["frequencies"] > 1e-3  # where they do not, past frequencies are no worse
+
+
+TRADED = {"aversion": 1.0, "signal": 1.0, "noise": 1.0, "supply": 0.25}
+
+
+@pytest.mark.parametrize("cost", [0.15, 0.2, 0.25])
+def test_as_many_pay_to_know_as_the_formula_says(cost: float) -> None:
+    weights = f"cohort.traders.parameters.weights=[[0.0, -1.0], [{-np.exp(cost):.9f}, 0.0]]"
+    model = played("paying-to-know", "rounds=1500", "market.adjustment=0.03", weights)
+    assert late(model)["share_0"] == pytest.approx(informed_share(cost, **TRADED), abs=0.03)
+    assert (model.agents_frame()["guarantee"] == "decision-swap").all()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 1.0])
+def test_to_know_is_worth_what_grossman_and_stiglitz_say(share: float) -> None:
+    """The mean of one side's utility over the other's is the root of the variances' ratio."""
+    cohorts = played("paying-to-know", "rounds=1").game.cohorts
+    rng, nobody = np.random.default_rng(1), [None] * len(cohorts)
+    market = Information(cohorts, rng, **TRADED, start=share, assets=200_000)
+    informed, others = market.clear(np.zeros(2), nobody)
+    gain = np.log(others / informed)
+    known = share / 1.0
+    hidden = 0.25 / (known**2 + 0.25)  # 1 - rho
+    assert np.exp(2 * gain) == pytest.approx(1 + hidden, rel=0.01)
+    if 0 < share < 1:
+        assert informed_share(np.log(1 + hidden) / 2, **TRADED) == pytest.approx(share)
+
+
+def test_who_pays_for_nothing_and_who_pays_anything() -> None:
+    assert informed_share(0.0, **TRADED) == 1.0
+    assert informed_share(9.0, **TRADED) == 0.0
 
 
 def test_traders_who_learn_gain_what_there_is_and_a_herd_does_not() -> None:
