@@ -24,6 +24,7 @@ points and programs together.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -36,30 +37,41 @@ from regretless.market.game.basis import Hull
 # less regret than shrinking steps alone, and a smaller certificate than equal ones alone.
 WALK = np.concatenate([np.full(40, 0.1), np.geomspace(0.1, 0.01, 20)])
 STEPS = len(WALK)
-# Below this tolerance, that of round 200, the twenty end shorter, and
-# fewer rounds need a second program.
+# Below this tolerance, that of round 200, the twenty end shorter: fewer rounds need two programs.
 FINE = 2e-3
 SHORTER = np.concatenate([np.ones(40), np.geomspace(1, 0.1, 20)])
 NEAR, TURN = 1e-3, 20  # the shortest steps from nature's answer, and when they shrink again
+# Where coefficients add up to the same for all actions, every corner of the box is a tie, and so is
+# many another point with equal numbers. Points are drawn in by this share of the tolerance.
+INSET = 0.1
+GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-def walk_for(tolerance: float) -> Array:
-    """Return the walk's steps (60,); below ``FINE`` the last ones shrink as the tolerance does.
+class Walk(NamedTuple):
+    """Step sizes (T,), and by what share every point is drawn in from the sides of the box."""
+
+    steps: Array
+    inset: float = 0.0
+
+
+def walk_for(tolerance: float) -> Walk:
+    """Return a walk of 60 steps; below ``FINE`` the last ones shrink as the tolerance does.
 
     That is like 1 / t, the weight of one round in the biases and with it the distance from the last
     round's mixture to this one's.
     """
-    return np.asarray(WALK * SHORTER ** max(0.0, math.log10(FINE / tolerance)))
+    steps = WALK * SHORTER ** max(0.0, math.log10(FINE / tolerance))
+    return Walk(steps, INSET * tolerance)
 
 
-def closer_for(tolerance: float) -> Array:
-    """Return the steps (40,) of a walk from nature's answer, which grow and shrink again.
+def closer_for(tolerance: float) -> Walk:
+    """Return a walk of 40 steps from nature's answer, which grow and shrink again.
 
     Short steps first come to the end of the answer's own cell, where it pays least. Measured where
     one agent's regret is attacked: a walk that only shrinks leaps over it, and answers creep.
     """
     grow = np.geomspace(min(NEAR, tolerance), 0.1, TURN)
-    return np.append(grow, grow[::-1])
+    return Walk(np.append(grow, grow[::-1]), INSET * tolerance)
 
 
 @numba.njit(cache=True)
@@ -91,11 +103,19 @@ def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled k
 
 
 @numba.njit(cache=True)
+def draw_in(point: Array, inset: float) -> None:
+    """Move a point of the box by this share towards a point of which no two numbers are alike."""
+    for i in range(point.shape[0]):
+        point[i] += inset * (0.25 + 0.5 * ((i + 1) * GOLDEN % 1.0) - point[i])
+
+
+@numba.njit(cache=True)
 def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     rows: RowArrays,
     table: Array,
     origin: Array,
     steps: Array,
+    inset: float,
     simplex: bool,  # noqa: FBT001
     points: Array,
     fields: Array,
@@ -104,6 +124,8 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     responses = np.empty(table.shape[0])
     points[0] = origin
     for t in range(points.shape[0]):
+        if not simplex:
+            draw_in(points[t], inset)
         field_into(rows, table, points[t], responses, fields[t])
         if t + 1 < points.shape[0]:
             largest = np.abs(fields[t]).max()
@@ -150,7 +172,7 @@ def _slow_walk(  # noqa: PLR0913 - the arguments of ``_walk``
     rows: Rows,
     table: Array,
     origin: Array,
-    steps: Array,
+    walk: Walk,
     *,
     simplex: bool,
     visited: tuple[Array, Array],
@@ -158,7 +180,9 @@ def _slow_walk(  # noqa: PLR0913 - the arguments of ``_walk``
     """Do what ``_walk`` does, for response rules that are not compiled."""
     points, fields = visited
     here = origin.copy()
-    for t, step in enumerate(steps):
+    for t, step in enumerate(walk.steps):
+        if not simplex:
+            draw_in(here, walk.inset)
         points[t], fields[t] = here, field_at(rows, table, here)
         largest = np.abs(fields[t]).max()
         here = here - (step / largest if largest > 0.0 else 0.0) * fields[t]
@@ -172,28 +196,31 @@ def worst_case(mass: Array, points: Array, fields: Array, *, hull: Hull = "box")
     return float(mass @ (points * fields).sum(1) - gain)
 
 
+EVEN = Walk(WALK)
+
+
 def walked(
-    rows: Rows, table: Array, origin: Array, *, hull: Hull = "box", steps: Array = WALK
+    rows: Rows, table: Array, origin: Array, *, hull: Hull = "box", walk: Walk = EVEN
 ) -> tuple[Array, Array]:
     """Walk against h from ``origin``; all points visited and their fields (one per step, n)."""
-    points, fields = np.empty((2, len(steps), table.shape[1]))
+    points, fields = np.empty((2, len(walk.steps), table.shape[1]))
     simplex = hull == "simplex"
     if rows.custom:
-        _slow_walk(rows, table, origin, steps, simplex=simplex, visited=(points, fields))
+        _slow_walk(rows, table, origin, walk, simplex=simplex, visited=(points, fields))
     else:
-        _walk(arrays_of(rows), table, origin, steps, simplex, points, fields)
+        _walk(arrays_of(rows), table, origin, *walk, simplex, points, fields)
     return points, fields
 
 
 def explore(
-    rows: Rows, table: Array, origin: Array, *, hull: Hull = "box", steps: Array = WALK
+    rows: Rows, table: Array, origin: Array, *, hull: Hull = "box", walk: Walk = EVEN
 ) -> tuple[Array, Array]:
     """Walk against h from ``origin``; the undominated points visited and their fields (m, n).
 
     Of two points with the same responses, hence the same field h, the one with the smaller h . p
     is the better answer to every outcome.
     """
-    points, fields = walked(rows, table, origin, hull=hull, steps=steps)
-    kept = np.empty(len(steps), dtype=np.int64)
+    points, fields = walked(rows, table, origin, hull=hull, walk=walk)
+    kept = np.empty(len(points), dtype=np.int64)
     kept = kept[: undominated(points, fields, kept)]
     return points[kept], fields[kept]

@@ -95,14 +95,15 @@ class CubeSolver(Remembering):
             Above 0. While the certificate exceeds it, points are added: those of the last mixture,
             and at most ``WALKS`` walks from nature's answers.
         """
-        steps = walk_for(tolerance)
-        points, fields = explore(rows, table, self.origin, hull=self.hull, steps=steps)
+        walk = walk_for(tolerance)
+        points, fields = explore(rows, table, self.origin, hull=self.hull, walk=walk)
         mass, answer = best_mixture(points, fields, hull=self.hull)
         known = self.last[~np.isnan(self.last[:, 0])]
         for _ in range(WALKS):
             if worst_case(mass, points, fields, hull=self.hull) <= tolerance:
                 break
-            nearer = explore(rows, table, answer, hull=self.hull, steps=closer_for(tolerance))
+            closer = closer_for(tolerance)
+            nearer = explore(rows, table, answer, hull=self.hull, walk=closer)
             there = [field_at(rows, table, point) for point in known]
             points = np.vstack([points, known, nearer[0]])
             fields = np.vstack([fields, *there, nearer[1]])

@@ -118,13 +118,13 @@ def test_a_restored_solver_goes_on_as_the_first_would() -> None:
 
 def test_a_late_walk_ends_closer() -> None:
     for tolerance in (0.5, 1e-2, 2e-3):
-        assert np.array_equal(walk_for(tolerance), WALK)
-    late = walk_for(tolerance_at(10_000))
+        assert np.array_equal(walk_for(tolerance).steps, WALK)
+    late = walk_for(tolerance_at(10_000)).steps
     assert np.array_equal(late[:41], WALK[:41])
     assert late[-1] == pytest.approx(WALK[-1] * 200 / 10_000)
     assert (np.diff(late) <= 0).all()
     for tolerance in (1e-2, 1e-5):
-        steps = closer_for(tolerance)
+        steps = closer_for(tolerance).steps
         assert steps[0] == steps[-1] == min(1e-3, tolerance)
         assert steps.max() == pytest.approx(0.1)
 
