@@ -5,7 +5,8 @@ With g = sum_j w_j h_j over the mixture's weights w, and c_j = h_j . p_j, it is
     minimise  sum_j w_j c_j + sum_i max(0, -g_i)        over the box
               sum_j w_j c_j + max_i -g_i                over the simplex
 
-subject to w >= 0, sum_j w_j = 1. The primal simplex method starts at the best single point and
+subject to w >= 0, sum_j w_j = 1; against listed outcomes s_k as on the simplex, with h_j . s_k in
+place of h_ji. The primal simplex method starts at the best single point and
 keeps a dictionary: every basic variable as a constant and a row of multiples of the nonbasic ones,
 which are 0. Over the box the basic variables are some w_j and some g_i. A g_i is free and costs
 max(0, -g_i), so that a nonbasic one may enter upwards or downwards, and a step goes on past the
@@ -127,36 +128,34 @@ def _optimise(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 
 @numba.njit(cache=True)
-def _best_single(points: Array, fields: Array, scale: float, simplex: bool) -> tuple[Array, int]:  # noqa: FBT001
-    """Return every point's payment h . p, scaled, and the point with the least worst case."""
-    payments, first, least = np.empty(points.shape[0]), 0, np.inf
-    for j in range(points.shape[0]):
-        payment, gain = 0.0, -np.inf if simplex else 0.0
-        for i in range(points.shape[1]):
-            payment += fields[j, i] * points[j, i]
+def _best_single(payments: Array, fields: Array, simplex: bool) -> int:  # noqa: FBT001
+    """Find the point with the least worst case."""
+    first, least = 0, np.inf
+    for j in range(fields.shape[0]):
+        gain = -np.inf if simplex else 0.0
+        for i in range(fields.shape[1]):
             gain = max(gain, -fields[j, i]) if simplex else gain + max(0.0, -fields[j, i])
-        payments[j] = payment * scale
-        if payment + gain < least:
-            least, first = payment + gain, j
-    return payments, first
+        if payments[j] + gain < least:
+            least, first = payments[j] + gain, j
+    return first
 
 
 @numba.njit(cache=True)
 def _opened(
-    points: Array,
+    payments: Array,
     fields: Array,
     scale: float,
     simplex: bool,  # noqa: FBT001
 ) -> tuple[Array, Array, Array, Integers, Integers]:
     """Open the dictionary of w and g at the best single point, a spare column for the simplex."""
-    count, size = points.shape
-    payments, first = _best_single(points, fields, scale, simplex)
+    count, size = fields.shape
+    first = _best_single(payments, fields, simplex)
     columns = count if simplex else count - 1
     dictionary, costs = np.zeros((size + 1, columns)), np.zeros(columns)
     nonbasic, k = np.empty(columns, np.int64), 0
     for j in range(count):
         if j != first:
-            nonbasic[k], costs[k] = j, payments[j] - payments[first]
+            nonbasic[k], costs[k] = j, (payments[j] - payments[first]) * scale
             dictionary[:size, k] = (fields[j] - fields[first]) * scale
             dictionary[size, k] = -1.0
             k += 1
@@ -188,12 +187,12 @@ def _lifted(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 
 @numba.njit(cache=True)
-def _solve(points: Array, fields: Array, simplex: bool) -> tuple[Array, Array]:  # noqa: FBT001
+def _solve(payments: Array, fields: Array, simplex: bool) -> tuple[Array, Array]:  # noqa: FBT001
     """Return the masses of the points, and nature's mean, neither normalised."""
-    count, size = points.shape
+    count, size = fields.shape
     largest = np.abs(fields).max()
     scale = 1.0 / largest if largest > 0.0 else 1.0
-    dictionary, levels, costs, basic, nonbasic = _opened(points, fields, scale, simplex)
+    dictionary, levels, costs, basic, nonbasic = _opened(payments, fields, scale, simplex)
     kinds = np.full(count + size + 1, POSITIVE if simplex else BENT)
     kinds[:count], kinds[count + size] = POSITIVE, FREE
     if simplex:
@@ -213,5 +212,21 @@ def _solve(points: Array, fields: Array, simplex: bool) -> tuple[Array, Array]: 
 
 def best_mixture(points: Array, fields: Array, *, hull: Hull = "box") -> tuple[Array, Array]:
     """Return the best weights (m,) of points and fields (m, n), and nature's mean (n,)."""
-    mass, mean = _solve(points, fields, hull == "simplex")
-    return mass / mass.sum(), mean / mean.sum() if hull == "simplex" else mean
+    payments = (points * fields).sum(1)
+    if hull == "simplex":
+        return best_against(payments, fields)
+    mass, mean = _solve(payments, fields, False)  # noqa: FBT003 - compiled
+    return mass / mass.sum(), mean
+
+
+def best_against(payments: Array, gains: Array) -> tuple[Array, Array]:
+    """Return the w (m,) that minimise w . payments + max_k -(w . gains)_k, and nature's law (r,).
+
+    Parameters
+    ----------
+    payments : array (m,)
+    gains : array (m, r)
+        What each of nature's r choices takes off each payment.
+    """
+    mass, law = _solve(payments, gains, True)  # noqa: FBT003 - compiled
+    return mass / mass.sum(), law / law.sum()
