@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from regretless.forecaster.events.protected import LossGroup
-from regretless.forecaster.minimax.box import MatrixGame, explore
+from regretless.forecaster.minimax.box import explore
+from regretless.forecaster.minimax.program import best_mixture
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.randomness import stream
 
@@ -113,5 +114,5 @@ def test_walk_alone(benchmark: BenchmarkFixture, size: Size) -> None:
 @pytest.mark.parametrize("size", [SMALL, MANY], ids=spelled)
 def test_program_alone(benchmark: BenchmarkFixture, size: Size) -> None:
     """Time the linear program over the points that the walk left."""
-    game, (points, fields) = MatrixGame(), Market(size).explored()
-    timed(benchmark, lambda: game.solve(points, fields))
+    points, fields = Market(size).explored()
+    timed(benchmark, lambda: best_mixture(points, fields))

@@ -23,6 +23,7 @@ from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.events.second_order import SecondOrderWeights
 from regretless.forecaster.events.weights import AdaptiveWeights, ExponentialWeights, WeightRule
 from regretless.forecaster.minimax.solver import CubeSolver, Solution, Solver
+from regretless.forecaster.tolerance import tolerance_at
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.randomness import stream
@@ -30,7 +31,6 @@ from regretless.market.game.basis import Hull
 from regretless.market.records import Forecast, Mixture
 
 WEIGHTS = ("adaptive", "second-order", "exponential")
-TOLERANCE = 0.05  # certificate per round that is let pass, in units of 1 / sqrt(time)
 
 
 class UnbiasedPrediction(Remembering):
@@ -111,8 +111,7 @@ class UnbiasedPrediction(Remembering):
     def _answer(self, awake: Any) -> Solution:
         """Solve the round's game."""
         table = self.events.weighted(awake, self.rule, self.time + 1)
-        tolerance = TOLERANCE / np.sqrt(self.time + 1)
-        return self._solve(table, tolerance)
+        return self._solve(table, tolerance_at(self.time + 1))
 
     def _solve(self, table: Array, tolerance: float) -> Solution:
         return self.solver.solve(self.events.rows, table, tolerance=tolerance)

@@ -1,9 +1,8 @@
 """How a table of predicted losses becomes a choice: one kernel for agents and forecaster.
 
 The forecaster's conditioning events are the agents' actions, so its idea of an action must equal
-the agent's to the last bit. Both therefore add predicted losses up in index order, row by row in
-``row_loss`` or many actions at a time in ``market.kernels.simd``, and break ties to the lowest
-index.
+the agent's to the last bit. Both therefore add predicted losses up in index order, many actions at
+a time in ``market.kernels.simd``, and break ties to the lowest index.
 
 Quantal response (logit choice, the paper's smooth best response) plays action a with probability
 proportional to exp(-eta * l(a, p)). Its expected loss exceeds the best by at most ln(A) / eta.
@@ -43,20 +42,11 @@ class SmoothResponse(Protocol):
         """Return laws of play (K, A) for predicted losses (K, A)."""
 
 
-@numba.njit(cache=True, inline="always")
-def row_loss(offset: float, row: Array, point: Array) -> float:
-    """Compute ``offset + row @ point`` in index order (compiled)."""
-    total = offset
-    for i in range(row.shape[0]):
-        total += row[i] * point[i]
-    return total
-
-
 @numba.njit(cache=True, nogil=True)
 def expected_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array, table: Array, point: Array, out: Array, first: int, last: int
 ) -> None:
-    """Write ``row_loss`` for all actions of some rows; ``table`` is (K, n, A) (compiled)."""
+    """Write what all actions of some losses cost; ``table`` is (K, n, A) (compiled)."""
     for k in range(first, last):
         write_sums(table, ((out, offset, point, None),), k)
 

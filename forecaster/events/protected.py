@@ -14,10 +14,12 @@ import numba
 import numpy as np
 
 from regretless.market.core.arrays import Array, Indices, Integers
-from regretless.market.response import expected_losses, row_loss
+from regretless.market.kernels.simd import write_sums
+from regretless.market.response import expected_losses
 
 Policy = Callable[[Any], int]
-RowArrays = tuple[Array, Array, Integers, Array, Array]  # the first five fields of ``Rows``
+RowArrays = tuple[Array, Array, Integers, Array, Array]  # ``blocks`` and what follows in ``Rows``
+LANES = 32  # rows of a block, whose expected losses are added up side by side
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +58,8 @@ class Rows:
     ----------
     offset : array (R,)
     weights : array (R, n)
+    blocks : array (B, LANES), array (B, n, LANES)
+        The same in blocks of rows, the last one filled up with zeros.
     start : int array (K + 1,)
         Loss k owns rows start[k] to start[k + 1] - 1.
     eta : array (K,)
@@ -68,6 +72,7 @@ class Rows:
 
     offset: Array
     weights: Array
+    blocks: tuple[Array, Array]
     start: Integers
     eta: Array
     tie: Array
@@ -75,14 +80,24 @@ class Rows:
 
 
 @numba.njit(cache=True)
+def _expected(rows: RowArrays, point: Array) -> Array:
+    """Compute the losses that all rows expect, and zeros to the end of the last block."""
+    offset, weights = rows[0], rows[1]
+    out = np.empty(offset.shape)
+    for k in range(offset.shape[0]):
+        write_sums(weights, ((out, offset, point, None),), k)
+    return out.ravel()
+
+
+@numba.njit(cache=True)
 def respond(rows: RowArrays, point: Array, out: Array) -> None:
     """Write each loss's response to one prediction into ``out`` (R,): probabilities of its rows."""
-    offset, weights, start, eta, tie = rows
+    _, _, start, eta, tie = rows
+    out[:] = _expected(rows, point)[: out.shape[0]]
     for k in range(start.shape[0] - 1):
         first, end = start[k], start[k + 1]
         best = first
         for r in range(first, end):
-            out[r] = row_loss(offset[r], weights[r], point)
             if out[r] < out[best]:
                 best = r
         if np.isinf(eta[k]):
@@ -104,9 +119,12 @@ def respond(rows: RowArrays, point: Array, out: Array) -> None:
 def rows_of(groups: Sequence[LossGroup]) -> Rows:
     """Stack the (loss, action) pairs of all groups, in order."""
     actions = np.concatenate([np.full(len(g.offset), g.offset.shape[1]) for g in groups])
+    offset = np.concatenate([g.offset.ravel() for g in groups])
+    weights = np.concatenate([g.weights.reshape(-1, g.weights.shape[-1]) for g in groups])
     return Rows(
-        np.concatenate([g.offset.ravel() for g in groups]),
-        np.concatenate([g.weights.reshape(-1, g.weights.shape[-1]) for g in groups]),
+        offset,
+        weights,
+        (_blocks(offset[:, None])[:, 0], _blocks(weights)),
         np.cumsum([0, *actions]),
         np.concatenate(
             [np.full(len(g.offset), np.inf if g.eta is None else g.eta) for g in groups]
@@ -132,9 +150,16 @@ def lines_of(groups: Sequence[LossGroup], group: LossGroup) -> slice:
     raise ValueError("the group is not protected")
 
 
+def _blocks(rows: Array) -> Array:
+    """Put the rows of a table (R, n) side by side in blocks (B, n, LANES)."""
+    filled = np.zeros((-(-len(rows) // LANES) * LANES, rows.shape[1]))
+    filled[: len(rows)] = rows
+    return np.ascontiguousarray(filled.reshape(-1, LANES, rows.shape[1]).swapaxes(1, 2))
+
+
 def arrays_of(rows: Rows) -> RowArrays:
     """Spell out the rows as the compiled kernels take them."""
-    return rows.offset, rows.weights, rows.start, rows.eta, rows.tie
+    return *rows.blocks, rows.start, rows.eta, rows.tie
 
 
 def responses_at(rows: Rows, point: Array) -> Array:
@@ -150,14 +175,14 @@ def responses_at(rows: Rows, point: Array) -> Array:
 
 @numba.njit(cache=True)
 def _best_responses(rows: RowArrays, points: Array, out: Integers) -> None:
-    offset, weights, start, _, _ = rows
-    for k in range(out.shape[0]):
-        for j in range(out.shape[1]):
+    start = rows[2]
+    for j in range(out.shape[1]):
+        losses = _expected(rows, points[j])
+        for k in range(out.shape[0]):
             least = np.inf
             for r in range(start[k], start[k + 1]):
-                loss = row_loss(offset[r], weights[r], points[j])
-                if loss < least:
-                    out[k, j], least = r - start[k], loss
+                if losses[r] < least:
+                    out[k, j], least = r - start[k], losses[r]
 
 
 def best_responses(rows: Rows, points: Array) -> Indices:
@@ -172,21 +197,20 @@ def moved_mass(rows: Rows, points: Array, mass: Array) -> tuple[Array, Array]:
     if rows.custom:
         shares = np.stack([responses_at(rows, point) for point in points]) * mass[:, None]
         return shares.sum(0), shares.T @ points
-    seen, moved = _moved_mass(arrays_of(rows), points, mass)
+    seen, moved = _moved_mass(arrays_of(rows), points, mass, len(rows.offset))
     return np.asarray(seen), np.asarray(moved)
 
 
 @numba.njit(cache=True)
-def _moved_mass(rows: RowArrays, points: Array, mass: Array) -> tuple[Array, Array]:
-    offset, weights, _, _, _ = rows
-    seen, out = np.zeros(offset.shape[0]), np.empty(offset.shape[0])
-    moved = np.zeros(weights.shape)
+def _moved_mass(rows: RowArrays, points: Array, mass: Array, count: int) -> tuple[Array, Array]:
+    seen, out = np.zeros(count), np.empty(count)
+    moved = np.zeros((count, points.shape[1]))
     for j in range(points.shape[0]):
         respond(rows, points[j], out)
         for r in range(seen.shape[0]):
             share = mass[j] * out[r]
             if share > 0.0:
                 seen[r] += share
-                for i in range(weights.shape[1]):
+                for i in range(points.shape[1]):
                     moved[r, i] += share * points[j, i]
     return seen, moved

@@ -10,50 +10,68 @@ Where every s(y) lies in the simplex (indicators of cells), predictions are kept
 the worst case is E_pi[h(p) . p] + max_i -E_pi[h_i(p)].
 
 Its value is at most 0: against any law of s with mean m, predicting m pays 0. That is also the
-way to solve it. The best mixture over a finite set of points is a small linear program whose dual
-is the mean m that nature would choose; the point p = m answers it. The first points come from a
-player that walks from last round's mean against h, with equal and then with shrinking steps. Where
-they are not enough, the points of the last mixture and those of a walk from m join them and the
-program is solved again, until its value is small enough.
+way to solve it. The best mixture over a finite set of points is a small linear program
+(``program``) whose dual is the mean m that nature would choose; the point p = m answers it. The
+first points come from a player that walks from last round's mean against h, with equal and then
+with shrinking steps. Where they are not enough, the points of the last mixture and those of a
+walk from m join them and the program is solved again, until its value is small enough.
 
 The certificate is the worst case above, computed from the mixture that is returned. It covers
-every s in the box or simplex, so it holds whatever outcomes the basis can produce. This file has
-the points and the program; ``solver`` puts them together.
+every s in the box or simplex, so it holds whatever outcomes the basis can produce. ``solver`` puts
+points and programs together.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
-import highspy
 import numba
 import numpy as np
 
 from regretless.forecaster.events.protected import RowArrays, Rows, arrays_of, respond, responses_at
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.game.basis import Hull
-from regretless.market.kernels.linear_programs import new_highs, optimise
 
 # Forty equal steps look around, twenty shrinking ones close in. Measured on the adaptive stream:
 # less regret than shrinking steps alone, and a smaller certificate than equal ones alone.
 WALK = np.concatenate([np.full(40, 0.1), np.geomspace(0.1, 0.01, 20)])
 STEPS = len(WALK)
-# Below this tolerance, that of 62,500 rounds, the twenty end shorter. Measured on the i.i.d. stream
-# after 200,000 rounds: 1.15 programs a round in place of 1.63.
-FINE = 2e-4
+# Below this tolerance, that of round 200, the twenty end shorter: fewer rounds need two programs.
+FINE = 2e-3
 SHORTER = np.concatenate([np.ones(40), np.geomspace(1, 0.1, 20)])
-# From nature's answer, long steps and short ones. Answers alone did not suffice where 34 functions
-# are predicted and less than 3e-4 is wanted: six programs a round, and some still above.
-CLOSER = np.geomspace(0.1, 0.001, 40)
+NEAR, TURN = 1e-3, 20  # the shortest steps from nature's answer, and when they shrink again
+# Where coefficients add up to the same for all actions, every corner of the box is a tie, and so is
+# many another point with equal numbers. Points are drawn in by this share of the tolerance.
+INSET = 0.1
+GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-def walk_for(tolerance: float) -> Array:
-    """Return the walk's steps (60,); below ``FINE`` the last ones shrink as the tolerance's square.
+class Walk(NamedTuple):
+    """Step sizes (T,), and by what share every point is drawn in from the sides of the box."""
 
-    A tolerance falls as 1 / sqrt(t), hence the steps as 1 / t, like the weight of one round in the
-    biases and with it the distance from the last round's mixture to this one's.
+    steps: Array
+    inset: float = 0.0
+
+
+def walk_for(tolerance: float) -> Walk:
+    """Return a walk of 60 steps; below ``FINE`` the last ones shrink as the tolerance does.
+
+    That is like 1 / t, the weight of one round in the biases and with it the distance from the last
+    round's mixture to this one's.
     """
-    return np.asarray(WALK * SHORTER ** max(0.0, 2 * math.log10(FINE / tolerance)))
+    steps = WALK * SHORTER ** max(0.0, math.log10(FINE / tolerance))
+    return Walk(steps, INSET * tolerance)
+
+
+def closer_for(tolerance: float) -> Walk:
+    """Return a walk of 40 steps from nature's answer, which grow and shrink again.
+
+    Short steps first come to the end of the answer's own cell, where it pays least. Measured where
+    one agent's regret is attacked: a walk that only shrinks leaps over it, and answers creep.
+    """
+    grow = np.geomspace(min(NEAR, tolerance), 0.1, TURN)
+    return Walk(np.append(grow, grow[::-1]), INSET * tolerance)
 
 
 @numba.njit(cache=True)
@@ -85,11 +103,19 @@ def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled k
 
 
 @numba.njit(cache=True)
+def draw_in(point: Array, inset: float) -> None:
+    """Move a point of the box by this share towards a point of which no two numbers are alike."""
+    for i in range(point.shape[0]):
+        point[i] += inset * (0.25 + 0.5 * ((i + 1) * GOLDEN % 1.0) - point[i])
+
+
+@numba.njit(cache=True)
 def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     rows: RowArrays,
     table: Array,
     origin: Array,
     steps: Array,
+    inset: float,
     simplex: bool,  # noqa: FBT001
     points: Array,
     fields: Array,
@@ -98,6 +124,8 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     responses = np.empty(table.shape[0])
     points[0] = origin
     for t in range(points.shape[0]):
+        if not simplex:
+            draw_in(points[t], inset)
         field_into(rows, table, points[t], responses, fields[t])
         if t + 1 < points.shape[0]:
             largest = np.abs(fields[t]).max()
@@ -144,7 +172,7 @@ def _slow_walk(  # noqa: PLR0913 - the arguments of ``_walk``
     rows: Rows,
     table: Array,
     origin: Array,
-    steps: Array,
+    walk: Walk,
     *,
     simplex: bool,
     visited: tuple[Array, Array],
@@ -152,7 +180,9 @@ def _slow_walk(  # noqa: PLR0913 - the arguments of ``_walk``
     """Do what ``_walk`` does, for response rules that are not compiled."""
     points, fields = visited
     here = origin.copy()
-    for t, step in enumerate(steps):
+    for t, step in enumerate(walk.steps):
+        if not simplex:
+            draw_in(here, walk.inset)
         points[t], fields[t] = here, field_at(rows, table, here)
         largest = np.abs(fields[t]).max()
         here = here - (step / largest if largest > 0.0 else 0.0) * fields[t]
@@ -166,74 +196,31 @@ def worst_case(mass: Array, points: Array, fields: Array, *, hull: Hull = "box")
     return float(mass @ (points * fields).sum(1) - gain)
 
 
-class MatrixGame:
-    """The restricted game as a linear program, solved by HiGHS; one solver object is kept.
-
-    Minimise sum_j w_j h_j.p_j + sum_i u_i subject to u_i + sum_j w_j h_ji >= 0, sum_j w_j = 1,
-    all variables at least 0. The duals of the first n rows are nature's mean. On the simplex a
-    single free u takes the place of all u_i.
-    """
-
-    def __init__(self, hull: Hull = "box") -> None:
-        self.hull: Hull = hull
-        self._solver = new_highs()
-
-    def __reduce__(self) -> tuple[type[MatrixGame], tuple[Hull]]:
-        """Copy as an equal game; it remembers nothing, and HiGHS cannot be copied."""
-        return MatrixGame, (self.hull,)
-
-    def solve(self, points: Array, fields: Array) -> tuple[Array, Array]:
-        """Return the best weights (m,) and nature's mean (n,); UnsolvedError if HiGHS fails."""
-        count, size = points.shape
-        program = highspy.HighsLp()
-        payments = 1 if self.hull == "simplex" else size
-        width, least = count + payments, -np.inf if self.hull == "simplex" else 0.0
-        program.num_col_, program.num_row_ = width, size + 1
-        program.col_cost_ = np.concatenate([(points * fields).sum(1), np.ones(payments)])
-        program.col_lower_ = np.concatenate([np.zeros(count), np.full(payments, least)])
-        program.col_upper_ = np.full(width, np.inf)
-        program.row_lower_ = np.concatenate([np.zeros(size), [1.0]])
-        program.row_upper_ = np.concatenate([np.full(size, np.inf), [1.0]])
-        matrix = np.zeros((size + 1, width))
-        matrix[:size, :count] = fields.T
-        matrix[:size, count:] = 1.0 if self.hull == "simplex" else np.eye(size)
-        matrix[size, :count] = 1.0
-        program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        program.a_matrix_.start_ = np.arange(size + 2) * width
-        program.a_matrix_.index_ = np.tile(np.arange(width), size + 1)
-        program.a_matrix_.value_ = matrix.ravel()
-        self._solver.passModel(program)
-        optimise(self._solver)
-        solution = self._solver.getSolution()
-        mass = np.maximum(np.array(solution.col_value)[:count], 0.0)
-        mean = np.clip(np.array(solution.row_dual)[:size], 0.0, 1.0)
-        if self.hull == "simplex":
-            mean /= mean.sum()
-        return mass / mass.sum(), mean
+EVEN = Walk(WALK)
 
 
 def walked(
-    rows: Rows, table: Array, origin: Array, *, hull: Hull = "box", steps: Array = WALK
+    rows: Rows, table: Array, origin: Array, *, hull: Hull = "box", walk: Walk = EVEN
 ) -> tuple[Array, Array]:
     """Walk against h from ``origin``; all points visited and their fields (one per step, n)."""
-    points, fields = np.empty((2, len(steps), table.shape[1]))
+    points, fields = np.empty((2, len(walk.steps), table.shape[1]))
     simplex = hull == "simplex"
     if rows.custom:
-        _slow_walk(rows, table, origin, steps, simplex=simplex, visited=(points, fields))
+        _slow_walk(rows, table, origin, walk, simplex=simplex, visited=(points, fields))
     else:
-        _walk(arrays_of(rows), table, origin, steps, simplex, points, fields)
+        _walk(arrays_of(rows), table, origin, *walk, simplex, points, fields)
     return points, fields
 
 
 def explore(
-    rows: Rows, table: Array, origin: Array, *, hull: Hull = "box", steps: Array = WALK
+    rows: Rows, table: Array, origin: Array, *, hull: Hull = "box", walk: Walk = EVEN
 ) -> tuple[Array, Array]:
     """Walk against h from ``origin``; the undominated points visited and their fields (m, n).
 
     Of two points with the same responses, hence the same field h, the one with the smaller h . p
     is the better answer to every outcome.
     """
-    points, fields = walked(rows, table, origin, hull=hull, steps=steps)
-    kept = np.empty(len(steps), dtype=np.int64)
+    points, fields = walked(rows, table, origin, hull=hull, walk=walk)
+    kept = np.empty(len(points), dtype=np.int64)
     kept = kept[: undominated(points, fields, kept)]
     return points[kept], fields[kept]

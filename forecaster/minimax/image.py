@@ -20,18 +20,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import highspy
 import numba
 import numpy as np
 
 from regretless.forecaster.events.protected import RowArrays, Rows, arrays_of
 from regretless.forecaster.minimax.box import WALK, field_at, field_into, undominated
 from regretless.forecaster.minimax.ensembles import Cloud, candidates, mean_of
+from regretless.forecaster.minimax.program import best_against
 from regretless.forecaster.minimax.solver import LIGHTEST, WALKS, Solution
 from regretless.forecaster.minimax.support import Support
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.game.basis import Hull
-from regretless.market.kernels.linear_programs import new_highs, optimise
 
 Source = Cloud | int  # an ensemble, or a step of the walk
 
@@ -71,65 +70,35 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 
 class ImageGame:
-    """The game of some predictions against some outcomes, as a linear program that grows.
+    """The game of some predictions against some outcomes, which grows.
 
-    Minimise sum_j w_j h_j.p_j + u subject to sum_j w_j = 1, w >= 0 and, for every outcome k,
-    u + sum_j w_j h_j.s_k >= 0. The duals of the outcomes' rows are nature's law.
+    Minimise sum_j w_j h_j.p_j + max_k -sum_j w_j h_j.s_k over the weights w of the predictions.
+
+    Parameters
+    ----------
+    points, fields : array (m, n)
+        Predictions and their fields.
+    images : array (r, n)
+        s(y) of the outcomes.
     """
 
-    def __init__(self) -> None:
-        self._solver = new_highs()
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> ImageGame:
-        """Return an unopened game: every round opens it anew, and HiGHS cannot be copied."""
-        return ImageGame()
-
-    def open(self, points: Array, fields: Array, images: Array) -> None:
-        """Start with predictions and their fields (m, n) against outcomes (r, n)."""
-        self._scale = 1 / max(float(np.abs(fields).max()), 1e-300)
+    def __init__(self, points: Array, fields: Array, images: Array) -> None:
         self.points, self.fields, self.images = points, fields, images
-        self.payments = payments = (points * fields).sum(1)
-        count, width = len(images), len(fields) + 1
-        matrix = np.ones((count + 1, width))
-        matrix[0, 0] = 0.0
-        matrix[1:, 1:] = images @ fields.T * self._scale
-        program = highspy.HighsLp()
-        program.num_col_, program.num_row_ = width, count + 1
-        program.col_cost_ = np.append(1.0, payments * self._scale)
-        program.col_lower_ = np.append(-np.inf, np.zeros(width - 1))
-        program.col_upper_ = np.full(width, np.inf)
-        program.row_lower_ = np.append(1.0, np.zeros(count))
-        program.row_upper_ = np.append(1.0, np.full(count, np.inf))
-        program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        program.a_matrix_.start_ = np.arange(count + 2) * width
-        program.a_matrix_.index_ = np.tile(np.arange(width), count + 1)
-        program.a_matrix_.value_ = matrix.ravel()
-        self._solver.passModel(program)
+        self.payments = (points * fields).sum(1)
 
     def add_outcome(self, image: Array) -> None:
         """Let nature choose one outcome more."""
-        row = np.append(1.0, self.fields @ image * self._scale)
-        self._solver.addRow(0.0, np.inf, len(row), np.arange(len(row), dtype=np.int32), row)
         self.images = np.vstack([self.images, image])
 
     def add_point(self, point: Array, field: Array) -> None:
         """Let the forecaster predict one point more."""
-        payment = float(field @ point)
-        entries = np.append(1.0, self.images @ field * self._scale)
-        places = np.arange(len(entries), dtype=np.int32)
-        cost = payment * self._scale
-        self._solver.addCol(cost, 0.0, np.inf, len(entries), places, entries)
         self.points = np.vstack([self.points, point])
         self.fields = np.vstack([self.fields, field])
-        self.payments = np.append(self.payments, payment)
+        self.payments = np.append(self.payments, field @ point)
 
     def solve(self) -> tuple[Array, Array]:
-        """Return the best weights (m,) and nature's law (r,); UnsolvedError if HiGHS fails."""
-        optimise(self._solver)
-        solution = self._solver.getSolution()
-        mass = np.maximum(np.array(solution.col_value)[1:], 0.0)
-        law = np.maximum(np.array(solution.row_dual)[1:], 0.0)
-        return mass / mass.sum(), law / law.sum()
+        """Return the best weights (m,) and nature's law (r,)."""
+        return best_against(self.payments, self.fields @ self.images.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +132,6 @@ class ImageSolver:
 
     def __init__(self, support: Support) -> None:
         self.support = support
-        self._game = ImageGame()
         self._outcomes, self._images = candidates(support)
         even = np.full(len(self._images), 1 / len(self._images))
         self._origin = Cloud.of(self._outcomes, self._images, even)
@@ -172,20 +140,22 @@ class ImageSolver:
     def solve(self, rows: Rows, table: Array, *, tolerance: float) -> Solution:
         """Return a mixture of ensembles with its certificate."""
         walked = self._walk(rows, table)
-        sources, nature = self._open(walked, rows, table)
-        mass = self._improve(sources, nature, rows, table, aim=AIM * tolerance)
+        game, sources, nature = self._open(walked, rows, table)
+        mass = self._improve(game, sources, nature, rows, table, aim=AIM * tolerance)
         chosen = np.flatnonzero(mass > LIGHTEST)
         mass = mass[chosen] / mass[chosen].sum()
         # The very points of the game: on ties the mean of an ensemble, off by rounding, would be
         # another prediction.
-        points, fields = self._game.points[chosen], self._game.fields[chosen]
+        points, fields = game.points[chosen], game.fields[chosen]
         payment = float(mass @ (points * fields).sum(1))
         enough = ENOUGH * tolerance - payment
         certificate = payment + self.support.bound(-(mass @ fields), enough=enough)
         ensembles = tuple(walked.cloud(sources[j]) for j in chosen)
         return Solution(points, mass, certificate, ensembles)
 
-    def _open(self, walked: _Walked, rows: Rows, table: Array) -> tuple[list[Source], Array]:
+    def _open(
+        self, walked: _Walked, rows: Rows, table: Array
+    ) -> tuple[ImageGame, list[Source], Array]:
         """Open the game; where each prediction comes from, and nature's outcomes (r, d)."""
         kept = np.empty(len(walked.points), dtype=np.int64)
         kept = kept[: undominated(walked.points, walked.fields, kept)]
@@ -193,14 +163,21 @@ class ImageSolver:
         points = np.array([*own, *walked.points[kept]])
         fields = np.array([*(field_at(rows, table, point) for point in own), *walked.fields[kept]])
         listed = np.unique(np.append(walked.picked, np.arange(len(self._origin.weights))))
-        self._game.open(points, fields, walked.images[listed])
-        return [*self._atoms, *kept.tolist()], walked.outcomes[listed]
+        game = ImageGame(points, fields, walked.images[listed])
+        return game, [*self._atoms, *kept.tolist()], walked.outcomes[listed]
 
-    def _improve(
-        self, sources: list[Source], nature: Array, rows: Rows, table: Array, *, aim: float
+    def _improve(  # noqa: PLR0913 - a round's whole game
+        self,
+        game: ImageGame,
+        sources: list[Source],
+        nature: Array,
+        rows: Rows,
+        table: Array,
+        *,
+        aim: float,
     ) -> Array:
         """Add predictions and outcomes to the game; the masses of the best mixture found."""
-        game, most = self._game, len(sources) + WALKS
+        most = len(sources) + WALKS
         best, mass = np.inf, np.empty(0)
         for _ in range(TURNS):
             trial, law = game.solve()

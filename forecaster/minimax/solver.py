@@ -11,14 +11,14 @@ import numpy as np
 
 from regretless.forecaster.events.protected import Rows
 from regretless.forecaster.minimax.box import (
-    CLOSER,
-    MatrixGame,
+    closer_for,
     explore,
     field_at,
     project,
     walk_for,
     worst_case,
 )
+from regretless.forecaster.minimax.program import best_mixture
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.basis import Hull
@@ -79,7 +79,6 @@ class CubeSolver(Remembering):
 
     def __init__(self, size: int, hull: Hull = "box") -> None:
         self.hull: Hull = hull
-        self._game = MatrixGame(hull)
         self.origin = np.full(size, 0.5 if hull == "box" else 1 / size)
         self.last = np.full((size + 1, size), np.nan)  # points of the last mixture, and no others
 
@@ -96,18 +95,19 @@ class CubeSolver(Remembering):
             Above 0. While the certificate exceeds it, points are added: those of the last mixture,
             and at most ``WALKS`` walks from nature's answers.
         """
-        steps = walk_for(tolerance)
-        points, fields = explore(rows, table, self.origin, hull=self.hull, steps=steps)
-        mass, answer = self._game.solve(points, fields)
+        walk = walk_for(tolerance)
+        points, fields = explore(rows, table, self.origin, hull=self.hull, walk=walk)
+        mass, answer = best_mixture(points, fields, hull=self.hull)
         known = self.last[~np.isnan(self.last[:, 0])]
         for _ in range(WALKS):
             if worst_case(mass, points, fields, hull=self.hull) <= tolerance:
                 break
-            nearer = explore(rows, table, answer, hull=self.hull, steps=CLOSER)
+            closer = closer_for(tolerance)
+            nearer = explore(rows, table, answer, hull=self.hull, walk=closer)
             there = [field_at(rows, table, point) for point in known]
             points = np.vstack([points, known, nearer[0]])
             fields = np.vstack([fields, *there, nearer[1]])
-            mass, answer = self._game.solve(points, fields)
+            mass, answer = best_mixture(points, fields, hull=self.hull)
             known = known[:0]  # once
         heavy = mass > LIGHTEST
         mass = mass[heavy] / mass[heavy].sum()

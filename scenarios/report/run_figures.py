@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from regretless.forecaster.tolerance import slack_limit
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.tracker import TOLERANCE
 from regretless.scenarios.logs.curves import leading_regret, thinned
@@ -31,7 +32,6 @@ from regretless.scenarios.report import charts
 Tables = Mapping[str, pd.DataFrame]
 
 WINDOW = 30  # rounds of a rolling mean, fewer in a short run
-OPEN = 0.1  # the solver's tolerance, in units of sqrt(rounds)
 MOST = 4000  # agents that are drawn; beyond, a seeded sample with the worst in it
 BINS = 30
 PAIR = {"mean": 2.5, "max": 1.0}  # over the agents, with the widths of their lines
@@ -335,20 +335,20 @@ def _window(rounds: int) -> int:
 
 
 def certificates(tables: Tables) -> go.Figure | None:
-    """Draw the sum so far of the positive certificates, against the tolerance 0.1 sqrt(t)."""
+    """Draw the sum so far of the positive certificates, against what is let pass."""
     rounds = tables.get("rounds")
     if rounds is None or len(rounds) < 2 or rounds["certificate"].isna().all():
         return None
     total = rounds["certificate"].clip(lower=0).fillna(0).cumsum().to_numpy()
     points = thinned(np.arange(len(total)))
     number = rounds["round"].to_numpy()[points]
-    allowed, label = OPEN * np.sqrt(number + 1), f"tolerance {OPEN:g} √t"
+    allowed = np.array([slack_limit(int(t) + 1) for t in number])
     figure = charts.panels(each=220)
     figure.add_trace(
         charts.line(number, total[points], "left open by the solver", color=charts.BLUE, width=2)
     )
     figure.add_trace(
-        charts.line(number, allowed, label, color=charts.FAINT, width=1.5, dash="dash")
+        charts.line(number, allowed, "let pass", color=charts.FAINT, width=1.5, dash="dash")
     )
     figure.update_xaxes(title_text="round")
     return figure.update_yaxes(title_text="sum of certificates", rangemode="tozero")

@@ -16,14 +16,19 @@ from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.weights import AdaptiveWeights, Awake, ExponentialWeights
 from regretless.forecaster.minimax.box import (
     WALK,
-    MatrixGame,
+    closer_for,
     explore,
     field_at,
     walk_for,
     worst_case,
 )
+from regretless.forecaster.minimax.program import best_mixture
 from regretless.forecaster.minimax.solver import CubeSolver
+from regretless.forecaster.tolerance import slack_limit, tolerance_at
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.game.basis import Hull
+from regretless.market.kernels.linear_programs import Program
+from regretless.market.kernels.linear_programs import solver as highs
 from regretless.market.response import best_response, expected_losses
 
 Array = NDArray[np.float64]
@@ -81,13 +86,12 @@ def test_the_value_of_a_game_is_at_most_zero(seed: int, size: int, tolerance: fl
 def test_the_points_of_the_last_mixture_spare_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables change little from round to round, so that points which were good are good again."""
     solved: list[int] = []
-    program = MatrixGame.solve
 
-    def counted(game: MatrixGame, points: Array, fields: Array) -> tuple[Array, Array]:
+    def counted(points: Array, fields: Array, *, hull: Hull) -> tuple[Array, Array]:
         solved.append(len(points))
-        return program(game, points, fields)
+        return best_mixture(points, fields, hull=hull)
 
-    monkeypatch.setattr(MatrixGame, "solve", counted)
+    monkeypatch.setattr("regretless.forecaster.minimax.solver.best_mixture", counted)
     programs = []
     for seed in range(5):
         events = Events([group(seed, losses=20, actions=5, size=34)])
@@ -113,23 +117,62 @@ def test_a_restored_solver_goes_on_as_the_first_would() -> None:
 
 
 def test_a_late_walk_ends_closer() -> None:
-    for tolerance in (0.5, 1e-3, 2e-4):
-        assert np.array_equal(walk_for(tolerance), WALK)
-    late = walk_for(0.05 / 1e6**0.5)
+    for tolerance in (0.5, 1e-2, 2e-3):
+        assert np.array_equal(walk_for(tolerance).steps, WALK)
+    late = walk_for(tolerance_at(10_000)).steps
     assert np.array_equal(late[:41], WALK[:41])
-    assert late[-1] == pytest.approx(WALK[-1] * 62_500 / 1e6)
+    assert late[-1] == pytest.approx(WALK[-1] * 200 / 10_000)
     assert (np.diff(late) <= 0).all()
+    for tolerance in (1e-2, 1e-5):
+        steps = closer_for(tolerance).steps
+        assert steps[0] == steps[-1] == min(1e-3, tolerance)
+        assert steps.max() == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_the_restricted_program_is_solved_to_optimality(seed: int) -> None:
-    """No mixture of the same points is better: the dual outcome says so."""
-    events = Events([group(seed)])
-    table = random_table(seed, events)
-    points, fields = explore(events.rows, table, np.full(3, 0.5))
-    mass, mean = MatrixGame().solve(points, fields)
-    against_mean = (fields * (points - mean)).sum(1)
-    assert worst_case(mass, points, fields) == pytest.approx(against_mean.min(), abs=1e-9)
+def test_what_is_let_pass_adds_up_to_less_than_the_limit_and_the_logarithm() -> None:
+    total = np.cumsum([tolerance_at(t) for t in range(1, 100_001)])
+    assert tolerance_at(63) > tolerance_at(64) == pytest.approx(0.4 / 64) == 0.05 / 8
+    for rounds in (1, 2, 10, 64, 65, 1000, 100_000):
+        assert total[rounds - 1] <= slack_limit(rounds) + 1e-12
+        assert slack_limit(rounds) <= 1.3 * total[rounds - 1]
+        assert rounds == 1 or slack_limit(rounds) < np.log(rounds)
+
+
+def value_of(points: Array, fields: Array, hull: Hull) -> float:
+    """Solve the restricted game by HiGHS: minimise w . c + u's, with u >= -sum_j w_j h_ji."""
+    count, size = points.shape
+    own = np.ones((size, 1)) if hull == "simplex" else np.eye(size)
+    rows = np.vstack([np.hstack([fields.T, own]), [*np.ones(count), *np.zeros(own.shape[1])]])
+    program = Program(
+        cost=np.append((points * fields).sum(1), np.ones(own.shape[1])),
+        matrix=rows,
+        row_lower=np.append(np.zeros(size), 1.0),
+        row_upper=np.append(np.full(size, np.inf), 1.0),
+        lower=np.append(np.zeros(count), np.full(own.shape[1], 0.0 if hull == "box" else -np.inf)),
+    )
+    return highs().solve(program).value
+
+
+@pytest.mark.parametrize("hull", ["box", "simplex"])
+@given(st.integers(0, 10_000))
+def test_the_restricted_program_is_solved_to_optimality(hull: Hull, seed: int) -> None:
+    """HiGHS finds nothing better, and nature's mean proves it: ties, copies and zeros included."""
+    rng = np.random.default_rng(seed)
+    points, fields = rng.random((2, *rng.integers(1, 12, 2)))
+    fields -= rng.random()
+    if seed % 3 == 0:
+        points, fields = np.round(2 * points) / 2, np.round(2 * fields)
+    if seed % 4 == 0:
+        fields = fields[rng.integers(0, len(fields), len(fields))]
+    if hull == "simplex":
+        points = (points + 1e-3) / (points + 1e-3).sum(1, keepdims=True)
+    mass, mean = best_mixture(points, fields, hull=hull)
+    assert (mass >= 0).all()
+    assert mass.sum() == pytest.approx(1.0, abs=1e-12)
+    assert ((mean >= 0) & (mean <= 1)).all()
+    worst = worst_case(mass, points, fields, hull=hull)
+    assert worst == pytest.approx((fields * (points - mean)).sum(1).min(), abs=1e-10)
+    assert worst == pytest.approx(value_of(points, fields, hull), abs=1e-7)
 
 
 # A restricted game of an anchored forecaster (points in thousandths, fields in hundred-millionths),
@@ -164,12 +207,11 @@ STUBBORN_FIELDS = [
 
 def test_a_program_that_the_dual_simplex_method_gives_up_is_solved() -> None:
     points, fields = np.array(STUBBORN_POINTS) / 1e3, np.array(STUBBORN_FIELDS) / 1e8
-    game = MatrixGame()
-    mass, mean = game.solve(points, fields)
+    mass, mean = best_mixture(points, fields)
     against_mean = (fields * (points - mean)).sum(1)
-    assert worst_case(mass, points, fields) == pytest.approx(against_mean.min(), abs=1e-9)
-    again = game.solve(points[:5], fields[:5])  # the next program goes the usual way
-    assert again[0].tobytes() == MatrixGame().solve(points[:5], fields[:5])[0].tobytes()
+    assert worst_case(mass, points, fields) == pytest.approx(against_mean.min(), abs=1e-15)
+    mass, _ = best_mixture(points, np.zeros_like(fields))  # where nothing matters, any mixture
+    assert mass.sum() == 1.0
 
 
 def test_dominated_points_are_dropped_and_none_other() -> None:

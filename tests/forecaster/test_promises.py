@@ -19,6 +19,7 @@ from regretless.agents.adversaries import Adversary
 from regretless.forecaster.events.protected import responses_at
 from regretless.forecaster.minimax.box import worst_case
 from regretless.forecaster.minimax.solver import CubeSolver
+from regretless.forecaster.tolerance import slack_limit
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.model import MarketModel
@@ -105,7 +106,7 @@ def played(model: MarketModel) -> None:
                 own = recomputed(player, table, mixture.points, mixture.weights)
             assert mixture.certificate == pytest.approx(own, abs=1e-9)
         model.step()
-    assert player.slack <= 0.1 * np.sqrt(ROUNDS) + 0.1
+    assert player.slack <= slack_limit(ROUNDS)
     bound = player.bias_bound()
     for _, _, _, _, occupancy, bias in player.events.table():
         if not hasattr(bound, "within"):

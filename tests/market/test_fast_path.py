@@ -116,7 +116,7 @@ class Naive:
         self.rounds = 0
 
     def expected(self, point: list[float]) -> list[float]:
-        """Losses in the basis, term by term in the order of ``market.response.row_loss``."""
+        """Losses in the basis, term by term in index order."""
         table = []
         for offset, row in zip(self.offset, self.weights, strict=True):
             total = offset

@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 import pytest
 from pages import check, panels
 
+from regretless.forecaster.tolerance import slack_limit
 from regretless.market.core.errors import UserError
 from regretless.market.game.crowding import crowding
 from regretless.scenarios import load
@@ -347,7 +348,7 @@ def test_certificates_are_added_up(tables: dict[str, pd.DataFrame]) -> None:
     tables["rounds"]["certificate"] = np.resize([0.5, -1.0], ROUNDS)
     total, allowed = drawn(run_figures.certificates(tables))
     assert total.y[-1] == pytest.approx(0.5 * ROUNDS / 2)
-    assert allowed.y[-1] == pytest.approx(0.1 * ROUNDS**0.5)
+    assert allowed.y[-1] == pytest.approx(slack_limit(ROUNDS))
 
 
 def test_forecast_figure_averages_blocks_and_rounds(tables: dict[str, pd.DataFrame]) -> None:

@@ -1,0 +1,97 @@
+"""Mixtures keep off ties: whoever best-responds is served, however they break them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from regretless.forecaster.events.coordinate import Events
+from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.minimax.box import walk_for, walked
+from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.records import Mixture
+
+Array = NDArray[np.float64]
+Breaker = Callable[[Array, np.random.Generator], NDArray[np.intp]]
+
+LOSSES, ACTIONS, ROUNDS = 5, 5, 1200
+QUARTERS = np.array([(i, j, 4 - i - j) for i in range(5) for j in range(5 - i)]) / 4
+NEAR = 1e-12  # losses this close are equal to somebody who sums in another order
+
+
+def lowest(near: Array, _: np.random.Generator) -> NDArray[np.intp]:
+    return near.argmax(-1)
+
+
+def highest(near: Array, _: np.random.Generator) -> NDArray[np.intp]:
+    return ACTIONS - 1 - near[..., ::-1].argmax(-1)
+
+
+def drawn(near: Array, rng: np.random.Generator) -> NDArray[np.intp]:
+    return (near * rng.random(near.shape)).argmax(-1)
+
+
+def away(law: Array, mixture: Mixture, regret: Array, weights: Array) -> Array:
+    """Choose the vertex that is farthest from the mean forecast, as on the stream `adaptive`."""
+    vertices = 0.5 + 0.5 * (np.eye(3) - 0.5)
+    mean = mixture.weights @ mixture.points
+    return np.asarray(vertices[((vertices - mean) ** 2).sum(1).argmax()])
+
+
+def greedy(law: Array, mixture: Mixture, regret: Array, weights: Array) -> Array:
+    """Choose the corner after which the worst agent has the most swap regret."""
+    corners = np.array(list(np.ndindex(2, 2, 2)), dtype=float)
+    losses = 1 + np.einsum("kan,cn->cka", weights, corners)
+    after = regret + law[..., None] * (losses[..., None] - losses[..., None, :])
+    return np.asarray(corners[after.max(3).sum(2).max(1).argmax()])
+
+
+def played(nature: Callable[..., Array], tie: Breaker, seed: int) -> float:
+    """Play linear losses, quarters that add up to 1; the worst agent's swap regret."""
+    rng = np.random.default_rng(seed)
+    weights = -np.stack([rng.choice(QUARTERS, ACTIONS, replace=False) for _ in range(LOSSES)])
+    forecaster = UnbiasedPrediction([LossGroup(np.ones((LOSSES, ACTIONS)), weights)])
+    regret = np.zeros((LOSSES, ACTIONS, ACTIONS))
+    for _ in range(ROUNDS):
+        mixture = forecaster.mixture()
+        expected = 1 + np.einsum("kan,mn->mka", weights, mixture.points)
+        near = expected <= expected.min(2, keepdims=True) + NEAR
+        choices = tie(near, rng)
+        law = np.einsum("m,mka->ka", mixture.weights, np.eye(ACTIONS)[choices])
+        truth = nature(law, mixture, regret, weights)
+        losses = 1 + weights @ truth
+        regret += law[..., None] * (losses[..., None] - losses[:, None])
+        forecaster.update(truth)
+    return float(regret.max(2).sum(1).max() / ROUNDS)
+
+
+@pytest.mark.parametrize(("nature", "seed"), [(away, 0), (greedy, 0), (greedy, 2)])
+def test_other_ways_to_break_ties_cost_a_fifth_at_most(
+    nature: Callable[..., Array], seed: int
+) -> None:
+    """With points on the corners of the box, somebody who draws would have 1.8 times the regret."""
+    usual = played(nature, lowest, seed)
+    for tie in (highest, drawn):
+        assert played(nature, tie, seed) <= 1.2 * usual
+
+
+@given(st.integers(0, 10_000), st.sampled_from([0.05, 1e-3, 1e-6]))
+def test_no_point_of_a_walk_is_a_corner_or_has_equal_numbers(seed: int, tolerance: float) -> None:
+    """So that losses whose coefficients differ expect different values, by far more than rounding.
+
+    Steps are as large as the box, hence points in its corners; the start has equal numbers.
+    """
+    rng = np.random.default_rng(seed)
+    events = Events([LossGroup(np.ones((4, 5)), -rng.dirichlet(np.ones(4), (4, 5)))])
+    table = rng.standard_normal((20, 4))
+    walk = walk_for(tolerance)
+    wild = walk._replace(steps=10 * walk.steps)
+    points, _ = walked(events.rows, table / np.abs(table).sum(), np.full(4, 0.5), walk=wild)
+    gaps = np.abs(points[:, :, None] - points[:, None]) + np.eye(4)
+    assert gaps.min() > 1e-9
+    assert min(points.min(), 1 - points.max()) >= 0.02 * tolerance
