@@ -45,7 +45,10 @@ def test_the_demo_ends_with_such_a_table(tmp_path: Path, monkeypatch: pytest.Mon
     printed = command("regretless run crop-choice --rounds 5")
     pieces = ("decision", " growers"), ("Regret per", "10.3%"), ("Forecast:", " stood")
     for start, end in pieces:
-        parts = [text[text.index(start) : text.index(end)].split() for text in (shown, printed)]
+        parts = [
+            text[text.index(start) : text.index(end)].replace("─", "").split()
+            for text in (shown, printed)
+        ]
         assert parts[0] == parts[1]
     told = [text[text.index("Who is") :] for text in (shown, printed)]
     heads = [text[: text.index("──")].split() for text in told]

@@ -199,9 +199,7 @@ class Terms:
     @property
     def _width(self) -> Array:
         """The range of a row's losses in the basis."""
-        return np.asarray(
-            1 + 2 * np.broadcast_to(self._apart, self.cohort.coefficients[0].shape[:1])
-        )
+        return np.asarray(1 + 2 * np.broadcast_to(self._apart, len(self.cohort.loss)))
 
     @cached_property
     def _apart(self) -> Array:
