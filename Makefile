@@ -18,7 +18,7 @@ catalogue: .venv/.test
 	$(BIN)/python -m pytest -n auto -m catalogue
 
 crashes: .venv/.test
-	$(BIN)/python -m pytest -n auto -m crashes -rP
+	$(BIN)/python -m pytest -n auto -m crashes -rP -vv
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

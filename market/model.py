@@ -8,10 +8,8 @@ as ``mesa.batch_run`` expects. The model's own logs do not go through them (see
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import mesa
 import numpy as np
@@ -22,104 +20,24 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, restore_generator
 from regretless.market.exploitability import tracker
 from regretless.market.exploitability.tracker import Tracker
+from regretless.market.game import changes
+from regretless.market.game.accounts import Account
 from regretless.market.game.guarantees import Guarantee, unpromised
 from regretless.market.game.presence import present
-from regretless.market.game.protocols import Cohort, Resumable
+from regretless.market.game.protocols import Resumable, seat
 from regretless.market.game.round import Game, play_round
 from regretless.market.logs import closing_tables, verdict
 from regretless.market.logs.journal import Journal, Sink
+from regretless.market.logs.own_measures import OwnMeasures
 from regretless.market.logs.sample import logged_agents
 from regretless.market.logs.windows import Span, Windows
+from regretless.market.trader import Trader
 
 Array = NDArray[np.float64]
 
 __all__ = ["Guarantee", "MarketModel", "Trader"]
 
 MOST_VIEWS = 100_000  # beyond this a view is made when it is asked for
-
-
-class _Numbers(WeakKeyDictionary["MarketModel", Iterator[int]]):
-    """From a model to its agents' next number; Mesa's own table keeps every model for ever."""
-
-    def __getitem__(self, model: MarketModel) -> Iterator[int]:
-        return self.setdefault(model, itertools.count(1))
-
-
-class Trader(mesa.Agent):  # type: ignore[misc]
-    """A view on one agent: its cohort and its number within it.
-
-    Its action is -1 while it is not there, and its measures are NaN until it has played.
-    """
-
-    _ids = _Numbers()
-
-    def __init__(self, model: MarketModel, cohort: int, number: int) -> None:
-        super().__init__(model)
-        self._cohort, self.number = cohort, number
-
-    @property
-    def cohort(self) -> str:
-        """Name of the agent's cohort."""
-        return self._mine.name
-
-    @property
-    def utility(self) -> str:
-        """Name of the agent's utility."""
-        return self._mine.utility
-
-    @property
-    def action(self) -> int:
-        """The action played in the last round; -1 where the agent was absent."""
-        return int(self.model.last_actions(self._cohort)[self.number])
-
-    @property
-    def mean_loss(self) -> float:
-        """Loss per round so far, in [0, 1]."""
-        return self._read("mean_loss")
-
-    @property
-    def external_regret(self) -> float:
-        """External regret per round so far."""
-        return self._read("external")
-
-    @property
-    def swap_regret(self) -> float:
-        """Swap regret per round so far."""
-        return self._read("swap")
-
-    @property
-    def omniprediction_regret(self) -> float:
-        """Omniprediction regret per round so far."""
-        return self._read("omniprediction")
-
-    @property
-    def decision_swap_regret(self) -> float:
-        """Decision swap regret per round so far."""
-        return self._read("decision_swap")
-
-    @property
-    def contextual_swap_regret(self) -> float:
-        """Contextual swap regret per round so far; NaN where it is not kept."""
-        return self._read("contextual_swap")
-
-    @property
-    def exploitability(self) -> float:
-        """Exploitability so far; NaN where it is not kept or not sampled."""
-        return self._read("exploitability")
-
-    @property
-    def _mine(self) -> Cohort:
-        cohort: Cohort = self.model.game.cohorts[self._cohort]
-        return cohort
-
-    def remove(self) -> None:
-        """Refuse: agents come and go as the scenario says."""
-        raise UserError(
-            f"agent {self.unique_id} stays; who leaves is said by leaves and exit_rate of a cohort"
-        )
-
-    def _read(self, measure: str) -> float:
-        return float(self.model.measured(self._cohort, measure)[self._mine.row_of[self.number]])
 
 
 class MarketModel(mesa.Model):  # type: ignore[misc]
@@ -143,6 +61,10 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         Size of the sample of agents that logs and windows follow; all by default.
     windows : sequence of (int, int)
         First and last round of every window over which regret is taken (``market.logs.windows``).
+    measures : sequence of str
+        Registered names of the user's own (``market.logs.own_measures``).
+    action_names : dict, optional
+        What the actions are called, by cohort.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
@@ -156,12 +78,14 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         log_every: int = 1,
         log_agents: int | None = None,
         windows: Sequence[Span] = (),
+        measures: Sequence[str] = (),
+        action_names: closing_tables.ActionNames | None = None,
     ) -> None:
         super().__init__(rng=seed)
         self.game = game
         flaw = game.flaw
         self.guarantees = unpromised(game.cohorts, flaw) if flaw else tuple(guarantees)
-        self.rounds, self.tracker = rounds, tracker
+        self.rounds, self.tracker, self.action_names = rounds, tracker, action_names
         names = [block.name for block in game.blocks]
         payoff = getattr(game.adversary, "payoff", None)
         logged = logged_agents(game.cohorts, log_agents, seed=seed)
@@ -174,12 +98,17 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             logged=logged,
             windows=Windows(game.cohorts, logged, windows) if windows else None,
         )
+        self._changed: list[list[Any]] = []  # who was added or left: cohort, agent and round
+        self._room: dict[int, list[Trader]] = {}
+        self._playing, self._swapped = False, False
         self._cache: dict[tuple[int, str], Array] = {}
         self._last: dict[int, NDArray[np.intp]] = {}
+        self._views: list[Trader] = []
         if sum(len(cohort.row_of) for cohort in game.cohorts) <= MOST_VIEWS:
             for index, cohort in enumerate(game.cohorts):
-                for number in range(len(cohort.row_of)):
-                    Trader(self, index, number)
+                self._views += [Trader(self, index, i) for i in range(len(cohort.row_of))]
+        seat(game.cohorts, self)
+        self.journal.watchers["measures"] = OwnMeasures(measures, self, logged)
 
     @property
     def played(self) -> int:
@@ -190,7 +119,9 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """Play one round and log it; UserError after the last one."""
         if self.played >= self.rounds:
             raise UserError(f"all {self.rounds} rounds are played; build a run of more rounds")
+        self._playing = True
         played = play_round(self.game)
+        self._playing = False
         self._cache.clear()
         self._last = {c: choice.actions for c, _, choice, _ in present(self.game.cohorts, played)}
         if self.tracker is not None:
@@ -200,9 +131,70 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         if hasattr(self, "datacollector"):
             self.datacollector.collect(self)
 
+    def swap(self, **players: Any) -> None:
+        """Replace the ``adversary``, the ``market``, or a forecaster under its block's name.
+
+        Promises are cut (``market.game.changes``), and the run cannot be resumed. UserError if a
+        player does not fit.
+        """
+        self.guarantees = changes.swap(self.game, self.guarantees, **players)
+        self._swapped = True
+
+    def keep_room(self, cohort: int, count: int) -> None:
+        """Keep the last agents of a cohort, who never enter by themselves, to be added."""
+        last = sum(len(own.row_of) for own in self.game.cohorts[: cohort + 1])
+        self._room[cohort] = [self.view(number) for number in range(last - count + 1, last + 1)]
+        for view in self._room[cohort]:
+            self.deregister_agent(view)
+
+    def add(self, cohort: str, count: int = 1) -> list[Trader]:
+        """Let so many more agents of a cohort take part from the next round on.
+
+        They are drawn with the others, by ``build(room={cohort: count})``. UserError if there is no
+        such cohort or no room left in it.
+        """
+        names = [own.name for own in self.game.cohorts]
+        room = self._room.get(names.index(cohort), []) if cohort in names else []
+        if len(room) < count:
+            cure = f"keep it by build(room={{'{cohort}': {count}}})"
+            raise UserError(f"cohort.{cohort} has room for {len(room)} agents to be added; {cure}")
+        added = [self._admit(names.index(cohort), self.played) for _ in range(count)]
+        self._cache.clear()
+        return added
+
+    def _admit(self, cohort: int, at: int) -> Trader:
+        view = self._room[cohort].pop(0)
+        row = int(self.game.cohorts[cohort].row_of[view.number])
+        changes.admit(self.game, cohort, row, at=at)
+        self._uncover(cohort, row)
+        self.register_agent(view)
+        self._changed.append(["added", cohort, view.number, at])
+        return view
+
+    def dismiss(self, cohort: int, agent: int) -> None:
+        """End the stay of one agent of a cohort, after the round that is being played, if any."""
+        self._leave(cohort, agent, self.played + self._playing)
+
+    def _leave(self, cohort: int, agent: int, before: int) -> None:
+        self._uncover(cohort, changes.dismiss(self.game, cohort, agent, before=before))
+        self._changed.append(["left", cohort, agent, before])
+
+    def _uncover(self, cohort: int, row: int) -> None:
+        promises, rows = list(self.guarantees), len(self.game.cohorts[cohort].ledger.count)
+        promises[cohort] = changes.uncovered(promises[cohort], row, rows)
+        self.guarantees = tuple(promises)
+
     def reset_rng(self, rng: Any = None) -> None:
         """Refuse: the streams of the game come of its root seed."""
         raise UserError("the game's streams come of its root seed; build(seed=...) another run")
+
+    def reset_randomizer(self, seed: Any = None) -> None:
+        """Refuse, as ``reset_rng`` does: the game draws nothing from Mesa's own generator."""
+        self.reset_rng(seed)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuse to be copied or pickled: parts of a game hold one another's arrays."""
+        raise UserError("a market is not copied; build it again and restore(state())")
 
     def run(self, rounds: int | None = None, *, progress: Callable[[], Any] | None = None) -> None:
         """Play on until ``rounds`` (by default the model's own number) have been played.
@@ -212,7 +204,10 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         progress : callable, optional
             Called after every round.
         """
-        while self.played < (self.rounds if rounds is None else rounds):
+        last = self.rounds if rounds is None else rounds
+        if not isinstance(last, int | np.integer) or last < 0:
+            raise UserError(f"run({last!r}): give how many rounds shall have been played")
+        while self.played < last:
             self.step()
             if progress is not None:
                 progress()
@@ -247,6 +242,40 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
             return dict.fromkeys(tracker.COLUMNS, unknown)
         return self.tracker.measured(cohort)
 
+    def column(self, cohort: int, name: str) -> Array:
+        """Return what a cohort's own agents show of themselves (N,), read once per round."""
+        key = cohort, f"column {name}"
+        if key not in self._cache:
+            who: Any = self.game.cohorts[cohort]
+            self._cache[key] = who.column(name)
+        return self._cache[key]
+
+    def account(self, number: int, count: int | None = None) -> Account | None:
+        """Return what an agent owns by its number in the tables, or what ``count`` from it on do.
+
+        None where the market keeps no accounts.
+        """
+        market = self.game.market
+        if market is None or market.accounts is None:
+            return None
+        first = number - 1
+        return market.accounts.of(first if count is None else slice(first, first + count))
+
+    def view(self, number: int) -> Trader:
+        """Return the view of an agent by its number in the tables.
+
+        UserError where there are more than ``MOST_VIEWS`` agents.
+        """
+        if not self._views:
+            raise UserError(f"single agents are seen among at most {MOST_VIEWS}; play fewer")
+        return self._views[number - 1]
+
+    def neighbours(self, number: int) -> list[Trader]:
+        """Return views of the agents next to one in the network, by its number in the tables."""
+        network = self.game.network
+        beside: Any = () if network is None else network.neighbours[number - 1]
+        return [self.view(int(place) + 1) for place in beside]
+
     def stream_logs_to(self, sink: Sink) -> None:
         """Hand full chunks of the logs to ``sink`` from now on instead of keeping them."""
         self.journal.sink = sink
@@ -271,6 +300,14 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         """One row per agent and window that has ended."""
         return self.journal.frame("windows")
 
+    def states_frame(self) -> pd.DataFrame:
+        """One row per agent that shows columns and logged round."""
+        return self.journal.frame("states")
+
+    def measures_frame(self) -> pd.DataFrame:
+        """One row per logged round and what a measure of the user's own says of whom."""
+        return self.journal.frame("measures")
+
     def agents_frame(self) -> pd.DataFrame:
         """One row per agent: every measure so far."""
         exploited = [self.exploited(place) for place in range(len(self.game.cohorts))]
@@ -286,7 +323,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
 
     def swaps_frame(self) -> pd.DataFrame:
         """One row per agent and action it played: where its regret comes from."""
-        return closing_tables.swaps_table(self.game)
+        return closing_tables.swaps_table(self.game, self.action_names)
 
     def models_frame(self) -> pd.DataFrame:
         """One row per agent and model it could have followed; empty where there are none."""
@@ -305,8 +342,11 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         forgetful = self.game.forgetful()
         if forgetful:
             raise ValueError(f"{', '.join(forgetful)} cannot be resumed: no state() and restore()")
+        if self._swapped:
+            raise ValueError("players were swapped, which no file says: it cannot be resumed")
         players = self.game.players()
         return {
+            "changed": [list(change) for change in self._changed],
             "players": {n: who.state() for n, who in players.items() if isinstance(who, Resumable)},
             "forecast_stream": generator_state(self.game.forecast_stream),
             "outcome_stream": generator_state(self.game.outcome_stream),
@@ -319,6 +359,13 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
         for name, who in self.game.players().items():
             if isinstance(who, Resumable):
                 who.restore(state["players"][name])
+        sizes = np.cumsum([0, *(len(cohort.row_of) for cohort in self.game.cohorts)])
+        for what, cohort, agent, at in state["changed"]:
+            if what == "added":
+                self._admit(cohort, at)
+            else:
+                self._leave(cohort, agent, at)
+                self.deregister_agent(self.view(int(sizes[cohort]) + agent + 1))
         restore_generator(self.game.forecast_stream, state["forecast_stream"])
         restore_generator(self.game.outcome_stream, state["outcome_stream"])
         self.journal.restore(state["journal"])

@@ -64,6 +64,7 @@ learner = Registry("learner")
 adversary = Registry("adversary")
 policy = Registry("policy")
 forecaster = Registry("forecaster")
+measure = Registry("measure")
 market = Registry("market")
 
 ANSWERS = (response, agent, learner)  # what a cohort's ``response`` may name: names differ

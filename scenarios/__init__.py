@@ -22,7 +22,8 @@ def load(name: str, **settings: Any) -> Scenario:
     name : str
         A name that ``regretless list`` prints, or a path ending in ``.toml``.
     **settings
-        Top-level keys to replace, such as ``rounds=2000``.
+        Keys to replace: of the top level, such as ``rounds=2000``, or dotted as on the command
+        line, ``**{"cohort.growers.count": 3}``.
 
     Returns
     -------
@@ -35,8 +36,11 @@ def load(name: str, **settings: Any) -> Scenario:
         If the scenario is unknown or does not validate.
     """
     from regretless.scenarios.build.scenario import Scenario
-    from regretless.scenarios.spec.files import find, read
+    from regretless.scenarios.spec.files import assign, find, read
     from regretless.scenarios.spec.scenario import validated
 
     path = find(name)
-    return Scenario(validated(read(path) | settings, origin=path.parent))
+    raw = read(path)
+    for key, value in settings.items():
+        assign(raw, key, value)
+    return Scenario(validated(raw, origin=path.parent))

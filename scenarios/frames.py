@@ -19,6 +19,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -105,7 +108,35 @@ def _text(path: Path, where: str) -> str:
 
 
 def _csv(text: str, where: str, form: Form) -> pd.DataFrame:
-    """Read a CSV as text; blank lines are left out unless there is a single column."""
+    """Read a CSV as text, quickly if it is a plain one."""
+    names, newline, body = text.replace("\r\n", "\n").partition("\n")
+    header = names.split(form.separator)
+    plain = '"' not in text and "\r" not in body and "\n\n" not in newline + body
+    if not plain or not body or not names or len(header) == 1:
+        return _slow_csv(text, where, form)
+    try:
+        return _plain_csv(body.encode(), header, form.separator)
+    except (pa.ArrowException, ValueError):
+        return _slow_csv(text, where, form)  # which says what is wrong, and where
+
+
+def _plain_csv(body: bytes, header: list[str], separator: str) -> pd.DataFrame:
+    """Read the rows of a CSV each of which is a line; an error if one does not fit the header."""
+    at = [str(i) for i in range(len(header))]  # names may be there twice
+    table = pyarrow.csv.read_csv(
+        pa.BufferReader(body),
+        pyarrow.csv.ReadOptions(column_names=at),
+        pyarrow.csv.ParseOptions(delimiter=separator, quote_char=False),
+        pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(at, pa.string())),
+    )
+    frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
+    frame.columns = pd.Index(header, dtype=object)
+    frame.index = pd.RangeIndex(2, len(frame) + 2, name=LINE)
+    return frame
+
+
+def _slow_csv(text: str, where: str, form: Form) -> pd.DataFrame:
+    """Read any CSV; blank lines are left out unless there is a single column."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=form.separator, strict=True)
     header: list[str] = []
     rows: list[list[str]] = []
@@ -158,6 +189,9 @@ def column_of(frame: pd.DataFrame, column: str, key: str) -> pd.Series[Any]:
 def texts(frame: pd.DataFrame, column: str, key: str) -> tuple[str, ...]:
     """Return a column (T,) as it is written, empty where it is missing."""
     cells = column_of(frame, column, key)
+    for row in [i for i, cell in enumerate(cells.astype(object)) if isinstance(cell, bytes)][:1]:
+        found = f"column '{column}' holds bytes in {place(frame, row)}"
+        raise UserError(f"{key}: {found}; write them as text")
     return tuple(cells.astype(str).mask(cells.isna(), ""))
 
 
@@ -177,12 +211,27 @@ def _numbers(frame: pd.DataFrame, column: str, key: str, form: Form) -> Array:
     if cells.dtype.kind in "iuf" and not codes:
         numbers = cells.to_numpy(dtype=np.float64)
     else:
+        quick = None if codes else _quick(cells, form.decimal)
         read = (_number(cell, codes, form.decimal) for cell in cells.astype(object))
-        numbers = np.fromiter(read, np.float64, len(cells))
+        numbers = np.fromiter(read, np.float64, len(cells)) if quick is None else quick
     for row in np.flatnonzero(np.isinf(numbers) | (np.isnan(numbers) & (not form.gaps)))[:1]:
         finding, cure = _fault(str(cells.iloc[row]).strip(), column, form)
         raise UserError(f"{key}: column '{column}' {finding} in {place(frame, row)}; {cure}")
     return numbers
+
+
+def _quick(cells: pd.Series[Any], decimal: str) -> Array | None:
+    """Read a column's texts in one go; None unless each is a finite number."""
+    try:
+        column = pa.chunked_array(pa.array(cells))
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            return None
+        if decimal != ".":
+            column = pc.replace_substring(pc.replace_substring(column, ".", "_"), decimal, ".")
+        numbers = np.asarray(pc.cast(column, pa.float64()))
+    except (pa.ArrowException, TypeError):
+        return None
+    return numbers if np.isfinite(numbers).all() else None
 
 
 def _number(cell: Any, codes: Mapping[str, float], decimal: str) -> float:

@@ -64,7 +64,10 @@ def _also() -> dict[str, list[Json]]:
     baselines = register.forecaster.names()
     models = {"type": "array", "items": {"anyOf": [{"enum": ["panel", *baselines]}, {}]}}
     answers = [name for kind in register.ANSWERS for name in kind.names()]
+    named = {"type": "array", "items": text}
     return {
+        "AdversarySpec.outcomes": [named],
+        "CohortSpec.actions": [named],
         "AdversarySpec.kind": [{"enum": register.adversary.names()}],
         "BaseSpec.kind": [{"enum": ["none", *baselines]}],
         "MarketSpec.kind": [{"enum": register.market.names()}],

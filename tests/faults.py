@@ -1,6 +1,6 @@
 """Ends, or fails, the command at its k-th file operation, and looks what a resumed one makes of it.
 
-    python tests/faults.py FOLDER run|study MOST
+    python tests/faults.py FOLDER run|study MOST [KIND OF FAULT ...]
 
 plays a tiny run or study in FOLDER, counts its file operations (opened, written, synced, renamed,
 removed, folders made and removed), and plays it again up to each of them, or to about ``MOST``,
@@ -267,7 +267,7 @@ class Bench:
         assert self.listed("cut") == self.listing, "something else lies there"
 
 
-def main(home: str, kind: str, most: str) -> int:
+def main(home: str, kind: str, most: str, *only: str) -> int:
     """Strike, count, and print what went wrong."""
     journal.CHUNK_ROUNDS = 8
     conduct._workers = lambda _: Inline()  # type: ignore[assignment, return-value]
@@ -282,6 +282,8 @@ def main(home: str, kind: str, most: str) -> int:
     last, step = bench.operations, max(1, bench.operations // int(most))
     for place, mode in enumerate(MODES):  # each between the others'
         first = 1 + place * step // len(MODES)
+        if only and mode not in only:
+            continue
         for at in sorted({1, *range(first, last + 1, step), last}):
             try:
                 bench.struck(mode, at)

@@ -1,14 +1,19 @@
-"""Strategies for strange scenario and study files: bundled ones, with a few things changed.
+"""Strategies for strange files: good ones, with a few things changed.
 
-What may stand at a place is read from the JSON Schema; what may not is a list of extremes.
+What may stand at a place of a scenario or study is read from the JSON Schema; what may not is a
+list of extremes. Tables have strange cells, headers, rows, types of columns and bytes.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import io
 from copy import deepcopy
+from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 Json = Any
@@ -130,3 +135,69 @@ def changed(draw: st.DrawFn, schema: Json, files: list[Json]) -> Json:
             case _:
                 table[key] = deepcopy(draw(st.sampled_from(EXTREMES)))
     return file
+
+
+ROWS = 30  # of a table
+GOOD = [[f"d{i}", f"{i * 7 % 11 / 10}", str(i * 5 % 7)] for i in range(ROWS)]
+CELLS: list[str] = [
+    *("", "x", "nan", "inf", "1e400", "9" * 400, "-1", '"', '"\n', "\x00", "é", " 1 ", "1_0", "NA"),
+    *("1e308", "-1e308", "1e-320", "0,5", "1.000,5", "true", "FALSE", "2020-02-29", "\u0661", "\r"),
+    *(" ", "'", ";", "x" * 200_000, "-0.0", "0x1", "#N/A", "+5", "\ud7ff", "\u2028", "=1+1"),
+]
+COLUMNS: list[list[Any]] = [  # of a Parquet file
+    *([True] * ROWS, [None] * ROWS, list(range(ROWS)), [2**63 - 1] * ROWS, [1e308, -1e308] * 15),
+    *([float("nan")] * ROWS, [0.1, None] * 15, [0.5] * ROWS, ["0.5", "x"] * 15, [b"\xff"] * ROWS),
+    *([Decimal("0.5")] * ROWS, [[0.5]] * ROWS, [{"a": 0.5}] * ROWS, [dt.date(2020, 2, 29)] * ROWS),
+    *([dt.timedelta(1)] * ROWS, [dt.datetime(1, 1, 1, tzinfo=dt.UTC)] * ROWS, [dt.time(1)] * ROWS),
+]
+
+
+@st.composite
+def csv_tables(draw: st.DrawFn) -> bytes:
+    """Draw a CSV of columns day, y and x, or what was one."""
+    rows = deepcopy([["day", "y", "x"], *GOOD])
+    for _ in range(draw(st.integers(0, 3))):
+        row = draw(st.sampled_from([rows[0], *rows]))
+        match draw(st.sampled_from(["cell", "cell", "cell", "more", "less", "swap"])):
+            case "more":
+                row.append(draw(st.sampled_from(CELLS)))
+            case "less":
+                row.pop()
+            case "swap":
+                row.reverse()
+            case _ if row:
+                row[draw(st.integers(0, len(row) - 1))] = draw(st.sampled_from(CELLS))
+    separator, end = draw(st.sampled_from(",,,;\t")), draw(st.sampled_from(["\n", "\n", "\r\n"]))
+    text = end.join(separator.join(row) for row in rows)
+    whole = text.encode(draw(st.sampled_from(["utf-8"] * 4 + ["utf-8-sig", "utf-16"])))
+    return draw(st.sampled_from([whole, whole, whole, whole[: draw(st.integers(0, len(whole)))]]))
+
+
+@st.composite
+def parquet_tables(draw: st.DrawFn) -> bytes:
+    """Draw a Parquet file of columns day, y and x, or what was one."""
+    good = [[row[0] for row in GOOD], *([float(row[i]) for row in GOOD] for i in (1, 2))]
+    kept = [draw(st.sampled_from([column, column, *COLUMNS])) for column in good]
+    names = draw(st.sampled_from([["day", "y", "x"]] * 4 + [["day", "y", "y"], ["", "y", "x"]]))
+    rows = draw(st.sampled_from([ROWS, ROWS, ROWS, 1, 0]))
+    table = pa.Table.from_arrays([pa.array(column[:rows]) for column in kept], names=names)
+    stream = io.BytesIO()
+    pq.write_table(table, stream)
+    whole = stream.getvalue()
+    at = draw(st.integers(0, len(whole) - 1))
+    torn = [whole[:at], whole[:at] + b"\xff" + whole[at + 1 :]]
+    return draw(st.sampled_from([whole, whole, whole, *torn]))
+
+
+TABLE_KEYS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {"outcomes": st.sampled_from([["y"], ["y"], ["y"], ["y", "x"], ["y", "y"], ["none"], [""]])},
+    optional={
+        "context": st.sampled_from([["x"], ["x", "x"], ["y"], ["day"]]),
+        "separator": st.sampled_from([";", "\t", '"', "\n", "é"]),
+        "decimal": st.sampled_from([",", "."]),
+        "missing": st.sampled_from(["previous", "drop"]),
+        "index": st.sampled_from(["day", "x", "none"]),
+        "scale": st.sampled_from([{"y": [0.0, 1e-320]}, {"y": [-1e308, 1e308]}, {"y": [0, 1]}]),
+        "codes": st.sampled_from([{"y": {"x": 0.5, "true": 1.0}}, {"x": {"": 1e308}}]),
+    },
+)

@@ -5,8 +5,9 @@
         def act(self, forecast, context):
             return 0
 
-``response = "stubborn"`` in a cohort of a scenario then makes one instance per agent. They sit
-beside the fast cohorts in the same ledger.
+``response = "stubborn"`` in a cohort of a scenario then makes one instance per agent; of a
+``ScriptedCrowd`` (``agents.cohorts.crowd``) it makes one for all. They sit beside the fast cohorts
+in the same ledger.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.agents.cohorts.crowd import Heard, Member, ScriptedCrowd, columns_of
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.game.delay import Relay
@@ -25,8 +27,10 @@ from regretless.market.records.decision import one_hot
 from regretless.market.records.records import draw_index
 from regretless.market.regret.ledger import Ledger
 
+ROUNDING = 1e-9  # of probabilities that sum to 1
 
-class ScriptedAgent:
+
+class ScriptedAgent(Member):
     """One agent with a method of its own.
 
     Parameters
@@ -36,9 +40,6 @@ class ScriptedAgent:
     rng : numpy Generator
         Its own stream.
     """
-
-    def __init__(self, loss: Loss, rng: np.random.Generator) -> None:
-        self.loss, self.rng = loss, rng
 
     def act(self, forecast: Forecast, context: Context) -> int | ArrayLike:
         """Return the action to play, or probabilities (A,) to be charged in expectation.
@@ -51,6 +52,20 @@ class ScriptedAgent:
     def learn(self, losses: Array, outcome: Array) -> None:
         """Be told the losses of all actions (A,) and the outcome (d,) after the round."""
 
+    @property
+    def account(self) -> Any:
+        """Its ``cash`` and ``goods`` (g,); None where the market keeps no accounts."""
+        return self.model.account(self.number)
+
+    def leave(self) -> None:
+        """Play no further round; UserError if it is the last agent of all."""
+        self.model.view(self.number).remove()
+
+    @property
+    def neighbours(self) -> list[Any]:
+        """The agents next to it in the network, as views of ``market.model``; else nobody."""
+        return [] if self.model is None else list(self.model.neighbours(self.number))
+
 
 class ScriptedCohort(Remembering):
     """Scripted agents side by side, one ledger row each.
@@ -62,6 +77,8 @@ class ScriptedCohort(Remembering):
     block : int
         Which block of the broadcast they hear.
     loss : stack of N losses
+    agents : sequence of ScriptedAgent, or one ScriptedCrowd
+        N agents, or one for all.
     policies : tuple of callables
         Benchmark policies.
     distance : int array (N,) or None
@@ -83,47 +100,96 @@ class ScriptedCohort(Remembering):
         rule: str,
         block: int,
         loss: Loss,
-        agents: Sequence[ScriptedAgent],
+        agents: Sequence[ScriptedAgent] | ScriptedCrowd,
         ledger: Ledger,
         policies: tuple[Any, ...] = (),
         distance: Indices | None = None,
         relay: Relay | None = None,
     ) -> None:
         self.name, self.utility, self.rule, self.block = name, utility, rule, block
-        self.loss, self.agents, self.ledger, self.policies = loss, agents, ledger, policies
-        self.row_of = np.arange(len(agents))
-        self.distance = np.zeros(len(agents), dtype=np.intp) if distance is None else distance
+        self.loss, self.ledger, self.policies = loss, ledger, policies
+        self.crowd = agents if isinstance(agents, ScriptedCrowd) else None
+        self.agents: list[Member] = [agents] if isinstance(agents, ScriptedCrowd) else [*agents]
+        self.row_of = np.arange(len(loss))
+        self.distance = np.zeros(len(loss), dtype=np.intp) if distance is None else distance
         self.relay = relay
+        self._idle = np.zeros(loss.actions)
+        self.attend(None)
 
     @property
     def _streams(self) -> list[np.random.Generator]:
         return [agent.rng for agent in self.agents]
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of what the agents show of themselves."""
+        declared = (getattr(agent, "columns", ()) for agent in self.agents)
+        return tuple(dict.fromkeys(name for names in declared for name in names))
+
+    def column(self, name: str) -> Array:
+        """Return what the agents show under a name (N,); UserError if it is no number."""
+        size = len(self.loss) if self.crowd is not None else 1
+        return np.concatenate([columns_of(agent, [name], size=size)[name] for agent in self.agents])
+
+    def enter(self, model: Any, first: int) -> None:
+        """Let the agents know where they play, and their numbers, of which ``first`` is the least.
+
+        UserError if one does not hold what it shows.
+        """
+        for place, agent in enumerate(self.agents):
+            agent.model, agent.number = model, first + place
+        for name in self.columns:
+            self.column(name)
+
+    def attend(self, here: Mask | None) -> None:
+        """Note who takes part in the round (N,); None for all. Nobody else is asked or taught."""
+        self._here = np.ones(len(self.loss), dtype=np.bool_) if here is None else here
+        if self.crowd is not None:
+            self.crowd.here = self._here
+
     def decide(self, forecast: Forecast, context: Context) -> Decision:
-        """Ask every agent in turn."""
-        heard = [self._heard(int(hops), forecast) for hops in self.distance]
+        """Ask the crowd, or every agent in turn."""
+        heard = self._heard(forecast)
+        if self.crowd is not None:
+            return self._decision(self.crowd, self.crowd.act_many(heard, context))
         choices = [
-            self._choice(agent, own, context) for agent, own in zip(self.agents, heard, strict=True)
+            self._choice(agent, heard[place], context.of(place)) if here else (0, self._idle)
+            for place, (agent, here) in enumerate(zip(self.agents, self._here, strict=True))
         ]
         actions, play = zip(*choices, strict=True)
         return Decision(np.array(play), np.array(actions, dtype=np.intp))
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
         """Tell every agent its losses."""
-        for agent, own in zip(self.agents, losses, strict=True):
-            agent.learn(own, outcome)
-
-    def _heard(self, distance: int, forecast: Forecast) -> Forecast:
-        if self.relay is None or distance == 0:
-            return forecast
-        return self.relay.heard(distance) or self.relay.stand_in()
+        if self.crowd is not None:
+            self.crowd.learn_many(losses, outcome)
+            return
+        for place in np.flatnonzero(self._here):
+            self.agents[place].learn(losses[place], outcome)  # type: ignore[attr-defined]
 
     def gap(self) -> None:
         """Return None: a scripted agent promises nothing."""
 
-    def _choice(
-        self, agent: ScriptedAgent, forecast: Forecast, context: Context
-    ) -> tuple[int, Array]:
+    def _heard(self, forecast: Forecast) -> Heard:
+        if self.relay is None:
+            return Heard((forecast,), np.zeros(len(self.loss), dtype=np.intp))
+        hops, which = np.unique(self.distance, return_inverse=True)
+        relay = self.relay
+        come = [forecast if h == 0 else relay.heard(int(h)) or relay.stand_in() for h in hops]
+        return Heard(tuple(come), which)
+
+    def _decision(self, crowd: ScriptedCrowd, answer: ArrayLike) -> Decision:
+        """Draw actions from what a crowd answered; UserError if that is no law of play."""
+        agents, count = len(self.loss), self.loss.actions
+        law = law_of(answer, agents, count)
+        if law is None:
+            returned = f"crowd '{self.rule}' returned {answer!r:.60}, shape {np.shape(answer)}"
+            wanted = f"{agents} actions from 0 to {count - 1}, or {agents} x {count} probabilities"
+            raise UserError(f"{' '.join(returned.split())}; return {wanted} whose rows sum to 1")
+        passed = law.cumsum(1) <= crowd.rng.random(agents)[:, None]
+        return Decision(law, np.minimum(passed.sum(1), count - 1))
+
+    def _choice(self, agent: Any, forecast: Forecast, context: Context) -> tuple[int, Array]:
         answer = np.asarray(agent.act(forecast, context))
         count = self.loss.actions
         wanted = f"return an action from 0 to {count - 1} or {count} probabilities that sum to 1"
@@ -133,7 +199,18 @@ class ScriptedCohort(Remembering):
             if not np.isfinite(answer) or answer != int(answer) or not 0 <= answer < count:
                 raise UserError(f"agent '{self.rule}' chose action {answer}; {wanted}")
             return int(answer), one_hot(np.array([int(answer)]), count)[0]
-        if answer.shape != (count,) or not (answer >= 0).all() or abs(answer.sum() - 1) > 1e-9:
+        if answer.shape != (count,) or not (answer >= 0).all() or abs(answer.sum() - 1) > ROUNDING:
             returned = " ".join(str(answer).split())
             raise UserError(f"agent '{self.rule}' returned {returned}; {wanted}")
         return draw_index(answer, agent.rng), answer.astype(np.float64)
+
+
+def law_of(answer: ArrayLike, agents: int, count: int) -> Array | None:
+    """Spell out actions (agents,) or laws (agents, count) as laws; None if it is neither."""
+    given = np.asarray(answer)
+    if given.shape == (agents,) and np.isin(given, np.arange(count)).all():
+        return one_hot(given.astype(np.intp), count)
+    if given.shape != (agents, count) or given.dtype.kind not in "biuf":
+        return None
+    lawful = (given >= 0).all() and (abs(given.sum(1) - 1) <= ROUNDING).all()
+    return given.astype(np.float64) if lawful else None

@@ -59,8 +59,10 @@ def save(path: Path, tree: dict[str, Any]) -> None:
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     plain = _split(tree, "", arrays)
     text = np.frombuffer(json.dumps(plain).encode(), dtype=np.uint8)
-    with replacing(path) as draft, draft.open("wb") as stream:
-        np.savez(stream, **{PLAIN: text}, **arrays)  # type: ignore[arg-type]
+    with replacing(path) as draft, ZipFile(draft, "w") as archive:  # closed whatever happens
+        for name, array in {PLAIN: text, **arrays}.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def check_tree(tree: Any, place: tuple[str, ...] = ()) -> None:

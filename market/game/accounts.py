@@ -12,7 +12,9 @@ moves, and doubles add multiples of 2^-k without error as long as totals stay be
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +27,20 @@ from regretless.market.kernels.orders import hand_over
 
 UNIT = 2.0**-22  # totals up to 2^31
 BITS = 2.0**53  # a double holds whole numbers up to here
+
+
+@dataclass(frozen=True, eq=False)
+class Account:
+    """What an agent owns, or each of n.
+
+    Parameters
+    ----------
+    cash : float or array (n,)
+    goods : array (g,) or (n, g)
+    """
+
+    cash: Any
+    goods: Array
 
 
 class Accounts(Remembering):
@@ -82,6 +98,10 @@ class Accounts(Remembering):
         """Return the sum of all cash and of each good (1 + g,), the world outside included."""
         return np.concatenate([self.cash.sum()[None], self.goods.sum(0)])
 
+    def of(self, agents: int | slice) -> Account:
+        """Return what an agent owns, or several do, by their places among all."""
+        return Account(self.cash[agents], self.goods[agents])
+
     def columns(self, agents: ArrayLike) -> dict[str, Array]:
         """Return what the ``accounts`` table says of some agents (places among all)."""
         own = np.asarray(agents)
@@ -116,13 +136,10 @@ class Accounts(Remembering):
 
     def _handed(self, cash: ArrayLike, goods: ArrayLike, price: Array) -> None:
         kinds = self.goods.shape[1]
-        paid = np.atleast_1d(np.asarray(cash, dtype=np.float64))
-        given = np.asarray(goods, dtype=np.float64)
+        paid, given = np.atleast_1d(np.asarray(cash, np.float64)), np.asarray(goods, np.float64)
         given = given if given.ndim == 2 else np.broadcast_to(given, (1, kinds)).copy()
-        if len(paid) not in (1, self.agents) or given.shape not in (
-            (1, kinds),
-            (self.agents, kinds),
-        ):
+        fits = (1, self.agents)
+        if len(paid) not in fits or len(given) not in fits or given.shape[1] != kinds:
             got = f"cash {paid.shape} and goods {given.shape}"
             raise UserError(f"{got} for {self.agents} agents and {kinds} goods; give one each")
         before = self.cash.copy(), self.goods.copy()
@@ -131,13 +148,11 @@ class Accounts(Remembering):
             owes = self.cash[short], *self.goods[short]
             what = "goods" if self.cash[short] >= 0 else "cash"
             self.cash[:], self.goods[:] = before
-            raise UserError(
-                f"agent {short + 1} lacks {-min(owes):g} of {what}; give it less to spend"
-            )
+            lacks = f"agent {short + 1} lacks {-min(owes):g} of {what}"
+            raise UserError(f"{lacks}; give it less to spend")
         if not most < self._limit:
-            raise UserError(
-                f"{most:g} in one account is too much to add exactly; give larger units"
-            )
+            much = f"{most:g} in one account is too much to add exactly"
+            raise UserError(f"{much}; give larger units")
 
     def _endowed(self, what: str, given: float | dict[str, float]) -> Array:
         named = given if isinstance(given, dict) else dict.fromkeys(self.sizes, given)

@@ -13,6 +13,7 @@ Agents are numbered from 0 here, from 1 in tables and files.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import networkx as nx
@@ -48,6 +49,16 @@ class Network:
     def farthest(self) -> int:
         """Greatest distance from which the forecast is still heard."""
         return int(max(self.distance.max(initial=0), 0))
+
+    @cached_property
+    def neighbours(self) -> list[Indices]:
+        """The agents next to each agent, in order."""
+        if self.edges is None:
+            return [np.zeros(0, dtype=np.intp)] * len(self.distance)
+        ways = np.concatenate([self.edges, self.edges[:, ::-1]])
+        ways = ways[np.lexsort((ways[:, 1], ways[:, 0]))]
+        ends = np.searchsorted(ways[:, 0], np.arange(1, len(self.distance)))
+        return np.split(ways[:, 1], ends)
 
     def relay(self, basis: Basis) -> Relay:
         """Return what passes the news of a block on, as far as anybody hears it."""

@@ -5,7 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import ArrayLike
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.losses import Loss
 from regretless.market.records import (
     Announcement,
@@ -96,6 +96,22 @@ class Scoring(Protocol):
 
 
 @runtime_checkable
+class Resident(Protocol):
+    """A cohort of a user's own agents, who know where they play and show columns of numbers."""
+
+    columns: tuple[str, ...]
+
+    def enter(self, model: Any, first: int) -> None:
+        """Be told the model and the number of the cohort's first agent in the tables."""
+
+    def attend(self, here: Mask | None) -> None:
+        """Be told which rows take part in the round (K,); None for all."""
+
+    def column(self, name: str) -> Array:
+        """Return what each agent shows under a name (N,)."""
+
+
+@runtime_checkable
 class Foreseeable(Protocol):
     """A cohort whose law of play is known before the draw, by a method without side effects."""
 
@@ -122,3 +138,12 @@ def tell(forecaster: object, outcome: Array) -> None:
     witness = getattr(forecaster, "witness", None)  # asking the protocol takes longer
     if witness is not None:
         witness(outcome)
+
+
+def seat(cohorts: Iterable[Cohort], model: object) -> None:
+    """Tell all residents where they play; agents are numbered from 1 through all cohorts."""
+    first = 1
+    for cohort in cohorts:
+        if isinstance(cohort, Resident):
+            cohort.enter(model, first)
+        first += len(cohort.row_of)

@@ -39,6 +39,7 @@ from regretless.market.game.protocols import (
     tell,
 )
 from regretless.market.game.rollout import Seating
+from regretless.market.game.signals import Signal, suggestions
 from regretless.market.records import (
     Context,
     Decision,
@@ -48,7 +49,6 @@ from regretless.market.records import (
     OutcomeLaw,
     Round,
 )
-from regretless.market.records.records import checked_suggestion
 from regretless.market.regret.followed import Followed
 
 
@@ -106,6 +106,8 @@ class Game:
     followed : sequence of Followed or None
         What each cohort would have lost by following models; None where there are none, empty where
         nobody is compared with any.
+    signals : sequence of Signal or None
+        What the agents of each cohort learn of the outcome alone; empty where nobody does.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
@@ -119,9 +121,11 @@ class Game:
         stays: Sequence[Stay | None] = (),
         network: Network | None = None,
         followed: Sequence[Followed | None] = (),
+        signals: Sequence[Signal | None] = (),
     ) -> None:
         self.blocks, self.cohorts, self.adversary = tuple(blocks), tuple(cohorts), adversary
         self.followed = tuple(followed) or (None,) * len(self.cohorts)
+        self.signals = tuple(signals) or (None,) * len(self.cohorts)
         self.stays, self.network = checked_stays(stays, self.cohorts), network
         self.history = History(adversary.outcomes)
         self.forecast_stream = stream(seed, "referee", "forecast")
@@ -165,6 +169,8 @@ class Game:
         named |= {f"relay {b.name}": b.relay for b in self.blocks if b.relay is not None}
         for cohort, followed in zip(self.cohorts, self.followed, strict=True):
             named |= {} if followed is None else {f"models of {cohort.name}": followed}
+        for cohort, signal in zip(self.cohorts, self.signals, strict=True):
+            named |= {} if signal is None else {f"signal of {cohort.name}": signal}
         return named | {f"cohort {cohort.name}": cohort for cohort in self.cohorts}
 
     def forgetful(self) -> list[str]:
@@ -189,11 +195,12 @@ def play_round(game: Game) -> Round:
     draw = cache(partial(_drawn, game, mixtures))  # after the commitment, unless a leader cheats
     law = _committed(game, context, mixtures, draw)
     forecasts, outcome = draw(), law.draw(game.outcome_stream)  # the outcome is not shown yet
-    answers = _decided(game, context, forecasts, outcome)
+    seen = _seen(game, context, outcome)
+    answers = _decided(game, seen, forecasts, outcome)
     outcome, losses = _revealed(game, outcome, answers)
     decisions = tuple(answer.decision for answer in answers)
     played = Round(game.history.rounds, context, forecasts, law, decisions, outcome, losses)
-    _record(game, played)
+    _record(game, played, seen)
     return played
 
 
@@ -233,13 +240,18 @@ def _committed(
     return law
 
 
+def _seen(game: Game, context: Context, outcome: Array) -> tuple[Context, ...]:
+    """Return what each cohort sees before it decides: the context, and signals of its own."""
+    return tuple(context if s is None else s.seen(context, outcome) for s in game.signals)
+
+
 def _decided(
-    game: Game, context: Context, forecasts: tuple[Forecast, ...], outcome: Array
+    game: Game, seen: Sequence[Context], forecasts: tuple[Forecast, ...], outcome: Array
 ) -> list[_Answer]:
     """Let every cohort decide; score it in the same pass where no market moves the outcome."""
     seating, settled = game.seating, outcome if game.market is None else None
     return [
-        _answered(cohort, seating.here(place), forecasts[cohort.block], context, settled)
+        _answered(cohort, seating.here(place), forecasts[cohort.block], seen[place], settled)
         for place, cohort in enumerate(game.cohorts)
     ]
 
@@ -251,6 +263,8 @@ def _answered(
     losses = None
     if here is not None and not here.any():
         return _Answer(None)
+    if (attend := getattr(cohort, "attend", None)) is not None:
+        attend(here)
     if settled is not None and isinstance(cohort, Scoring):
         decision, losses = cohort.decide_and_score(forecast, context, settled)
     else:
@@ -273,14 +287,10 @@ def _revealed(
     return outcome, losses
 
 
-def _record(game: Game, played: Round) -> None:
-    context, outcome = played.context, played.outcome
+def _record(game: Game, played: Round, seen: Sequence[Context]) -> None:
+    outcome = played.outcome
     for place, cohort, decision, losses in present(game.cohorts, played):
-        actions = cohort.loss.actions
-        suggested = np.array(
-            [checked_suggestion(policy, context, actions) for policy in cohort.policies],
-            dtype=np.intp,
-        )
+        suggested = suggestions(cohort.policies, seen[place], cohort.loss.actions)
         cohort.ledger.add(decision, losses, suggested)
         if (followed := game.followed[place]) is not None:
             followed.add(decision, losses)

@@ -17,6 +17,8 @@ from regretless.market.logs.journal import agent_regret
 from regretless.market.logs.verdict import regret_to_models
 from regretless.market.regret.ledger import MEASURES, Ledger
 
+ActionNames = Mapping[str, Sequence[str]]  # by cohort
+
 MEASURED = ["mean_loss", *(f"{measure}_regret" for measure in MEASURES), "bound_from_bias"]
 RARE = 0.01  # events below this share of the rounds are left out of the bias table
 
@@ -117,16 +119,22 @@ def _spread_out(rows: Array | None, cohort: Cohort, covers: Mask | None = None) 
     return np.where(True if covers is None else covers, rows, np.nan)[cohort.row_of]
 
 
-def swaps_table(game: Game) -> pd.DataFrame:
+def swaps_table(game: Game, action_names: ActionNames | None = None) -> pd.DataFrame:
     """One row per agent and action it played: the best replacement and what it would have saved.
 
     ``best_policy`` is empty where a fixed action is the best comparator; then and always
     ``best_replacement`` is the best fixed action. ``contribution`` is per round; an agent's
     contributions add up to its decision swap regret (to its swap regret without comparators).
+
+    Parameters
+    ----------
+    action_names : dict, optional
+        The actions' names of every cohort that has any; then columns ``action_name`` and
+        ``best_replacement_name`` say them, too.
     """
     parts, first = [], 1
     for cohort in game.cohorts:
-        rows = _swap_rows(cohort)
+        rows = _named(_swap_rows(cohort), (action_names or {}).get(cohort.name))
         agents = pd.DataFrame(
             {"agent": np.arange(len(cohort.row_of)) + first, "row": cohort.row_of}
         )
@@ -134,6 +142,14 @@ def swaps_table(game: Game) -> pd.DataFrame:
             parts.append(agents.merge(rows, on="row", sort=False).drop(columns="row"))
         first += len(cohort.row_of)
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _named(rows: pd.DataFrame, names: Sequence[str] | None) -> pd.DataFrame:
+    """Say actions by their names as well, where they have any."""
+    if names is None:
+        return rows
+    said = np.array(names, dtype=object)
+    return rows.assign(**{f"{k}_name": said[rows[k]] for k in ("action", "best_replacement")})
 
 
 def _swap_rows(cohort: Cohort) -> pd.DataFrame:

@@ -3,8 +3,9 @@
 ``rounds`` has a row per round, with its name where the context has an ``index``, ``forecasts`` one
 per atom of a round's mixture and block, ``regret_log`` one per logged agent and logged round, from
 the round at which the agent joined, ``windows`` one per logged agent and window that has ended
-(``market.logs.windows``). A full chunk goes to the ``sink``; without one the chunks stay in memory
-for the model's frames.
+(``market.logs.windows``). In logged rounds ``states`` and ``measures`` say what a user's agents
+show and a user's own functions find (``market.logs.states``, ``market.logs.own_measures``). A full
+chunk goes to the ``sink``; without one the chunks stay in memory for the model's frames.
 
 Where the adversary has a payoff u(a, y), ``rounds`` also says what it was paid,
 
@@ -18,7 +19,7 @@ logged round with what the agent owned after it.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -31,6 +32,7 @@ from regretless.market.game.markets import Market
 from regretless.market.game.presence import attending, present
 from regretless.market.game.protocols import Cohort
 from regretless.market.logs.sample import Logged, logged_agents
+from regretless.market.logs.states import States
 from regretless.market.logs.windows import Windows
 from regretless.market.records import Round
 from regretless.market.regret.ledger import Ledger
@@ -38,9 +40,17 @@ from regretless.market.regret.ledger import Ledger
 Columns = dict[str, NDArray[Any]]
 Sink = Callable[[dict[str, pd.DataFrame]], None]
 
+
+class Watcher(Protocol):
+    """Has something to say of a logged round, in a table of its own."""
+
+    def rows(self, played: Round) -> Columns:
+        """Return the columns of a round that the ledgers have added; none if there are none."""
+
+
 CHUNK_ROWS = 200_000
 CHUNK_ROUNDS = 512
-TABLES = ("rounds", "forecasts", "regret_log", "windows", "accounts")
+TABLES = ("rounds", "forecasts", "regret_log", "windows", "accounts", "states", "measures")
 LOGGED_REGRETS = ("external_regret", "swap_regret", "decision_swap_regret")
 
 
@@ -62,6 +72,11 @@ class Journal(Remembering):
         Of the game.
     logged : sequence of Logged, optional
         The agents of each cohort that ``regret_log`` and ``windows`` follow; all by default.
+
+    Attributes
+    ----------
+    watchers : dict
+        Who adds rows to tables of their own, by the table's name.
 
     Raises
     ------
@@ -92,6 +107,7 @@ class Journal(Remembering):
         self._open: dict[str, list[Columns]] = {table: [] for table in TABLES}
         self._kept: dict[str, list[pd.DataFrame]] = {table: [] for table in TABLES}
         self._pending = 0
+        self.watchers: dict[str, Watcher] = {"states": States(self._cohorts, self.logged)}
         if payoff is not None:
             _check_payoff(payoff, self._cohorts)
 
@@ -107,6 +123,10 @@ class Journal(Remembering):
         if played.number % self.log_every == 0 and any(played.decisions):
             self._open["regret_log"].append(self._regret_rows(played))
             self._open["accounts"] += self._account_rows(played.number)
+        if played.number % self.log_every == 0:
+            for table, watcher in self.watchers.items():
+                if seen := watcher.rows(played):
+                    self._open[table].append(seen)
         if self.windows is not None:
             self._open["windows"] += self.windows.add(played.number)
         self._pending += 1

@@ -5,8 +5,8 @@ Shapes: d coordinates of an outcome, n functions of a basis, m atoms of a law, f
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -34,22 +34,34 @@ class Context:
         How many of them tables show, from the first; None for all.
     index : (str, str) or None
         A column of the rounds table and what it says, where rounds have names, such as dates.
+    own : dict
+        What each agent of a cohort sees alone, by name (N,) (``market.game.signals``).
     """
 
     names: tuple[str, ...] = ()
     values: Array = field(default_factory=lambda: np.empty(0))
     logged: int | None = None
     index: tuple[str, str] | None = None
+    own: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, agent: int) -> Context:
+        """Return what one agent of a cohort sees: its own numbers in place of everybody's."""
+        if not self.own:
+            return self
+        return replace(self, own={name: float(seen[agent]) for name, seen in self.own.items()})
 
     @property
     def shown(self) -> Array:
         """What tables show of the values."""
         return self.values[: self.logged]
 
-    def __getitem__(self, key: str | int) -> float:
+    def __getitem__(self, key: str | int) -> Any:
+        if key in self.own:
+            return self.own[str(key)]
         if isinstance(key, str):
             if key not in self.names:
-                raise KeyError(f"no feature '{key}' in the context; {closest(key, self.names)}")
+                known = [*self.names, *self.own]
+                raise KeyError(f"no feature '{key}' in the context; {closest(key, known)}")
             key = self.names.index(key)
         return float(self.values[key])
 

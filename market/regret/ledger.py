@@ -45,19 +45,21 @@ def _record(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     first: int,
     last: int,
 ) -> None:
+    alike = suggested.shape[1] == 1
     for k in range(first, last):
+        told = suggested[:, 0 if alike else k]
         for a in range(play.shape[1]):
             q = play[k, a]
             if q == 0.0:
                 continue
             for b in range(losses.shape[1]):
                 fixed[k, a, b] += q * losses[k, b]
-            for j in range(suggested.shape[0]):
-                followed[k, a, j] += q * losses[k, suggested[j]]
+            for j in range(len(told)):
+                followed[k, a, j] += q * losses[k, told[j]]
             if contextual.shape[0]:
-                for j in range(suggested.shape[0]):
+                for j in range(len(told)):
                     for b in range(losses.shape[1]):
-                        contextual[k, j, suggested[j], a, b] += q * losses[k, b]
+                        contextual[k, j, told[j], a, b] += q * losses[k, b]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -163,17 +165,18 @@ class Ledger(Remembering):
             Of the K rows.
         losses : array (K, A)
             Losses of all actions at the outcome.
-        suggested : int array (C,)
-            What each policy suggested.
+        suggested : int array (C,), or (C, K)
+            What each policy suggested, or what it did to each row.
         """
         self.rounds = self.rounds + (1 if decision.present is None else decision.present)
         predicted, surprises = decision.predicted, (self.surprise_fixed, self.surprise_followed)
         sums, rows = (self.fixed, self.followed), len(self.count)
-        if decision.choices is not None and not len(self.contextual):
+        if decision.choices is not None and suggested.ndim == 1 and not len(self.contextual):
             played = decision.choices, predicted, losses, suggested, self.count
             over_rows(_record_choices, rows, *played, *sums, *surprises)
             return
         play = decision.probabilities
+        suggested = suggested if suggested.ndim > 1 else suggested[:, None]
         self.count += play
         over_rows(_record, rows, play, losses, suggested, *sums, self.contextual)
         if predicted is None:

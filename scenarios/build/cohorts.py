@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from regretless.agents.cohorts.crowd import ScriptedCrowd
 from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.agents.cohorts.responding import Cohort
-from regretless.agents.cohorts.scripted import ScriptedCohort
+from regretless.agents.cohorts.scripted import ScriptedAgent, ScriptedCohort
 from regretless.agents.responses import COMPILED, Checked, ExpectedLoss, Response
 from regretless.forecaster.events.bounds import recommended_eta
 from regretless.forecaster.events.cover import Cover, clustered, paper_gamma, snapped
@@ -29,7 +30,7 @@ from regretless.market.kernels.layout import side_by_side
 from regretless.market.losses import Loss, unique_losses
 from regretless.market.response import TIE
 from regretless.scenarios.build.blocks import coefficients
-from regretless.scenarios.build.construct import construct, offering
+from regretless.scenarios.build.construct import construct, drawn_values, offering
 from regretless.scenarios.build.learners import learner_cohort
 from regretless.scenarios.build.populations import Draft
 from regretless.scenarios.spec.cohort import CohortSpec, CoverSpec
@@ -153,25 +154,41 @@ def _scripted(draft: Draft, place: Place) -> Seat:
             f"cohort.{spec.name}.response: unknown '{spec.response}'; "
             f"{closest(spec.response, known)}; a name of your own needs --import MODULE"
         )
-    maker, where = register.agent[spec.response], f"agent '{spec.response}'"
-    streams = (stream(place.root, "cohort", spec.name, "agent", str(i)) for i in range(spec.count))
     cohort = ScriptedCohort(
         name=spec.name,
         utility=spec.utility,
         rule=spec.response,
         block=place.block,
         loss=draft.loss,
-        agents=[
-            offering(where, construct(where, maker, draft.loss[i], rng), ("rng", "act", "learn"))
-            for i, rng in enumerate(streams)
-        ],
+        agents=_written(draft, place.root),
         ledger=draft.ledger(spec.count),
         policies=draft.policies,
         distance=draft.distance,
         relay=place.relay,
     )
     told_of = coefficients(spec.name, place.basis, draft.loss)
-    return Seat(cohort, LossGroup(*told_of, draft.policies), stay=draft.stay_of(cohort.row_of))
+    return Seat(cohort, LossGroup(*told_of, draft.public), stay=draft.stay_of(cohort.row_of))
+
+
+def _written(draft: Draft, root: int) -> ScriptedCrowd | list[ScriptedAgent]:
+    """Make a cohort's agents of the user's class, each with its own settings and stream."""
+    spec, at = draft.spec, f"cohort.{draft.spec.name}.settings"
+    maker, where = register.agent[spec.response], f"agent '{spec.response}'"
+    rng = stream(root, "cohort", spec.name, "settings")
+    drawn = {k: drawn_values(f"{at}.{k}", v, rng, spec.count) for k, v in spec.settings.items()}
+    if isinstance(maker, type) and issubclass(maker, ScriptedCrowd):
+        own = stream(root, "cohort", spec.name, "agents")
+        crowd: ScriptedCrowd = offering(
+            where, construct(where, maker, draft.loss, own, **drawn), ("rng",)
+        )
+        return crowd
+    made = []
+    for i in range(spec.count):
+        own = stream(root, "cohort", spec.name, "agent", str(i))
+        mine = {k: v[i].item() if isinstance(v, np.ndarray) else v for k, v in drawn.items()}
+        agent = construct(where, maker, draft.loss[i], own, **mine)
+        made.append(offering(where, agent, ("rng", "act", "learn")))
+    return made
 
 
 def covered(spec: CoverSpec, coefficients: tuple[Array, Array], rounds: int) -> Cover:

@@ -8,20 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from regretless.agents.utilities.populations import Population
 from regretless.market.core.errors import UserError
 
 
-def drawn_values(where: str, value: Any, population: Population) -> Any:
+def drawn_values(where: str, value: Any, rng: np.random.Generator, count: int) -> Any:
     """Resolve a parameter: a range or choices are drawn per agent, a number is everybody's.
 
-    Two numbers ``[low, high]`` are a range, ``{ choices = [...] }`` a list to draw from; anything
-    else goes to the utility as it stands.
+    Two numbers ``[low, high]`` are a range, ``{ choices = [...] }`` a list of numbers, or of texts,
+    to draw from; anything else is returned as it stands.
+
+    Returns
+    -------
+    array (count,), or the value
 
     Raises
     ------
     UserError
-        If a range descends or a table is no list of numbers to choose from.
+        If a range descends or a table is no list to choose from.
     """
     match value:
         case bool() | str():
@@ -29,9 +32,11 @@ def drawn_values(where: str, value: Any, population: Population) -> Any:
         case [int() | float() as low, int() | float() as high]:
             if low > high:
                 raise UserError(f"{where} = {value}: the range descends; write [{high}, {low}]")
-            return population.rng.uniform(low, high, population.count)
+            return rng.uniform(low, high, count)
         case {"choices": [_, *_] as options, **rest} if not rest and _numbers(options):
-            return population.rng.choice(np.asarray(options, dtype=np.float64), population.count)
+            return rng.choice(np.asarray(options, dtype=np.float64), count)
+        case {"choices": [str(), *_] as options, **rest} if not rest and _texts(options):
+            return rng.choice(np.asarray(options), count)
         case dict():
             raise UserError(f"{where} = {value}: write {{ choices = [NUMBER, ...] }}")
         case _:
@@ -40,6 +45,10 @@ def drawn_values(where: str, value: Any, population: Population) -> Any:
 
 def _numbers(values: list[Any]) -> bool:
     return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+
+
+def _texts(values: list[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any:

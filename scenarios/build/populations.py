@@ -1,4 +1,4 @@
-"""Who takes part: each cohort of the file with its agents' losses, policies, stays and distances.
+"""Who takes part: each cohort of the file with its agents' losses, policies, stays and signals.
 
 A **draft** is a cohort between its population and its seat in the game. Its agents are scored in
 **rows**: agents with equal losses who hear as late and are there at the same times share one.
@@ -7,7 +7,7 @@ A **draft** is a cohort between its population and its seat in the game. Its age
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,12 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.network import Network
-from regretless.market.game.presence import Stay, drawn_stays
+from regretless.market.game.presence import Stay, drawn_stays, whole
+from regretless.market.game.signals import Signal
 from regretless.market.losses import Linear, Loss
 from regretless.market.regret.ledger import MEASURES, Ledger
 from regretless.scenarios.build.construct import construct, drawn_values
-from regretless.scenarios.spec.cohort import CohortSpec
+from regretless.scenarios.spec.cohort import CohortSpec, SignalSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
 Indices = NDArray[np.intp]
@@ -41,6 +42,8 @@ class Draft:
         When each agent is there; None for all throughout.
     distance : int array (N,) or None
         Of each agent from the forecaster; None where all hear at once.
+    apart : bool
+        Whether every agent has a row of its own.
     """
 
     spec: CohortSpec
@@ -48,6 +51,7 @@ class Draft:
     policies: tuple[NamedPolicy, ...]
     stay: Stay | None = None
     distance: Indices | None = None
+    apart: bool = False
 
     def split(self, type_of: Indices) -> tuple[Indices, Indices]:
         """Give agents who differ in more than their loss rows of their own.
@@ -63,6 +67,8 @@ class Draft:
             The distinct loss of each row, in order.
         row_of : int array (N,)
         """
+        if self.apart:
+            return type_of, np.arange(len(type_of))
         keys = [type_of]
         keys += [] if self.distance is None else [self.distance]
         keys += [] if self.stay is None else [self.stay.entered, self.stay.left]
@@ -70,6 +76,15 @@ class Draft:
             return np.arange(type_of.max() + 1), type_of
         found, row_of = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
         return found[:, 0], row_of.ravel()
+
+    def with_room(self, count: int, rounds: int, *, apart: bool) -> Draft:
+        """Return the draft with its last agents kept out of a run of so many rounds."""
+        if not count:
+            return replace(self, apart=apart)
+        stay = self.stay or whole(self.spec.count)
+        entered, left = stay.entered.copy(), stay.left.copy()
+        entered[-count:] = left[-count:] = rounds
+        return replace(self, stay=Stay(entered, left), apart=True)
 
     def stay_of(self, row_of: Indices) -> Stay | None:
         """Return when each row is there (K,); None where all are throughout."""
@@ -83,6 +98,14 @@ class Draft:
         if self.distance is None:
             return None
         return np.asarray(self.distance[np.unique(row_of, return_index=True)[1]])
+
+    @property
+    def public(self) -> tuple[NamedPolicy, ...]:
+        """The policies that read no private signal: what a forecaster can know of."""
+        own = self.spec.signal.name if self.spec.signal else None
+        return tuple(
+            p for p in self.policies if own is None or getattr(p.rule, "feature", own) != own
+        )
 
     def ledger(self, rows: int) -> Ledger:
         """Return an empty ledger for so many rows."""
@@ -151,7 +174,7 @@ def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Bimatrix | None 
     rng = stream(root, "cohort", spec.name, "population")
     population = Population(rng, spec.archetypes or spec.count, spec.actions, goods, game)
     drawn = {
-        key: drawn_values(f"cohort.{spec.name}.parameters.{key}", value, population)
+        key: drawn_values(f"cohort.{spec.name}.parameters.{key}", value, rng, population.count)
         for key, value in spec.parameters.items()
     }
     where = f"cohort.{spec.name}.parameters of utility '{spec.utility}'"
@@ -210,7 +233,38 @@ def _policy(name: str, cohort: CohortSpec, scenario: ScenarioSpec) -> NamedPolic
         if not 0 <= action < cohort.actions:
             raise UserError(f"{where} suggests action {action}; use 0 to {cohort.actions - 1}")
     feature = getattr(rule, "feature", None)
-    features = scenario.data.context if scenario.data else []
+    features = [*scenario.data.context] if scenario.data else []
+    features += [cohort.signal.name] if cohort.signal else []
     if feature is not None and feature not in features:
         raise UserError(f"{where}: no feature '{feature}'; {closest(feature, features)}")
     return NamedPolicy(name, rule)
+
+
+def drawn_signal(spec: CohortSpec, scenario: ScenarioSpec, root: int, goods: int) -> Signal | None:
+    """Make a cohort's signal, None where it has none.
+
+    UserError if there is no such coordinate, or a noise is no number of at least 0.
+    """
+    if spec.signal is None:
+        return None
+    where = f"cohort.{spec.name}.signal"
+    rng = stream(root, "cohort", spec.name, "noise")
+    drawn = drawn_values(f"{where}.noise", spec.signal.noise, rng, spec.count)
+    if np.asarray(drawn).dtype.kind not in "iuf" or np.ndim(drawn) > 1 or np.min(drawn) < 0:
+        raise UserError(f"{where}.noise = {spec.signal.noise}: give numbers of at least 0")
+    coordinate = _coordinate(spec.signal, scenario, where, goods)
+    noise = np.broadcast_to(np.asarray(drawn, dtype=np.float64), spec.count)
+    own = stream(root, "referee", "signal", spec.name)
+    return Signal(spec.signal.name, coordinate, noise=noise, rng=own)
+
+
+def _coordinate(signal: SignalSpec, scenario: ScenarioSpec, where: str, goods: int) -> int:
+    """Find the coordinate of the outcome that a signal is about."""
+    at, names = signal.coordinate, scenario.outcome_names
+    if isinstance(at, str):
+        if at not in names:
+            raise UserError(f"{where}.coordinate: no outcome '{at}'; {closest(at, names)}")
+        return names.index(at)
+    if at >= goods:
+        raise UserError(f"{where}.coordinate = {at}: outcomes are numbered 0 to {goods - 1}")
+    return at

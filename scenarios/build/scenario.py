@@ -14,8 +14,11 @@ In this order, each step knowing only what stands above it:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import numpy as np
+
+from regretless.market.core.errors import UserError, closest
 from regretless.market.exploitability.tracker import MEASURES, Tracker
 from regretless.market.game.network import Network
 from regretless.market.game.protocols import Adversary
@@ -37,7 +40,7 @@ from regretless.scenarios.build.guarantees import (
 from regretless.scenarios.build.latecomers import idle, latecomers
 from regretless.scenarios.build.learners import audience
 from regretless.scenarios.build.network import drawn_network
-from regretless.scenarios.build.populations import Draft, drafted
+from regretless.scenarios.build.populations import Draft, drafted, drawn_signal
 from regretless.scenarios.spec.checks import check
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
@@ -52,12 +55,19 @@ class Scenario:
     """
 
     def __init__(self, spec: ScenarioSpec) -> None:
-        check(spec)
-        self.spec = spec
+        self.spec, self.peopled = spec, peopled(spec)
+        check(self.peopled)
         self.table: Table | None = read_table(spec.data) if spec.data else None
         self.game = game_of(spec)
 
-    def build(self, *, seed: int | None = None, log_every: int = 1) -> MarketModel:
+    def build(
+        self,
+        *,
+        seed: int | None = None,
+        log_every: int = 1,
+        apart: bool = False,
+        room: Mapping[str, int] | None = None,
+    ) -> MarketModel:
         """Return a model that has played no round yet.
 
         Parameters
@@ -66,20 +76,33 @@ class Scenario:
             Root seed; the scenario's own by default.
         log_every : int
             Rounds between two entries of the regret log.
+        apart : bool
+            Whether every agent has a row of its own, so that it can be taken out alone, where
+            agents of equal losses would share one.
+        room : dict, optional
+            For how many agents of each cohort room is kept, that ``model.add`` may fill. They are
+            drawn with the others, and each has a row of its own.
 
         Raises
         ------
         UserError
             If a name is unknown or a parameter does not fit.
         """
-        spec, root = self.spec, self.spec.seed if seed is None else seed
+        root, room = self.spec.seed if seed is None else seed, dict(room or {})
+        if not isinstance(root, int | np.integer) or root < 0:
+            raise UserError(f"seed = {root!r}: give a whole number of at least 0")
+        spec = with_room(self.peopled, room)
         adversary = make_adversary(spec, root, table=self.table, game=self.game)
         network = drawn_network(spec, root)
         goods = adversary.outcomes
         drafts = drafted(spec, root, goods=goods, game=self.game, network=network)
+        drafts = [
+            draft.with_room(room.get(draft.spec.name, 0), spec.rounds, apart=apart)
+            for draft in drafts
+        ]
         blocks, members = self._seated(drafts, root, network)
         game = self._game(adversary, blocks, members, root=root, network=network)
-        return MarketModel(
+        model = MarketModel(
             game,
             [promise for _, promise in members],
             seed=root,
@@ -87,14 +110,20 @@ class Scenario:
             tracker=_tracker(game, drafts, root),
             log_every=log_every,
             log_agents=spec.log_agents,
+            measures=spec.measures,
+            action_names={c.name: c.action_names for c in spec.cohort if c.action_names},
             windows=spec.windows.spans(spec.rounds) if spec.windows else (),
         )
+        for place, cohort in enumerate(game.cohorts):
+            if cohort.name in room:
+                model.keep_room(place, room[cohort.name])
+        return model
 
     def _seated(
         self, drafts: list[Draft], root: int, network: Network | None
     ) -> tuple[list[Block], list[Member]]:
         """Seat all cohorts around a broadcast, in the order of the file."""
-        heard, rounds = audience(drafts), self.spec.rounds
+        heard, rounds = audience(drafts), self.peopled.rounds
         plan = layout(heard)
         places = [
             Place(root, rounds, at, basis, None if network is None else network.relay(basis))
@@ -119,7 +148,7 @@ class Scenario:
         """Make the forecaster of those who hear a block."""
         listeners = [one for one in seats if one.cohort.block == place.block]
         forecaster = make_forecaster(
-            self.spec,
+            self.peopled,
             place.basis,
             [one.group for one in listeners if one.group is not None],
             listener=listener(listeners),
@@ -146,7 +175,32 @@ class Scenario:
             stays=[one.stay for one, _ in members],
             network=network,
             followed=[followed(one, blocks[one.cohort.block]) for one, _ in members],
+            signals=[
+                drawn_signal(cohort, self.peopled, root, adversary.outcomes)
+                for cohort in self.peopled.cohort
+            ],
         )
+
+
+def with_room(spec: ScenarioSpec, room: Mapping[str, int]) -> ScenarioSpec:
+    """Return a scenario with so many more agents; UserError if there is no such cohort."""
+    names = [cohort.name for cohort in spec.cohort]
+    for name in room:
+        if name not in names:
+            raise UserError(f"room: there is no cohort '{name}'; {closest(name, names)}")
+    cohorts = [
+        cohort.model_copy(update={"count": cohort.count + room.get(cohort.name, 0)})
+        for cohort in spec.cohort
+    ]
+    return spec.model_copy(update={"cohort": cohorts}) if room else spec
+
+
+def peopled(spec: ScenarioSpec) -> ScenarioSpec:
+    """Return a scenario without its empty cohorts; UserError if nobody is left."""
+    cohorts = [cohort for cohort in spec.cohort if cohort.count]
+    if not cohorts:
+        raise UserError("every cohort has count = 0; give one of them agents")
+    return spec if len(cohorts) == len(spec.cohort) else spec.model_copy(update={"cohort": cohorts})
 
 
 def _tracker(game: Game, drafts: Sequence[Draft], root: int) -> Tracker | None:

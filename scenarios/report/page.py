@@ -153,8 +153,9 @@ def _figures(config: dict[str, Any], tables: Tables) -> str:
 
 def goods(config: dict[str, Any], width: int) -> list[str]:
     """Name the outcomes, which in a market are what the goods yield."""
-    data = config.get("data") or {}
-    return list(data.get("outcomes") or (f"outcome {i}" for i in range(width)))
+    data, adversary = config.get("data") or {}, config.get("adversary") or {}
+    named = data.get("outcomes") or adversary.get("outcome_names")
+    return list(named or (f"outcome {i}" for i in range(width)))
 
 
 def outcome_titles(config: dict[str, Any], width: int) -> list[str]:
@@ -199,10 +200,14 @@ def _origins(agent: pd.Series[Any], swaps: pd.DataFrame | None) -> Iterator[str]
 
 def _origin(row: pd.Series[Any]) -> tuple[str, ...]:
     policy = row["best_policy"]
+    played, better = (
+        row[f"{key}_name"] if isinstance(row.get(f"{key}_name"), str) else f"action {row[key]}"
+        for key in ("action", "best_replacement")
+    )
     return (
-        f"action {row['action']}",
+        played,
         f"{row['count']:,.0f}",
-        f"action {row['best_replacement']}",
+        better,
         str(policy) if isinstance(policy, str) and policy else "-",
         f"{row['contribution']:.4f}",
     )

@@ -68,9 +68,9 @@ def write_study_report(path: Path, target: Path) -> Path:
     """
     try:
         study = Study(path)
-        if not study.runs():
-            raise UserError(f"{path} holds no complete run; play the study again with --resume")
         body = "\n".join(_sections(study))
+    except UserError:
+        raise
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{path}: its tables cannot be read: {reason}; play it again") from error
@@ -78,6 +78,8 @@ def write_study_report(path: Path, target: Path) -> Path:
 
 
 def _sections(study: Study) -> Iterator[str]:
+    if not study.runs():
+        raise UserError(f"{study.path} holds no complete run; play the study again with --resume")
     file, parameters = study.record["study"]["file"], study.parameters()
     cohorts = study.cohorts()
     yield f"<h1>{escape(str(study.record['name']))}</h1>"

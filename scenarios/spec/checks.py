@@ -18,11 +18,15 @@ def check(spec: ScenarioSpec) -> None:
         _check_leaving(cohort, spec)
     listeners = [c for c in spec.cohort if not c.joins and not c.learns]
     for cohort in spec.cohort:
+        if cohort.signal is not None and cohort.response not in register.agent:
+            cure = "name an agent of your own as response, or drop it"
+            raise UserError(f"cohort.{cohort.name}.signal: nobody reads it; {cure}")
         if cohort.learns:
             _check_learner(cohort, alone=not listeners and not cohort.joins)
-        elif cohort.settings:
+        elif cohort.settings and cohort.response not in register.agent:
             known = ", ".join(register.learner.names())
-            raise UserError(f"cohort.{cohort.name}.settings are for learners ({known}); drop them")
+            reason = f"are for learners ({known}) and agents of your own; drop them"
+            raise UserError(f"cohort.{cohort.name}.settings {reason}")
 
 
 def _check_joins(spec: ScenarioSpec) -> None:

@@ -25,6 +25,21 @@ def _by_name(table: Any) -> Any:
 ByName = BeforeValidator(_by_name)  # for a table that may be given by its kind alone
 
 
+def counted(raw: Any, key: str) -> Any:
+    """Turn a list of names under a key such as ``actions`` into their number and their names."""
+    if not isinstance(raw, dict) or not isinstance(raw.get(key), list):
+        return raw
+    if not all(isinstance(name, str) for name in raw[key]):
+        raise ValueError(f"{key} = {raw[key]}: give a number, or a list of names")
+    return raw | {key: len(raw[key]), f"{key[:-1]}_names": raw[key]}
+
+
+def check_names(names: list[str] | None, number: int | None, key: str) -> None:
+    """Raise ValueError unless names under a key such as ``actions`` are of each one thing."""
+    if names is not None and (len(names) != number or len(set(names)) < len(names)):
+        raise ValueError(f"{key} = {names}: give each of the {number} a name of its own")
+
+
 class Strict(BaseModel):
     """A table in which every key is known."""
 
@@ -79,6 +94,17 @@ class CoverSpec(Strict):
         return self
 
 
+class SignalSpec(Strict):
+    """What each agent learns of the outcome alone, before it decides."""
+
+    name: Label = "signal"
+    """Under which its context, and its policies, find it."""
+    coordinate: Annotated[int, Field(ge=0)] | Label = 0
+    """Which coordinate of the outcome it is about: a number from 0, or the outcome's name."""
+    noise: Any = 0.1
+    """Standard deviation: a number, [low, high] drawn per agent, or { choices = [...] }."""
+
+
 class CohortSpec(Strict):
     """Agents of one kind."""
 
@@ -88,8 +114,8 @@ class CohortSpec(Strict):
     """What its agents want: a registered name."""
     parameters: dict[str, Any] = {}
     """The utility's: a number, [low, high] drawn per agent, or { choices = [...] }."""
-    count: Count = 1
-    """How many agents there are."""
+    count: Annotated[int, Field(ge=0)] = 1
+    """How many agents there are; a cohort of none is left out."""
     archetypes: Count | None = None
     """How many different losses they share; without it each has its own."""
     precision: Literal["single", "double"] = "double"
@@ -109,17 +135,21 @@ class CohortSpec(Strict):
     cover: CoverSpec | None = None
     """Serving the agents through few representatives."""
     actions: Annotated[int, Field(ge=2)]
-    """How many actions each agent has."""
+    """How many actions each agent has, or a list of their names."""
+    action_names: list[Label] | None = None
+    """What the actions are called; actions = ["wheat", "maize"] sets both."""
     response: Name = "best-response"
     """How they answer the forecast: a response rule, an agent's class or a learner."""
     settings: dict[str, Any] = {}
-    """The learner's parameters."""
+    """The learner's parameters; those of an agent's class may be drawn per agent, as above."""
     eta: Annotated[float, Field(gt=0)] | Literal["recommended"] | None = None
     """Smoothness of a quantal response, or of one over ensembles."""
     policies: list[Name] = []
     """Names of [policy] tables to compare with."""
     constants: bool = True
     """Whether constant actions are compared with, too."""
+    signal: SignalSpec | None = None
+    """What each of its agents learns of the outcome alone; for agents of your own."""
     measures: list[Literal[*MEASURES, *tracker.MEASURES]] = [  # type: ignore[valid-type]
         "external",
         "swap",
@@ -134,6 +164,11 @@ class CohortSpec(Strict):
         """Whether the response is a learner's name."""
         return self.response in register.learner and self.response not in register.response
 
+    @model_validator(mode="before")
+    @classmethod
+    def _names_counted(cls, raw: Any) -> Any:
+        return counted(raw, "actions")
+
     @field_validator("eta", mode="before")
     @classmethod
     def _number_or_word(cls, eta: Any) -> Any:
@@ -143,6 +178,7 @@ class CohortSpec(Strict):
 
     @model_validator(mode="after")
     def _eta_goes_with_quantal(self) -> CohortSpec:
+        check_names(self.action_names, self.actions, "actions")
         if self.response != "ensemble" and (self.response == "quantal") == (self.eta is None):
             raise ValueError('eta is the smoothness of response = "quantal"; give both or neither')
         if self.cover is not None and self.response != "best-response":
@@ -150,7 +186,7 @@ class CohortSpec(Strict):
         if self.leaves is not None and self.leaves <= self.joins:
             there = f"leaves = {self.leaves} is not after joins = {self.joins}"
             raise ValueError(f"{there}; let them leave later")
-        if self.archetypes is not None and self.archetypes > self.count:
+        if self.archetypes is not None and 0 < self.count < self.archetypes:
             raise ValueError("there are more archetypes than agents; lower archetypes")
         if not self.constants and not self.policies:
             raise ValueError("constants = false leaves nothing to compare with; name policies")

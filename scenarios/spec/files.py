@@ -54,7 +54,8 @@ def find(name: str) -> Path:
     path = Path(name)
     if path.suffix == ".toml" or path.exists():
         if not path.is_file():
-            raise UserError(f"scenario file '{name}' does not exist; check the path")
+            what = "is no file" if path.exists() else "does not exist"
+            raise UserError(f"scenario file '{name}' {what}; check the path")
         return path
     if path.with_name(f"{path.name}.toml").is_file():
         raise UserError(f"unknown scenario '{name}'; for the file write {name}.toml")
@@ -64,7 +65,7 @@ def find(name: str) -> Path:
 def read(path: Path) -> dict[str, Any]:
     """Parse a scenario file; UserError if it is not TOML."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # Windows' editors begin a file with a mark
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; check the path") from error
     except UnicodeDecodeError as error:

@@ -21,7 +21,10 @@ from regretless.scenarios.spec.cohort import (
     Label,
     Name,
     Open,
+    SignalSpec,
     Strict,
+    check_names,
+    counted,
 )
 from regretless.scenarios.spec.data import DataSpec, ForecastColumnsSpec
 from regretless.scenarios.spec.files import DATA
@@ -52,7 +55,19 @@ class AdversarySpec(Open):
     kind: Name
     """A registered name; keys beside these are the adversary's own."""
     outcomes: Count | None = None
-    """How many coordinates an outcome has; a game file says so itself."""
+    """How many coordinates an outcome has, or a list of their names; a game file says so itself."""
+    outcome_names: list[Label] | None = None
+    """What the coordinates are called; outcomes = ["rain", "wind"] sets both."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_counted(cls, raw: Any) -> Any:
+        return counted(raw, "outcomes")
+
+    @model_validator(mode="after")
+    def _named_once(self) -> AdversarySpec:
+        check_names(self.outcome_names, self.outcomes, "outcomes")
+        return self
 
 
 class GameSpec(Strict):
@@ -84,6 +99,8 @@ class ScenarioSpec(Strict):
     """The root of all randomness."""
     log_agents: Count | None = None
     """How many agents the regret log samples; without it all are logged."""
+    measures: list[Name] = Field(default_factory=list)
+    """Names of measures of your own, taken in every logged round."""
     windows: WindowsSpec | None = None
     """Windows of rounds over which regret is taken as well."""
     data: DataSpec | None = None
@@ -104,6 +121,13 @@ class ScenarioSpec(Strict):
     """Benchmarks to compare with, by name."""
     cohort: Annotated[list[CohortSpec], Field(min_length=1)]
     """The agents, in groups of one kind."""
+
+    @property
+    def outcome_names(self) -> list[str]:
+        """What the coordinates of an outcome are called; empty where they have no names."""
+        if self.data is not None:
+            return self.data.outcomes
+        return (self.adversary.outcome_names if self.adversary else None) or []
 
     @model_validator(mode="after")
     def _consistent(self) -> ScenarioSpec:
@@ -211,6 +235,7 @@ def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, type[BaseMod
         "forecaster": ForecasterSpec,
         "models": ModelSpec,
         "cover": CoverSpec,
+        "signal": SignalSpec,
         "space": SpaceSpec,
         "game": GameSpec,
         "windows": WindowsSpec,

@@ -80,6 +80,31 @@ def cohorts_of(agents: pd.DataFrame, run: int) -> pd.DataFrame:
     return table.reset_index().merge(welfare, on="cohort", sort=False).assign(run=run)[COHORTS]
 
 
+def own_of(measures: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
+    """Sum up a run's own measures: means over logged rounds and agents, one row per cohort.
+
+    What a measure says of the whole round holds for every cohort.
+
+    Parameters
+    ----------
+    measures, agents : frame
+        The run's tables.
+
+    Returns
+    -------
+    frame
+        By cohort, a column per measure; NaN for a cohort of which it says nothing.
+    """
+    homes = agents.set_index("agent")["cohort"]
+    cohort = measures["cohort"].where(measures["cohort"] != "", measures["agent"].map(homes))
+    found = measures.assign(cohort=cohort)
+    table = found.pivot_table(index="cohort", columns="measure", values="value")
+    table = table.reindex(pd.Index(homes.unique(), name="cohort"))
+    for name, value in found[found["cohort"].isna()].groupby("measure")["value"].mean().items():
+        table[name] = value
+    return table.rename_axis(columns=None)
+
+
 def losses_of(groups: Any) -> pd.DataFrame:
     """Mean loss, and mean and worst of each regret, of grouped agents or windows."""
     table = pd.DataFrame({"mean_loss": groups["mean_loss"].mean()})
@@ -154,8 +179,8 @@ def effects_table(cohorts: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFra
     Returns
     -------
     frame
-        ``key``, ``value`` (JSON text), ``cohort``, ``measure`` (one of ``MEASURES``), ``seeds``,
-        ``mean``, ``low``, ``high``. Measures that no run has are left out.
+        ``key``, ``value`` (JSON text), ``cohort``, ``measure`` (one of ``MEASURES`` or a study's
+        own), ``seeds``, ``mean``, ``low``, ``high``. Measures that no run has are left out.
     """
     keys = [str(key) for key in parameters if key not in {"run", "seed"}]
     settings = parameters.groupby(keys, sort=False).ngroup() if keys else 0
@@ -172,9 +197,10 @@ def effects_table(cohorts: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFra
 
 def _averages(runs: pd.DataFrame, needed: int) -> Iterator[tuple[Any, ...]]:
     """Yield cohort, measure, seeds and interval; a seed needs a number for every setting."""
+    own = [str(column) for column in runs if column not in {"seed", *COHORTS}]
     for cohort, group in runs.groupby("cohort", sort=False):
         by_seed = group.groupby("seed")
-        for measure in MEASURES:
+        for measure in (*MEASURES, *own):
             counted = by_seed[measure].count()
             means = by_seed[measure].mean()[counted == needed].to_numpy()
             if counted.any():

@@ -7,7 +7,7 @@ run in bounded memory, and not at all where they are larger than ``MOST_BYTES`` 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,7 @@ from scipy import stats
 
 from regretless.scenarios.logs.curves import log_parts, regret_curves, thinned
 from regretless.scenarios.studies.analysis import LEVEL
-
-if TYPE_CHECKING:
-    from regretless.scenarios.studies.results import Study
+from regretless.scenarios.studies.results import Study, run_table
 
 MOST_BYTES = 400_000_000
 FEWEST, POINTS = 20, 120  # of a curve
@@ -46,7 +44,7 @@ def setting_curves(study: Study, settings: pd.Series[str]) -> pd.DataFrame | Non
     points = int(np.clip(TOGETHER // max(settings.nunique(), 1), FEWEST, POINTS))
     parts = []
     for run, home in homes.items():
-        agents = pd.read_parquet(home / "agents.parquet", partitioning=None)
+        agents = run_table(home, "agents")
         curve = regret_curves(log_parts(home), agents)
         if len(curve):
             parts.append(_thinned(curve, points).assign(setting=settings[run]))

@@ -12,6 +12,15 @@ from regretless.scenarios.studies import analysis, windows
 from regretless.scenarios.studies.directory import read_record
 
 
+def run_table(home: Path, name: str) -> pd.DataFrame:
+    """Read a table of a study's run; UserError if it is damaged or gone."""
+    try:
+        return pd.read_parquet(home / f"{name}.parquet", partitioning=None)
+    except (OSError, ValueError) as error:  # Arrow's own are either
+        reason = f"{home}: its table '{name}' is damaged or gone"
+        raise UserError(f"{reason}; remove that folder, then continue with --resume") from error
+
+
 class Study:
     """What a study has found so far.
 
@@ -71,7 +80,7 @@ class Study:
         parts = []
         for run, home in self.homes().items():
             if (home / f"{name}.parquet").exists():
-                part = pd.read_parquet(home / f"{name}.parquet", partitioning=None)
+                part = run_table(home, name)
                 part.insert(0, "run", run)
                 parts.append(part)
         if not parts:
@@ -83,11 +92,8 @@ class Study:
         return self.table("agents")
 
     def cohorts(self) -> pd.DataFrame:
-        """One row per run and cohort; see ``analysis.cohorts_of``."""
-        parts = [
-            analysis.cohorts_of(pd.read_parquet(home / "agents.parquet", partitioning=None), run)
-            for run, home in self.homes().items()
-        ]
+        """One row per run and cohort; see ``analysis.cohorts_of`` and ``analysis.own_of``."""
+        parts = [_cohorts(home, run) for run, home in self.homes().items()]
         if not parts:
             return pd.DataFrame(columns=analysis.COHORTS).astype({"run": "int64", "cohort": "str"})
         return pd.concat(parts, ignore_index=True)
@@ -120,7 +126,7 @@ class Study:
         for run, home in self.homes().items():
             if (home / "windows.parquet").exists():
                 names = ("windows", "agents")
-                tables = [pd.read_parquet(home / f"{n}.parquet", partitioning=None) for n in names]
+                tables = [run_table(home, n) for n in names]
                 parts.append(windows.windows_of(*tables).assign(run=run))
         found = pd.concat(parts[1:] or parts, ignore_index=True).astype({"run": "int64"})
         return windows.windows_table(found, self.parameters())
@@ -129,6 +135,17 @@ class Study:
         """Return the folder of each complete run, in order."""
         homes = {int(h.name.partition("=")[2]): h for h in self.path.glob("runs/run=*")}
         return dict(sorted(homes.items()))
+
+
+def _cohorts(home: Path, run: int) -> pd.DataFrame:
+    """Sum up a run's cohorts, with what its own measures say of them."""
+    agents = run_table(home, "agents")
+    table = analysis.cohorts_of(agents, run)
+    if not (home / "measures.parquet").exists():
+        return table
+    own = analysis.own_of(run_table(home, "measures"), agents)
+    merged = table.merge(own, on="cohort", how="left", sort=False, suffixes=("", " (own)"))
+    return pd.DataFrame(merged)
 
 
 def load_study(path: str | Path) -> Study:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regretless.agents import ScriptedAgent, ScriptedCrowd
+from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import Accounts
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.scenario import validated
 
 
 def people(*sizes: int) -> list[Any]:
@@ -70,6 +77,13 @@ def test_nobody_spends_what_it_lacks() -> None:
         accounts.move(1e12)
 
 
+def test_amounts_are_for_one_or_for_all() -> None:
+    accounts = Accounts(people(3), 1.0, [1.0])
+    for cash, goods in ((np.ones(2), 0.0), (0.0, np.ones((2, 1))), (0.0, np.ones((3, 2)))):
+        with pytest.raises(UserError, match="for 3 agents and 1 goods; give one each"):
+            accounts.move(cash, goods)
+
+
 def test_endowments_are_checked() -> None:
     with pytest.raises(UserError, match=r"market.cash.c2: choose one of: c0, c1"):
         Accounts(people(1, 1), {"c2": 1.0})
@@ -83,3 +97,41 @@ def test_accounts_resume() -> None:
     second.restore(first.state())
     assert (second.cash == first.cash).all()
     assert (second.goods == first.goods).all()
+
+
+def test_agents_of_ones_own_read_their_accounts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(register.agent, "_known", dict(register.agent._known))
+
+    @register.agent("spender")
+    class Spender(ScriptedAgent):
+        def act(self, forecast: Any, context: Any) -> int:
+            return 1 if self.account.cash >= 0.5 else 0
+
+    @register.agent("spenders")
+    class Spenders(ScriptedCrowd):
+        def act_many(self, forecasts: Any, contexts: Any) -> Any:
+            return (self.account.cash >= 0.5).astype(int)
+
+    def market(response: str) -> MarketModel:
+        own = {"name": "own", "utility": "trader", "count": 3, "actions": 2}
+        raw = {
+            "name": "own",
+            "rounds": 40,
+            "adversary": {"kind": "iid", "outcomes": 1},
+            "market": {"kind": "call-auction", "cash": 1.5, "stock": 0.0, "outside": 8.0},
+            "cohort": [own | {"response": response, "parameters": {"value": 1.0}}],
+        }
+        return Scenario(validated(raw, origin=Path())).build(seed=1)
+
+    one, many = market("spender"), market("spenders")
+    for model in (one, many):
+        model.run()
+        last = model.accounts_frame().query("round == 39")
+        assert model.agents.get("cash") == last["cash"].tolist()
+        assert [goods.tolist() for goods in model.agents.get("goods")] == [
+            [held] for held in last["goods_0"]
+        ]
+    pd.testing.assert_frame_equal(one.accounts_frame(), many.accounts_frame())
+    cash = one.accounts_frame()["cash"]
+    assert cash.min() < 0.5 <= cash.max()
+    assert set(one.regret_frame()["action"]) == {0, 1}

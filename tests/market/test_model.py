@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import tracemalloc
 import weakref
 from pathlib import Path
@@ -224,17 +226,45 @@ def test_mesas_own_calls_work_or_refuse() -> None:
     assert (model.played, model.steps, model.running) == (4, 4, False)
     with pytest.raises(UserError, match="all 4 rounds are played"):
         model.step()
-    with pytest.raises(UserError, match="exit_rate"):
-        next(iter(model.agents)).remove()
     with pytest.raises(UserError, match="root seed"):
         model.reset_rng(3)
+    with pytest.raises(UserError, match="root seed"):
+        model.reset_randomizer(3)
     assert len(model.agents) == 200
+    next(iter(model.agents)).remove()
+    assert len(model.agents) == 199
     assert model.played == 4
 
 
 def worst(model: MarketModel) -> float:
     """Return the largest swap regret."""
     return float(model.agents_frame()["swap_regret"].max())
+
+
+@pytest.mark.parametrize("rounds", [-1, 2.5, float("nan"), "3"])
+def test_a_run_takes_a_number_of_rounds(rounds: Any) -> None:
+    with pytest.raises(UserError, match=r"^run\(.*\): give how many rounds"):
+        mixed_market(rounds=6).build().run(rounds)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "a", [1]])
+def test_a_seed_is_a_whole_number(seed: Any) -> None:
+    with pytest.raises(UserError, match=r"^seed = .*: give a whole number"):
+        mixed_market(rounds=6).build(seed=seed)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_market_is_not_copied(copied: Any) -> None:
+    """What a copy would share with the first would play in both; a state goes over instead."""
+    model = mixed_market(rounds=6).build()
+    model.run(3)
+    with pytest.raises(UserError, match=r"not copied; build it again and restore\(state\(\)\)"):
+        copied(model)
+    other = mixed_market(rounds=6).build()
+    other.restore(model.state())
+    for each in (model, other):
+        each.run()
+    assert other.agents_frame().equals(model.agents_frame())
 
 
 def batched(seed: int, rounds: int) -> MarketModel:
@@ -266,16 +296,16 @@ def test_models_leave_nothing_behind() -> None:
     held, left = [], []
     tracemalloc.start()
     try:
-        for seed in range(120):
+        for seed in range(200):
             model = market.build(seed=seed)
             model.run()
             model.agents_frame()
             left.append(weakref.ref(model))
             del model
-            if seed % 30 == 29:
+            if seed % 50 == 49:
                 gc.collect()
                 held.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
     assert sum(model() is not None for model in left) == 0
-    assert held[-1] - held[1] < 200_000  # bytes, for sixty models
+    assert held[-1] - held[1] < 200_000  # bytes, for a hundred models

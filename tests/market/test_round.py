@@ -92,7 +92,7 @@ def peeking_round(plain: Game) -> Round:
     outcome = law.draw(plain.outcome_stream)
     losses = tuple(cohort.loss.losses(outcome) for cohort in plain.cohorts)
     played = Round(plain.history.rounds, context, forecasts, law, decisions, outcome, losses)
-    rounds._record(plain, played)
+    rounds._record(plain, played, (context,) * len(plain.cohorts))
     return played
 
 

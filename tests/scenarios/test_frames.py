@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regretless.market.core.errors import UserError
+from regretless.scenarios import frames
 from regretless.scenarios.build.data import Table, read_table
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.directory import read_run
@@ -41,6 +42,14 @@ def refused(folder: Path, content: str | bytes | pa.Table, **keys: Any) -> str:
         table(folder, content, **keys)
     assert "\n" not in str(error.value)
     return str(error.value)
+
+
+def or_line(folder: Path, text: str, **keys: Any) -> Any:
+    """Return the outcomes of a table, or the line with which it is refused."""
+    try:
+        return table(folder, text, **keys).outcomes.tolist()
+    except UserError as error:
+        return str(error)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +108,7 @@ def test_a_table_is_read(content: Any, keys: dict[str, Any], tmp_path: Path) -> 
         ("y,x\n,7\nNA,7\n", {"missing": "drop"}, 'missing = "drop" leaves no row'),
         ("y,x\n0.5,7\n", {"codes": {"x": {"a": 1.0}}}, "data.codes: 'x' is no column that is"),
         ("y,x\n0.5,7\n", {"index": "day"}, "data.index: no column 'day'"),
+        (pa.table({"y": [0.5], "day": [b"\xff"]}), {"index": "day"}, "holds bytes in data row 1"),
         ("größe,y\n1,0.5\n".encode("latin-1"), {}, "not UTF-8: byte 0xf6 in line 1"),
         ("y,x\n0.5,7\n".encode("utf-16"), {}, "not UTF-8: byte 0xff in line 1"),
         ("y,x\n0.5,7\n".encode("utf-16-le"), {}, "zero bytes"),
@@ -161,6 +171,34 @@ def test_a_row_keeps_its_number_where_others_are_dropped(tmp_path: Path) -> None
     own = {"levels": [0.1, 0.9], "quantiles": [["low", "high"]]}
     said = refused(tmp_path, text, missing="drop", forecasts={"a": own})
     assert "'high' is below 'low' in data row 2 (line 3)" in said
+
+
+def test_a_plain_table_is_read_quickly_and_to_the_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A column is converted as a whole; only where that fails each value is looked at."""
+    values = np.random.default_rng(0).random(500)
+    text = "y,x,day\n" + "".join(f"{value!r},{10 * value:.3e},d1\n" for value in values.tolist())
+    slow = table(tmp_path, text + '"0.5",1,d1\n', context=["x"])
+    monkeypatch.setattr(frames, "_number", None)
+    monkeypatch.setattr(frames, "_slow_csv", None)
+    for form in (text, text.replace("\n", "\r\n"), text.rstrip("\n")):
+        quick = table(tmp_path, form, context=["x"], index="day")
+        np.testing.assert_array_equal(quick.outcomes[:, 0], values)
+        np.testing.assert_array_equal(quick.contexts, slow.contexts[:-1])
+        assert set(quick.index) == {"d1"}
+    commas: dict[str, Any] = {"separator": ";", "decimal": ","}
+    quick = table(tmp_path, text.replace(",", ";").replace(".", ","), context=["x"], **commas)
+    np.testing.assert_array_equal(quick.outcomes[:, 0], values)
+
+
+@pytest.mark.parametrize("cell", ["1_0", " 1 ", "nan(7)", "", "\u0661", "0x1", "true", "1e999"])
+def test_the_quick_way_accepts_what_the_slow_way_does(cell: str, tmp_path: Path) -> None:
+    outcome = [
+        or_line(tmp_path, f"y,x\n0.5,7\n{given},7\n", missing="drop")
+        for given in (cell, f'"{cell}"')
+    ]
+    assert outcome[0] == outcome[1]
 
 
 # The index in the logs.

@@ -20,6 +20,7 @@ import pytest
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
+from regretless.scenarios.build import scenario as build
 from regretless.scenarios.cli import commands
 
 COMMAND = Path(sys.executable).parent / "regretless"
@@ -37,6 +38,7 @@ Refusal = Callable[..., str]
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in an empty folder; what a module registers is forgotten afterwards."""
+    assert build is not None  # every name is registered by now
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     for kind in ("agent", "adversary", "forecaster", "response"):
@@ -119,6 +121,15 @@ def test_a_claim_may_have_lines(desk: Path) -> None:
     text = f'claim = """Two\nlines"""\n{NATURE}'
     (desk / "nature.toml").write_text(text, encoding="utf-8")
     assert commands._loaded("nature.toml", [], {}).spec.claim == "Two\nlines"
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(desk: Path) -> None:
+    (desk / "nature.toml").write_text(NATURE, encoding="utf-8-sig")
+    assert commands._loaded("nature.toml", [], {}).spec.name == "nature"
+
+
+def test_a_folder_is_no_scenario(refusal: Refusal) -> None:
+    assert refusal("run", "/") == "scenario file '/' is no file; check the path"
 
 
 def test_paths_too_long_are_one_line(refusal: Refusal) -> None:
@@ -223,7 +234,7 @@ def run_bytes(out: Path) -> dict[str, bytes]:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no limit on the size of files")
 def test_what_was_written_before_there_was_no_room_is_kept(desk: Path) -> None:
-    """A limit that the parts keep to and the tables do not: the tables are the sum of the parts."""
+    """A limit that the first checkpoint keeps to, and what follows does not."""
     words = ["run", "nature.toml", "--rounds", 3000, "--quiet", "--out"]
     assert limited(desk, 2**30, *words, "whole") == (0, "")
     part = max(len(content) for content in run_bytes(desk / "whole").values())

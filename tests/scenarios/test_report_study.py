@@ -223,7 +223,7 @@ def test_without_a_complete_run_there_is_no_page(directory: Path) -> None:
 
 def test_broken_table_is_refused(directory: Path) -> None:
     (directory / "runs/run=0003/agents.parquet").write_bytes(b"PAR1")
-    with pytest.raises(UserError, match="its tables cannot be read"):
+    with pytest.raises(UserError, match=r"run=0003: its table .agents. is damaged or gone"):
         write_report(directory)
     assert not list(directory.glob("*.html*"))
 

@@ -24,6 +24,7 @@ import pytest
 from regretless.market.core.errors import UserError
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.holding import held
+from regretless.scenarios.report.study_page import write_study_report
 from regretless.scenarios.run import Options as RunOptions
 from regretless.scenarios.run import run
 from regretless.scenarios.spec.files import override, read
@@ -357,6 +358,24 @@ def test_a_study_has_one_writer_and_one_version(desk: Path, finished: Study) -> 
     (copied / "study.json").write_text(json.dumps(record), encoding="utf-8")
     with pytest.raises(UserError, match=r"begun by 0\.0\.9"):
         conduct(design, Options(copied, resume=True))
+
+
+def test_a_run_that_is_damaged_is_named_and_can_be_played_again(
+    desk: Path, finished: Study
+) -> None:
+    design, hurt = read_study(str(desk / "sweep.toml")), desk / "hurt"
+    shutil.copytree(finished.path, hurt)
+    (hurt / "runs/run=0001/agents.parquet").unlink()
+    (hurt / "runs/run=0002/agents.parquet").write_bytes(b"PAR1")
+    for name in ("run=0001", "run=0002"):
+        told = f"{name}: its table 'agents' is damaged or gone; remove that folder"
+        with pytest.raises(UserError, match=told):
+            conduct(design, Options(hurt, resume=True, jobs=1))
+        with pytest.raises(UserError, match=told):
+            write_study_report(hurt, hurt / "report.html")
+        shutil.rmtree(hurt / "runs" / name)
+    conduct(design, Options(hurt, resume=True, jobs=1))
+    assert tables(hurt) == tables(finished.path)
 
 
 def test_every_setting_is_built_before_anything_is_written(desk: Path) -> None:

@@ -1,0 +1,137 @@
+"""Changes between rounds, from Python: agents come and go, players are replaced, promises are cut.
+
+An agent that leaves ends its stay (``market.game.presence``): it decides nothing more, and its
+measures are over its own rounds. One that is added begins its stay, in a row that was kept for it.
+A forecaster, an adversary or a market may be replaced by another of its kind.
+
+Regret goes on and stays exact, since it is counted from what was played. Promises are cut:
+
+    an agent that is added or goes    none for it: when may depend on what was drawn
+    another forecaster                none for who hears it: its biases begin anew
+    another adversary or market       as before, unless the new one sees the draw or answers it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from regretless.market.core.errors import UserError
+from regretless.market.game.guarantees import Guarantee, unpromised
+from regretless.market.game.information import introduce
+from regretless.market.game.markets import check_leader
+from regretless.market.game.presence import Stay, whole
+from regretless.market.game.round import Game
+
+
+def dismiss(game: Game, place: int, agent: int, *, before: int) -> int:
+    """End the stay of one agent of a cohort.
+
+    Parameters
+    ----------
+    agent : int
+        Its place among the cohort's N agents.
+    before : int
+        The first round in which it is not there.
+
+    Returns
+    -------
+    int
+        Its row.
+
+    Raises
+    ------
+    UserError
+        If it shares its row with others, learns with them, or is the last of all.
+    """
+    cohort = game.cohorts[place]
+    row = int(cohort.row_of[agent])
+    if cohort.kind != "trader":
+        raise UserError(f"cohort.{cohort.name} learns together; let it leave by the key leaves")
+    if (cohort.row_of == row).sum() > 1:
+        cure = "build(apart=True) gives each a row of its own"
+        raise UserError(f"cohort.{cohort.name}: some agents have one loss and are one row; {cure}")
+    stay = game.stays[place] or whole(len(cohort.ledger.count))
+    left = stay.left.copy()
+    left[row] = min(left[row], before)
+    changed = Stay(np.minimum(stay.entered, left), left)
+    stays = (*game.stays[:place], changed, *game.stays[place + 1 :])
+    if not any(other is None or (other.left > before).any() for other in stays):
+        raise UserError(f"agent {agent + 1} of cohort.{cohort.name} is the last of all; keep one")
+    game.stays = stays
+    return row
+
+
+def admit(game: Game, place: int, row: int, *, at: int) -> None:
+    """Let a row for which room was kept take part from round ``at`` on."""
+    stay = game.stays[place]
+    assert stay is not None  # noqa: S101 - room was kept
+    entered, left = stay.entered.copy(), stay.left.copy()
+    entered[row], left[row] = at, whole(1).left[0]
+    game.stays = (*game.stays[:place], Stay(entered, left), *game.stays[place + 1 :])
+
+
+def uncovered(promise: Guarantee, row: int, rows: int) -> Guarantee:
+    """Return a guarantee that leaves one of so many rows out."""
+    covers = np.ones(rows, dtype=np.bool_) if promise.covers is None else promise.covers.copy()
+    covers[row] = False
+    return replace(promise, covers=covers)
+
+
+def swap(game: Game, guarantees: Sequence[Guarantee], **players: Any) -> tuple[Guarantee, ...]:
+    """Replace players, and return what is promised from then on.
+
+    Parameters
+    ----------
+    **players
+        ``adversary``, ``market``, or a block's forecaster under the name of the block.
+
+    Raises
+    ------
+    UserError
+        If there is no such block, or the new player does not fit.
+    """
+    promises = list(guarantees)
+    for role, player in players.items():
+        if role == "adversary":
+            _check_outcomes(game, player)
+            game.adversary = player
+            introduce(player, game.cohorts)
+        elif role == "market":
+            game.market = player
+        else:
+            promises = _with_forecaster(game, promises, role, player)
+    if game.market is not None:
+        check_leader(game.adversary)
+    return unpromised(game.cohorts, game.flaw) if game.flaw else tuple(promises)
+
+
+def _check_outcomes(game: Game, adversary: Any) -> None:
+    wanted, given = game.adversary.outcomes, getattr(adversary, "outcomes", None)
+    if given != wanted:
+        raise UserError(f"the new adversary has {given} outcomes; give one of {wanted}")
+
+
+def _with_forecaster(
+    game: Game, promises: list[Guarantee], name: str, forecaster: Any
+) -> list[Guarantee]:
+    """Let another forecaster make a block, and take back what was promised to who hears it."""
+    names = [block.name for block in game.blocks]
+    if name not in names:
+        raise UserError(f"there is no block '{name}'; there are {', '.join(names)}")
+    at = names.index(name)
+    blocks = list(game.blocks)
+    blocks[at] = replace(blocks[at], forecaster=forecaster)
+    game.blocks = tuple(blocks)
+    game.followed = tuple(
+        None if cohort.block == at else followed
+        for cohort, followed in zip(game.cohorts, game.followed, strict=True)
+    )
+    why = f"no promise, since the forecaster was replaced before round {game.history.rounds}"
+    return [
+        Guarantee(note=f"{cohort.name}: {why}") if cohort.block == at else promise
+        for cohort, promise in zip(game.cohorts, promises, strict=True)
+    ]

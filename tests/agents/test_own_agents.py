@@ -1,0 +1,262 @@
+"""Agents of a user's own: settings drawn per agent, columns that are seen, crowds, neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import mesa
+import numpy as np
+import pandas as pd
+import pytest
+
+from regretless.agents import ScriptedAgent, ScriptedCrowd
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.report.page import goods
+from regretless.scenarios.spec.scenario import resolved, validated
+
+
+class Saver(ScriptedAgent):
+    """Remembers what it has."""
+
+    columns = ("wealth", "thrift")
+
+    def __init__(self, loss: Any, rng: Any, *, thrift: float = 0.5, kind: str = "") -> None:
+        super().__init__(loss, rng)
+        self.wealth, self.thrift, self.kind = 1.0, thrift, kind
+
+    def act(self, forecast: Any, context: Any) -> Any:  # noqa: D102
+        return self.loss.losses(forecast.label).argmin()
+
+    def learn(self, losses: Any, outcome: Any) -> None:  # noqa: D102
+        self.wealth *= 1 + self.thrift * (0.5 - losses.min())
+
+
+class Savers(ScriptedCrowd):
+    """The same, all at once."""
+
+    columns = ("wealth", "thrift")
+
+    def __init__(self, loss: Any, rng: Any, *, thrift: Any = 0.5, kind: Any = "") -> None:
+        super().__init__(loss, rng)
+        self.wealth, self.thrift, self.kind = np.ones(len(loss)), thrift, kind
+
+    def act_many(self, forecasts: Any, contexts: Any) -> Any:  # noqa: D102
+        return forecasts.losses(self.loss).argmin(1)
+
+    def learn_many(self, losses: Any, outcome: Any) -> None:  # noqa: D102
+        self.wealth = self.wealth * (1 + self.thrift * (0.5 - losses.min(1)))
+
+
+@pytest.fixture(autouse=True)
+def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for registry in (register.agent, register.measure):
+        monkeypatch.setattr(registry, "_known", dict(registry._known))
+    register.agent("saver")(Saver)
+    register.agent("savers")(Savers)
+    return
+
+
+def market(
+    response: str = "saver", *, settings: dict[str, Any] | None = None, **keys: Any
+) -> MarketModel:
+    cohort = {"name": "own", "utility": "linear", "count": 6, "actions": 3, "response": response}
+    raw: dict[str, Any] = {
+        "name": "own",
+        "rounds": 30,
+        "adversary": {"kind": "cyclic", "outcomes": 2},
+        "cohort": [
+            cohort | {"settings": {"thrift": [0.1, 0.9]} if settings is None else settings},
+            {"name": "others", "utility": "linear", "count": 2, "actions": 3},
+        ],
+    }
+    return Scenario(validated(raw | keys, origin=Path())).build(seed=3)
+
+
+def test_settings_are_drawn_per_agent() -> None:
+    settings = {"thrift": [0.1, 0.9], "kind": {"choices": ["bull", "bear"]}}
+    cohort: Any = market(settings=settings).game.cohorts[0]
+    thrift = [agent.thrift for agent in cohort.agents]
+    assert len(set(thrift)) == 6
+    assert 0.1 <= min(thrift) < max(thrift) <= 0.9
+    assert {agent.kind for agent in cohort.agents} == {"bull", "bear"}
+    crowd: Any = market("savers", settings=settings).game.cohorts[0]
+    assert crowd.crowd.thrift.tolist() == thrift
+    assert crowd.crowd.kind.tolist() == [agent.kind for agent in cohort.agents]
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"greed": 1.0}, "agent 'saver': got an unexpected keyword argument 'greed'; it takes"),
+        ({"thrift": [0.9, 0.1]}, "cohort.own.settings.thrift = [0.9, 0.1]: the range descends"),
+        ({"kind": {"choices": []}}, "cohort.own.settings.kind"),
+    ],
+)
+def test_settings_that_do_not_fit_are_named(settings: dict[str, Any], line: str) -> None:
+    with pytest.raises(UserError) as error:
+        market(settings=settings)
+    assert line in str(error.value)
+
+
+def test_a_crowd_plays_as_its_agents_would_one_by_one() -> None:
+    one, many = market(), market("savers")
+    for model in (one, many):
+        model.run()
+    columns = ["mean_loss", "swap_regret", "decision_swap_regret"]
+    pd.testing.assert_frame_equal(one.agents_frame()[columns], many.agents_frame()[columns])
+    pd.testing.assert_frame_equal(one.states_frame(), many.states_frame())
+
+
+def test_columns_are_seen_by_agent_sets_collectors_and_tables() -> None:
+    model = market()
+    model.datacollector = mesa.DataCollector(
+        agent_reporters={"wealth": lambda agent: getattr(agent, "wealth", None)}
+    )
+    model.run()
+    own = model.agents.select(lambda agent: agent.cohort == "own")
+    wealth = own.get("wealth")
+    states = model.states_frame()
+    assert list(states.columns) == ["round", "agent", "wealth", "thrift"]
+    assert len(states) == 30 * 6
+    assert states[states["round"] == 29]["wealth"].tolist() == wealth
+    collected = model.datacollector.get_agent_vars_dataframe().loc[30]
+    assert collected["wealth"].dropna().tolist() == wealth
+    with pytest.raises(AttributeError):
+        model.agents.select(lambda agent: agent.cohort == "others").get("wealth")
+
+
+@pytest.mark.parametrize("response", ["saver", "savers"])
+def test_columns_are_kept_in_checkpoints(response: str) -> None:
+    whole, first, second = (market(response) for _ in range(3))
+    whole.run()
+    first.run(11)
+    second.restore(first.state())
+    second.run()
+    last = whole.states_frame().query("round > 10").reset_index(drop=True)
+    pd.testing.assert_frame_equal(second.states_frame(), last)
+
+
+@pytest.mark.parametrize("bad", ["text", [1.0, 2.0]])
+def test_a_column_that_is_no_number_is_one_line_before_the_first_round(bad: Any) -> None:
+    class Odd(Saver):
+        def __init__(self, loss: Any, rng: Any) -> None:
+            super().__init__(loss, rng)
+            self.wealth = bad
+
+    register.agent("odd")(Odd)
+    with pytest.raises(UserError, match="column 'wealth' of class Odd"):
+        market("odd", settings={})
+
+
+def test_laws_of_a_crowd_are_charged_and_drawn() -> None:
+    class Coins(ScriptedCrowd):
+        def act_many(self, forecasts: Any, contexts: Any) -> Any:
+            return np.tile([0.5, 0.5, 0.0], (len(self.loss), 1))
+
+    register.agent("coins")(Coins)
+    model = market("coins", settings={})
+    model.run()
+    log = model.regret_frame().query("agent <= 6")
+    assert set(log["action"]) == {0, 1}
+    assert 60 < (log["action"] == 0).sum() < 120  # of 180 fair draws
+    same = log.groupby(["agent", "round"])["loss"].first().groupby("agent").mean()
+    assert np.allclose(same, model.agents_frame()["mean_loss"][:6])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [[0] * 5, [0, 1, 2, 3, 0, 0], [0.5] * 6, [[1.0, 1.0, -1.0]] * 6, "all", [[0.3] * 3] * 6],
+)
+def test_what_is_no_law_of_play_is_one_line(answer: Any) -> None:
+    class Odd(ScriptedCrowd):
+        def act_many(self, forecasts: Any, contexts: Any) -> Any:
+            return answer
+
+    register.agent("odd")(Odd)
+    with pytest.raises(UserError, match=r"crowd .odd. returned .* 6 x 3 probabilities"):
+        market("odd", settings={}).step()
+
+
+def test_agents_know_where_they_play() -> None:
+    network = {"graph": "small-world", "subscribers": 2}
+    model = market(network=network)
+    cohort: Any = model.game.cohorts[0]
+    edges = model.edges_frame()
+    for agent in cohort.agents:
+        assert agent.model is model
+        beside = {view.unique_id for view in agent.neighbours}
+        ends = edges[(edges["source"] == agent.number) | (edges["target"] == agent.number)]
+        assert beside == set(ends[["source", "target"]].to_numpy().ravel()) - {agent.number}
+    assert market().game.cohorts[0].agents[0].neighbours == []  # type: ignore[attr-defined]
+
+
+def test_a_cohort_of_none_is_left_out() -> None:
+    empty = {"name": "none", "utility": "linear", "count": 0, "actions": 3}
+    some = {"name": "own", "utility": "linear", "count": 3, "actions": 3}
+    with_it, without = market(cohort=[empty, some]), market(cohort=[some])
+    for model in (with_it, without):
+        model.run()
+    pd.testing.assert_frame_equal(with_it.agents_frame(), without.agents_frame())
+    with pytest.raises(UserError, match="every cohort has count = 0"):
+        market(cohort=[empty])
+
+
+def test_measures_say_of_whom_they_speak() -> None:
+    register.measure("rounds")(lambda model: model.played)
+    register.measure("spread")(lambda model: {"own": np.std(model.column(0, "wealth"))})
+    register.measure("number")(lambda model: [agent.unique_id for agent in model.agents])
+    model = market(measures=["rounds", "spread", "number"])
+    model.run(3)
+    table = model.measures_frame()
+    assert list(table.columns) == ["round", "measure", "cohort", "agent", "value"]
+    assert table.query("measure == 'rounds'")["value"].tolist() == [1, 2, 3]
+    spread = table.query("measure == 'spread'")
+    assert (spread["cohort"] == "own").all()
+    assert spread["value"].iloc[-1] == np.std(model.column(0, "wealth"))
+    number = table.query("measure == 'number' and round == 2")
+    assert number["value"].tolist() == number["agent"].tolist() == list(range(1, 9))
+
+
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        ("much", "returned 'much', no number"),
+        ([1.0, 2.0], "returned shape \\(2,\\)"),
+        ({"nobody": 1.0}, "no cohort 'nobody'"),
+    ],
+)
+def test_a_measure_that_is_none_is_one_line(found: Any, line: str) -> None:
+    register.measure("odd")(lambda _: found)
+    with pytest.raises(UserError, match=f"measure 'odd'.* {line}"):
+        market(measures=["odd"]).step()
+    with pytest.raises(UserError, match="unknown measure 'gini'"):
+        market(measures=["gini"])
+
+
+def test_actions_and_outcomes_have_names() -> None:
+    cohort = {"name": "own", "utility": "linear", "count": 3, "actions": ["wheat", "maize"]}
+    adversary = {"kind": "cyclic", "outcomes": ["rain", "wind"]}
+    model = market(cohort=[cohort, cohort | {"name": "two", "actions": 2}], adversary=adversary)
+    model.run()
+    swaps = model.swaps_frame()
+    own = swaps[swaps["agent"] <= 3]
+    for key in ("action", "best_replacement"):
+        assert (own[f"{key}_name"] == own[key].map(["wheat", "maize"].__getitem__)).all()
+    assert swaps[swaps["agent"] > 3]["action_name"].isna().all()
+    spec = validated(
+        {"name": "a", "rounds": 5, "adversary": adversary, "cohort": [cohort]}, origin=Path()
+    )
+    assert validated(resolved(spec), origin=Path()) == spec
+    assert goods(resolved(spec), 2) == ["rain", "wind"]
+
+
+@pytest.mark.parametrize("actions", [["wheat"], ["wheat", "wheat"], ["wheat", 3]])
+def test_names_that_name_nothing_are_refused(actions: Any) -> None:
+    cohort = {"name": "own", "utility": "linear", "count": 3, "actions": actions}
+    with pytest.raises(UserError, match=r"cohort\.own.*action"):
+        market(cohort=[cohort])

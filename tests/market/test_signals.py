@@ -1,0 +1,151 @@
+"""Private signals: each agent's own, of the outcome to come, for it and its policies alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from regretless.agents import ScriptedAgent, ScriptedCrowd
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.market.model import MarketModel
+from regretless.market.regret import decision_swap_regret
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.scenario import validated
+
+
+class Listener(ScriptedAgent):
+    """Plays 1 where its signal is high."""
+
+    columns = ("seen",)
+    seen = 0.0
+
+    def act(self, forecast: Any, context: Any) -> int:  # noqa: D102
+        self.seen = context["signal"]
+        return int(self.seen > 0.5)
+
+
+class Listeners(ScriptedCrowd):
+    """The same, all at once."""
+
+    columns = ("seen",)
+    seen: Any = 0.0
+
+    def act_many(self, forecasts: Any, contexts: Any) -> Any:  # noqa: D102
+        self.seen = contexts["signal"]
+        return (self.seen > 0.5).astype(int)
+
+
+@pytest.fixture(autouse=True)
+def names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(register.agent, "_known", dict(register.agent._known))
+    register.agent("listener")(Listener)
+    register.agent("listeners")(Listeners)
+
+
+def market(signal: Any, *, response: str = "listener", **keys: Any) -> MarketModel:
+    own = {
+        "name": "own",
+        "utility": "linear",
+        "count": 4,
+        "actions": 2,
+        "response": response,
+        "signal": signal,
+        "policies": ["high"],
+    }
+    other = {"name": "others", "utility": "linear", "count": 2, "actions": 2}
+    raw: dict[str, Any] = {
+        "name": "own",
+        "rounds": 200,
+        "adversary": {"kind": "iid", "outcomes": ["rain", "sun"]},
+        "policy": {
+            "high": {"kind": "threshold", "feature": "signal", "at": 0.5, "below": 0, "above": 1}
+        },
+        "cohort": [own, other],
+    }
+    return Scenario(validated(raw | keys, origin=Path())).build(seed=3)
+
+
+def test_a_signal_is_the_outcome_and_noise_of_ones_own() -> None:
+    model = market({"coordinate": "sun", "noise": {"choices": [0.0, 0.3]}})
+    model.run()
+    noise = model.game.signals[0].noise  # type: ignore[union-attr]
+    assert set(noise) == {0.0, 0.3}
+    truth = model.rounds_frame()["y_1"].to_numpy()
+    seen = model.states_frame().pivot_table(index="round", columns="agent", values="seen")
+    error = seen.to_numpy() - truth[:, None]
+    assert error.std(0) == pytest.approx(noise, rel=0.2)
+    assert not error[:, noise == 0].any()
+    noisy = error[:, noise > 0]
+    assert noisy.shape[1] < 2 or abs(np.corrcoef(noisy.T)[0, 1]) < 0.25
+
+
+def test_its_policies_are_scored_for_each_agent_by_what_it_saw() -> None:
+    model = market({"noise": [0.1, 0.5]})
+    model.run()
+    cohort: Any = model.game.cohorts[0]
+    truth = model.rounds_frame()[["y_0", "y_1"]].to_numpy()
+    log, states = model.regret_frame(), model.states_frame()
+    for agent in range(4):
+        losses = cohort.loss[agent].losses(truth)
+        played = log[log["agent"] == agent + 1]["action"].to_numpy()
+        told = (states[states["agent"] == agent + 1]["seen"] >= 0.5).to_numpy().astype(int)
+        fixed = np.stack([np.zeros(200, dtype=int), np.ones(200, dtype=int), told])
+        expected = decision_swap_regret(losses, played, fixed)
+        found = model.agents_frame()["decision_swap_regret"][agent]
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_others_notice_nothing() -> None:
+    with_it, without = market({"noise": 0.2}), market({"noise": 0.4})
+    for model in (with_it, without):
+        model.run()
+    columns = ["mean_loss", "decision_swap_regret", "bound"]
+    tables = [model.agents_frame()[4:][columns] for model in (with_it, without)]
+    pd.testing.assert_frame_equal(*tables)
+    pd.testing.assert_frame_equal(with_it.forecasts_frame(), without.forecasts_frame())
+
+
+def test_a_crowd_sees_what_its_agents_would() -> None:
+    one, many = market({"noise": 0.2}), market({"noise": 0.2}, response="listeners")
+    for model in (one, many):
+        model.run()
+    pd.testing.assert_frame_equal(one.states_frame(), many.states_frame())
+    pd.testing.assert_frame_equal(
+        one.agents_frame().drop(columns="response"), many.agents_frame().drop(columns="response")
+    )
+
+
+def test_a_run_with_signals_resumes() -> None:
+    whole, first, second = (market({"noise": 0.2}) for _ in range(3))
+    whole.run()
+    first.run(70)
+    second.restore(first.state())
+    second.run()
+    pd.testing.assert_frame_equal(whole.agents_frame(), second.agents_frame())
+
+
+@pytest.mark.parametrize(
+    ("signal", "line"),
+    [
+        ({"coordinate": 2}, "signal.coordinate = 2: outcomes are numbered 0 to 1"),
+        ({"coordinate": "snow"}, "signal.coordinate: no outcome 'snow'"),
+        ({"noise": -0.1}, "signal.noise = -0.1: give numbers of at least 0"),
+        ({"noise": "much"}, "signal.noise = much: give numbers of at least 0"),
+        ({"noises": 0.1}, "unknown key 'cohort.own.signal.noises'; did you mean 'noise'"),
+    ],
+)
+def test_what_is_no_signal_is_one_line(signal: Any, line: str) -> None:
+    with pytest.raises(UserError) as error:
+        market(signal)
+    assert line in str(error.value)
+
+
+def test_a_signal_that_nobody_reads_is_refused() -> None:
+    cohort = {"name": "f", "utility": "linear", "count": 2, "actions": 2, "signal": {"noise": 0.1}}
+    with pytest.raises(UserError, match=r"cohort\.f\.signal: nobody reads it"):
+        market({}, cohort=[cohort])

@@ -1,0 +1,88 @@
+"""Measures of a user's own in studies: averaged over rounds, compared like every other."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from regretless.market import register
+from regretless.scenarios.cli import commands
+from regretless.scenarios.studies.analysis import own_of
+from regretless.scenarios.studies.results import Study
+
+MODULE = """
+from regretless.market import register
+
+@register.measure("played")
+def played(model):
+    return model.played
+
+@register.measure("size")
+def size(model):
+    return {cohort.name: len(cohort.row_of) for cohort in model.game.cohorts}
+
+@register.measure("number")
+def number(model):
+    return [agent.unique_id for agent in model.agents]
+"""
+SCENARIO = """
+name = "tiny"
+rounds = 9
+measures = ["played", "size", "number"]
+adversary = { kind = "cyclic", outcomes = 2 }
+forecaster = { kind = "running-mean" }
+
+[[cohort]]
+name = "one"
+utility = "linear"
+count = 3
+actions = 2
+
+[[cohort]]
+name = "two"
+utility = "linear"
+count = 2
+actions = 2
+"""
+STUDY = """
+scenario = "tiny.toml"
+seeds = 2
+[grid]
+"cohort.one.count" = [0, 4]
+"""
+
+
+def test_a_study_compares_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(register.measure, "_known", dict(register.measure._known))
+    for name, text in {"own.py": MODULE, "tiny.toml": SCENARIO, "s.toml": STUDY}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    words = "regretless study s.toml --out o --import own --quiet --jobs 1"
+    monkeypatch.setattr(sys, "argv", words.split())
+    with pytest.raises(SystemExit) as left:
+        commands.main()
+    assert not left.value.code
+    table = Study("o").effects().set_index(["value", "cohort", "measure"])["mean"]
+    assert table["0"].index.unique("cohort").tolist() == ["two"]
+    expected = {
+        ("0", "two"): {"played": 5.0, "size": 2.0, "number": 1.5},
+        ("4", "one"): {"played": 5.0, "size": 4.0, "number": 2.5},
+        ("4", "two"): {"played": 5.0, "size": 2.0, "number": 5.5},
+    }
+    for place, means in expected.items():
+        assert {name: table[(*place, name)] for name in means} == means
+
+
+def test_what_is_said_of_the_round_holds_for_all() -> None:
+    agents = pd.DataFrame({"agent": [1, 2, 3], "cohort": ["a", "a", "b"]})
+    rows = [("whole", "", np.nan, 4.0), ("one", "a", np.nan, 1.0), ("each", "", 3, 7.0)]
+    measures = pd.DataFrame(rows, columns=["measure", "cohort", "agent", "value"])
+    table = own_of(measures, agents)
+    assert table["whole"].tolist() == [4.0, 4.0]
+    assert table["one"].fillna(-1).tolist() == [1.0, -1.0]
+    assert table["each"].fillna(-1).tolist() == [-1.0, 7.0]
