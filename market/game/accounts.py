@@ -136,13 +136,10 @@ class Accounts(Remembering):
 
     def _handed(self, cash: ArrayLike, goods: ArrayLike, price: Array) -> None:
         kinds = self.goods.shape[1]
-        paid = np.atleast_1d(np.asarray(cash, dtype=np.float64))
-        given = np.asarray(goods, dtype=np.float64)
+        paid, given = np.atleast_1d(np.asarray(cash, np.float64)), np.asarray(goods, np.float64)
         given = given if given.ndim == 2 else np.broadcast_to(given, (1, kinds)).copy()
-        if len(paid) not in (1, self.agents) or given.shape not in (
-            (1, kinds),
-            (self.agents, kinds),
-        ):
+        fits = (1, self.agents)
+        if len(paid) not in fits or len(given) not in fits or given.shape[1] != kinds:
             got = f"cash {paid.shape} and goods {given.shape}"
             raise UserError(f"{got} for {self.agents} agents and {kinds} goods; give one each")
         before = self.cash.copy(), self.goods.copy()
@@ -151,13 +148,11 @@ class Accounts(Remembering):
             owes = self.cash[short], *self.goods[short]
             what = "goods" if self.cash[short] >= 0 else "cash"
             self.cash[:], self.goods[:] = before
-            raise UserError(
-                f"agent {short + 1} lacks {-min(owes):g} of {what}; give it less to spend"
-            )
+            lacks = f"agent {short + 1} lacks {-min(owes):g} of {what}"
+            raise UserError(f"{lacks}; give it less to spend")
         if not most < self._limit:
-            raise UserError(
-                f"{most:g} in one account is too much to add exactly; give larger units"
-            )
+            much = f"{most:g} in one account is too much to add exactly"
+            raise UserError(f"{much}; give larger units")
 
     def _endowed(self, what: str, given: float | dict[str, float]) -> Array:
         named = given if isinstance(given, dict) else dict.fromkeys(self.sizes, given)

@@ -77,6 +77,13 @@ def test_nobody_spends_what_it_lacks() -> None:
         accounts.move(1e12)
 
 
+def test_amounts_are_for_one_or_for_all() -> None:
+    accounts = Accounts(people(3), 1.0, [1.0])
+    for cash, goods in ((np.ones(2), 0.0), (0.0, np.ones((2, 1))), (0.0, np.ones((3, 2)))):
+        with pytest.raises(UserError, match="for 3 agents and 1 goods; give one each"):
+            accounts.move(cash, goods)
+
+
 def test_endowments_are_checked() -> None:
     with pytest.raises(UserError, match=r"market.cash.c2: choose one of: c0, c1"):
         Accounts(people(1, 1), {"c2": 1.0})

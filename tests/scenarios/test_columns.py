@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 import tomli_w
 
+from regretless.agents import ScriptedAgent
+from regretless.market import register
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.files import find, read
@@ -22,6 +24,26 @@ from regretless.scenarios.studies.design import read_study
 PAGE = (Path(__file__).parent.parent.parent / "docs/measures.md").read_text(encoding="utf-8")
 OF_MARKETS = re.compile("fundamental|demand|price|volume|quantity|flow|share|time|level|sold|goods")
 CLEARING = ("call-auction", "oligopoly", "pigou", "el-farol", "shops", "survival")
+
+
+@register.agent("owner-of-a-column")
+class Owner(ScriptedAgent):
+    """Shows how rich it is."""
+
+    columns = ("wealth",)
+    wealth = 1.0
+
+    def act(self, forecast: Any, context: Any) -> int:
+        """Do the same always."""
+        return 0
+
+
+@register.measure("rounds-so-far")
+def rounds_so_far(model: Any) -> float:
+    """Count the rounds."""
+    return float(model.played)
+
+
 STUDY = """
 scenario = "base.toml"
 seeds = 1
@@ -51,6 +73,13 @@ LED: dict[str, Any] = {
         {"name": "first", "utility": "game", "actions": 3},
         {"name": "second", "utility": "game", "actions": 3, "response": "hedge"},
     ],
+}
+OWN: dict[str, Any] = {
+    "name": "own",
+    "rounds": 4,
+    "measures": ["rounds-so-far"],
+    "adversary": {"kind": "iid", "outcomes": 2},
+    "cohort": [{"name": "owners", "response": "owner-of-a-column", **PLAIN}],
 }
 BASE: dict[str, Any] = {
     "name": "base",
@@ -94,7 +123,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     home = tmp_path_factory.mktemp("columns")
     found: dict[str, set[str]] = {}
     bundled = [read(find(name)) | {"rounds": 4} for name in ("late-news", *CLEARING)]
-    for raw in (CROWD, LED, *bundled):
+    for raw in (CROWD, LED, OWN, *bundled):
         scenario = Scenario(validated(raw, origin=home))
         run(scenario, Options(home / raw["name"]))
         add(found, home / raw["name"])
@@ -103,6 +132,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     conduct(read_study(str(home / "study.toml")), StudyOptions(home / "study", jobs=1))
     add(found, home / "study")
     found["parameters"] -= {"forecaster.kind"}  # the key that varies
+    found["states"] -= {"wealth"}  # a name of the agent's own
     return found
 
 
