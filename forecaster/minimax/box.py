@@ -41,14 +41,14 @@ STEPS = len(WALK)
 FINE = 2e-3
 SHORTER = np.concatenate([np.ones(40), np.geomspace(1, 0.1, 20)])
 NEAR, TURN = 1e-3, 20  # the shortest steps from nature's answer, and when they shrink again
-# Where coefficients add up to the same for all actions, every corner of the box is a tie, and so is
-# many another point with equal numbers. Points are drawn in by this share of the tolerance.
+# Where coefficients add up to the same for all actions, corners of the box are ties. Points
+# keep off its sides by about this share of the tolerance; drawing all of them in would pile up.
 INSET = 0.1
 GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 class Walk(NamedTuple):
-    """Step sizes (T,), and by what share every point is drawn in from the sides of the box."""
+    """Step sizes (T,), and how far at most points are kept off the sides of the box."""
 
     steps: Array
     inset: float = 0.0
@@ -103,10 +103,11 @@ def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled k
 
 
 @numba.njit(cache=True)
-def draw_in(point: Array, inset: float) -> None:
-    """Move a point of the box by this share towards a point of which no two numbers are alike."""
+def keep_off(point: Array, inset: float) -> None:
+    """Keep a point off the sides of the box, of no two by the same distance."""
     for i in range(point.shape[0]):
-        point[i] += inset * (0.25 + 0.5 * ((i + 1) * GOLDEN % 1.0) - point[i])
+        share = 0.25 + 0.5 * ((i + 1) * GOLDEN % 1.0)
+        point[i] = min(1.0 - inset * (1.0 - share), max(inset * share, point[i]))
 
 
 @numba.njit(cache=True)
@@ -125,7 +126,7 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     points[0] = origin
     for t in range(points.shape[0]):
         if not simplex:
-            draw_in(points[t], inset)
+            keep_off(points[t], inset)
         field_into(rows, table, points[t], responses, fields[t])
         if t + 1 < points.shape[0]:
             largest = np.abs(fields[t]).max()
@@ -182,7 +183,7 @@ def _slow_walk(  # noqa: PLR0913 - the arguments of ``_walk``
     here = origin.copy()
     for t, step in enumerate(walk.steps):
         if not simplex:
-            draw_in(here, walk.inset)
+            keep_off(here, walk.inset)
         points[t], fields[t] = here, field_at(rows, table, here)
         largest = np.abs(fields[t]).max()
         here = here - (step / largest if largest > 0.0 else 0.0) * fields[t]

@@ -11,6 +11,7 @@ import numpy as np
 
 from regretless.forecaster.events.protected import Rows
 from regretless.forecaster.minimax.box import (
+    GOLDEN,
     closer_for,
     explore,
     field_at,
@@ -26,6 +27,7 @@ from regretless.market.game.protocols import Resumable
 from regretless.market.records import Ensemble
 
 WALKS = 12  # from nature's answers, at most
+OFF_CENTRE = 1e-6  # twice how far at most the first point is from the centre of the box
 LIGHTEST = 1e-9  # atoms with less weight are dropped
 
 
@@ -79,7 +81,8 @@ class CubeSolver(Remembering):
 
     def __init__(self, size: int, hull: Hull = "box") -> None:
         self.hull: Hull = hull
-        self.origin = np.full(size, 0.5 if hull == "box" else 1 / size)
+        unlike = (np.arange(1, size + 1) * GOLDEN) % 1 - 0.5  # equal numbers would tie
+        self.origin = 0.5 + OFF_CENTRE * unlike if hull == "box" else np.full(size, 1 / size)
         self.last = np.full((size + 1, size), np.nan)  # points of the last mixture, and no others
 
     def solve(self, rows: Rows, table: Array, *, tolerance: float) -> Solution:
