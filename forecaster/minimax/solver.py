@@ -82,7 +82,9 @@ class CubeSolver(Remembering):
     def __init__(self, size: int, hull: Hull = "box") -> None:
         self.hull: Hull = hull
         unlike = (np.arange(1, size + 1) * GOLDEN) % 1 - 0.5  # equal numbers would tie
-        self.origin = 0.5 + OFF_CENTRE * unlike if hull == "box" else np.full(size, 1 / size)
+        self.origin: Array = np.full(size, 1 / size)
+        if hull == "box":
+            self.origin = np.asarray(0.5 + OFF_CENTRE * unlike, dtype=np.float64)
         self.last = np.full((size + 1, size), np.nan)  # points of the last mixture, and no others
 
     def solve(self, rows: Rows, table: Array, *, tolerance: float) -> Solution:
