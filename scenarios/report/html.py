@@ -35,6 +35,8 @@ th, td { padding: .35rem .5rem; text-align: right; vertical-align: top;
   border-bottom: 1px solid var(--line); }
 th { font-weight: 600; color: var(--faint); vertical-align: bottom; line-height: 1.25; }
 td { white-space: nowrap; }
+table:has(th:nth-child(10)) { font-size: .72rem; }
+table:has(th:nth-child(10)) :is(th, td) { padding: .3rem .3rem; }
 td.t { white-space: normal; min-width: 6rem; }
 td.runs { min-width: 6rem; }
 table:has(td.runs) { font-size: .78rem; }
