@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from regretless.agents.cohorts.crowd import ScriptedCrowd
 from regretless.agents.cohorts.learning import LearnerCohort
+from regretless.agents.cohorts.private import PrivateCohort, is_private
 from regretless.agents.cohorts.responding import Cohort
 from regretless.agents.cohorts.scripted import ScriptedAgent, ScriptedCohort
 from regretless.agents.responses import COMPILED, Checked, ExpectedLoss, Response
@@ -85,9 +86,11 @@ class Seat:
 
     @property
     def promises(self) -> int:
-        """How many events a promise to all rows is about: distinct losses, or losses and stays."""
+        """How many events a promise to all rows is about: distinct losses, stays and draws."""
         rows = len(self.cohort.loss)
-        return rows if self.kind is None or self.stay is not None else int(self.kind.max()) + 1
+        if self.kind is None or self.stay is not None or is_private(self.cohort):
+            return rows
+        return int(self.kind.max()) + 1
 
     @property
     def lines(self) -> NDArray[np.intp] | slice:
@@ -126,7 +129,8 @@ def _responding(draft: Draft, place: Place) -> Seat:
     rule = response_of(spec, place.basis, types, rounds=place.rounds)
     whole = len(kind) == len(types)  # a row for each loss, in order: nothing to copy
     by_kind = own if whole else (own[0][kind], side_by_side(own[1][kind]))
-    cohort = Cohort(
+    kind_of, whose = (PrivateCohort, "referee") if spec.draws_alone else (Cohort, "cohort")
+    cohort = kind_of(
         name=spec.name,
         utility=spec.utility,
         block=place.block,
@@ -135,7 +139,7 @@ def _responding(draft: Draft, place: Place) -> Seat:
         coefficients=protected if by_proxy else by_kind,
         response=rule,
         ledger=draft.ledger(len(kind)),
-        rng=stream(place.root, "cohort", spec.name, "play"),
+        rng=stream(place.root, whose, spec.name, "play"),
         policies=draft.policies,
         served=cover.served[kind] if by_proxy and cover is not None else None,
         distance=draft.distance_of(row_of),

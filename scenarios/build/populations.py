@@ -67,7 +67,7 @@ class Draft:
             The distinct loss of each row, in order.
         row_of : int array (N,)
         """
-        if self.apart:
+        if self.apart or self.spec.draws_alone:
             return type_of, np.arange(len(type_of))
         keys = [type_of]
         keys += [] if self.distance is None else [self.distance]

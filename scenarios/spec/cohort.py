@@ -164,6 +164,11 @@ class CohortSpec(Strict):
         """Whether the response is a learner's name."""
         return self.response in register.learner and self.response not in register.response
 
+    @property
+    def draws_alone(self) -> bool:
+        """Whether each agent draws a prediction of its own."""
+        return self.response == "private"
+
     @model_validator(mode="before")
     @classmethod
     def _names_counted(cls, raw: Any) -> Any:
