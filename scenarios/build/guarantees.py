@@ -49,7 +49,9 @@ def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
         Promises of the whole run, for the union over all of them.
     """
     forecaster, cohort, group, cover = block.forecaster, seat.cohort, seat.group, seat.cover
-    note = "; ".join(filter(None, (served_note(seat), curved_note(cohort, block))))
+    note = "; ".join(
+        filter(None, (served_note(seat), curved_note(cohort, block), lying_note(seat)))
+    )
     if not isinstance(cohort, Cohort) or not isinstance(forecaster, UnbiasedPrediction):
         return Guarantee(note=note)
     if group is None or not promised(seat, block):
@@ -98,6 +100,8 @@ def followed(seat: Seat, block: Block) -> Followed | None:
     """Score what a cohort would lose by following the models of its block; None without any."""
     forecaster, group, lines = block.forecaster, seat.group, seat.lines
     if not isinstance(forecaster, AnchoredPrediction) or not forecaster.models or group is None:
+        return None
+    if seat.lies:  # models would suggest what suits the report
         return None
     known = [i for i, own in enumerate(forecaster.events.groups) if own is group]
     late = None if known else rows_of([group])  # of whom the forecaster knows nothing
@@ -155,7 +159,7 @@ def promised(seat: Seat, block: Block) -> bool:
         return False
     if not isinstance(forecaster, UnbiasedPrediction) or not isinstance(cohort, Cohort):
         return False
-    if seat.cover is not None and cohort.served is None:  # it plays its own best response
+    if seat.lies or (seat.cover is not None and cohort.served is None):  # it plays its own best
         return False
     response = cohort.response
     smooth = math.isfinite(response.lipschitz)
@@ -211,6 +215,12 @@ def curved_note(cohort: Anybody, block: Block) -> str:
         f"{cohort.name}: no promise, since labels of block {block.name} are no outcomes s^-1(p) of "
         'its predictions (the image of s is curved); response = "ensemble" has one'
     )
+
+
+def lying_note(seat: Seat) -> str:
+    """Say that a cohort reports other losses than its own; empty where it does not."""
+    name = seat.cohort.name
+    return f"{name}: no promise, since they report other losses than theirs" if seat.lies else ""
 
 
 def served_note(seat: Seat) -> str:

@@ -114,6 +114,10 @@ class CohortSpec(Strict):
     """What its agents want: a registered name."""
     parameters: dict[str, Any] = {}
     """The utility's: a number, [low, high] drawn per agent, or { choices = [...] }."""
+    reports: dict[str, Any] = {}
+    """Parameters that its agents report in place of their own: the forecaster protects those."""
+    acts_on: Literal["truth", "report"] = "truth"
+    """Which of them its agents respond with; they are charged by the truth."""
     count: Annotated[int, Field(ge=0)] = 1
     """How many agents there are; a cohort of none is left out."""
     archetypes: Count | None = None
@@ -174,6 +178,14 @@ class CohortSpec(Strict):
     def _names_counted(cls, raw: Any) -> Any:
         return counted(raw, "actions")
 
+    def _reports_are_heard(self) -> None:
+        if not self.reports:
+            return
+        if self.response not in register.response:
+            raise ValueError("reports are for those who respond to the forecast; drop them")
+        if self.joins or self.cover is not None:
+            raise ValueError("reports go neither with joins nor with a cover; drop one of them")
+
     @field_validator("eta", mode="before")
     @classmethod
     def _number_or_word(cls, eta: Any) -> Any:
@@ -188,6 +200,7 @@ class CohortSpec(Strict):
             raise ValueError('eta is the smoothness of response = "quantal"; give both or neither')
         if self.cover is not None and self.response != "best-response":
             raise ValueError('a cover serves response = "best-response"; drop one of them')
+        self._reports_are_heard()
         if self.leaves is not None and self.leaves <= self.joins:
             there = f"leaves = {self.leaves} is not after joins = {self.joins}"
             raise ValueError(f"{there}; let them leave later")

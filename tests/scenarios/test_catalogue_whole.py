@@ -33,6 +33,7 @@ DECISION_SWAP = 'forecaster={kind="decision-swap"}'
 MYOPIC = 'adversary={kind="myopic"}'
 TAKERS = "cohort.firms.parameters.slope=0.0"
 CENSORED = "market.seen='sales'"
+HERD = "cohort.followers.response='best-response'"
 LISTEN = "cohort.guests.response='best-response'"
 
 
@@ -220,6 +221,12 @@ CLAIMED: dict[str, list[Claimed]] = {
         (ABOUT, r"competitive ([\d.]+) and", under("oligopoly", TAKERS, settled("y_0"))),
         (ABOUT, r"and ([\d.]+); and neither", under("oligopoly", TAKERS, settled("quantity_0"))),
         (BELOW, r"gained ([\d.]+) a", most(worst(), under("oligopoly", TAKERS, worst()))),
+    ],
+    "own-draws": [
+        (ABOUT, r"lose ([\d.]+) and", mean()),
+        (ABOUT, r"regret ([\d.]+);", mean("swap_regret")),
+        (ABOUT, r"crowd, lose ([\d.]+)", under("own-draws", HERD, mean())),
+        (ABOUT, r"and regret ([\d.]+)\.", under("own-draws", HERD, mean("swap_regret"))),
     ],
     "pigou": [
         (ABOUT, r"on it, (\d+) in 100", lambda tables: 100 * settled("flow_1")(tables)),
