@@ -13,7 +13,7 @@ of distinct losses. In a market that answers at once let
 
 Then with probability 1 - risk for all agents at once, in place of nothing,
 
-    regret of what i did  <=  the theorem's bound with its term for realised draws  +  mean D_kappa.
+    regret of what i did  <=  the theorem's bound with its term for realised draws  +  D_kappa.
 
 Proof. Let q be the law of a(p) under the round's mixture and g(a, y) = l(a, y) - l(phi(a), y) for
 an assignment phi of comparators. (1) The forecaster is charged its expected bias over the mixture
