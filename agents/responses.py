@@ -3,6 +3,7 @@ r"""Response rules: how an agent turns the forecast that it hears into a law of 
 Each rule first predicts its losses from the forecast and then responds to that table:
 
     best-response         the loss form in the broadcast basis, at the drawn prediction; argmin
+    private               the same, at a draw of the agent's own (``agents.cohorts.private``)
     quantal               the agent's own loss at the label forecast; logit with smoothness eta
     certainty-equivalent  the agent's own loss at the label forecast; argmin
     ensemble              the agent's own expected loss over the ensemble; argmin, or logit with eta
@@ -92,6 +93,13 @@ class BestResponse(_Hard):
         return expected_losses(*coefficients, forecast.point)
 
 
+@register.response("private")
+class Private(BestResponse):
+    """The sophisticated agent that draws a prediction of its own from the round's mixture."""
+
+    name = "private"
+
+
 @register.response("certainty-equivalent")
 class CertaintyEquivalent(_AtLabel, _Hard):
     """Takes the label forecast for the outcome and best-responds to it."""
@@ -160,7 +168,7 @@ class ExpectedLoss:
         return quantal_response(predicted, self.eta)
 
 
-COMPILED = (BestResponse, CertaintyEquivalent, Quantal, ExpectedLoss)  # known to the forecaster
+COMPILED = (BestResponse, Private, CertaintyEquivalent, Quantal, ExpectedLoss)  # built-in rules
 
 
 class Checked:

@@ -22,8 +22,9 @@ from regretless.market.exploitability import tracker
 from regretless.market.exploitability.tracker import Tracker
 from regretless.market.game import changes
 from regretless.market.game.accounts import Account
-from regretless.market.game.guarantees import Guarantee, unpromised
+from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.presence import present
+from regretless.market.game.private_draws import standing
 from regretless.market.game.protocols import Resumable, seat
 from regretless.market.game.round import Game, play_round
 from regretless.market.logs import closing_tables, verdict
@@ -49,7 +50,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     game : Game
         The players.
     guarantees : sequence of Guarantee
-        One per cohort; void where the draw has a say in the outcome (``Game.flaw``).
+        One per cohort; where the draw has a say in the outcome (``Game.flaw``) few of them stand.
     seed : int
         Root seed, for Mesa's own generator; the game has streams of its own.
     rounds : int
@@ -84,8 +85,7 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     ) -> None:
         super().__init__(rng=seed)
         self.game = game
-        flaw = game.flaw
-        self.guarantees = unpromised(game.cohorts, flaw) if flaw else tuple(guarantees)
+        self.guarantees = standing(game, guarantees)
         self.rounds, self.tracker, self.action_names = rounds, tracker, action_names
         names = [block.name for block in game.blocks]
         payoff = getattr(game.adversary, "payoff", None)

@@ -56,6 +56,8 @@ class Cohort(Remembering):
         Of each row from the forecaster (``market.game.network``); None where all hear at once.
     relay : Relay or None
         What those who do not hear at once go by; needed with ``distance``.
+    acts_on : stack of K losses or None
+        Those by which the rows respond, if not ``loss``: what they reported in its place.
     """
 
     REMEMBERED = ("ledger", "rng")
@@ -74,13 +76,13 @@ class Cohort(Remembering):
     by_proxy: Mask | None = None
     distance: Indices | None = None
     relay: Relay | None = None
+    acts_on: Loss | None = None
     parties: tuple[Party, ...] = field(default=(), init=False)
     kind: str = field(default="trader", init=False)
 
     def __post_init__(self) -> None:
-        whole = Party(
-            0, slice(None), self.loss, self.coefficients, self.served, by_proxy=self.by_proxy
-        )
+        own = self.loss if self.acts_on is None else self.acts_on
+        whole = Party(0, slice(None), own, self.coefficients, self.served, self.by_proxy)
         self._read = narrowed(self.coefficients[1]) if self._in_basis else self.coefficients[1]
         self.parties = (whole,) if self.distance is None else parted(whole, self.distance)
 

@@ -12,6 +12,7 @@ lemma the quantity that an action sells of good g is minus the slope of its loss
 which is exact for linear losses (Hotelling 1932); a market may also look at the actions themselves.
 
     answers_at_once   y depends on actions of its own round, hence on the draw: nothing is promised
+                      but to agents who draw for themselves (``market.game.private_draws``)
     otherwise         y is settled before the draw: the theorem stands, regret holds outcomes fixed
 """
 
@@ -85,6 +86,13 @@ class Market(Remembering):
         """
         raise UserError(f"class {type(self).__name__} has no clear(fundamental, decisions)")
 
+    def sway(self, place: int) -> Array | None:
+        """Return the most by which one agent of each row of a cohort can move each y_g (K, d).
+
+        In one round and with everybody there; None where that is not known.
+        """
+        return None
+
     def columns(self) -> dict[str, Array]:
         """Return what the ``rounds`` table says of ``last``: one number per place and column."""
         return {
@@ -122,6 +130,11 @@ class Market(Remembering):
                 own[absent] = 0.0
             parts.append(own)
         return np.concatenate(parts)
+
+    @property
+    def agents(self) -> int:
+        """How many agents there are, here or not."""
+        return sum(len(cohort.row_of) for cohort in self.cohorts)
 
     def agents_here(self, decisions: Decisions) -> int:
         """Count the agents who take part in a round."""

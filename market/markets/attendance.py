@@ -84,6 +84,11 @@ class Attendance(Settling):
         self.last = {"fundamental": fundamental, "share": share}
         return self.kept(self.always + (1 - self.always.sum()) * settled + shift)
 
+    def sway(self, place: int) -> Array:
+        """Return what a head adds to the shares (K, d)."""
+        rows, modelled = len(self.cohorts[place].loss), 1 - self.always.sum()
+        return np.full((rows, self.goods), self.adjustment * modelled / self.agents)
+
     def told(self) -> str:
         """Sum up the first outcome's mean and deviation."""
         mean, spread = self.outcomes.mean[0], self.outcomes.deviation()[0]

@@ -81,6 +81,10 @@ class Cournot(Settling):
         self.last = {"fundamental": fundamental, "quantity": supply, "price": price}
         return price
 
+    def sway(self, place: int) -> Array:
+        """Return what a firm's output does to prices (K, d)."""
+        return self.swayed(self._sold[place], self.slope)
+
     def described(self) -> dict[str, Any]:
         """Describe prices and quantities so far."""
         return super().described() | {"quantity": self.supplied.mean.tolist()}

@@ -124,6 +124,10 @@ class Prices(Settling):
         self.last = {"fundamental": fundamental, "demand": demand, "price": price}
         return outcome
 
+    def sway(self, place: int) -> Array:
+        """Return what an agent's budget does to yields (K, d)."""
+        return self.swayed(self._shares[place], abs(self.impact) / self.agents)
+
     def described(self) -> dict[str, Any]:
         """Describe the market and what demand did in it so far, for a manifest."""
         return {

@@ -89,6 +89,10 @@ class Routes(Settling):
         self.last = {"fundamental": fundamental, "flow": flow, "time": time}
         return self.kept(self.free + (1 + self.toll) * self.load * settled + shift)
 
+    def sway(self, place: int) -> Array:
+        """Return what a driver adds to what every road takes (K, d)."""
+        return self.swayed(self._roads[place], (1 + self.toll) * self.load / self.agents)
+
     def described(self) -> dict[str, Any]:
         """Describe flows and the mean travel time so far, without toll and noise."""
         measured = {"flow": self.flows.mean.tolist(), "time": float(self.times.mean[0])}

@@ -6,7 +6,7 @@ r"""Markets that answer what all agents do together: a load settles, and outcome
 
     feedback     level       known before the round     guarantee
     lagged       level(t)    yes                        the theorem's: regret holds outcomes fixed
-    same-round   level(t+1)  no: it answers the draw    none
+    same-round   level(t+1)  no: it answers the draw    none, unless agents draw for themselves
 
 In the lagged market moving the drawn outcome is the same as moving the law that was sealed. In the
 same-round market the outcome depends on actions of the round, hence on the forecast's draw. These
@@ -108,6 +108,10 @@ class Settling(Market):
         before = self.level
         self.level = (1 - self.adjustment) * before + self.adjustment * load
         return self.level if self.answers_at_once else before
+
+    def swayed(self, loads: Array, reach: Array | float) -> Array:
+        """Return what ``sway`` does, from the loads of actions (K, A, d) and what a unit moves."""
+        return np.asarray(self.adjustment * reach * np.ptp(loads, axis=1))
 
     def kept(self, moved: Array) -> Array:
         """Return the outcome within [0, 1], and count whether it had left."""

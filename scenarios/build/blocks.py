@@ -42,8 +42,8 @@ def layout(drafts: Sequence[Draft]) -> Layout:
     groups: dict[Key, list[int]] = {}
     for place, draft in enumerate(drafts):
         wish = draft.spec.basis
-        kind = natural_kind(draft.loss) if wish.kind == "auto" else wish.kind
-        key = kind, variant(kind, draft.loss), repr(sorted(wish.parameters.items()))
+        kind = natural_kind(draft.told) if wish.kind == "auto" else wish.kind
+        key = kind, variant(kind, draft.told), repr(sorted(wish.parameters.items()))
         groups.setdefault(key, []).append(place)
     kinds = [key[0] for key in groups]
     names = tuple(
@@ -61,7 +61,8 @@ def layout(drafts: Sequence[Draft]) -> Layout:
 def _basis(kind: str, drafts: Sequence[Draft]) -> Basis:
     """Make the basis of cohorts that share it, with the parameters that all of them give."""
     first = drafts[0].spec
-    losses = [draft.loss for draft in drafts]
+    losses = [draft.told for draft in drafts]
+    losses += [draft.loss for draft in drafts if draft.reported is not None]
     return make(f"cohort.{first.name}.basis", kind, losses, **first.basis.parameters)
 
 

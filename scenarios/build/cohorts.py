@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from regretless.agents.cohorts.crowd import ScriptedCrowd
 from regretless.agents.cohorts.learning import LearnerCohort
+from regretless.agents.cohorts.private import PrivateCohort, is_private
 from regretless.agents.cohorts.responding import Cohort
 from regretless.agents.cohorts.scripted import ScriptedAgent, ScriptedCohort
 from regretless.agents.responses import COMPILED, Checked, ExpectedLoss, Response
@@ -32,7 +33,7 @@ from regretless.market.response import TIE
 from regretless.scenarios.build.blocks import coefficients
 from regretless.scenarios.build.construct import construct, drawn_values, offering
 from regretless.scenarios.build.learners import learner_cohort
-from regretless.scenarios.build.populations import Draft
+from regretless.scenarios.build.populations import Draft, first_of
 from regretless.scenarios.spec.cohort import CohortSpec, CoverSpec
 
 Array = NDArray[np.float64]
@@ -75,6 +76,8 @@ class Seat:
         The distinct loss of each row; None where every row has its own.
     stay : Stay or None
         When each row is there; None for throughout.
+    lies : bool
+        Whether some of its agents report other losses than their own.
     """
 
     cohort: Anybody
@@ -82,12 +85,15 @@ class Seat:
     cover: Cover | None = None
     kind: NDArray[np.intp] | None = None
     stay: Stay | None = None
+    lies: bool = False
 
     @property
     def promises(self) -> int:
-        """How many events a promise to all rows is about: distinct losses, or losses and stays."""
+        """How many events a promise to all rows is about: distinct losses, stays and draws."""
         rows = len(self.cohort.loss)
-        return rows if self.kind is None or self.stay is not None else int(self.kind.max()) + 1
+        if self.kind is None or self.stay is not None or is_private(self.cohort):
+            return rows
+        return int(self.kind.max()) + 1
 
     @property
     def lines(self) -> NDArray[np.intp] | slice:
@@ -117,7 +123,7 @@ def seat_of(draft: Draft, place: Place) -> Seat:
 def _responding(draft: Draft, place: Place) -> Seat:
     """Seat agents who respond to the forecast."""
     spec = draft.spec
-    types, type_of = unique_losses(draft.loss)
+    types, type_of = unique_losses(draft.told)
     kind, row_of = draft.split(type_of)
     own = coefficients(spec.name, place.basis, types)
     cover = None if spec.cover is None else covered(spec.cover, own, place.rounds)
@@ -126,23 +132,29 @@ def _responding(draft: Draft, place: Place) -> Seat:
     rule = response_of(spec, place.basis, types, rounds=place.rounds)
     whole = len(kind) == len(types)  # a row for each loss, in order: nothing to copy
     by_kind = own if whole else (own[0][kind], side_by_side(own[1][kind]))
-    cohort = Cohort(
+    said = types if whole else types[kind]
+    loss = said if draft.reported is None else draft.loss[first_of(row_of)]
+    if draft.reported is not None and spec.acts_on == "truth":
+        said, by_kind = loss, coefficients(spec.name, place.basis, loss)
+    kind_of, whose = (PrivateCohort, "referee") if spec.draws_alone else (Cohort, "cohort")
+    cohort = kind_of(
         name=spec.name,
         utility=spec.utility,
         block=place.block,
-        loss=types if whole else types[kind],
+        loss=loss,
         row_of=row_of,
         coefficients=protected if by_proxy else by_kind,
         response=rule,
         ledger=draft.ledger(len(kind)),
-        rng=stream(place.root, "cohort", spec.name, "play"),
+        rng=stream(place.root, whose, spec.name, "play"),
         policies=draft.policies,
         served=cover.served[kind] if by_proxy and cover is not None else None,
         distance=draft.distance_of(row_of),
         relay=place.relay,
+        acts_on=said,
     )
-    group = LossGroup(*protected, draft.policies, **told(rule))
-    return Seat(cohort, group, cover, kind, draft.stay_of(row_of))
+    group, stay = LossGroup(*protected, draft.policies, **told(rule)), draft.stay_of(row_of)
+    return Seat(cohort, group, cover, kind, stay, lies=draft.reported is not None)
 
 
 def _scripted(draft: Draft, place: Place) -> Seat:

@@ -53,7 +53,8 @@ def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
         Promises of the whole run, for the union over all of them.
     """
     forecaster, cohort, group = block.forecaster, seat.cohort, seat.group
-    note = "; ".join(filter(None, (served_note(seat), curved_note(cohort, block))))
+    notes = served_note(seat), curved_note(cohort, block), lying_note(seat)
+    note = "; ".join(filter(None, notes))
     if not isinstance(cohort, Cohort) or group is None or not promised(seat, block):
         return Guarantee(note=note)
     first, *others = players(forecaster)
@@ -193,6 +194,9 @@ class Terms:
         return rounds if stay is None else stayed(stay, rounds)
 
     def _known(self, *, fixed: bool) -> Array:
+        if getattr(self.cohort, "private", False):  # see ``market.game.private_draws``
+            step = np.array([[1.0], [2.0]]) * self._width ** np.array([[2.0], [1.0]])
+            return np.asarray(self._rounds * step)
         each = [p.events.draws.of(self.group, fixed=fixed) for p in self._players]
         return np.asarray(np.sum(each, axis=0)[:, self.seat.lines])
 
@@ -221,6 +225,8 @@ def followed(seat: Seat, block: Block) -> Followed | None:
     """Score what a cohort would lose by following the models of its block; None without any."""
     forecaster, group, lines = block.forecaster, seat.group, seat.lines
     if not isinstance(forecaster, AnchoredPrediction) or not forecaster.models or group is None:
+        return None
+    if seat.lies:  # models would suggest what suits the report
         return None
     known = [i for i, own in enumerate(forecaster.events.groups) if own is group]
     late = None if known else rows_of([group])  # of whom the forecaster knows nothing
@@ -274,7 +280,7 @@ def promised(seat: Seat, block: Block) -> bool:
         return False
     if not players(forecaster) or not isinstance(cohort, Cohort):
         return False
-    if seat.cover is not None and cohort.served is None:  # it plays its own best response
+    if seat.lies or (seat.cover is not None and cohort.served is None):  # it plays its own best
         return False
     response = cohort.response
     smooth = math.isfinite(response.lipschitz)
@@ -330,6 +336,12 @@ def curved_note(cohort: Anybody, block: Block) -> str:
         f"{cohort.name}: no promise, since labels of block {block.name} are no outcomes s^-1(p) of "
         'its predictions (the image of s is curved); response = "ensemble" has one'
     )
+
+
+def lying_note(seat: Seat) -> str:
+    """Say that a cohort reports other losses than its own; empty where it does not."""
+    name = seat.cohort.name
+    return f"{name}: no promise, since they report other losses than theirs" if seat.lies else ""
 
 
 def served_note(seat: Seat) -> str:

@@ -22,7 +22,7 @@ from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.network import Network
 from regretless.market.game.presence import Stay, drawn_stays, whole
 from regretless.market.game.signals import Signal
-from regretless.market.losses import Linear, Loss, averaged
+from regretless.market.losses import Linear, Loss, averaged, unique_losses
 from regretless.market.regret.ledger import MEASURES, Ledger
 from regretless.scenarios.build.construct import construct, drawn_values
 from regretless.scenarios.spec.cohort import CohortSpec, SignalSpec
@@ -39,6 +39,8 @@ class Draft:
     Parameters
     ----------
     loss : stack of losses, one per agent
+    reported : stack of losses or None
+        What the agents say that their losses are; None where it is the truth.
     stay : Stay or None
         When each agent is there; None for all throughout.
     distance : int array (N,) or None
@@ -53,6 +55,12 @@ class Draft:
     stay: Stay | None = None
     distance: Indices | None = None
     apart: bool = False
+    reported: Loss | None = None
+
+    @property
+    def told(self) -> Loss:
+        """The losses that the forecaster hears of."""
+        return self.loss if self.reported is None else self.reported
 
     def split(self, type_of: Indices) -> tuple[Indices, Indices]:
         """Give agents who differ in more than their loss rows of their own.
@@ -60,7 +68,7 @@ class Draft:
         Parameters
         ----------
         type_of : int array (N,)
-            The distinct loss of each agent.
+            The distinct loss that each agent tells of.
 
         Returns
         -------
@@ -68,9 +76,10 @@ class Draft:
             The distinct loss of each row, in order.
         row_of : int array (N,)
         """
-        if self.apart:
+        if self.apart or self.spec.draws_alone:
             return type_of, np.arange(len(type_of))
         keys = [type_of]
+        keys += [] if self.reported is None else [unique_losses(self.loss)[1]]
         keys += [] if self.distance is None else [self.distance]
         keys += [] if self.stay is None else [self.stay.entered, self.stay.left]
         if len(keys) == 1:
@@ -91,14 +100,14 @@ class Draft:
         """Return when each row is there (K,); None where all are throughout."""
         if self.stay is None:
             return None
-        first = np.unique(row_of, return_index=True)[1]
+        first = first_of(row_of)
         return Stay(self.stay.entered[first], self.stay.left[first])
 
     def distance_of(self, row_of: Indices) -> Indices | None:
         """Return each row's distance from the forecaster (K,); None where all hear at once."""
         if self.distance is None:
             return None
-        return np.asarray(self.distance[np.unique(row_of, return_index=True)[1]])
+        return np.asarray(self.distance[first_of(row_of)])
 
     @property
     def public(self) -> tuple[NamedPolicy, ...]:
@@ -117,6 +126,11 @@ class Draft:
             measures=[measure for measure in self.spec.measures if measure in MEASURES],
             constants=self.spec.constants,
         )
+
+
+def first_of(row_of: Indices) -> Indices:
+    """Return the first agent of each row (K,)."""
+    return np.unique(row_of, return_index=True)[1]
 
 
 def drafted(
@@ -148,6 +162,7 @@ def drafted(
                 tuple(_policy(name, spec, scenario) for name in spec.policies),
                 _drawn_stay(spec, root, rounds=scenario.rounds),
                 None if network is None else network.distance[first : first + spec.count],
+                reported=reported_losses(spec, root, goods, game) if spec.reports else None,
             )
         )
         first += spec.count
@@ -172,26 +187,60 @@ def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Bimatrix | None 
     UserError
         If a parameter does not fit the utility.
     """
-    rng = stream(root, "cohort", spec.name, "population")
+    loss, rng = _distinct(spec, root, goods, game)
+    return loss if spec.archetypes is None else loss[_shared(spec, rng)]
+
+
+def reported_losses(
+    spec: CohortSpec, root: int, goods: int, game: Bimatrix | None = None
+) -> Loss | None:
+    """Draw what a cohort's agents report, one per agent; None where it is the truth of all.
+
+    What is not reported is as in truth, drawn or not; what is has a stream of its own.
+    """
+    truth, rng = _distinct(spec, root, goods, game)
+    told, _ = _distinct(spec, root, goods, game, spec.reports)
+    if told.identity == truth.identity and np.array_equal(told.rows(), truth.rows()):
+        return None
+    return told if spec.archetypes is None else told[_shared(spec, rng)]
+
+
+def _shared(spec: CohortSpec, rng: np.random.Generator) -> Indices:
+    """Draw which archetype each agent is of; every one has somebody."""
+    types = spec.archetypes or spec.count
+    others = rng.integers(types, size=spec.count - types)
+    return rng.permutation([*range(types), *others])
+
+
+def _distinct(
+    spec: CohortSpec,
+    root: int,
+    goods: int,
+    game: Bimatrix | None,
+    reports: dict[str, Any] | None = None,
+) -> tuple[Loss, np.random.Generator]:
+    """Make the losses of a cohort's agents, or of its archetypes, and return their stream."""
+    rng, own = (stream(root, "cohort", spec.name, name) for name in ("population", "reports"))
     population = Population(rng, spec.archetypes or spec.count, spec.actions, goods, game)
+    at, count = f"cohort.{spec.name}", population.count
     drawn = {
-        key: drawn_values(f"cohort.{spec.name}.parameters.{key}", value, rng, population.count)
+        key: drawn_values(f"{at}.parameters.{key}", value, rng, count)
         for key, value in spec.parameters.items()
+    } | {
+        key: drawn_values(f"{at}.reports.{key}", value, own, count)
+        for key, value in (reports or {}).items()
     }
-    where = f"cohort.{spec.name}.parameters of utility '{spec.utility}'"
+    where = f"{at}.{'reports' if reports else 'parameters'} of utility '{spec.utility}'"
     loss: Loss = construct(where, register.utility[spec.utility], population, **drawn)
     check_shape(where, loss, population)
     low, high = loss.range()
     if spec.utility != "game" and (low.min() < -1e-9 or high.max() > 1 + 1e-9):
         loss = loss.normalised()
     if spec.precision == "single":
-        loss = _rounded(f"cohort.{spec.name}.precision", loss)
+        loss = _rounded(f"{at}.precision", loss)
     if spec.idiosyncratic is not None:
         loss = _shaken(spec, loss)
-    if spec.archetypes is not None:
-        others = rng.integers(spec.archetypes, size=spec.count - spec.archetypes)
-        loss = loss[rng.permutation([*range(spec.archetypes), *others])]
-    return loss
+    return loss, rng
 
 
 def _shaken(spec: CohortSpec, loss: Loss) -> Loss:

@@ -123,6 +123,10 @@ class CohortSpec(Strict):
     """What its agents want: a registered name."""
     parameters: dict[str, Any] = {}
     """The utility's: a number, [low, high] drawn per agent, or { choices = [...] }."""
+    reports: dict[str, Any] = {}
+    """Parameters that its agents report in place of their own: the forecaster protects those."""
+    acts_on: Literal["truth", "report"] = "truth"
+    """Which of them its agents respond with; they are charged by the truth."""
     count: Annotated[int, Field(ge=0)] = 1
     """How many agents there are; a cohort of none is left out."""
     archetypes: Count | None = None
@@ -175,10 +179,23 @@ class CohortSpec(Strict):
         """Whether the response is a learner's name."""
         return self.response in register.learner and self.response not in register.response
 
+    @property
+    def draws_alone(self) -> bool:
+        """Whether each agent draws a prediction of its own."""
+        return self.response == "private"
+
     @model_validator(mode="before")
     @classmethod
     def _names_counted(cls, raw: Any) -> Any:
         return counted(raw, "actions")
+
+    def _reports_are_heard(self) -> None:
+        if not self.reports:
+            return
+        if self.response not in register.response:
+            raise ValueError("reports are for those who respond to the forecast; drop them")
+        if self.joins or self.cover is not None:
+            raise ValueError("reports go neither with joins nor with a cover; drop one of them")
 
     @field_validator("eta", mode="before")
     @classmethod
@@ -194,6 +211,7 @@ class CohortSpec(Strict):
             raise ValueError('eta is the smoothness of response = "quantal"; give both or neither')
         if self.cover is not None and self.response != "best-response":
             raise ValueError('a cover serves response = "best-response"; drop one of them')
+        self._reports_are_heard()
         if self.leaves is not None and self.leaves <= self.joins:
             there = f"leaves = {self.leaves} is not after joins = {self.joins}"
             raise ValueError(f"{there}; let them leave later")

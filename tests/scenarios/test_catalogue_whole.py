@@ -35,6 +35,7 @@ TAKERS = "cohort.firms.parameters.slope=0.0"
 CHEAP = "cohort.traders.parameters.weights=[[0.0, -1.0], [-1.161834, 0.0]]"  # exp(0.15)
 DEAR = "cohort.traders.parameters.weights=[[0.0, -1.0], [-1.284025, 0.0]]"  # exp(0.25)
 CENSORED = "market.seen='sales'"
+HERD = "cohort.followers.response='best-response'"
 LISTEN = "cohort.guests.response='best-response'"
 
 
@@ -231,6 +232,12 @@ CLAIMED: dict[str, list[Claimed]] = {
         (ABOUT, r"0.15 it is ([\d.]+) and", under("paying-to-know", CHEAP, settled("share_0"))),
         (ABOUT, r"0.25 it is ([\d.]+),", under("paying-to-know", DEAR, settled("share_0"))),
         (BELOW, r"gained ([\d.]+) by", worst()),
+    ],
+    "own-draws": [
+        (ABOUT, r"lose ([\d.]+) and", mean()),
+        (ABOUT, r"regret ([\d.]+);", mean("swap_regret")),
+        (ABOUT, r"crowd, lose ([\d.]+)", under("own-draws", HERD, mean())),
+        (ABOUT, r"and regret ([\d.]+)\.", under("own-draws", HERD, mean("swap_regret"))),
     ],
     "pigou": [
         (ABOUT, r"on it, (\d+) in 100", lambda tables: 100 * settled("flow_1")(tables)),

@@ -1,0 +1,100 @@
+r"""What agents who draw for themselves are promised although outcomes answer the same round.
+
+Every agent i of a cohort with private draws draws p_i from the round's mixture, independently of
+everybody else given the past and the mixture, and plays a_i = a(p_i). Where the outcome does not
+depend on actions of the round, p_i is a draw like the common one: the theorem and its term for
+realised draws stand as they are (``forecaster.events.bounds``), with a union over agents in place
+of distinct losses. In a market that answers at once let
+
+    y = y(a_i; rest),       rest: fundamental, everybody else's draws and actions, the past,
+    kappa_g = the most by which agent i's own action can move y_g  (``Market.sway``; O(1/N)),
+    D_kappa = max_{a, b} sum_g |slope_ag - slope_bg| kappa_g       (2 L max_g kappa_g for a loss
+              that is not linear, L its Lipschitz constant in sup norm).
+
+Then with probability 1 - risk for all agents at once, in place of nothing,
+
+    regret of what i did  <=  the theorem's bound with its term for realised draws  +  D_kappa.
+
+Proof. Let q be the law of a(p) under the round's mixture and g(a, y) = l(a, y) - l(phi(a), y) for
+an assignment phi of comparators. (1) The forecaster is charged its expected bias over the mixture
+at the outcome that came, and its certificate is over every outcome, so that
+
+    sum_t sum_a q_t(a) g(a, y_t)  <=  T x theorem       for any y_1, y_2, ..., whatever they answer.
+
+(2) Let y' be the outcome had agent i's load been at the middle of its range in each coordinate.
+It is a function of rest, hence independent of a_i given the past, and |y_g - y'_g| <= kappa_g / 2,
+so that |g(a, y) - g(a, y')| <= D_kappa / 2 for every a. (3) g(a_i, y') - sum_a q(a) g(a, y') has
+mean 0 given the past and rest, steps of at most 2 and a variance of at most 1: Freedman's
+inequality gives the term for realised draws (``forecaster.events.draws``), with V = T, since what
+the forecaster knows of the variance is at y and not at y'. Summing g(a_i, y) <= g(a_i, y') +
+D_kappa / 2 over the rounds, with (3), (2) once more under q, and (1), is the claim.
+
+A common draw fails at (2): no rest of the round is independent of it. Nothing is asked of the
+others, who may learn or follow the common draw. Where all N draw for themselves, the outcome is
+moreover almost settled before: by Hoeffding, with c_g = N kappa_g and probability 1 - risk,
+
+    |y_g - E[y_g | mixture, fundamental]|  <=  c_g sqrt(ln(2 d / risk) / (2 N))      for all g,
+
+for outcomes before they are clipped: what the mixture alone lets expect of a round misses a loss by
+at most L times that, which falls as N^(-1/2). The bound needs only kappa, which falls as 1/N.
+
+It is stated for agents who are there throughout, in markets that know their sway.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from regretless.market.core.arrays import Array
+from regretless.market.game.guarantees import Guarantee, unpromised
+from regretless.market.game.round import Game
+from regretless.market.losses import Linear, Loss
+
+
+def standing(game: Game, guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ...]:
+    """Return what stands of the promises to a game's cohorts, given who sees or answers draws."""
+    if not game.flaw:
+        return tuple(guarantees)
+    void = unpromised(game.cohorts, game.flaw)
+    if game.breaks_the_rule or any(stay is not None for stay in game.stays):
+        return void
+    return tuple(
+        _with_sway(game, place, promise) or nothing
+        for place, (promise, nothing) in enumerate(zip(guarantees, void, strict=True))
+    )
+
+
+def _with_sway(game: Game, place: int, promise: Guarantee) -> Guarantee | None:
+    """Add what a cohort's own actions do to outcomes; None where no promise stands."""
+    cohort, bound, market = game.cohorts[place], promise.bound, game.market
+    sway = None if market is None else market.sway(place)
+    if sway is None or bound is None or not getattr(cohort, "private", False):
+        return None
+    moved = matters(cohort.loss, sway)
+    told = f"{cohort.name}: an agent's own action moves outcomes by at most {sway.max():.2g}"
+    note = f"{told}, which adds {moved.max():.2g} to its bound"
+
+    def swayed() -> Array:
+        changed = any(stay is not None for stay in game.stays)  # somebody was dismissed
+        return np.asarray(bound() + (np.nan if changed else moved))
+
+    notes = "; ".join(filter(None, (promise.note, note)))
+    void = dict.fromkeys(("to_models", "from_variation", "contextual", "window"))
+    return replace(promise, bound=swayed, note=notes, **void)  # type: ignore[arg-type]
+
+
+def matters(loss: Loss, sway: Array) -> Array:
+    """Return D_kappa: the most by which the gap between two actions' losses can move (K,).
+
+    Parameters
+    ----------
+    loss : stack of K losses
+    sway : array (K, d)
+        By how much outcomes move.
+    """
+    if not isinstance(loss, Linear):
+        return np.asarray(2 * loss.lipschitz() * sway.max(1))
+    felt = loss.weights * sway[:, None, :]
+    gaps = [np.abs(felt - felt[:, [a]]).sum(2).max(1) for a in range(loss.actions)]
+    return np.asarray(np.max(gaps, axis=0))

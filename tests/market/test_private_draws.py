@@ -1,0 +1,222 @@
+"""Agents who draw for themselves: what they play, and what they are promised in any market."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regretless.agents.cohorts.private import PrivateCohort
+from regretless.agents.responses import Private
+from regretless.forecaster.events.bounds import draw_term
+from regretless.market.core.randomness import stream
+from regretless.market.game.private_draws import matters
+from regretless.market.losses import Linear, SeparablePower
+from regretless.market.model import MarketModel
+from regretless.market.records import Context, Forecast, Mixture
+from regretless.market.regret.ledger import Ledger
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.files import find, override, read
+from regretless.scenarios.spec.scenario import validated
+
+SIZES = (10, 40, 160)
+SAME_ROUND = ("own-draws", "el-farol", "pigou", "oligopoly")
+COHORT = {"own-draws": "followers", "el-farol": "guests", "pigou": "drivers", "oligopoly": "firms"}
+
+
+def built(name: str, *assignments: str, seed: int = 1) -> MarketModel:
+    """Build a named market that answers at once, whose agents draw for themselves."""
+    own = [f"cohort.{COHORT[name]}.response='private'", *assignments]
+    if name != "el-farol":
+        own += ["market.feedback='same-round'", "market.adjustment=1.0"]
+    raw = override(read(find(name)), own)
+    for cohort in raw["cohort"]:
+        cohort["measures"] = ["swap", "decision_swap"]
+    return Scenario(validated(raw, origin=find(name).parent)).build(seed=seed, log_every=10**6)
+
+
+def cohort_of(model: MarketModel) -> PrivateCohort:
+    cohort = model.game.cohorts[0]
+    assert isinstance(cohort, PrivateCohort)
+    return cohort
+
+
+def test_each_agent_hears_its_own_draw_and_the_shares_are_those_of_the_mixture() -> None:
+    loss = Linear(np.tile([[[1.0], [0.0]]], (4000, 1, 1)), np.tile([0.0, 0.5], (4000, 1)))
+    cohort = PrivateCohort(
+        "own",
+        "linear",
+        block=0,
+        loss=loss,
+        row_of=np.arange(4000),
+        coefficients=(loss.offset, loss.weights),
+        response=Private(),
+        ledger=Ledger(4000, 2),
+        rng=stream(1, "referee", "own", "play"),
+    )
+    mixture = Mixture(np.array([[0.4], [0.6], [0.9]]), np.array([0.25, 0.25, 0.5]))
+    decision = cohort.decide(Forecast(mixture, 0), Context())
+    assert decision.predicted is not None
+    heard, counts = np.unique(decision.predicted[:, 0], return_counts=True)
+    assert heard == pytest.approx(mixture.points[:, 0])
+    assert counts / 4000 == pytest.approx(mixture.weights, abs=4 * 0.5 / np.sqrt(4000))
+    assert (decision.actions == (decision.predicted[:, 0] > 0.5)).all()
+    law = cohort.law(mixture, Context())
+    assert law == pytest.approx(np.tile([0.25, 0.75], (4000, 1)))
+
+
+def test_others_draw_as_before_and_equal_agents_have_rows_of_their_own() -> None:
+    """A stream of one's own: who is beside a private cohort plays the same bytes."""
+    crowd = {"utility": "linear", "count": 6, "actions": 3}
+    others = {"name": "others", **crowd, "response": "hedge"}
+    base = {"adversary": {"kind": "iid", "outcomes": 2}, "rounds": 40}
+    frames = []
+    for response in ("best-response", "private"):
+        own = {"name": "own", **crowd, "archetypes": 2, "response": response}
+        raw = {"name": "mixed", **base, "cohort": [own, others]}
+        model = Scenario(validated(raw, origin=None)).build(seed=3)
+        model.run()
+        frames.append(model.agents_frame().query("cohort == 'others'"))
+        rows = len(model.game.cohorts[0].loss)
+        assert rows == (2 if response == "best-response" else 6)
+    assert (frames[0]["mean_loss"] == frames[1]["mean_loss"]).all()
+
+
+def test_without_a_market_the_bound_is_the_theorems_with_a_union_over_agents() -> None:
+    bounds = {}
+    for response in ("best-response", "private"):
+        options: Any = {"cohort.growers.response": response, "cohort.growers.archetypes": 5}
+        raw = override(read(find("crop-choice")), [f"{k}={v!r}" for k, v in options.items()])
+        raw["forecaster"] = {"models": []}
+        model = Scenario(validated(raw | {"rounds": 20}, origin=find("crop-choice").parent)).build()
+        model.run()
+        frame = model.agents_frame()
+        assert (frame["guarantee"] == "decision-swap").all()
+        assert (frame["decision_swap_regret"] <= frame["bound_from_bias"] + 1e-9).all()
+        bounds[response] = frame["bound"].to_numpy()
+    wider = bounds["private"] - bounds["best-response"]
+    actions, comparators = raw["cohort"][0]["actions"], raw["cohort"][0]["actions"] + 2
+    terms = [draw_term(20, losses, actions=actions, comparators=comparators) for losses in (5, 200)]
+    assert wider == pytest.approx(terms[1] - terms[0])
+
+
+@pytest.mark.parametrize("name", SAME_ROUND)
+def test_nobody_moves_outcomes_by_more_than_its_market_says(name: str) -> None:
+    model = built(name, "rounds=1")
+    market, (cohort,) = model.game.market, model.game.cohorts
+    assert market is not None
+    claimed, rng = market.sway(0), np.random.default_rng(0)
+    assert claimed is not None
+    state, most = market.state(), np.zeros(claimed.shape[1])
+    fundamental = np.full(cohort.loss.outcomes, 0.5)
+    for _ in range(20):
+        play = rng.integers(cohort.loss.actions, size=len(cohort.row_of))
+        for action in range(cohort.loss.actions):
+            moved = []
+            for own in (action, 0):
+                play[0] = own
+                market.restore(state)
+                predicted = np.zeros(cohort.loss.offset.shape)
+                made = cohort_of(model)._decision(predicted)
+                object.__setattr__(made, "actions", play.copy())
+                moved.append(market.clear(fundamental, [made]))
+            most = np.maximum(most, np.abs(moved[0] - moved[1]))
+    assert (most <= claimed[0] + 1e-12).all()
+    assert most.max() >= 0.99 * claimed[0].max()
+
+
+def test_what_own_actions_matter_is_the_widest_gap_over_all_small_moves() -> None:
+    rng = np.random.default_rng(2)
+    loss, sway = Linear(rng.normal(size=(5, 3, 2)), rng.normal(size=(5, 3))), rng.random((5, 2))
+    low = np.full(2, 0.3)
+    signs = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1.0]])
+    found = np.zeros(5)
+    for k in range(5):
+        gaps = [loss.losses(low + sign * sway[k])[k] - loss.losses(low)[k] for sign in signs]
+        found[k] = max((gap[:, None] - gap).max() for gap in gaps)
+    assert matters(loss, sway) == pytest.approx(found)
+    curved = SeparablePower(np.ones((1, 2, 1)), np.array([2.0]), np.zeros((1, 2)))
+    assert matters(curved, np.array([[0.1]])) == pytest.approx(0.1 * 2 * curved.lipschitz())
+
+
+def test_others_and_those_who_leave_are_promised_nothing() -> None:
+    crowd = {"utility": "linear", "count": 4, "actions": 3}
+    base = {"adversary": {"kind": "iid", "outcomes": 2}, "rounds": 6, "name": "mixed"}
+    market = {"feedback": "same-round"}
+    labels = {}
+    for leaves in (None, 3):
+        own = crowd | {"name": "own", "response": "private"} | ({"leaves": 3} if leaves else {})
+        raw = base | {"market": market, "cohort": [own, crowd | {"name": "all"}]}
+        model = Scenario(validated(raw, origin=None)).build()
+        model.run()
+        frame = model.agents_frame()
+        labels[leaves] = frame.groupby("cohort", sort=False)["guarantee"].first().to_dict()
+        assert (frame["bound"].isna() == (frame["guarantee"] == "none")).all()
+    assert labels[None] == {"own": "decision-swap", "all": "none"}
+    assert labels[3] == {"own": "none", "all": "none"}
+
+
+@pytest.mark.parametrize("name", ["own-draws", "el-farol"])
+def test_regret_exceeds_that_of_the_induced_law_by_less_than_the_own_sway(name: str) -> None:
+    """The proof's steps 2 and 3, and step 1: the law's regret is the theorem's, come what may."""
+    model = built(name, "rounds=400", f"cohort.{COHORT[name]}.count=20")
+    cohort, market = cohort_of(model), model.game.market
+    assert market is not None
+    rows, actions = cohort.loss.offset.shape
+    induced, block = np.zeros((rows, actions, actions)), model.game.blocks[0]
+    while model.played < 400:
+        law = cohort.law(block.mixture(Context()), Context())
+        model.step()
+        losses = cohort.loss.losses(model.rounds_frame().filter(regex=r"^y_").to_numpy()[-1])
+        induced += law[:, :, None] * losses[:, None, :]
+    of_law = (np.einsum("kaa->ka", induced) - induced.min(2)).sum(1) / 400
+    sway = market.sway(0)
+    assert sway is not None
+    drawn = draw_term(400, rows, actions=actions, comparators=actions)
+    own = cohort.ledger.regret("swap")
+    assert own is not None
+    assert (own <= of_law + drawn + matters(cohort.loss, sway)).all()
+    theorem = block.forecaster.bias_bound().regret(cohort.coefficients[1])  # type: ignore[attr-defined]
+    assert (of_law <= theorem).all()
+    assert of_law.mean() < 0.6 * own.mean()
+
+
+def test_a_bar_regrets_what_ones_own_head_adds() -> None:
+    """With attendance c, playing either action costs c (1 - c) / N more than by the mean."""
+    model = built("el-farol", "rounds=1500", "cohort.guests.count=10")
+    model.run()
+    assert model.agents_frame()["swap_regret"].mean() == pytest.approx(2 * 0.24 / 10, rel=0.1)
+
+
+def regrets(rounds: int, *assignments: str) -> np.ndarray[Any, Any]:
+    """Mean swap regret by number of agents, over ten seeds; no agent is above a bound."""
+    means = np.zeros((10, len(SIZES)))
+    for seed in range(len(means)):
+        for at, count in enumerate(SIZES):
+            sizes = f"rounds={rounds}", f"cohort.followers.count={count}"
+            model = built("own-draws", *sizes, *assignments, seed=seed)
+            model.run()
+            frame = model.agents_frame()
+            regret = frame["decision_swap_regret"]
+            assert (regret <= frame["bound"]).all()
+            assert (regret <= frame["bound_from_bias"] + 1e-9).all()
+            means[seed, at] = frame["swap_regret"].mean()
+    return means.mean(0)
+
+
+def slope(means: np.ndarray[Any, Any]) -> float:
+    return float(np.polyfit(np.log(SIZES), np.log(means), 1)[0])
+
+
+def test_regret_falls_with_the_number_who_draw_for_themselves() -> None:
+    """Quieter goods than the scenario's: what is left of noise after 300 rounds is small."""
+    means = regrets(300, "adversary.concentration=100.0")
+    assert slope(means) == pytest.approx(-0.5, abs=0.15)
+
+
+@pytest.mark.catalogue
+def test_regret_falls_like_the_root_of_the_number() -> None:
+    means = regrets(1000)
+    assert slope(means) == pytest.approx(-0.5, abs=0.15)
+    assert means == pytest.approx([0.027, 0.011, 0.007], rel=0.15)

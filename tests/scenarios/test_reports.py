@@ -1,0 +1,126 @@
+"""What is reported is protected, the truth is charged, and the truthful keep their bound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from regretless.agents.cohorts.responding import Cohort
+from regretless.market.core.errors import UserError
+from regretless.market.losses import Linear
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.scenario import validated
+
+SHARES = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
+LIES: dict[str, list[list[float]]] = {
+    "turned": [SHARES[1], SHARES[2], SHARES[0]],
+    "one good": [[0.9, 0.05, 0.05], [0.8, 0.1, 0.1], [0.7, 0.2, 0.1]],
+    "opposite": [[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]],
+    "indifferent": [[0.4, 0.3, 0.3], [0.4, 0.3, 0.3], [0.4, 0.3, 0.3]],
+    "one action": [[0.01, 0.01, 0.98], [0.4, 0.3, 0.3], [0.3, 0.4, 0.3]],
+}
+
+
+def built(liars: dict[str, Any], *, rounds: int = 150, **more: Any) -> MarketModel:
+    """Build ten outsiders and four liars in a market that answers a round later."""
+    crowd = {"utility": "linear", "actions": 3, "measures": ["external", "swap", "decision_swap"]}
+    taste = {"parameters": {"weights": SHARES, "concentration": 6.0}}
+    raw = {
+        "name": "lies",
+        "rounds": rounds,
+        "adversary": {"kind": "iid", "outcomes": 3, "concentration": 20.0},
+        "market": {"feedback": "lagged", "impact": 0.4, "adjustment": 1.0},
+        "cohort": [
+            crowd | taste | {"name": "outsiders", "count": 10},
+            crowd | taste | {"name": "liars", "count": 4} | liars,
+        ],
+    }
+    return Scenario(validated(raw | more, origin=None)).build(seed=2)
+
+
+def tables(model: MarketModel) -> list[pd.DataFrame]:
+    model.run()
+    return [model.agents_frame(), model.rounds_frame(), model.forecasts_frame()]
+
+
+@pytest.mark.parametrize("response", ["best-response", "private", "quantal", "ensemble"])
+def test_a_truthful_report_gives_the_same_bytes(response: str) -> None:
+    rule: dict[str, Any] = {"response": response} | ({"eta": 9.0} if response == "quantal" else {})
+    silent = tables(built(rule, rounds=40))
+    for acts_on in ("truth", "report"):
+        told = rule | {"reports": {"weights": SHARES}, "acts_on": acts_on}
+        for ours, theirs in zip(tables(built(told, rounds=40)), silent, strict=True):
+            pd.testing.assert_frame_equal(ours, theirs, check_exact=True)
+
+
+@pytest.mark.parametrize("acts_on", ["truth", "report"])
+@pytest.mark.parametrize("lie", LIES)
+def test_truthful_cohorts_keep_their_bound_beside_any_liar(lie: str, acts_on: str) -> None:
+    model = built({"reports": {"weights": LIES[lie]}, "acts_on": acts_on}, rounds=600)
+    model.run()
+    frame = model.agents_frame().set_index("cohort")
+    outsiders, liars = frame.loc["outsiders"], frame.loc["liars"]
+    assert (outsiders["guarantee"] == "decision-swap").all()
+    assert (outsiders["decision_swap_regret"] <= outsiders["bound"]).all()
+    assert outsiders["decision_swap_regret"].max() < 0.03
+    assert (liars["guarantee"] == "none").all()
+    assert liars["bound"].isna().all()
+    assert (frame["decision_swap_regret"] <= frame["bound_from_bias"] + 1e-9).all()
+
+
+def weights(loss: Any) -> Any:
+    assert isinstance(loss, Linear)
+    return loss.weights
+
+
+@pytest.mark.parametrize("acts_on", ["truth", "report"])
+def test_the_forecaster_hears_the_report_and_the_ledger_charges_the_truth(acts_on: str) -> None:
+    honest, lying = built({}), built({"reports": {"weights": LIES["turned"]}, "acts_on": acts_on})
+    truth = honest.game.cohorts[1].loss
+    cohort, (block,) = lying.game.cohorts[1], lying.game.blocks
+    assert isinstance(cohort, Cohort)
+    assert cohort.loss.rows() == pytest.approx(truth.rows())
+    said, heard = cohort.acts_on, block.forecaster.events.groups[1]  # type: ignore[attr-defined]
+    assert said is not None
+    reported = heard.weights[np.arange(4)]
+    assert not np.allclose(reported, weights(truth))
+    responds = reported if acts_on == "report" else weights(truth)
+    assert weights(said) == pytest.approx(responds)
+    charged = np.zeros(4)
+    for _ in range(8):
+        lying.step()
+        point = lying.forecasts_frame().query("drawn").filter(like="p_").to_numpy()[-1]
+        expects, played = said.losses(point), lying.last_actions(1)
+        assert expects[np.arange(4), played] == pytest.approx(expects.min(1))
+        y = lying.rounds_frame().filter(regex="^y_").to_numpy()[-1]
+        charged += truth.losses(y)[np.arange(4), played] / 8
+    assert cohort.ledger.mean_loss() == pytest.approx(charged)
+
+
+def test_what_is_not_reported_is_as_in_truth_and_outsiders_are_the_same_people() -> None:
+    """A report of one parameter leaves the tastes that were drawn as they were."""
+    ces = {"utility": "ces", "parameters": {"rho": {"choices": [0.5, 0.9]}}, "archetypes": 2}
+    honest, lying = (
+        built(ces | more).game.cohorts for more in ({}, {"reports": {"rho": 0.5}, "count": 4})
+    )
+    assert (honest[0].loss.rows() == lying[0].loss.rows()).all()
+    own, theirs = (c[1].loss.rows()[c[1].row_of] for c in (honest, lying))
+    assert (own == theirs).all()
+
+
+@pytest.mark.parametrize(
+    ("liars", "complaint"),
+    [
+        ({"response": "hedge"}, "reports are for those who respond"),
+        ({"joins": 3}, "reports go neither with joins"),
+        ({"cover": {"kind": "snap"}}, "nor with a cover"),
+        ({"reports": {"wieghts": SHARES}}, "wieghts"),
+    ],
+)
+def test_reports_that_nobody_hears_are_refused(liars: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        built({"reports": {"weights": SHARES}} | liars)
