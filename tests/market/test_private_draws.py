@@ -9,7 +9,7 @@ import pytest
 
 from regretless.agents.cohorts.private import PrivateCohort
 from regretless.agents.responses import Private
-from regretless.forecaster.events.bounds import draw_term
+from regretless.forecaster.events.draws import swap_draws
 from regretless.market.core.randomness import stream
 from regretless.market.game.private_draws import matters
 from regretless.market.losses import Linear, SeparablePower
@@ -23,6 +23,13 @@ from regretless.scenarios.spec.scenario import validated
 SIZES = (10, 40, 160)
 SAME_ROUND = ("own-draws", "el-farol", "pigou", "oligopoly")
 COHORT = {"own-draws": "followers", "el-farol": "guests", "pigou": "drivers", "oligopoly": "firms"}
+
+
+def draw_term(rounds: int, losses: int, *, actions: int, comparators: int) -> float:
+    """Return what private draws add per round to a bound, whatever the mixtures were."""
+    known = np.array([[rounds], [2 * rounds]], dtype=np.float64)
+    sizes = {"promises": losses, "actions": actions, "comparators": comparators}
+    return float(swap_draws(known, **sizes)[0] / rounds)
 
 
 def built(name: str, *assignments: str, seed: int = 1) -> MarketModel:
@@ -98,7 +105,8 @@ def test_without_a_market_the_bound_is_the_theorems_with_a_union_over_agents() -
     wider = bounds["private"] - bounds["best-response"]
     actions, comparators = raw["cohort"][0]["actions"], raw["cohort"][0]["actions"] + 2
     terms = [draw_term(20, losses, actions=actions, comparators=comparators) for losses in (5, 200)]
-    assert wider == pytest.approx(terms[1] - terms[0])
+    assert (wider >= terms[1] - terms[0] - 1e-12).all()  # and the common draw's variance is known
+    assert (wider <= terms[1] + 1e-12).all()
 
 
 @pytest.mark.parametrize("name", SAME_ROUND)

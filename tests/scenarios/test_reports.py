@@ -66,7 +66,7 @@ def test_truthful_cohorts_keep_their_bound_beside_any_liar(lie: str, acts_on: st
     outsiders, liars = frame.loc["outsiders"], frame.loc["liars"]
     assert (outsiders["guarantee"] == "decision-swap").all()
     assert (outsiders["decision_swap_regret"] <= outsiders["bound"]).all()
-    assert outsiders["decision_swap_regret"].max() < 0.03
+    assert outsiders["decision_swap_regret"].max() < 0.04
     assert (liars["guarantee"] == "none").all()
     assert liars["bound"].isna().all()
     assert (frame["decision_swap_regret"] <= frame["bound_from_bias"] + 1e-9).all()

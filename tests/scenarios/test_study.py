@@ -188,7 +188,7 @@ def test_a_faulty_file_is_one_line_with_the_cure(tmp_path: Path, text: str) -> N
 
 
 SETTINGS = {
-    '"cohort.farmers.count" = [3, 0]\n': "cohort.farmers.count = 0: input should be greater",
+    '"cohort.farmers.count" = [3, 0]\n': "cohort.farmers.count = 0: every cohort has count = 0",
     '"cohort.framers.count" = [3]\n': "cohort.framers.count: there is no 'framers'; did you mean",
     '"cohort.farmers.cuont" = [3]\n': "unknown key 'cohort.farmers.cuont'; did you mean 'count'?",
 }
