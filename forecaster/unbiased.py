@@ -48,6 +48,8 @@ class UnbiasedPrediction(Remembering):
         Where the predicted vectors lie, and the predictions with them.
     solver : Solver, optional
         Solves the rounds' games, over a hull of its own; over ``hull`` by default.
+    off_ties : bool
+        Whether predictions keep off ties (``minimax.solver``), without a solver of one's own.
     seed : int
         For ``predict``, which draws from the mixture by itself.
 
@@ -76,6 +78,7 @@ class UnbiasedPrediction(Remembering):
         horizon: int | None = None,
         hull: Hull = "box",
         solver: Solver | None = None,
+        off_ties: bool = False,
         seed: int = 0,
     ) -> None:
         self.events = Events(groups) if isinstance(groups, Sequence) else groups
@@ -83,7 +86,7 @@ class UnbiasedPrediction(Remembering):
         self.slack, self.time = 0.0, 0
         self._start, self._spent = 1.0, 0.0  # mean potential and logarithm at the first game
         self._rng = stream(seed, "forecaster")
-        self.solver = solver or CubeSolver(self.events.size, hull)
+        self.solver = solver or CubeSolver(self.events.size, hull, off_ties=off_ties)
         self._pending: tuple[Any, Solution] | None = None
 
     def _rule(self, name: str, horizon: int | None) -> WeightRule:

@@ -74,4 +74,4 @@ def _named(kind: str) -> dict[str, str]:
 
 def _meaning(made: Callable[..., object]) -> str:
     """Return the first sentence of what a thing says of itself."""
-    return " ".join((inspect.getdoc(made) or "").split("\n\n")[0].split())
+    return " ".join((inspect.getdoc(made) or "").split("\n\n")[0].split()) or "(says nothing)"

@@ -41,8 +41,8 @@ STEPS = len(WALK)
 FINE = 2e-3
 SHORTER = np.concatenate([np.ones(40), np.geomspace(1, 0.1, 20)])
 NEAR, TURN = 1e-3, 20  # the shortest steps from nature's answer, and when they shrink again
-# Where coefficients add up to the same for all actions, corners of the box are ties. Points
-# keep off its sides by about this share of the tolerance; drawing all of them in would pile up.
+# Where coefficients add up to the same for all actions, corners of the box are ties. Points that
+# shall not tie keep off its sides by about this share of the tolerance; drawing all in piles up.
 INSET = 0.1
 GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -54,24 +54,24 @@ class Walk(NamedTuple):
     inset: float = 0.0
 
 
-def walk_for(tolerance: float) -> Walk:
+def walk_for(tolerance: float, *, off_ties: bool = False) -> Walk:
     """Return a walk of 60 steps; below ``FINE`` the last ones shrink as the tolerance does.
 
     That is like 1 / t, the weight of one round in the biases and with it the distance from the last
     round's mixture to this one's.
     """
     steps = WALK * SHORTER ** max(0.0, math.log10(FINE / tolerance))
-    return Walk(steps, INSET * tolerance)
+    return Walk(steps, INSET * tolerance if off_ties else 0.0)
 
 
-def closer_for(tolerance: float) -> Walk:
+def closer_for(tolerance: float, *, off_ties: bool = False) -> Walk:
     """Return a walk of 40 steps from nature's answer, which grow and shrink again.
 
     Short steps first come to the end of the answer's own cell, where it pays least. Measured where
     one agent's regret is attacked: a walk that only shrinks leaps over it, and answers creep.
     """
     grow = np.geomspace(min(NEAR, tolerance), 0.1, TURN)
-    return Walk(np.append(grow, grow[::-1]), INSET * tolerance)
+    return Walk(np.append(grow, grow[::-1]), INSET * tolerance if off_ties else 0.0)
 
 
 @numba.njit(cache=True)
@@ -125,7 +125,7 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     responses = np.empty(table.shape[0])
     points[0] = origin
     for t in range(points.shape[0]):
-        if not simplex:
+        if inset > 0.0 and not simplex:
             keep_off(points[t], inset)
         field_into(rows, table, points[t], responses, fields[t])
         if t + 1 < points.shape[0]:

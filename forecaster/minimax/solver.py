@@ -75,15 +75,19 @@ class CubeSolver(Remembering):
     size : int
         Number of basis functions, n.
     hull : "box" or "simplex"
+    off_ties : bool
+        Whether points keep off corners and equal numbers of the box, where losses tie: so that
+        whoever breaks ties otherwise is served as well. It costs those who do not (decisions page).
     """
 
     REMEMBERED = ("origin", "last")
 
-    def __init__(self, size: int, hull: Hull = "box") -> None:
+    def __init__(self, size: int, hull: Hull = "box", *, off_ties: bool = False) -> None:
         self.hull: Hull = hull
+        self.off_ties = off_ties
         unlike = (np.arange(1, size + 1) * GOLDEN) % 1 - 0.5  # equal numbers would tie
-        self.origin: Array = np.full(size, 1 / size)
-        if hull == "box":
+        self.origin: Array = np.full(size, 0.5 if hull == "box" else 1 / size)
+        if off_ties and hull == "box":
             self.origin = np.asarray(0.5 + OFF_CENTRE * unlike, dtype=np.float64)
         self.last = np.full((size + 1, size), np.nan)  # points of the last mixture, and no others
 
@@ -100,14 +104,14 @@ class CubeSolver(Remembering):
             Above 0. While the certificate exceeds it, points are added: those of the last mixture,
             and at most ``WALKS`` walks from nature's answers.
         """
-        walk = walk_for(tolerance)
+        walk = walk_for(tolerance, off_ties=self.off_ties)
         points, fields = explore(rows, table, self.origin, hull=self.hull, walk=walk)
         mass, answer = best_mixture(points, fields, hull=self.hull)
         known = self.last[~np.isnan(self.last[:, 0])]
         for _ in range(WALKS):
             if worst_case(mass, points, fields, hull=self.hull) <= tolerance:
                 break
-            closer = closer_for(tolerance)
+            closer = closer_for(tolerance, off_ties=self.off_ties)
             nearer = explore(rows, table, answer, hull=self.hull, walk=closer)
             there = [field_at(rows, table, point) for point in known]
             points = np.vstack([points, known, nearer[0]])

@@ -45,8 +45,9 @@ class BoundsLog(Remembering):
         self._kept = np.zeros((0, 2 + len(COLUMNS)))
 
     def promise(self, guarantees: Sequence[Guarantee]) -> None:
-        """Go on with other guarantees, one per cohort."""
-        self._members = tuple(zip(self._cohorts, guarantees, strict=True))
+        """Go on with other guarantees, one per cohort, or none at all."""
+        given = tuple(guarantees) or (Guarantee(),) * len(self._cohorts)
+        self._members = tuple(zip(self._cohorts, given, strict=True))
 
     def add(self, played: int) -> None:
         """Take note that so many rounds have been played."""

@@ -89,7 +89,14 @@ def _of_points(
                     for _ in range(spec.delay + 1)
                 ]
             )
-        return UnbiasedPrediction(events, weights=weights, horizon=rounds, hull=hull, solver=solver)
+        return UnbiasedPrediction(
+            events,
+            weights=weights,
+            horizon=rounds,
+            hull=hull,
+            solver=solver,
+            off_ties=spec.off_ties,
+        )
     where = f"forecaster '{spec.kind}'"
     if spec.kind == "calibration":
         for unknown in [key for key in spec.parameters if key != "cells"]:

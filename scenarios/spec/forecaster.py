@@ -41,6 +41,8 @@ class ForecasterSpec(Open):
     """How many rounds late an outcome reaches the forecaster."""
     intervals: bool = False
     """Whether regret is kept small over every stretch of rounds, and not from the start alone."""
+    off_ties: bool = False
+    """Whether predictions keep off ties, so that who breaks them otherwise is served as well."""
     hull: Literal["box", "image"] = "box"
     """Where predictions lie: in a box, or among means of possible values."""
     models: dict[Name, ModelSpec] | None = None
@@ -82,6 +84,10 @@ class ForecasterSpec(Open):
                 "delay and intervals are for the decision-swap forecaster of coordinates in the "
                 "box, without models and base; drop them"
             )
+        if self.off_ties and (anchored or self.delay or self.intervals or self.hull != "box"):
+            raise ValueError(
+                "off_ties is for predictions in the box, without models, base, delay and intervals"
+            )
         if self.intervals and (self.delay or self.weights == "exponential"):
             raise ValueError("intervals need outcomes in time and weights that adapt; drop them")
         if anchored and self.weights != "adaptive":
@@ -108,7 +114,7 @@ class ForecasterSpec(Open):
         whether agents join late. ValueError where a key speaks of a base that there is not.
         """
         plain = self.kind == "decision-swap" and self.hull == "box" and self.weights == "adaptive"
-        plain = plain and not (self.delay or self.intervals)
+        plain = plain and not (self.delay or self.intervals or self.off_ties)
         if self.models is None and plain and forecasts is not None:
             tables = PANEL | {name: {"kind": name} for name in forecasts}
             self.models = {name: ModelSpec(**table) for name, table in tables.items()}

@@ -56,7 +56,7 @@ def played(nature: Callable[..., Array], tie: Breaker, seed: int) -> float:
     """Play linear losses, quarters that add up to 1; the worst agent's swap regret."""
     rng = np.random.default_rng(seed)
     weights = -np.stack([rng.choice(QUARTERS, ACTIONS, replace=False) for _ in range(LOSSES)])
-    forecaster = UnbiasedPrediction([LossGroup(np.ones((LOSSES, ACTIONS)), weights)])
+    forecaster = UnbiasedPrediction([LossGroup(np.ones((LOSSES, ACTIONS)), weights)], off_ties=True)
     regret = np.zeros((LOSSES, ACTIONS, ACTIONS))
     for _ in range(ROUNDS):
         mixture = forecaster.mixture()

@@ -115,7 +115,7 @@ def test_shops_stock_the_quantile_of_demand_or_spiral_down() -> None:
     )
     assert told(seen)["level"] == pytest.approx(0.75, abs=0.02)  # 3 / (3 + 1) of uniform demand
     assert told(censored)["level"] < 0.6
-    assert told(censored)["cash"] < 0.9 * told(seen)["cash"]
+    assert told(censored)["cash"] < 0.95 * told(seen)["cash"]
     regrets = [m.agents_frame()["swap_regret"].max() for m in (censored, seen)]
     assert regrets[0] < regrets[1]  # what was seen says nothing of it
 

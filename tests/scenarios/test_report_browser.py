@@ -38,7 +38,8 @@ def test_a_run_page_draws_its_figures(tmp_path: Path) -> None:
     assert len(text) < 8_000_000
     seen = visit(written, tmp_path / "profile")
     assert seen.console == ()
-    drawn = {"regret", "windows", "spread", "agents", "exploitability", "forecast", "certificates"}
+    drawn = {"regret", "bounds", "windows", "spread", "agents", "exploitability", "forecast"}
+    drawn |= {"certificates"}
     assert seen.document.count('class="js-plotly-plot"') == len(drawn)
     for name in drawn:
         assert seen.traces(name) >= 2, name
