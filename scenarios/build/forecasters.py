@@ -70,33 +70,7 @@ def _of_points(
 ) -> Forecaster:
     spec, models, rounds = scenario.forecaster, Models(scenario.data), scenario.rounds
     if spec.kind == "decision-swap":
-        for unknown in spec.parameters:
-            known = list(ForecasterSpec.model_fields)
-            raise UserError(f"unknown key 'forecaster.{unknown}'; {closest(unknown, known)}")
-        inside = basis.hull == "simplex" or solver is not None  # predictions in conv s(Y)
-        events = _events(spec, basis, groups, inside=inside)
-        if spec.base.kind != "none":
-            return _anchored(spec, basis, events, models)
-        weights, hull = spec.weights, basis.hull
-        if spec.intervals:
-            stretches = IntervalEvents(groups, rounds=rounds)
-            return UnbiasedPrediction(stretches, weights=weights, hull=hull)
-        if spec.delay:
-            own = max(rounds // (spec.delay + 1), 1)
-            return TakingTurns(
-                [
-                    UnbiasedPrediction(groups, weights=weights, horizon=own, hull=hull)
-                    for _ in range(spec.delay + 1)
-                ]
-            )
-        return UnbiasedPrediction(
-            events,
-            weights=weights,
-            horizon=rounds,
-            hull=hull,
-            solver=solver,
-            off_ties=spec.off_ties,
-        )
+        return _decision_swap(scenario, basis, groups, solver)
     where = f"forecaster '{spec.kind}'"
     if spec.kind == "calibration":
         for unknown in [key for key in spec.parameters if key != "cells"]:
@@ -113,6 +87,39 @@ def _of_points(
     made = models.made(where, spec.kind, basis, **spec.parameters)
     alone: Forecaster = offering(where, made, ("mixture", "predict", "update"))
     return alone
+
+
+def _decision_swap(
+    scenario: ScenarioSpec, basis: Basis, groups: Sequence[LossGroup], solver: Solver | None
+) -> Forecaster:
+    spec, models, rounds = scenario.forecaster, Models(scenario.data), scenario.rounds
+    for unknown in spec.parameters:
+        known = list(ForecasterSpec.model_fields)
+        raise UserError(f"unknown key 'forecaster.{unknown}'; {closest(unknown, known)}")
+    inside = basis.hull == "simplex" or solver is not None  # predictions in conv s(Y)
+    events = _events(spec, basis, groups, inside=inside)
+    if spec.base.kind != "none":
+        return _anchored(spec, basis, events, models)
+    weights, hull = spec.weights, basis.hull
+    if spec.intervals:
+        stretches = IntervalEvents(groups, rounds=rounds)
+        return UnbiasedPrediction(stretches, weights=weights, hull=hull)
+    if spec.delay:
+        own = max(rounds // (spec.delay + 1), 1)
+        return TakingTurns(
+            [
+                UnbiasedPrediction(groups, weights=weights, horizon=own, hull=hull)
+                for _ in range(spec.delay + 1)
+            ]
+        )
+    return UnbiasedPrediction(
+        events,
+        weights=weights,
+        horizon=rounds,
+        hull=hull,
+        solver=solver,
+        off_ties=spec.off_ties,
+    )
 
 
 def _events(

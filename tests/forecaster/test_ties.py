@@ -90,9 +90,11 @@ def test_no_point_of_a_walk_is_a_corner_or_has_equal_numbers(seed: int, toleranc
     rng = np.random.default_rng(seed)
     events = Events([LossGroup(np.ones((4, 5)), -rng.dirichlet(np.ones(4), (4, 5)))])
     table = rng.standard_normal((20, 4))
-    walk = walk_for(tolerance)
+    walk = walk_for(tolerance, off_ties=True)
     wild = walk._replace(steps=10 * walk.steps)
-    points, _ = walked(events.rows, table / np.abs(table).sum(), CubeSolver(4).origin, walk=wild)
+    points, _ = walked(
+        events.rows, table / np.abs(table).sum(), CubeSolver(4, off_ties=True).origin, walk=wild
+    )
     gaps = np.abs(points[:, :, None] - points[:, None]) + np.eye(4)
     assert gaps.min() > 1e-9
     assert min(points.min(), 1 - points.max()) >= 0.02 * tolerance
