@@ -37,7 +37,7 @@ from regretless.market.game.basis import Hull
 # less regret than shrinking steps alone, and a smaller certificate than equal ones alone.
 WALK = np.concatenate([np.full(40, 0.1), np.geomspace(0.1, 0.01, 20)])
 STEPS = len(WALK)
-# Below this tolerance, that of round 200, the twenty end shorter: fewer rounds need two programs.
+# Below this tolerance, that of round 625, the twenty end shorter: fewer rounds need two programs.
 FINE = 2e-3
 SHORTER = np.concatenate([np.ones(40), np.geomspace(1, 0.1, 20)])
 NEAR, TURN = 1e-3, 20  # the shortest steps from nature's answer, and when they shrink again

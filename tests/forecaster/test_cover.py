@@ -372,7 +372,8 @@ def test_the_bound_rises_by_twice_the_radius() -> None:
             assert bounds[1][one] - bounds[1][other] == pytest.approx(gap, abs=1e-9)
     plain = market([cohort("linear", None)])
     plain.run(20)
-    assert bounds[0] == pytest.approx(plain.guarantees[0].bound(), abs=1e-6)  # type: ignore[misc]
+    # Programs end a little elsewhere: certificates and mixtures, which the bound counts, do too.
+    assert bounds[0] == pytest.approx(plain.guarantees[0].bound(), rel=2e-3)  # type: ignore[misc]
 
 
 def test_agents_who_play_their_own_response_have_no_guarantee() -> None:

@@ -15,6 +15,7 @@ from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.weights import AdaptiveWeights, Awake, ExponentialWeights
 from regretless.forecaster.minimax.box import (
+    FINE,
     WALK,
     closer_for,
     explore,
@@ -121,7 +122,7 @@ def test_a_late_walk_ends_closer() -> None:
         assert np.array_equal(walk_for(tolerance).steps, WALK)
     late = walk_for(tolerance_at(10_000)).steps
     assert np.array_equal(late[:41], WALK[:41])
-    assert late[-1] == pytest.approx(WALK[-1] * 200 / 10_000)
+    assert late[-1] == pytest.approx(WALK[-1] * tolerance_at(10_000) / FINE)
     assert (np.diff(late) <= 0).all()
     for tolerance in (1e-2, 1e-5):
         steps = closer_for(tolerance).steps
