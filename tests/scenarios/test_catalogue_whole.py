@@ -266,7 +266,7 @@ CLAIMED: dict[str, list[Claimed]] = {
         (BELOW, r"gained ([\d.]+) by", worst()),
     ],
     "rule-breaker": [
-        (ABOUT, r"wins ([\d.]+) a round", under("rule-breaker", MYOPIC, paid())),
+        (BELOW, r"wins less than ([\d.]+) a", under("rule-breaker", MYOPIC, paid())),
     ],
     "rush-hours": [
         (ABOUT, r"lose ([\d.]+) an hour", mean()),
