@@ -137,11 +137,16 @@ class MarketModel(mesa.Model):  # type: ignore[misc]
     def swap(self, **players: Any) -> None:
         """Replace the ``adversary``, the ``market``, or a forecaster under its block's name.
 
-        Promises are cut (``market.game.changes``), and the run cannot be resumed. UserError if a
-        player does not fit.
+        Promises are cut (``market.game.changes``), and the run cannot be resumed. Exploitability is
+        of one adversary and one market: it is empty once either is replaced. UserError if a player
+        does not fit.
         """
         self._promise(changes.swap(self.game, self.guarantees, **players))
         self._swapped = True
+        if {"adversary", "market"} & set(players):
+            self.tracker = None
+            self.journal.face(getattr(self.game.adversary, "payoff", None), self.game.market)
+        self._cache.clear()
 
     def keep_room(self, cohort: int, count: int) -> None:
         """Keep the last agents of a cohort, who never enter by themselves, to be added."""

@@ -28,7 +28,7 @@ import numba
 import numpy as np
 
 from regretless.forecaster.events.mixtures import Mixture
-from regretless.forecaster.events.weights import Awake
+from regretless.forecaster.events.weights import Awake, WithoutModels
 from regretless.market.core.arrays import Array
 
 RATES = np.array([0.75 * 0.5**j for j in range(10)])  # enough for V up to ten million
@@ -65,7 +65,7 @@ def _weigh(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     return total
 
 
-class SecondOrderWeights:
+class SecondOrderWeights(WithoutModels):
     """Weights whose bounds follow the gains' squares: no horizon, no rate."""
 
     name, dead_zone, squared = "second-order", 0.0, True
@@ -80,12 +80,6 @@ class SecondOrderWeights:
             for sign in (1.0, -1.0):
                 total += _weigh(bias, variation, sign, view.share, top, part)
         return table / total
-
-    def mixed(
-        self, awake: list[Awake], shape: tuple[int, int], *, gain: Array, variation: Array
-    ) -> tuple[Array, Array]:
-        """Refuse: models are comparators of the adaptive weights alone."""
-        raise ValueError('models need weights = "adaptive"')
 
     def one_sided(self, gain: Array, variation: Array, time: int) -> Array:
         """Return the weights (events,) of scalar events, normalised."""

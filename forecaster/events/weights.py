@@ -224,7 +224,17 @@ def _exponential_add(bias: Array, rate: float, top: float, table: Array) -> floa
     return total
 
 
-class ExponentialWeights:
+class WithoutModels:
+    """A rule by which no models are weighed beside coordinates."""
+
+    def mixed(
+        self, awake: list[Awake], shape: tuple[int, int], *, gain: Array, variation: Array
+    ) -> tuple[Array, Array]:
+        """Refuse: models are comparators of the adaptive weights alone."""
+        raise ValueError('models need weights = "adaptive"')
+
+
+class ExponentialWeights(WithoutModels):
     """Exponential weights as printed.
 
     Parameters
@@ -255,12 +265,6 @@ class ExponentialWeights:
         table = np.zeros(shape)
         total = sum(_exponential_add(view.bias, rate, top, table[view.rows]) for view in awake)
         return table / total
-
-    def mixed(
-        self, awake: list[Awake], shape: tuple[int, int], *, gain: Array, variation: Array
-    ) -> tuple[Array, Array]:
-        """Refuse: models are comparators of the adaptive weights alone."""
-        raise ValueError('models need weights = "adaptive"')
 
     def one_sided(self, gain: Array, variation: Array, time: int) -> Array:
         """Return the weights (events,) of scalar events, normalised."""

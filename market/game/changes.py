@@ -13,7 +13,7 @@ Regret goes on and stays exact, since it is counted from what was played. Promis
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -94,36 +94,37 @@ def swap(game: Game, guarantees: Sequence[Guarantee], **players: Any) -> tuple[G
     UserError
         If there is no such block, or the new player does not fit.
     """
+    adversary = players.pop("adversary", game.adversary)
+    market = players.pop("market", game.market)
+    _check(game, adversary, market, blocks=players)
+    game.market = market
+    if adversary is not game.adversary:
+        game.adversary = adversary
+        introduce(adversary, game.cohorts)
     promises = list(guarantees)
-    for role, player in players.items():
-        if role == "adversary":
-            _check_outcomes(game, player)
-            game.adversary = player
-            introduce(player, game.cohorts)
-        elif role == "market":
-            game.market = player
-        else:
-            promises = _with_forecaster(game, promises, role, player)
-    if game.market is not None:
-        check_leader(game.adversary)
+    for name, forecaster in players.items():
+        promises = _with_forecaster(game, promises, name, forecaster)
     return unpromised(game.cohorts, game.flaw) if game.flaw else tuple(promises)
 
 
-def _check_outcomes(game: Game, adversary: Any) -> None:
+def _check(game: Game, adversary: Any, market: Any, *, blocks: Iterable[str]) -> None:
+    """Raise UserError at the first player that does not fit, before anything is changed."""
     wanted, given = game.adversary.outcomes, getattr(adversary, "outcomes", None)
     if given != wanted:
         raise UserError(f"the new adversary has {given} outcomes; give one of {wanted}")
+    if market is not None:
+        check_leader(adversary)
+    names = [block.name for block in game.blocks]
+    for name in blocks:
+        if name not in names:
+            raise UserError(f"there is no block '{name}'; there are {', '.join(names)}")
 
 
 def _with_forecaster(
     game: Game, promises: list[Guarantee], name: str, forecaster: Any
 ) -> list[Guarantee]:
     """Let another forecaster make a block, and take back what was promised to who hears it."""
-    names = [block.name for block in game.blocks]
-    if name not in names:
-        raise UserError(f"there is no block '{name}'; there are {', '.join(names)}")
-    at = names.index(name)
-    blocks = list(game.blocks)
+    at, blocks = [block.name for block in game.blocks].index(name), list(game.blocks)
     blocks[at] = replace(blocks[at], forecaster=forecaster)
     game.blocks = tuple(blocks)
     game.followed = tuple(

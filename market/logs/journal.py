@@ -98,7 +98,7 @@ class Journal(Remembering):
         logged: Sequence[Logged] = (),
         windows: Windows | None = None,
     ) -> None:
-        self.log_every, self.sink, self._payoff, self._market = log_every, sink, payoff, market
+        self.log_every, self.sink = log_every, sink
         self._cohorts, self._blocks = tuple(cohorts), tuple(blocks)
         self.logged, self.windows = tuple(logged) or logged_agents(self._cohorts, None), windows
         agents = sum(len(own.ids) for own in self.logged)  # with latecomers: chunks stay short
@@ -108,8 +108,14 @@ class Journal(Remembering):
         self._kept: dict[str, list[pd.DataFrame]] = {table: [] for table in TABLES}
         self._pending = 0
         self.watchers: dict[str, Watcher] = {"states": States(self._cohorts, self.logged)}
+        self.face(payoff, market)
+
+    def face(self, payoff: Any, market: Market | None) -> None:
+        """Log this leader's payoff and this market from now on, in a chunk of their own columns."""
         if payoff is not None:
             _check_payoff(payoff, self._cohorts)
+        self.flush()
+        self._payoff, self._market = payoff, market
 
     @property
     def at_chunk_end(self) -> bool:

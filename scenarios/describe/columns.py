@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.signal import find_peaks
+from scipy.signal import correlate, find_peaks
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
@@ -78,10 +78,14 @@ class Description:
     """A table, how it is written, and its columns."""
 
     file: Path
-    rows: int
-    separator: str
-    decimal: str
+    frame: pd.DataFrame
+    form: Form
     columns: tuple[Column, ...]
+
+    def numbers(self, column: Column) -> Array:
+        """Return the numbers of a column that are there (t,)."""
+        found = numeric(self.frame, [column.name], "the table", self.form)[:, 0]
+        return np.asarray(found[np.isfinite(found)])
 
     def named(self, role: str) -> list[Column]:
         """Return the columns that are proposed for a role."""
@@ -101,11 +105,12 @@ def described(file: Path) -> Description:
     separator = _separator(file) if file.suffix == ".csv" else ","
     frame = read_frame(file, f"data file {file.name}", Form(separator=separator))
     decimal = _decimal(frame) if file.suffix == ".csv" else "."
-    columns = [_column(frame, str(name), decimal) for name in frame.columns]
+    form = Form(separator=separator, decimal=decimal, gaps=True)
+    columns = [_column(frame, str(name), form) for name in frame.columns]
     dates = [c.name for c in columns if c.kind == "dates" and c.distinct == len(frame)]
     first = next((c.name for c in columns if _names_rows(c, len(frame), dates)), None)
     settled = tuple(_settled(column, first) for column in columns)
-    return Description(file, len(frame), separator, decimal, settled)
+    return Description(file, frame, form, settled)
 
 
 def _separator(file: Path) -> str:
@@ -126,7 +131,7 @@ def _decimal(frame: pd.DataFrame) -> str:
     return "," if commas > points else "."
 
 
-def _column(frame: pd.DataFrame, name: str, decimal: str) -> Column:
+def _column(frame: pd.DataFrame, name: str, form: Form) -> Column:
     cells = column_of(frame, name, "the table").astype(object)
     written = cells.map(lambda cell: str(cell).strip())
     gone = written.str.casefold().isin(MISSING) | cells.isna()
@@ -139,7 +144,7 @@ def _column(frame: pd.DataFrame, name: str, decimal: str) -> Column:
     if words.map(lambda word: DATE.fullmatch(word) is not None).all():
         return Column(name, "dates", "", missing, distinct, note=_gaps(words))
     try:
-        numbers = numeric(frame, [name], name, Form(decimal=decimal, gaps=True))[:, 0]
+        numbers = numeric(frame, [name], name, form)[:, 0]
     except UserError:
         role = "context" if distinct <= FEW_WORDS else ""
         note = "" if role else "too many different words for a context"
@@ -187,9 +192,7 @@ def _season(numbers: Array) -> int | None:
     away = values - values.mean()
     if last < 3 or not away.any():
         return None
-    size = 2 ** int(np.ceil(np.log2(2 * len(away))))
-    power = np.abs(np.fft.rfft(away, size)) ** 2
-    lags = np.fft.irfft(power)[: last + 1]
+    lags = correlate(away, away, method="fft")[len(away) - 1 :][: last + 1]
     lags = lags / lags[0]
     peaks, _ = find_peaks(lags, prominence=LEAST_PEAK / 2)
     peaks = peaks[(peaks > 1) & (lags[peaks] > max(LEAST_PEAK, 2 / np.sqrt(len(values))))]

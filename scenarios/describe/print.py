@@ -36,7 +36,9 @@ def describe(data: Path, out: Path | None) -> None:
     for column in table.columns:
         listing.add_row(*_cells(column))
     console = Console(highlight=False)
-    console.print(f"{data.name}: {table.rows} rows, {len(table.columns)} columns\n", markup=False)
+    console.print(
+        f"{data.name}: {len(table.frame)} rows, {len(table.columns)} columns\n", markup=False
+    )
     console.print(listing)
     for column in table.columns:
         if column.note:

@@ -19,7 +19,7 @@ import numpy as np
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.scenarios.describe.columns import Column, Description
-from regretless.scenarios.frames import TRUTHS, Form, numeric, read_frame, spelled
+from regretless.scenarios.frames import TRUTHS, spelled
 
 MOST_OUTCOMES, MOST_CONTEXT = 3, 6
 INNER = (0.01, 0.99)
@@ -62,7 +62,7 @@ def _head(table: Description) -> str:
         [
             f"# Written from the columns of {table.file.name}; everything here may be changed.",
             f"name = {_text(name.lower())}",
-            f"rounds = {table.rows}",
+            f"rounds = {len(table.frame)}",
             "seed = 1",
         ]
     )
@@ -80,10 +80,10 @@ def _data(
         yield f"context = {_texts(context)}" + _left(table.named("context")[MOST_CONTEXT:])
     if index := table.named("index"):
         yield f"index = {_text(index[0].name)}"
-    if table.separator != ",":
-        yield f"separator = {_text(table.separator)}"
-    if table.decimal != ".":
-        yield f"decimal = {_text(table.decimal)}"
+    if table.form.separator != ",":
+        yield f"separator = {_text(table.form.separator)}"
+    if table.form.decimal != ".":
+        yield f"decimal = {_text(table.form.decimal)}"
     if any(column.missing for column in (*outcomes, *context)):
         yield 'missing = "previous"       # or "drop"'
 
@@ -102,13 +102,10 @@ def _left(others: list[Column]) -> str:
 
 def _scale(table: Description, outcomes: list[Column]) -> Iterator[str]:
     """Write the ends of every outcome: round numbers about the range of 98 % of its values."""
-    form = Form(separator=table.separator, decimal=table.decimal, gaps=True)
-    frame = read_frame(table.file, f"data file {table.file.name}", form)
     yield "# What becomes 0 and 1; what lies beyond is clipped. Swap the ends where less is better."
     yield "[data.scale]"
     for column in outcomes:
-        values = numeric(frame, [column.name], "data.outcomes", form)[:, 0]
-        low, high, clipped = _ends(values[np.isfinite(values)])
+        low, high, clipped = _ends(table.numbers(column))
         note = f"  # {clipped:.1%} of the rows lie beyond" if clipped else ""
         yield f"{spelled(column.name)} = [{low!r}, {high!r}]{note}"
 
@@ -163,11 +160,9 @@ def _policy(table: Description, column: Column) -> str:
         count = len(column.values)
         edges: list[float] = [1] if count == 2 else [count // 3 or 1, 2 * count // 3]
     else:
-        form = Form(separator=table.separator, decimal=table.decimal, gaps=True)
-        frame = read_frame(table.file, f"data file {table.file.name}", form)
-        values = numeric(frame, [column.name], "data.context", form)[:, 0]
-        cuts = np.unique(np.nanquantile(values, [1 / 3, 2 / 3], method="nearest"))
-        edges = [float(cut) for cut in cuts if cut > np.nanmin(values)] or [column.high]
+        values = table.numbers(column)
+        cuts = np.unique(np.quantile(values, [1 / 3, 2 / 3], method="nearest"))
+        edges = [float(cut) for cut in cuts if cut > values.min()] or [column.high]
     actions = {1: [0, 4], 2: [0, 2, 4]}[len(edges)]
     return "\n".join(
         [

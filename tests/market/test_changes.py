@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from regretless.agents import ScriptedAgent
-from regretless.agents.adversaries import Breaker, DrawSeer
+from regretless.agents.adversaries import Breaker, DrawSeer, Myopic
 from regretless.forecaster import RunningMean
 from regretless.market import register
 from regretless.market.core.errors import UserError
@@ -218,3 +218,56 @@ def test_a_run_in_which_agents_came_and_went_resumes() -> None:
     second.run()
     pd.testing.assert_frame_equal(whole.agents_frame(), second.agents_frame())
     assert {a.unique_id for a in whole.agents} == {a.unique_id for a in second.agents}
+
+
+def prices(model: MarketModel, **parameters: Any) -> Any:
+    """Make another market of the same kind."""
+    return register.market["prices"](
+        model.game.cohorts, np.random.default_rng(0), feedback="lagged", **parameters
+    )
+
+
+def test_a_market_is_replaced_and_logs_speak_of_the_new_one() -> None:
+    model = market()
+    model.run(10)
+    model.swap(market=prices(model, impact=0.4, adjustment=1.0))
+    model.run(20)
+    frame = model.rounds_frame()
+    assert frame["price_0"].isna().tolist() == [True] * 10 + [False] * 10
+    model.swap(market=prices(model, impact=-0.4, adjustment=0.5))
+    model.run()
+    frame = model.rounds_frame()
+    assert frame["price_0"][20] == 0.5  # of the new one's first round
+    assert frame["price_0"][21:].std() > 0
+    moved = np.clip(frame["fundamental_0"] + 0.4 * (frame["price_0"] - 0.5), 0, 1)
+    assert moved[20:].to_numpy() == pytest.approx(frame["y_0"][20:].to_numpy())
+    agents = model.agents_frame()
+    assert (agents["guarantee"] == "decision-swap").all()
+    assert agents["exploitability"].isna().all()
+    assert (model.regret_frame()["agent"].value_counts() == 30).all()
+
+
+def test_a_player_that_does_not_fit_changes_nothing() -> None:
+    model = market()
+    before = model.game.adversary, model.game.market, model.game.blocks, model.guarantees
+    planner = Myopic(2, np.random.default_rng(0), weights=[[1.0, 0.0]] * 3)
+    new = prices(model, impact=0.4)
+    for players in (
+        {"market": new, "adversary": planner},
+        {"market": new, "news": RunningMean(2)},
+        {"market": new, "adversary": Breaker(3, np.random.default_rng(0))},
+    ):
+        with pytest.raises(UserError):
+            model.swap(**players)
+        after = model.game.adversary, model.game.market, model.game.blocks, model.guarantees
+        assert after == before
+
+
+def test_the_new_leader_is_who_is_paid() -> None:
+    model = market()
+    model.run(10)
+    model.swap(adversary=Myopic(2, np.random.default_rng(0), weights=[[1.0, 0.0]] * 3))
+    model.run(20)
+    frame = model.rounds_frame()
+    assert frame["leader_payoff"].isna().tolist() == [True] * 10 + [False] * 10
+    assert frame["leader_payoff"][10:].to_numpy() == pytest.approx(frame["y_0"][10:].to_numpy())

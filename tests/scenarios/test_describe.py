@@ -47,7 +47,7 @@ def test_bundled_tables_are_understood_and_their_starters_play(name: str, tmp_pa
     file.write_text(starter(table, tmp_path), encoding="utf-8")
     model = load(str(file), rounds=20).build()
     model.run()
-    assert load(str(file)).spec.rounds == table.rows
+    assert load(str(file)).spec.rounds == len(table.frame)
     assert model.agents_frame()["mean_loss"].between(0, 1).all()
 
 
@@ -81,7 +81,7 @@ def test_a_table_as_a_spreadsheet_writes_it(tmp_path: Path) -> None:
     )
     (tmp_path / "Läden.csv").write_text(WRITTEN + "".join(rows), encoding="utf-8")
     table = described(tmp_path / "Läden.csv")
-    assert (table.separator, table.decimal) == (";", ",")
+    assert (table.form.separator, table.form.decimal) == (";", ",")
     kinds = {column.name: (column.kind, column.role) for column in table.columns}
     assert kinds == {
         "Tag": ("dates", "index"),
