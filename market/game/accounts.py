@@ -10,10 +10,9 @@ Not up to rounding, but exactly: every amount is rounded to a multiple of ``unit
 moves, and doubles add multiples of 2^-k without error as long as totals stay below 2^(53-k).
 """
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, starmap
 from typing import Any
 
 import numpy as np
@@ -83,7 +82,7 @@ class Accounts(Remembering):
         self.unit = unit
         self.sizes = {cohort.name: len(cohort.row_of) for cohort in cohorts}
         ends = np.cumsum([0, *self.sizes.values()]).tolist()
-        self.places = dict(zip(self.sizes, itertools.starmap(slice, pairwise(ends)), strict=True))
+        self.places = dict(zip(self.sizes, starmap(slice, pairwise(ends)), strict=True))
         self.cash = self._endowed("cash", cash)
         columns = [self._endowed("stock", good) for good in goods]
         self._limit = BITS * unit / len(self.cash)  # of a holding, so that totals are exact
@@ -144,15 +143,17 @@ class Accounts(Remembering):
             raise UserError(f"{got} for {self.agents} agents and {kinds} goods; give one each")
         before = self.cash.copy(), self.goods.copy()
         short, most = hand_over(self.cash, self.goods, paid, given, price, self.unit)
+        if short < 0 and most < self._limit:
+            return
+        owes = self.cash[short], *self.goods[short]
+        self.cash[:], self.goods[:] = before
         if short >= 0:
-            owes = self.cash[short], *self.goods[short]
-            what = "goods" if self.cash[short] >= 0 else "cash"
-            self.cash[:], self.goods[:] = before
-            lacks = f"agent {short + 1} lacks {-min(owes):g} of {what}"
+            lacks = (
+                f"agent {short + 1} lacks {-min(owes):g} of {'cash' if owes[0] < 0 else 'goods'}"
+            )
             raise UserError(f"{lacks}; give it less to spend")
-        if not most < self._limit:
-            much = f"{most:g} in one account is too much to add exactly"
-            raise UserError(f"{much}; give larger units")
+        much = f"{most:g} in one account is too much to add exactly"
+        raise UserError(f"{much}; give larger units")
 
     def _endowed(self, what: str, given: float | dict[str, float]) -> Array:
         named = given if isinstance(given, dict) else dict.fromkeys(self.sizes, given)

@@ -115,7 +115,7 @@ def hand_over(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     ----------
     cash : array (N + 1,)
     goods : array (N + 1, g)
-        Both written; as they were if somebody would own less than nothing.
+        Both written, up to whoever would own less than nothing.
     paid : array (N,), or (1,) for all
     given : array (N, g), or (1, g) for all
         Both rounded to multiples of the unit, a power of 2.
@@ -125,7 +125,7 @@ def hand_over(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     Returns
     -------
     int
-        Who would own less than nothing, and no more is written; -1 if nobody would.
+        Who would own less than nothing; -1 if nobody would.
     float
         The greatest holding of cash or goods, that of the last row apart.
     """
