@@ -8,9 +8,9 @@
     variation   the round from which the bound from variation was within it, in a run
     measured    the round from which the worst agent's regret was
 
-The first two take ln T for the sum of positive certificates, which stayed below it in our runs
-(``certificates`` in a report). Where a run ends before what is wanted, its last value is carried on
-by the theorem's T^(-1/2), marked by a tilde.
+The first two take for the sum of positive certificates the most that the tolerance lets it be
+(``forecaster.tolerance``; a report shows both). Where a run ends before what is wanted, its last
+value is carried on by the theorem's T^(-1/2), marked by a tilde.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from regretless.agents.cohorts.responding import Cohort
 from regretless.forecaster.events.bounds import BiasBound, centred_norm
 from regretless.forecaster.events.cover import uniform_regret
 from regretless.forecaster.events.draws import drawn
+from regretless.forecaster.tolerance import slack_limit
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
@@ -62,7 +63,7 @@ class Asked:
 
     def listed(self, rounds: int) -> float:
         """Bound the regret of these losses after so many rounds."""
-        bias = replace(self.bias, rounds=rounds, slack=math.log(rounds), trusted=False)
+        bias = replace(self.bias, rounds=rounds, slack=slack_limit(rounds), trusted=False)
         expected = float(bias.regret(self.weights, policies=self.policies).max())
         return self._whole(expected, rounds, math.log(self.promises))
 
@@ -73,7 +74,7 @@ class Asked:
             size,
             actions,
             rounds=rounds,
-            slack=math.log(rounds),
+            slack=slack_limit(rounds),
             reach=float(centred_norm(self.weights).max()),
             policies=self.policies,
         )
