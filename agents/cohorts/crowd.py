@@ -93,11 +93,15 @@ class Member:
         In which it plays; known before the first round.
     number : int
         Its number in the tables, the first of them for a crowd; the others follow.
+    affordable : bool array (A,), or (N, A) for a crowd, or None
+        Which actions its account pays for in this round, in a cohort with ``within_means``; None
+        for all.
     """
 
     columns: ClassVar[tuple[str, ...]] = ()
     model: Any = None
     number: int = 0
+    affordable: Mask | None = None
 
     def __init__(self, loss: Loss, rng: np.random.Generator) -> None:
         self.loss, self.rng = loss, rng

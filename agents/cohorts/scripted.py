@@ -141,11 +141,17 @@ class ScriptedCohort(Remembering):
         for name in self.columns:
             self.column(name)
 
-    def attend(self, here: Mask | None) -> None:
-        """Note who takes part in the round (N,); None for all. Nobody else is asked or taught."""
+    def attend(self, here: Mask | None, awake: Mask | None = None) -> None:
+        """Note who takes part in the round (N,), and which actions they can afford (N, A).
+
+        None for all. Nobody else is asked or taught.
+        """
         self._here = np.ones(len(self.loss), dtype=np.bool_) if here is None else here
         if self.crowd is not None:
-            self.crowd.here = self._here
+            self.crowd.here, self.crowd.affordable = self._here, awake
+            return
+        for place, agent in enumerate(self.agents):
+            agent.affordable = None if awake is None else awake[place]
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Ask the crowd, or every agent in turn."""

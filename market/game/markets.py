@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import Accounts
@@ -85,6 +85,13 @@ class Market(Remembering):
             One per cohort. ``actions`` (N,) is -1 where an agent is absent; None where all are.
         """
         raise UserError(f"class {type(self).__name__} has no clear(fundamental, decisions)")
+
+    def affordable(self, place: int) -> Mask | None:
+        """Return which actions each agent of a cohort can pay for now (N, A); None for all.
+
+        Agents of cohorts with ``within_means`` choose among those alone (``market.game.means``).
+        """
+        return None
 
     def sway(self, place: int) -> Array | None:
         """Return the most by which one agent of each row of a cohort can move each y_g (K, d).

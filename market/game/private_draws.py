@@ -53,9 +53,19 @@ from regretless.market.losses import Linear, Loss
 
 
 def standing(game: Game, guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ...]:
-    """Return what stands of the promises to a game's cohorts, given who sees or answers draws."""
-    if not game.flaw:
-        return tuple(guarantees)
+    """Return what stands of the promises to a game's cohorts.
+
+    Given who sees or answers draws, and who cannot afford everything.
+    """
+    promises = tuple(guarantees) if not game.flaw else _despite_answers(game, guarantees)
+    return tuple(
+        promise if means is None else means.promised(promise)
+        for promise, means in zip(promises, game.means, strict=True)
+    )
+
+
+def _despite_answers(game: Game, guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ...]:
+    """Return what stands where the draw has a say in the outcome."""
     void = unpromised(game.cohorts, game.flaw)
     if game.breaks_the_rule or any(stay is not None for stay in game.stays):
         return void

@@ -104,8 +104,11 @@ class Resident(Protocol):
     def enter(self, model: Any, first: int) -> None:
         """Be told the model and the number of the cohort's first agent in the tables."""
 
-    def attend(self, here: Mask | None) -> None:
-        """Be told which rows take part in the round (K,); None for all."""
+    def attend(self, here: Mask | None, awake: Mask | None) -> None:
+        """Be told which rows take part in the round (K,), and what they can afford (K, A).
+
+        None for all.
+        """
 
     def column(self, name: str) -> Array:
         """Return what each agent shows under a name (N,)."""

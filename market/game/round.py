@@ -28,6 +28,7 @@ from regretless.market.game.basis import Basis
 from regretless.market.game.delay import Relay
 from regretless.market.game.information import announcement, introduce, sight_of
 from regretless.market.game.markets import UNPROMISED, Market, check_leader, cleared
+from regretless.market.game.means import Means, held
 from regretless.market.game.network import Network
 from regretless.market.game.presence import Stay, checked_stays, present, seated
 from regretless.market.game.protocols import (
@@ -108,6 +109,8 @@ class Game:
         nobody is compared with any.
     signals : sequence of Signal or None
         What the agents of each cohort learn of the outcome alone; empty where nobody does.
+    means : sequence of Means or None
+        Who chooses only what the market says it can pay for; empty where nobody need.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
@@ -122,10 +125,12 @@ class Game:
         network: Network | None = None,
         followed: Sequence[Followed | None] = (),
         signals: Sequence[Signal | None] = (),
+        means: Sequence[Means | None] = (),
     ) -> None:
         self.blocks, self.cohorts, self.adversary = tuple(blocks), tuple(cohorts), adversary
         self.followed = tuple(followed) or (None,) * len(self.cohorts)
         self.signals = tuple(signals) or (None,) * len(self.cohorts)
+        self.means = tuple(means) or (None,) * len(self.cohorts)
         self.stays, self.network = checked_stays(stays, self.cohorts), network
         self.history = History(adversary.outcomes)
         self.forecast_stream = stream(seed, "referee", "forecast")
@@ -153,6 +158,11 @@ class Game:
         """Who takes part in the next round."""
         return Seating(self.blocks, self.cohorts, self.stays, self.history.rounds)
 
+    def affordable(self, place: int) -> Mask | None:
+        """Return which actions the agents of a cohort choose among (N, A); None for all."""
+        limited = self.means[place] is not None and self.market is not None
+        return self.market.affordable(place) if limited and self.market is not None else None
+
     def awaited(self, place: int) -> Mask:
         """Return which rows of a cohort, of those that come late, have not played yet (K,)."""
         stay = self.stays[place]
@@ -171,6 +181,8 @@ class Game:
             named |= {} if followed is None else {f"models of {cohort.name}": followed}
         for cohort, signal in zip(self.cohorts, self.signals, strict=True):
             named |= {} if signal is None else {f"signal of {cohort.name}": signal}
+        for cohort, means in zip(self.cohorts, self.means, strict=True):
+            named |= {} if means is None else {f"means of {cohort.name}": means}
         return named | {f"cohort {cohort.name}": cohort for cohort in self.cohorts}
 
     def forgetful(self) -> list[str]:
@@ -206,10 +218,14 @@ def play_round(game: Game) -> Round:
 
 @dataclass(frozen=True, eq=False)
 class _Answer:
-    """What a cohort decided, None where nobody is here, and its losses where they are known."""
+    """What a cohort decided, None where nobody is here, and its losses where they are known.
+
+    ``awake`` are the actions that its agents could afford, None for all.
+    """
 
     decision: Decision | None
     losses: Array | None = None
+    awake: Mask | None = None
 
 
 def _drawn(game: Game, mixtures: tuple[Mixture, ...]) -> tuple[Forecast, ...]:
@@ -251,25 +267,38 @@ def _decided(
     """Let every cohort decide; score it in the same pass where no market moves the outcome."""
     seating, settled = game.seating, outcome if game.market is None else None
     return [
-        _answered(cohort, seating.here(place), forecasts[cohort.block], seen[place], settled)
+        _answered(
+            (cohort, game.means[place], game.affordable(place)),
+            seating.here(place),
+            forecasts[cohort.block],
+            seen[place],
+            settled,
+        )
         for place, cohort in enumerate(game.cohorts)
     ]
 
 
 def _answered(
-    cohort: Cohort, here: Mask | None, forecast: Forecast, context: Context, settled: Array | None
+    who: tuple[Cohort, Means | None, Mask | None],
+    here: Mask | None,
+    forecast: Forecast,
+    context: Context,
+    settled: Array | None,
 ) -> _Answer:
     """Let those of a cohort who are here decide, and score them if the outcome is settled."""
     losses = None
+    cohort, means, awake = who
     if here is not None and not here.any():
         return _Answer(None)
     if (attend := getattr(cohort, "attend", None)) is not None:
-        attend(here)
+        attend(here, awake)
     if settled is not None and isinstance(cohort, Scoring):
         decision, losses = cohort.decide_and_score(forecast, context, settled)
     else:
         decision = cohort.decide(forecast, context)
-    return _Answer(seated(decision, here, cohort.row_of), losses)
+    if means is not None and awake is not None:
+        decision = means.limited(decision, awake if here is None else awake | ~here[:, None])
+    return _Answer(seated(decision, here, cohort.row_of), losses, awake)
 
 
 def _revealed(
@@ -279,12 +308,18 @@ def _revealed(
     if game.market is not None:
         outcome = cleared(game.market, outcome, [answer.decision for answer in answers])
     losses = tuple(
-        cohort.loss.losses(outcome)
-        if answer.decision is not None and answer.losses is None
-        else answer.losses
+        _charged(cohort, answer, outcome)
         for cohort, answer in zip(game.cohorts, answers, strict=True)
     )
     return outcome, losses
+
+
+def _charged(cohort: Cohort, answer: _Answer, outcome: Array) -> Array | None:
+    """Return a cohort's losses; what an agent cannot afford is charged what it played."""
+    if answer.decision is None or answer.losses is not None:
+        return answer.losses
+    losses = cohort.loss.losses(outcome)
+    return losses if answer.awake is None else held(losses, answer.decision.actions, answer.awake)
 
 
 def _record(game: Game, played: Round, seen: Sequence[Context]) -> None:

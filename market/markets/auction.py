@@ -17,7 +17,8 @@ is the greatest at any price. Better limits are filled first, those at the price
 the loss at the price is what an order gained, rationed or not.
 
 Nobody spends what it lacks: a sale is cut to the stock, and all that an agent would buy to what its
-cash pays for at its limits. Quantities are multiples of a lot and limits of a tick, 2^-10 both, so
+cash pays for at its limits. (Agents of a cohort with ``within_means`` do not even choose orders
+that would be cut.) Quantities are multiples of a lot and limits of a tick, 2^-10 both, so
 that payments are exact. The world outside may trade too, at any price and as the fundamental says,
 
     outside (fundamental_g - 1/2) units of good g,        bought if above 0, else sold.
@@ -29,7 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from regretless.market import register
-from regretless.market.core.arrays import Array, Integers
+from regretless.market.core.arrays import Array, Integers, Mask
 from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.markets import Decisions, Market
@@ -137,7 +138,7 @@ class CallAuction(Market):
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Collect the orders, clear good by good, and settle the accounts."""
-        if self.refresh and self.rounds and self.rounds % self.refresh == 0:
+        if self._restores:
             cash, goods = self.accounts.cash[:-1], self.accounts.goods[:-1]
             self.accounts.move(self._begun[0] - cash, self._begun[1] - goods)
         wanted, ticks, book = self._collected(fundamental, decisions)
@@ -151,6 +152,20 @@ class CallAuction(Market):
         self.price, self.volume, self.rounds = price, self.volume + volume, self.rounds + 1
         self.last = {"fundamental": fundamental, "price": price, "volume": volume}
         return price
+
+    def affordable(self, place: int) -> Mask:
+        """Return which orders an agent's cash, at its limits, and stock cover whole (N, A)."""
+        cohort, (units, limit) = self.cohorts[place], self._orders[place]
+        own = self.accounts.places[cohort.name]
+        cash, goods = self._begun if self._restores else (self.accounts.cash, self.accounts.goods)
+        cost = (np.maximum(units, 0) * limit).sum(2)[cohort.row_of]
+        sold = np.maximum(-units, 0)[cohort.row_of]
+        return np.asarray((cost <= cash[own, None]) & (sold <= goods[own, None]).all(2))
+
+    @property
+    def _restores(self) -> bool:
+        """Whether the world outside restores what agents began with before the next clearing."""
+        return bool(self.refresh and self.rounds and self.rounds % self.refresh == 0)
 
     def described(self) -> dict[str, Any]:
         """Describe what was traded so far."""

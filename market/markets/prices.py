@@ -34,10 +34,10 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.market.game.crowding import Tally
 from regretless.market.game.markets import Decisions, at_ends
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
+from regretless.market.markets.crowding import Tally
 from regretless.market.markets.settling import Settling
 
 LEAST = 1e-9  # gains of losses in [0, 1] below this are rounding errors

@@ -20,11 +20,13 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.markets import Market
+from regretless.market.game.means import Means
 from regretless.market.game.protocols import Adversary, Cohort
 from regretless.market.losses.spaces import Polytope
 from regretless.scenarios.build.bimatrix import MixedActions
 from regretless.scenarios.build.construct import construct, offering, with_length
 from regretless.scenarios.build.data import Table
+from regretless.scenarios.spec.cohort import CohortSpec
 from regretless.scenarios.spec.market import MarketSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
@@ -72,6 +74,19 @@ def make_market(spec: ScenarioSpec, cohorts: Sequence[Cohort], root: int) -> Mar
     if not isinstance(made, Market):
         raise UserError(f"{where} is no Market; let it subclass regretless.market.markets.Market")
     return made
+
+
+def means_of(spec: CohortSpec, cohort: Cohort, market: Market | None, root: int) -> Means | None:
+    """Return what limits a cohort's agents to what they can pay for; None if nothing does.
+
+    UserError where no market says what that is.
+    """
+    if not spec.within_means:
+        return None
+    if market is None or type(market).affordable is Market.affordable:
+        where = f"cohort.{spec.name}.within_means"
+        raise UserError(f"{where}: no market says what its agents can afford; drop it")
+    return Means(cohort, stream(root, "referee", "means", spec.name))
 
 
 def _registered(spec: ScenarioSpec, root: int, game: Bimatrix | None) -> Any:

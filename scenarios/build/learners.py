@@ -51,7 +51,7 @@ def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> L
     spec = draft.spec
     learner = _learner(spec)
     types, row_of = unique_losses(draft.loss)
-    if learner.bandit:
+    if learner.bandit or spec.within_means:
         types, row_of = draft.loss, np.arange(spec.count)
     try:
         return LearnerCohort(

@@ -76,7 +76,7 @@ class Draft:
             The distinct loss of each row, in order.
         row_of : int array (N,)
         """
-        if self.apart or self.spec.draws_alone:
+        if self.apart or self.spec.draws_alone or self.spec.within_means:
             return type_of, np.arange(len(type_of))
         keys = [type_of]
         keys += [] if self.reported is None else [unique_losses(self.loss)[1]]

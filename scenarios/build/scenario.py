@@ -24,7 +24,7 @@ from regretless.market.game.network import Network
 from regretless.market.game.protocols import Adversary
 from regretless.market.game.round import Block, Game
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.adversaries import make_adversary, make_market
+from regretless.scenarios.build.adversaries import make_adversary, make_market, means_of
 from regretless.scenarios.build.bimatrix import game_of
 from regretless.scenarios.build.blocks import layout
 from regretless.scenarios.build.cohorts import Place, Seat, seat_of
@@ -166,18 +166,23 @@ class Scenario:
     ) -> Game:
         """Put the players around a table, with the market that moves their outcomes, if any."""
         cohorts = [one.cohort for one, _ in members]
+        market = make_market(self.spec, cohorts, root)
         return Game(
             blocks,
             cohorts,
             adversary=adversary,
             seed=root,
-            market=make_market(self.spec, cohorts, root),
+            market=market,
             stays=[one.stay for one, _ in members],
             network=network,
             followed=[followed(one, blocks[one.cohort.block]) for one, _ in members],
             signals=[
                 drawn_signal(cohort, self.peopled, root, adversary.outcomes)
                 for cohort in self.peopled.cohort
+            ],
+            means=[
+                means_of(spec, cohort, market, root)
+                for spec, cohort in zip(self.peopled.cohort, cohorts, strict=True)
             ],
         )
 

@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from regretless.market.game.crowding import MEASURES, concentration, crowding
+from regretless.market.markets.crowding import MEASURES, concentration, crowding
 from regretless.market.markets.prices import exposure
 from regretless.scenarios.build.cohorts import covered
 from regretless.scenarios.reproduce import figures

@@ -163,6 +163,8 @@ class CohortSpec(Strict):
     """Whether constant actions are compared with, too."""
     idiosyncratic: IdiosyncraticSpec | None = None
     """Noise of each agent's own around the outcome, such as local weather."""
+    within_means: bool = False
+    """Whether its agents choose only what their accounts in the market can pay for."""
     signal: SignalSpec | None = None
     """What each of its agents learns of the outcome alone; for agents of your own."""
     measures: list[Literal[*MEASURES, *tracker.MEASURES]] = [  # type: ignore[valid-type]

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
-from regretless.market.game.crowding import Tally, churn, concentration, crowding, drawn_labels
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
@@ -28,6 +27,7 @@ from regretless.market.losses import (
     PowerOfSum,
     SeparablePower,
 )
+from regretless.market.markets.crowding import Tally, churn, concentration, crowding, drawn_labels
 from regretless.market.markets.prices import Prices, exposure
 from regretless.market.model import MarketModel
 from regretless.market.records import Decision

@@ -1,0 +1,202 @@
+"""Agents who choose within their means: what they play, regret and are promised."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regretless.agents import ScriptedCrowd
+from regretless.market import register
+from regretless.market.core import checkpoint
+from regretless.market.core.errors import UserError
+from regretless.market.game.accounts import Accounts
+from regretless.market.game.markets import Market
+from regretless.market.model import MarketModel
+from regretless.market.records import Decision
+from regretless.market.regret import decision_swap_regret
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.files import find, override, read
+from regretless.scenarios.spec.scenario import validated
+
+COST = np.array([0.0, 0.25, 0.5])  # of each action in ``Tolls``
+
+
+class Tolls(Market):
+    """Every action has a price in cash; the outcome is the adversary's."""
+
+    answers_at_once = False
+
+    def __init__(self, cohorts: Any, rng: Any, *, cash: float = 1.0, wage: float = 0.25) -> None:
+        super().__init__(cohorts, rng)
+        self.accounts: Accounts = Accounts(cohorts, cash)
+        self.wage = wage
+
+    def clear(self, fundamental: Any, decisions: Any) -> Any:  # noqa: D102
+        costs = [np.tile(COST, (len(cohort.ledger.count), 1)) for cohort in self.cohorts]
+        self.accounts.move(-self.chosen(costs, decisions))
+        self.accounts.move(self.wage)
+        return fundamental
+
+    def affordable(self, place: int) -> Any:  # noqa: D102
+        own = self.accounts.places[self.cohorts[place].name]
+        return self.accounts.cash[own, None] >= COST
+
+
+class Spender(ScriptedCrowd):
+    """Plays the dearest action, or the dearest that it can pay for."""
+
+    def __init__(self, loss: Any, rng: Any, *, careful: Any = 1.0) -> None:
+        super().__init__(loss, rng)
+        self.careful = bool(np.all(careful))
+
+    def act_many(self, forecasts: Any, contexts: Any) -> Any:  # noqa: D102
+        if not self.careful or self.affordable is None:
+            return np.full(len(self.loss), 2)
+        return np.where(self.affordable, COST, -1.0).argmax(1)
+
+
+@pytest.fixture(autouse=True)
+def names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(register.market, "_known", dict(register.market._known))
+    monkeypatch.setattr(register.agent, "_known", dict(register.agent._known))
+    register.market("tolls")(Tolls)
+    register.agent("spender")(Spender)
+
+
+def tolls(
+    response: str = "best-response", *, within: bool = True, cash: float = 0.5, **keys: Any
+) -> MarketModel:
+    """Build a market whose agents pay for what they do."""
+    own = {"name": "own", "utility": "linear", "count": 6, "actions": 3, "response": response}
+    own |= {"within_means": within, "measures": ["swap", "decision_swap"]}
+    raw = {
+        "name": "tolls",
+        "rounds": 120,
+        "adversary": {"kind": "breaker", "outcomes": 2},
+        "market": {"kind": "tolls", "cash": cash},
+        "cohort": [own | keys, {"name": "x", "utility": "linear", "count": 2, "actions": 2}],
+    }
+    raw["cohort"][1] |= {"measures": ["swap"]}
+    return Scenario(validated(raw, origin=Path())).build(seed=3)
+
+
+def watched(model: MarketModel) -> list[tuple[Any, Any, Any]]:
+    """Play a model; return what was affordable, played and lost by the first cohort."""
+    seen = []
+    market, cohort = model.game.market, model.game.cohorts[0]
+    assert market is not None
+    clear = market.clear
+
+    def spy(fundamental: Any, decisions: Any) -> Any:
+        awake = market.affordable(0)
+        outcome = clear(fundamental, decisions)
+        seen.append((awake, decisions[0].actions, cohort.loss.losses(outcome)[cohort.row_of]))
+        return outcome
+
+    market.clear = spy  # type: ignore[method-assign]
+    model.run()
+    return seen
+
+
+@pytest.mark.parametrize("response", ["best-response", "quantal", "hedge", "spender"])
+def test_regret_counts_what_could_be_afforded_and_nothing_else(response: str) -> None:
+    eta = {"eta": 4.0} if response == "quantal" else {}
+    model = tolls(response, **eta)
+    seen = watched(model)
+    told = model.agents_frame().query("cohort == 'own'")
+    for agent in range(6):
+        awake, played, losses = zip(
+            *[(a[agent], p[agent], lost[agent]) for a, p, lost in seen], strict=True
+        )
+        assert all(awake[t][played[t]] for t in range(120))
+        if response in ("quantal", "hedge"):
+            continue  # rounds in which nothing slept are charged in expectation
+        own = np.array(losses)[np.arange(120), played]
+        charged = np.where(awake, losses, own[:, None])
+        best = decision_swap_regret(charged, np.array(played), np.tile(np.arange(3), (120, 1)).T)
+        assert told["decision_swap_regret"].iloc[agent] == pytest.approx(best, abs=1e-12)
+    assert not np.concatenate([a for a, _, _ in seen]).all()
+
+
+def test_what_is_never_scarce_changes_nothing() -> None:
+    free, bound = tolls(within=False, cash=100.0), tolls(cash=100.0)
+    free.run(), bound.run()
+    same = ["mean_loss", "swap_regret", "decision_swap_regret", "bound", "bound_from_bias"]
+    one, other = (m.agents_frame()[same].to_numpy() for m in (free, bound))
+    assert one == pytest.approx(other, abs=1e-12, nan_ok=True)
+
+
+def test_the_promise_pays_for_the_rounds_in_which_something_slept() -> None:
+    model = tolls()
+    seen = watched(model)
+    table = model.agents_frame().query("cohort == 'own'")
+    slept = np.sum([~awake.all(1) for awake, _, _ in seen], axis=0)
+    promised = model.guarantees[0].bound
+    assert promised is not None
+    assert model.game.means[0] is not None
+    without = promised() - 2 * slept / 120
+    assert slept.min() > 0
+    assert (without > 0).all()
+    assert table["bound"].to_numpy() == pytest.approx(promised())
+    assert (table["decision_swap_regret"] <= table["bound_from_bias"] + 1e-9).all()
+    assert (table["decision_swap_regret"] <= table["bound"]).all()
+
+
+def test_a_law_of_play_is_that_given_what_is_affordable() -> None:
+    model = tolls("hedge", count=1, cash=0.25)
+    means, cohort = model.game.means[0], model.game.cohorts[0]
+    assert means is not None
+    law, rng = np.array([[0.2, 0.3, 0.5]]), np.random.default_rng(0)
+    drawn = [
+        means.limited(
+            Decision(law, rng.choice(3, size=1, p=law[0])), np.array([[True, True, False]])
+        ).actions[0]
+        for _ in range(4000)
+    ]
+    assert cohort.row_of.tolist() == [0]
+    assert np.mean(drawn) == pytest.approx(0.6, abs=4 * np.sqrt(0.24 / 4000))
+
+
+def test_memory_of_scarcity_survives_a_checkpoint(tmp_path: Path) -> None:
+    straight, first, second = (tolls("hedge") for _ in range(3))
+    straight.run()
+    first.run(50)
+    checkpoint.save(tmp_path / "checkpoint.npz", first.state())
+    second.restore(checkpoint.load(tmp_path / "checkpoint.npz"))
+    second.run()
+    assert straight.agents_frame().equals(second.agents_frame())
+
+
+def test_orders_in_an_auction_are_not_cut_where_agents_choose_within_their_means() -> None:
+    raw = override(read(find("call-auction")), ["rounds=60", "market.refresh=0"])
+    for cohort in raw["cohort"]:
+        cohort |= {"measures": ["swap"], "within_means": True}
+    model = Scenario(validated(raw, origin=Path())).build()
+    market: Any = model.game.market
+    settle, cut = market._collected, []
+
+    def spy(fundamental: Any, decisions: Any) -> Any:
+        wanted = settle(fundamental, decisions)
+        tables = [units for units, _ in market._orders]
+        cut.append(np.abs(wanted[0][:-1] / 1024 - market.chosen(tables, decisions)).max())
+        return wanted
+
+    market._collected = spy
+    model.run()
+    assert max(cut) < 1 / 512
+    assert market.accounts.goods[:-1].min() == 0  # some had nothing left to sell
+
+
+def test_mistakes_are_a_line() -> None:
+    with pytest.raises(UserError, match="agent 1 of own chose what it cannot afford"):
+        tolls("spender", settings={"careful": 0.0}, cash=0.25).run()
+    with pytest.raises(UserError, match="exp3 takes every action to be possible"):
+        tolls("exp3")
+    own = {"name": "own", "utility": "linear", "actions": 2, "within_means": True}
+    raw = {"name": "none", "rounds": 5, "adversary": {"kind": "iid", "outcomes": 2}}
+    scenario = Scenario(validated(raw | {"cohort": [own]}, origin=Path()))
+    with pytest.raises(UserError, match=r"cohort\.own\.within_means: no market says"):
+        scenario.build()
