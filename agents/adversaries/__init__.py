@@ -14,6 +14,7 @@ from regretless.agents.adversaries.responsive import DrawSeer, LookAhead, Myopic
 from regretless.agents.adversaries.sellers import BaitSeller, StaggeredSeller
 from regretless.agents.adversaries.stochastic import IID, Cyclic, Drifting, Switching
 from regretless.agents.adversaries.strategic import Strategic
+from regretless.agents.adversaries.targeted import Targeted
 
 __all__ = [
     "IID",
@@ -36,6 +37,7 @@ __all__ = [
     "StaggeredSeller",
     "Strategic",
     "Switching",
+    "Targeted",
     "UpThenDown",
     "ZeroSum",
 ]

@@ -89,7 +89,9 @@ class Means(Remembering):
         short = np.asarray(~awake.all(1))
         if not short.any():
             return decision
-        self._checked(np.asarray(awake.any(1)), "can afford no action; give it one that costs nothing")
+        self._checked(
+            np.asarray(awake.any(1)), "can afford no action; give it one that costs nothing"
+        )
         self.scarce += short
         predicted = decision.predicted
         if decision.choices is not None and predicted is not None:

@@ -1,0 +1,96 @@
+"""The adversary that aims at regret: greedy by brute force, resumable, below the bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regretless.agents.adversaries import Targeted
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.game.information import Follower
+from regretless.market.losses import Linear
+from regretless.market.model import MarketModel
+from regretless.market.records import Announcement, Context, History
+from regretless.market.regret import swap_regret
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.scenario import validated
+
+ROWS, ACTIONS, ROUNDS = 3, 4, 25
+
+
+def followers(rng: np.random.Generator) -> list[Follower]:
+    weights = rng.random((ROWS, ACTIONS, 2)) / 2
+    loss = Linear(weights, np.zeros((ROWS, ACTIONS)))
+    return [Follower("some", loss, np.arange(ROWS))]
+
+
+def announced(law: Any) -> Announcement:
+    shown: dict[str, Callable[..., Any]] = {"play": lambda: (law,)}
+    return Announcement(**shown)
+
+
+@pytest.mark.parametrize("agent", [None, 1])
+def test_it_seals_what_makes_the_worst_regret_greatest(agent: int | None) -> None:
+    rng = np.random.default_rng(0)
+    player, met = Targeted(2, stream(0, "x"), grid=3, agent=agent), followers(rng)
+    player.meet(met)
+    laws, outcomes = [], []
+
+    def regret(k: int, last: Any) -> float:
+        losses = met[0].loss.losses(np.array([*outcomes, last]))[:, k]
+        return swap_regret(losses, np.array(laws)[:, k])
+
+    for t in range(ROUNDS):
+        law = rng.dirichlet(np.ones(ACTIONS), ROWS)
+        laws.append(law)
+        sealed = player.commit(Context(), History(2), announced(law)).points[0]
+        aims = range(ROWS) if agent is None else [agent]
+        worst = [max(regret(k, y) for k in aims) for y in player.support]
+        best = max(regret(k, sealed) for k in aims)
+        assert best == pytest.approx(max(worst), abs=1e-12), t
+        outcomes.append(sealed)
+
+
+def test_it_remembers_and_who_is_absent_regrets_nothing_new() -> None:
+    rng = np.random.default_rng(1)
+    laws, met = rng.dirichlet(np.ones(ACTIONS), (ROUNDS, ROWS)), followers(rng)
+    first, second = (Targeted(2, stream(0, "x"), grid=3) for _ in range(2))
+    first.meet(met), second.meet(met)
+    for law in laws[:10]:
+        first.commit(Context(), History(2), announced(law))
+    first.commit(Context(), History(2), announced(None))
+    second.restore(first.state())
+    for law in laws[10:]:
+        one, other = (p.commit(Context(), History(2), announced(law)) for p in (first, second))
+        assert (one.points == other.points).all()
+
+
+def market(**keys: Any) -> MarketModel:
+    own = {"name": "own", "utility": "ces", "count": 5, "actions": 4, "parameters": {"rho": 0.5}}
+    raw = {"name": "aim", "rounds": 300, "cohort": [own], "adversary": {"kind": "targeted"}}
+    raw["adversary"] |= {k: v for k, v in ({"outcomes": 2, "grid": 2} | keys).items() if v}  # type: ignore[operator]
+    return Scenario(validated(raw, origin=Path())).build(seed=2)
+
+
+def test_it_hurts_more_than_who_avoids_the_forecast_and_no_bound_is_broken() -> None:
+    model = market()
+    model.run()
+    hurt = model.agents_frame()
+    mild = market(kind="breaker", grid=None)
+    mild.run()
+    name = "decision_swap_regret"
+    assert hurt[name].max() > 1.2 * mild.agents_frame()[name].max()
+    for bound in ("bound_from_bias", "bound_from_variation", "bound"):
+        assert (hurt[name] <= hurt[bound]).all()
+
+
+def test_there_must_be_such_an_agent() -> None:
+    with pytest.raises(UserError, match=r"adversary\.agent = 7: the first cohort has 5"):
+        market(agent=7)
+    with pytest.raises(UserError, match="agent is -1"):
+        market(agent=-1)
