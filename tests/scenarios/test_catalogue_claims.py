@@ -111,6 +111,13 @@ def test_trend_followers_are_always_wrong() -> None:
     assert ours["mean_loss"].mean() < 0.55
 
 
+def test_spite_hurts_who_hears_the_mean_and_not_who_is_forecast_for() -> None:
+    frame, ours = agents("spite", 300, RUNNING_MEAN), agents("spite", 300)
+    assert frame["swap_regret"].max() > 0.5
+    assert ours["swap_regret"].max() < 0.2
+    assert (ours["swap_regret"] <= ours["bound_from_bias"]).all()
+
+
 def test_who_trusts_a_broken_peg_loses_a_tenth() -> None:
     """Abroad the loss is 0.6 / 1.1 throughout; at home (0, then 0.3 x 1.1 / 1.1 more)."""
     frame, ours = agents("currency-peg", 600), agents("currency-peg", 600, DECISION_SWAP)

@@ -303,6 +303,10 @@ CLAIMED: dict[str, list[Claimed]] = {
         (ABOUT, r"catch (\d+) to", least(*(caught(place) for place in range(10) if place != 1))),
         (ABOUT, r"to (\d+) in 100", most(*(caught(place) for place in range(10) if place != 1))),
     ],
+    "spite": [
+        (ABOUT, r"to ([\d.]+) in 1,000", worst("swap_regret")),
+        (ABOUT, r"would be ([\d.]+)\.", under("spite", RUNNING_MEAN, worst("swap_regret"))),
+    ],
     "survival": [
         (ABOUT, r"own ([\d.]+) after", of_market("wealth_share", "followers")),
         (ABOUT, r"themselves ([\d.]+),", of_market("wealth_share", "learners")),
