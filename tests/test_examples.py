@@ -11,9 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
 
 import matplotlib.image as mpl_image
 import pandas as pd
@@ -26,10 +24,8 @@ NEAR = 0.02  # of a number on the page
 SCRIPTS = sorted(path.stem for path in (HOME / "examples").glob("*.py") if path.stem != "shown")
 
 
-@cache
-def told(name: str) -> tuple[str, pd.DataFrame, Path]:
-    """Run an example; return its answer, its table and its folder."""
-    folder = Path(mkdtemp(prefix=f"{name}-"))
+def told(name: str, folder: Path) -> tuple[str, pd.DataFrame]:
+    """Run an example into a folder; return its answer and its table."""
     done = subprocess.run(
         [sys.executable, "-W", "error", HOME / "examples" / f"{name}.py", folder],
         capture_output=True,
@@ -38,7 +34,7 @@ def told(name: str) -> tuple[str, pd.DataFrame, Path]:
         cwd=folder,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout.strip(), pd.read_csv(folder / f"{name}.csv"), folder
+    return done.stdout.strip(), pd.read_csv(folder / f"{name}.csv")
 
 
 def row(table: pd.DataFrame, **keys: object) -> pd.Series:
@@ -124,21 +120,25 @@ CLAIMS: dict[str, Callable[[pd.DataFrame], bool]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_an_example_finds_what_it_claims(name: str) -> None:
-    _, table, folder = told(name)
-    assert CLAIMS[name](table)
-    picture = mpl_image.imread(folder / f"{name}.png")
-    assert picture.shape[0] > 300
-    assert picture.std() > 0.05  # not blank
-
-
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_the_page_has_its_answer(name: str) -> None:
+def shown(name: str) -> str:
+    """Return the answer that the page has of an example."""
     section = re.search(rf"`examples/{name}\.py`\n\n> (.*?)\n\n", PAGE, re.DOTALL)
     assert section is not None
-    shown, printed = " ".join(section[1].replace("\n> ", " ").split()), told(name)[0]
-    assert NUMBER.sub("#", shown) == NUMBER.sub("#", printed), printed
-    for ours, theirs in zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True):
+    return " ".join(section[1].replace("\n> ", " ").split())
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_an_example_finds_what_it_claims(tmp_path: Path, name: str) -> None:
+    printed, table = told(name, tmp_path)
+    assert CLAIMS[name](table)
+    picture = mpl_image.imread(tmp_path / f"{name}.png")
+    assert picture.shape[0] > 300
+    assert picture.std() > 0.05  # not blank
+    assert NUMBER.sub("#", shown(name)) == NUMBER.sub("#", printed), printed
+    for ours, theirs in zip(NUMBER.findall(shown(name)), NUMBER.findall(printed), strict=True):
         assert abs(float(ours) - float(theirs)) <= NEAR, printed
-    assert (HOME / "docs" / "figures" / "examples" / f"{name}.png").exists()
+
+
+def test_every_figure_is_on_the_page() -> None:
+    figures = {path.stem for path in (HOME / "docs" / "figures" / "examples").glob("*.png")}
+    assert figures == set(SCRIPTS) == set(CLAIMS)
