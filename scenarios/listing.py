@@ -45,9 +45,7 @@ def listing(kind: str, width: int | None = None) -> list[str]:
     lines = []
     for name, meaning in named.items():
         room = None if width is None else max(width - column, LEAST_ROOM)
-        parts = [meaning]
-        if room:
-            parts = textwrap.wrap(meaning, room, break_on_hyphens=False) or [meaning]
+        parts = (room and textwrap.wrap(meaning, room, break_on_hyphens=False)) or [meaning]
         heads = [name, *[""] * (len(parts) - 1)]
         lines += [
             f"{head:{column}}{part}".rstrip() for head, part in zip(heads, parts, strict=True)

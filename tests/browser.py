@@ -61,10 +61,11 @@ def find() -> str:
     return browser
 
 
-def visit(page: Path, profile: Path) -> Visit:
-    """Open a page."""
+def visit(page: Path, profile: Path, query: str = "") -> Visit:
+    """Open a page, with what stands behind the question mark of its address."""
+    address = page.resolve().as_uri() + (f"?{query}" if query else "")
     done = subprocess.run(
-        [find(), *FLAGS, f"--user-data-dir={profile}", "--dump-dom", page.resolve().as_uri()],
+        [find(), *FLAGS, f"--user-data-dir={profile}", "--dump-dom", address],
         capture_output=True,
         text=True,
         encoding="utf-8",

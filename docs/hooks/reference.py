@@ -1,0 +1,206 @@
+"""Pages of the site that nobody writes: keys, names, commands, columns and the Python reference.
+
+Each function returns pages by file name, made from the schema, the registers, the command line, the
+page of measures and the docstrings as they are when the site is built.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from regretless.scenarios.cli.commands import app, main
+from regretless.scenarios.listing import REGISTRIES, listing
+from regretless.scenarios.schema import schema
+
+HOME = Path(__file__).parent.parent.parent
+ROOMS = ("market", "forecaster", "agents", "scenarios")
+MOST_NAMES = 20  # of a key, beyond which its row points to the page of names
+WIDTH = "96"  # columns of a command's help
+
+
+def pages() -> dict[str, str]:
+    """Return all pages, in the order in which the site shows them."""
+    written = {
+        "reference/keys.md": keys(),
+        "reference/names.md": names(),
+        "reference/columns.md": columns(),
+        "reference/commands.md": commands(),
+    }
+    return written | dict(api())
+
+
+def keys() -> str:
+    """Every key of scenario and study files: type, default, meaning."""
+    parts = [
+        "# Keys of scenario and study files",
+        "",
+        "Made from the schema that reads the files: `regretless schema scenario`, `schema study`.",
+        "A key without a default may be left out. Names in quotes come with the package; a name",
+        "of your own is as good.",
+    ]
+    for file in ("scenario", "study"):
+        whole = schema(file)
+        parts += ["", f"## A {file} file", "", *_table(whole)]
+        for name, table in whole.get("$defs", {}).items():
+            parts += ["", f"## {_title(name)}", "", str(table.get("description", ""))]
+            parts += ["", *_table(table)]
+            if table.get("additionalProperties") is True:
+                parts += ["", "Other keys are parameters of what `kind` names."]
+    return "\n".join(parts) + "\n"
+
+
+def _title(model: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", model.removesuffix("Spec")).lower().capitalize()
+
+
+def _table(model: dict[str, Any]) -> list[str]:
+    """Rows of a table of keys."""
+    needed = set(model.get("required", ()))
+    rows = ["| key | what it may be | default | meaning |", "|---|---|---|---|"]
+    for key, what in model.get("properties", {}).items():
+        default = "**needed**" if key in needed else _value(_default(what))
+        said = str(what.get("description", "")).replace("|", "\\|")
+        rows.append(f"| `{key}` | {_form(what)} | {default} | {said} |")
+    return rows
+
+
+def _default(what: dict[str, Any]) -> Any:
+    """Return the default of a key or of one of its forms; None without any."""
+    inside = [what, *what.get("anyOf", ()), *what.get("oneOf", ())]
+    return next((form["default"] for form in inside if "default" in form), None)
+
+
+def _value(value: Any) -> str:
+    """Write a default as TOML has it."""
+    if value is None or isinstance(value, dict):
+        return ""
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return "`" + repr(value).replace("'", '"') + "`"
+
+
+def _form(what: dict[str, Any]) -> str:
+    """Say what a key may be."""
+    several = what.get("anyOf") or what.get("oneOf")
+    if several:
+        return " or ".join(dict.fromkeys(filter(None, map(_form, several))))
+    if "$ref" in what:
+        title = _title(what["$ref"].rpartition("/")[2])
+        return f"table [{title}](#{title.lower().replace(' ', '-')})"
+    options = what.get("enum", [what["const"]] if "const" in what else [])
+    if options:
+        many = len(options) > MOST_NAMES
+        return "[a name](names.md)" if many else ", ".join(map(_value, options))
+    return _type(what)
+
+
+def _type(what: dict[str, Any]) -> str:
+    """Say of what type a key is, and within which limits."""
+    kind, inner = what.get("type", ""), what.get("additionalProperties")
+    if kind == "array":
+        return f"list of {_form(what.get('items', {})) or 'values'}"
+    if kind == "object":
+        return f"tables of {_form(inner)}" if isinstance(inner, dict) else "table"
+    return {"string": "text", "boolean": "true or false"}.get(kind, kind) + _limits(what)
+
+
+def _limits(what: dict[str, Any]) -> str:
+    words = {
+        "minimum": "at least", "maximum": "at most",
+        "exclusiveMinimum": "above", "exclusiveMaximum": "below",
+    }  # fmt: skip
+    said = [f"{word} {what[limit]:g}" for limit, word in words.items() if limit in what]
+    return f" ({', '.join(said)})" if said else ""
+
+
+def names() -> str:
+    """Every name that a file may use, as ``regretless list`` prints them."""
+    parts = [
+        "# Names that files may use",
+        "",
+        "What `regretless list KIND` prints: the first sentence of each thing's own description.",
+    ]
+    for kind in ("scenarios", "studies", *REGISTRIES):
+        parts += ["", f"## {kind.capitalize()}", "", "| name | |", "|---|---|"]
+        for line in listing(kind):
+            name, _, said = line.partition("  ")
+            escaped = said.strip().replace("|", "\\|").replace("``", "`")
+            parts.append(f"| `{name}` | {escaped} |")
+    return "\n".join(parts) + "\n"
+
+
+def columns() -> str:
+    """Every column in alphabetical order, from the tables that the page of measures describes."""
+    text = (HOME / "docs" / "measures.md").read_text(encoding="utf-8")
+    found: dict[str, list[tuple[str, str]]] = {}
+    for table, section in re.findall(
+        r"^### `(\S+)`\n(.*?)(?=^###? |\Z)", text, re.MULTILINE | re.DOTALL
+    ):
+        for row in re.findall(r"^\| (`.*) \|$", section, re.MULTILINE):
+            firsts, said = re.split(r" (?<!\\)\| ", row, maxsplit=1)
+            for column in re.findall(r"`([^`]+)`", firsts):
+                found.setdefault(column, []).append((table, said.rstrip(" |")))
+    parts = [
+        "# Columns of all tables",
+        "",
+        "Every column that a run or a study writes, in which table, and what it is. Formulas, and",
+        "what an empty cell means, are on the page of [measures](../measures.md).",
+        "",
+        "| column | table | what it is |",
+        "|---|---|---|",
+    ]
+    for column in sorted(found, key=str.lower):
+        for table, said in found[column]:
+            anchor = re.sub(r"[^\w\- ]", "", table.lower())
+            meaning = re.sub(r"\]\((?=#)", "](../measures.md", said)
+            meaning = re.sub(r"\]\((?=\w+\.md)", "](../", meaning)
+            parts.append(f"| `{column}` | [{table}](../measures.md#{anchor}) | {meaning} |")
+    return "\n".join(parts) + "\n"
+
+
+def commands() -> str:
+    """Every command with its options, as ``--help`` prints them."""
+    parts = ["# Commands", "", "What `regretless COMMAND --help` prints.", "", *_help()]
+    for command in app.registered_commands:
+        callback = command.callback
+        name = command.name or (callback.__name__ if callback else "")
+        parts += ["", f"## {name}", "", *_help(name)]
+    return "\n".join(parts) + "\n"
+
+
+def _help(*command: str) -> Iterator[str]:
+    """Print the help of a command into a block."""
+    printed, before = io.StringIO(), (sys.argv, os.environ.get("COLUMNS"))
+    sys.argv, os.environ["COLUMNS"] = ["regretless", *command, "--help"], WIDTH
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+            main()
+    finally:
+        sys.argv = before[0]
+        if before[1] is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = before[1]
+    yield from ("```text", printed.getvalue().strip(), "```")
+
+
+def api() -> Iterator[tuple[str, str]]:
+    """Yield a page for the front door and for every package, of its modules' public things."""
+    yield "reference/api/regretless.md", "# regretless\n\n::: regretless\n"
+    for room in ROOMS:
+        home = HOME / "regretless" / room
+        for package in sorted(path.parent for path in home.rglob("__init__.py")):
+            name = ".".join(package.relative_to(HOME / "regretless").parts)
+            modules = sorted(path.stem for path in package.glob("[!_]*.py"))
+            lines = [f"# {name}", "", f"::: regretless.{name}", "    options:"]
+            lines += ["      members: false", "      show_root_heading: false"]
+            for module in modules:
+                lines += ["", f"::: regretless.{name}.{module}"]
+            yield f"reference/api/{name}.md", "\n".join(lines) + "\n"

@@ -1,0 +1,67 @@
+"""What makes a site of the pages: their order, those that are written at build, and their links.
+
+The parts of the site are the headings of ``docs/README.md`` and their tables, so that a page stands
+in one list and no second one. Links to files beside the pages, which a reader of the source can
+open, lead to the reference of the module that they name, and are plain text where there is none.
+"""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+HOME = Path(__file__).parent.parent.parent
+ROOMS = ("market", "forecaster", "agents", "scenarios")
+PART = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+ROW = re.compile(r"^\| \[([^\]]+)\]\((\w[\w-]*\.md)\)", re.MULTILINE)
+OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./([\w./-]+)\)")
+TITLES = {
+    "reference/keys.md": "Keys of files",
+    "reference/names.md": "Names",
+    "reference/columns.md": "Columns",
+    "reference/commands.md": "Commands",
+}
+
+
+def on_config(config: Any) -> Any:
+    """Write the pages that nobody writes, and order all as the index has them."""
+    written: dict[str, str] = runpy.run_path(str(Path(__file__).with_name("reference.py")))[
+        "pages"
+    ]()
+    index = (HOME / "docs" / "README.md").read_text(encoding="utf-8")
+    nav: list[dict[str, Any]] = [{"Home": "README.md"}]
+    for part, body in PART.findall(index):
+        nav.append(
+            {part: [{title[0].upper() + title[1:]: page} for title, page in ROW.findall(body)]}
+        )
+        if part == "Look up":
+            nav[-1][part] += [{title: page} for page, title in TITLES.items()]
+            api = [page for page in written if page.startswith("reference/api/")]
+            nav[-1][part].append({"Python": [{Path(page).stem: page} for page in api]})
+    config.written, config.nav = written, nav
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages that are written at build."""
+    for path, text in config.written.items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Lead links to source files to what the reference says of them."""
+    if page.file.src_uri.startswith("reference/"):
+        return markdown
+
+    def target(found: re.Match[str]) -> str:
+        words, path = found[1], Path(found[2])
+        if path.parts[0] in ROOMS and path.suffix == ".py":
+            return f"[{words}][regretless.{'.'.join(path.with_suffix('').parts)}]"
+        return f"`{words}`"
+
+    return OUTSIDE.sub(target, markdown)

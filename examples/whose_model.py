@@ -1,0 +1,55 @@
+"""Which model would have served whom better?
+
+Two kinds of station stock bicycles by the hour from the same forecast: one fears running out, the
+other what is left over. Their data is a table (here: rides in Washington by the hour), and the
+verdict of the run says what each would have lost by following a simple model instead.
+"""
+
+from __future__ import annotations
+
+from shown import COLOURS, finish, sheet
+
+from regretless import load
+
+ROUNDS = 600
+KINDS = {"fear running out": (4.0, 1.0), "fear what is left": (1.0, 4.0)}
+STATIONS = [
+    {"name": name, "utility": "newsvendor", "count": 10, "actions": 9}
+    | {"parameters": {"underage": short, "overage": over}}
+    for name, (short, over) in KINDS.items()
+]
+# in place of the file of the scenario, data={"file": "mine.csv", "outcomes": [...], "scale": ...}
+model = load("rush-hours", rounds=ROUNDS, forecaster={}, cohort=STATIONS).build(seed=1)
+model.run()
+verdict = model.verdict_frame()
+models = verdict[verdict["kind"] == "model"]
+best = models.loc[models.groupby("cohort", sort=False)["gain"].idxmin()]
+worst = models.loc[models.groupby("cohort", sort=False)["gain"].idxmax()]
+told = [
+    f"{row['name']} would have served those who {row['cohort']} (listening was worth "
+    f"{row['gain']:+.4f} ± {row['gain_half']:.4f} a round against it)"
+    for _, row in best.iterrows()
+]
+last = worst.iloc[0]
+answer = (
+    f"Best of seven, {'; '.join(told)}. Against the worst for the first, {last['name']}, it was "
+    f"worth {last['gain']:+.4f} ± {last['gain_half']:.4f}."
+)
+figure, axes = sheet("What listening was worth against each model", "worth a round, own units")
+names = list(dict.fromkeys(models["name"]))
+for number, (cohort, rows) in enumerate(models.groupby("cohort", sort=False)):
+    at = [place + 0.2 * number - 0.1 for place in range(len(names))]
+    own = rows.set_index("name").loc[names]
+    axes.errorbar(
+        at,
+        own["gain"],
+        yerr=own["gain_half"],
+        fmt="o",
+        color=COLOURS[number],
+        label=cohort,
+        capsize=3,
+    )
+axes.axhline(0, color="black", linewidth=0.8)
+axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
+axes.legend(frameon=False)
+finish("whose_model", models, figure, answer)

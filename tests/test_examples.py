@@ -1,0 +1,144 @@
+"""Every example answers its question, and the page of examples says what they say.
+
+An example runs once, as a reader would start it. Its claim is held to the table that it writes, and
+its answer to the page: the same words, and numbers that are as near as other versions of NumPy
+leave them.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib.image as mpl_image
+import pandas as pd
+import pytest
+
+HOME = Path(__file__).parent.parent
+PAGE = (HOME / "docs" / "examples.md").read_text(encoding="utf-8")
+NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
+NEAR = 0.02  # of a number on the page
+SCRIPTS = sorted(path.stem for path in (HOME / "examples").glob("*.py") if path.stem != "shown")
+
+
+def told(name: str, folder: Path) -> tuple[str, pd.DataFrame]:
+    """Run an example into a folder; return its answer and its table."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", HOME / "examples" / f"{name}.py", folder],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip(), pd.read_csv(folder / f"{name}.csv")
+
+
+def row(table: pd.DataFrame, **keys: object) -> pd.Series:
+    """Return the one row of a table with these keys."""
+    found = table[(table[list(keys)] == pd.Series(keys)).all(axis=1)]
+    assert len(found) == 1, keys
+    return found.iloc[0]
+
+
+def stabilise(table: pd.DataFrame) -> bool:
+    """Outcomes move more where all listen, whatever the impact."""
+    return all(
+        row(table, impact=impact, listen="all")["mean"]
+        > row(table, impact=impact, listen="nobody")["mean"]
+        for impact in table["impact"].unique()
+    )
+
+
+def survival(table: pd.DataFrame) -> bool:
+    """Followers own nearly everything where odds drift, and shares add up."""
+    whole = table.groupby("odds")["mean"].sum()
+    drift = row(table, odds="drift", who="followers")
+    return drift["low"] > 0.5 and bool(((whole - 1).abs() < 1e-9).all())
+
+
+def censoring(table: pd.DataFrame) -> bool:
+    """Who sees sales stocks less and regrets less."""
+    level, regret = (table[table["measure"] == name] for name in ("level", "regret"))
+    sales, demand = row(level, seen="sales"), row(level, seen="demand")
+    low, high = row(regret, seen="sales"), row(regret, seen="demand")
+    return sales["high"] < demand["low"] and low["mean"] < high["mean"]
+
+
+def congestion(table: pd.DataFrame) -> bool:
+    """With draws of their own agents lose less and regret less."""
+    keys = ["measure", "agents"]
+    common = table[table["draw"] == "one for all"].set_index(keys)
+    alone = table[table["draw"] == "a draw each"].set_index(keys)
+    return bool((alone["high"] < common["low"]).all())
+
+
+def lying(table: pd.DataFrame) -> bool:
+    """No lie that was tried gains a fiftieth of what is lost; liars are scored beside outsiders."""
+    own = table[table["who"] == "liars"]
+    return len(own) == 2 and bool((own["mean"] < 0.01).all()) and len(table) == 4
+
+
+def leaders(table: pd.DataFrame) -> bool:
+    """One that trains gains from learners, not from followers; one that commits, nothing more."""
+    surplus = table[table["measure"] == "surplus"].set_index(["leader", "agents"])["mean"]
+    trains = surplus["trains, then turns"]
+    return (
+        trains["no external regret"] > 0.5
+        and trains["follow the forecast"] < 0
+        and surplus["commits"].between(-0.03, 1e-9).all()
+    )
+
+
+def whose_model(table: pd.DataFrame) -> bool:
+    """Both kinds of station are scored against all models, and seasons are what matters."""
+    best = table.loc[table.groupby("cohort")["gain"].idxmin(), "name"]
+    return len(table) == 14 and best.str.startswith("seasonal").all()
+
+
+def one_forecast(table: pd.DataFrame) -> bool:
+    """Swap learners pay more than the posted price, followers far less, by imitation forgone."""
+    of = table.pivot_table(index="agents", columns="quantity", values="measured")
+    ours, swap = of.loc["followers of the forecast"], of.loc["swap regret matching"]
+    return (
+        ours["revenue"] < 0.1
+        and swap["revenue"] > 0.25
+        and swap["swap regret"] < 0.01
+        and ours["mimic regret"] < 0.01
+        and swap["mimic regret"] > 0.5
+    )
+
+
+CLAIMS: dict[str, Callable[[pd.DataFrame], bool]] = {
+    claim.__name__: claim
+    for claim in (
+        stabilise, survival, censoring, congestion, lying, leaders, whose_model, one_forecast,
+    )
+}  # fmt: skip
+
+
+def shown(name: str) -> str:
+    """Return the answer that the page has of an example."""
+    section = re.search(rf"`examples/{name}\.py`\n\n> (.*?)\n\n", PAGE, re.DOTALL)
+    assert section is not None
+    return " ".join(section[1].replace("\n> ", " ").split())
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_an_example_finds_what_it_claims(tmp_path: Path, name: str) -> None:
+    printed, table = told(name, tmp_path)
+    assert CLAIMS[name](table)
+    picture = mpl_image.imread(tmp_path / f"{name}.png")
+    assert picture.shape[0] > 300
+    assert picture.std() > 0.05  # not blank
+    assert NUMBER.sub("#", shown(name)) == NUMBER.sub("#", printed), printed
+    for ours, theirs in zip(NUMBER.findall(shown(name)), NUMBER.findall(printed), strict=True):
+        assert abs(float(ours) - float(theirs)) <= NEAR, printed
+
+
+def test_every_figure_is_on_the_page() -> None:
+    figures = {path.stem for path in (HOME / "docs" / "figures" / "examples").glob("*.png")}
+    assert figures == set(SCRIPTS) == set(CLAIMS)

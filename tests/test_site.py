@@ -1,0 +1,91 @@
+"""The site builds from the pages, strictly, and asks nothing of any other host.
+
+Strict is: no page outside the index, no link or anchor that leads nowhere, no reference to a thing
+that is not there. It needs the extra ``docs``, which ``test`` includes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import browser
+import pytest
+
+pytest.importorskip("mkdocs", reason="the extra docs is not installed")
+pytest.importorskip("material", reason="the extra docs is not installed")
+pytest.importorskip("mkdocstrings", reason="the extra docs is not installed")
+
+HOME = Path(__file__).parent.parent
+REAL: set[str] = set()  # hosts that links may lead to; the project has no address of its own
+LOADED = {"script": "src", "img": "src", "iframe": "src", "link": "href", "source": "src"}
+
+
+class Addresses(HTMLParser):
+    """Collects what a page loads by itself, and where its links lead."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+        self.links: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an address."""
+        found = dict(attrs)
+        self.loaded += [found.get(LOADED[tag]) or ""] if tag in LOADED else []
+        self.links += [found.get("href") or ""] if tag == "a" else []
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site; returns its folder."""
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
+        cwd=HOME,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(HOME)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_it_has_every_page_and_the_reference(site: Path) -> None:
+    pages = {path.relative_to(site).with_suffix("").as_posix() for path in site.rglob("*.html")}
+    written = {path.stem for path in (HOME / "docs").glob("*.md")} - {"README"}
+    assert written | {"index"} <= pages
+    keys = (site / "reference/keys.html").read_text(encoding="utf-8")
+    assert "How many agents there are" in keys
+    columns = (site / "reference/columns.html").read_text(encoding="utf-8")
+    assert "bound_from_variation" in columns
+    python = (site / "reference/api/market.regret.html").read_text(encoding="utf-8")
+    assert 'id="regretless.market.regret.reference.swap_regret"' in python
+    assert "sample-size" in (site / "reference/commands.html").read_text(encoding="utf-8")
+    assert "stackelberg-committer" in (site / "reference/names.html").read_text(encoding="utf-8")
+
+
+def test_it_asks_for_nothing_from_elsewhere(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        page = Addresses(path.read_text(encoding="utf-8"))
+        outside = [a for a in page.loaded if re.match(r"\w+:|//", a) and not a.startswith("data:")]
+        assert outside == [], path.name
+        for link in page.links:
+            away = re.match(r"(?:\w+:)?//([^/]+)|\w+:", link)
+            assert away is None or away[1] in REAL, f"{path.name}: {link}"
+    for path in site.rglob("*.css"):
+        loose = path.read_text(encoding="utf-8")
+        assert not re.search(r"url\([\"']?(?:https?:)?//|@import", loose), path.name
+
+
+def test_search_works_in_a_folder(site: Path, tmp_path: Path) -> None:
+    """Without a server, without a network, and without complaint."""
+    found = browser.visit(site / "index.html", tmp_path / "profile", query="q=exploitability")
+    assert re.search(r"md-search-result__meta\">\s*\d+ matching documents", found.document)
+    assert found.console == ()
