@@ -5,12 +5,18 @@ some event's bias exceeds
 
     |B| > w sqrt(C),   C = sum_t |increment of B|,
 
-which the noise of one event seldom does, though that of many events may. From then on every
-round's b_t is weighed with the events' biases so far, each with a **dead zone**, z < w
-(``weights``): H holds only what exceeds z sqrt(C). If the certificate of the single prediction b_t
-is within the tolerance, b_t is broadcast still: no loss whose owner would act on it has a bias that
-matters. Otherwise the game is solved as ever, with the walk starting at b_t, and the correction
-lasts until the biases are back in their zones. A w of at most z trusts nobody.
+which the noise of one event seldom does, though that of many events may, or until the losses that
+best responses to it expect fall short of what they cost, on average over all losses l, by
+
+    S > 3 sqrt(sum_t s_t^2),   s_t = mean over l of l(a_t, y_t) - l(a_t, b_t),   S = sum_t s_t.
+
+Noise alone gets so far in 2 % of runs of 1,000 rounds; a base that nature leads on is found out in
+ten. From then on every round's b_t is weighed with the events' biases so far, each with a **dead
+zone**, z < w (``weights``): H holds only what exceeds z sqrt(C). If the certificate of the single
+prediction b_t is within the tolerance, b_t is broadcast still: no loss whose owner would act on it
+has a bias that matters. Otherwise the game is solved as ever, with the walk starting at b_t, and
+the correction lasts until the biases are back in their zones. A base that is disproved within 64
+rounds has shown nothing that a zone could keep: from then on z = 0. A w of at most z trusts nobody.
 
 A base that is made of models (``models.aggregate``) makes each of them a comparator, trusted or
 not: nobody who acts on the broadcast regrets much that they did not act on one of the models.
@@ -28,7 +34,7 @@ from numpy.typing import ArrayLike
 
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.coordinate import Events
-from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.protected import LossGroup, moved_mass
 from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.events.weights import AdaptiveWeights
 from regretless.forecaster.minimax.box import field_at, worst_case
@@ -46,6 +52,8 @@ DEAD_ZONE = 0.25
 # nothing of biases that hurt nobody, the narrowest of those tried that leaves good bases alone.
 TRUST = 2.0
 TRUST_IN_LOSSES = 1.5
+ALARM = 3.0  # standard deviations by which expectations may fall short before a base is disproved
+EARLY = 64  # rounds within which a base that is disproved has earned no zone
 
 
 class AnchoredPrediction(UnbiasedPrediction):
@@ -70,10 +78,10 @@ class AnchoredPrediction(UnbiasedPrediction):
     kept : int
         Rounds in which the base's forecast was broadcast as it was.
     lost : int or None
-        After how many rounds some bias exceeded w sqrt(C); None if none has, 0 if w trusts nobody.
+        After how many rounds the base was disproved; None if it is not, 0 if w trusts nobody.
     """
 
-    REMEMBERED = ("kept", "lost", "base", "_start", "_spent")
+    REMEMBERED = ("kept", "lost", "base", "_start", "_spent", "_surprise")
 
     def __init__(  # noqa: PLR0913 - keyword-only description of an instance
         self,
@@ -94,10 +102,11 @@ class AnchoredPrediction(UnbiasedPrediction):
         self.rule, self.trust = AdaptiveWeights(dead_zone), trust
         self.kept, self.lost = 0, None if trust > dead_zone else 0
         self._point, self._alone = np.zeros(0), False
+        self._surprise = np.zeros(2)  # S, and the sum of squares
 
     @property
     def trusted(self) -> bool:
-        """Whether no bias has exceeded w sqrt(C) yet."""
+        """Whether the base has not been disproved yet."""
         return self.lost is None
 
     def _advice(self, x: Any) -> Array | None:
@@ -148,10 +157,32 @@ class AnchoredPrediction(UnbiasedPrediction):
         awake: Any = None if self._pending is None else self._pending[0]
         super().update(y)
         self.kept += self._alone
-        if self.trusted and self.events.exceeds(awake, self.trust):
-            self.lost, self._spent = self.time, self.events.spent()
-            self._start = self.events.potential(self.rule.dead_zone)
+        if self.trusted:
+            surprised = self._surprised_by(np.asarray(y, dtype=np.float64))
+            if self.events.exceeds(awake, self.trust) or surprised:
+                self.lost, self._spent = self.time, self.events.spent()
+                self._narrow()
+                self._start = self.events.potential(self.rule.dead_zone)
         self.base.update(y)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        super().restore(state)
+        self._narrow()
+
+    def _narrow(self) -> None:
+        """Close the zone of a base that was disproved early."""
+        if self.lost is not None and 0 < self.lost < EARLY:
+            self.rule = AdaptiveWeights(0.0)
+
+    def _surprised_by(self, truth: Array) -> bool:
+        """Add a round's mean surprise, and say whether the sum is beyond noise."""
+        rows = self.events.rows
+        seen, _ = moved_mass(rows, self._point[None], np.ones(1))
+        worse = float(seen @ (rows.weights @ (truth - self._point))) / (len(rows.start) - 1)
+        self._surprise = self._surprise + np.array([worse, worse**2])
+        total, squares = self._surprise
+        return bool(total > ALARM * np.sqrt(squares))
 
     def bias_bound(self) -> BiasBound:
         """Bound on every event's bias so far."""

@@ -49,10 +49,10 @@ place of n / 2.
 sqrt(C) never falls: every bias stays below z sqrt(n_T(E)) + sqrt(3 n_T(E) Lambda).
 
 **Trust.** A base is broadcast unchanged, and no game is played, until some |B| exceeds w sqrt(C),
-w > z. Before that round all are within w sqrt(C), so that in it |B| <= w sqrt(C) + 1, hence
-R <= (w - z) sqrt(C) + 1; and C >= w^2 wherever |B| > w sqrt(C) is possible at all, since |B| <= C.
-The potentials with which the games begin are therefore at most e^((w - z + 1/w)^2 / 3) each, in
-place of 1, and with u = w - z + 1/w
+w > z, or sooner. Before that round all are within w sqrt(C), so that in it |B| <= w sqrt(C) + 1,
+hence R <= (w - z) sqrt(C) + 1; and C >= w^2 wherever |B| > w sqrt(C) is possible at all, since
+|B| <= C. The potentials with which the games begin are therefore at most e^((w - z + 1/w)^2 / 3)
+each, in place of 1, and with u = w - z + 1/w
 
     |B| <= z sqrt(n_T(E)) + sqrt(3 n_T(E) Lambda),
     P = e^(k S) (e^(u^2 / 3) + 3 / (2 ln 2) ln(1 + T)),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from streams import STREAMS, market
 
 from regretless.forecaster import Constant, ExponentialSmoothing
-from regretless.forecaster.anchored import AnchoredPrediction
+from regretless.forecaster.anchored import DEAD_ZONE, AnchoredPrediction
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.events.weights import AdaptiveWeights, Awake
@@ -231,3 +231,21 @@ def test_when_trust_was_lost_is_told(trust: float, lost: int) -> None:
         player.update(np.ones(SIZE))
         assert player.lost == (lost if played >= lost else None)
         assert player.trusted == (played < lost)
+
+
+@pytest.mark.parametrize(("came", "lost"), [(1.0, 10), (0.0, None)])
+def test_a_base_is_disproved_by_what_all_lose_beyond_expectations(
+    came: float, lost: int | None
+) -> None:
+    """Losses of the two actions move together, so that no bias hurts and none exceeds its zone."""
+    loss = LossGroup(np.zeros((1, 2)), np.array([[[0.05], [0.05]]]))
+    player, again = (
+        AnchoredPrediction(LossEvents([loss]), Constant(1, value=0.5), trust=1.5) for _ in range(2)
+    )
+    for _ in range(40):
+        player.predict()
+        player.update([came])
+    assert player.lost == lost
+    assert player.rule.dead_zone == (0.0 if lost else DEAD_ZONE)
+    again.restore(player.state())
+    assert again.rule.dead_zone == player.rule.dead_zone
