@@ -14,7 +14,6 @@ from rich.table import Table
 
 from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.market.exploitability.tracker import TOLERANCE
-from regretless.market.game.network import by_distance
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.exploitability import notes
@@ -90,22 +89,7 @@ def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
     if model.game.market is not None and (told := model.game.market.told()):
         yield told
     yield from (guarantee.note for guarantee in model.guarantees if guarantee.note)
-    yield from (*worst_windows(model), *notes(model, agents), *heard(agents))
-
-
-def heard(agents: pd.DataFrame) -> Iterator[str]:
-    """Yield a line per cohort on regret by distance from the forecaster, where that is told."""
-    if "distance" not in agents:
-        return
-    for name, rows in by_distance(agents).groupby("cohort", sort=False):
-        hops = rows["distance"].astype(object).where(rows["distance"].notna(), "never")
-        parts = [
-            f"{hop}: {figure(mean, '-')} / {figure(worst, '-')} ({count})"
-            for hop, mean, worst, count in zip(
-                hops, rows["regret_mean"], rows["regret_worst"], rows["agents"], strict=True
-            )
-        ]
-        yield f"{name}: regret by distance, mean / worst (agents): {', '.join(parts)}"
+    yield from (*worst_windows(model), *notes(model, agents))
 
 
 def broadcast(model: MarketModel) -> str:
