@@ -152,11 +152,6 @@ def _parts(cells: list[dict[str, str]], room: int | None) -> list[list[str]]:
     return parts
 
 
-def _useful(bound: float) -> str:
-    """Write a bound that may say nothing on regrets of at most 1."""
-    return NOTHING if bound >= 1 else promise(bound)
-
-
 def _cells(rows: pd.DataFrame) -> dict[str, str]:
     """Write what is said of a cohort, by the head of its column."""
     cells = {"agents": str(len(rows)), "mean\nloss": f"{rows['mean_loss'].mean():.4f}"}
@@ -166,8 +161,8 @@ def _cells(rows: pd.DataFrame) -> dict[str, str]:
         cells[f"{head}\nworst"] = figure(rows[column].max(), "-")
     return cells | {
         "bound\nfrom bias": figure(rows["bound_from_bias"].max(), "none"),
-        "from\nvariation": _useful(rows["bound_from_variation"].max()),
-        "bound": _useful(rows["bound"].max()),
+        "from\nvariation": promise(rows["bound_from_variation"].max()),
+        "bound": promise(rows["bound"].max()),
         "exploit-\nability": figure(rows["exploitability"].max(), "-"),
     }
 
@@ -191,8 +186,7 @@ def mean_and_worst(values: pd.Series[float]) -> str:
 
 def promise(value: float) -> str:
     """Write a bound on regrets of at most 1, or that there is none, or none that says anything."""
-    told = figure(value, "none", 2)
-    return f"none useful ({told})" if value >= 1 else told
+    return NOTHING if value >= 1 else figure(value, "none", 2)
 
 
 def figure(value: float, absent: str, digits: int = 4) -> str:

@@ -350,11 +350,6 @@ UNSEEN = StudyTable(
 # Speculator: whoever foretells what usually comes is foreseen. Half of each good loses one half.
 
 
-def losses(run: Run) -> Row:
-    """Measure the mean loss of all agents."""
-    return {"mean_loss": run.agents["mean_loss"].mean()}
-
-
 def speculator_figure(table: pd.DataFrame) -> Figure:
     """Draw a bar per forecast: the mean loss of those who follow it, over seeds."""
     means = table.groupby("forecast", sort=False)["mean_loss"].mean()[::-1]
@@ -373,7 +368,7 @@ def speculator_figure(table: pd.DataFrame) -> Figure:
 SPECULATOR = StudyTable(
     study="speculator",
     title="40 traders against a speculator: mean loss, worst agent's swap regret",
-    rows=combined(worst, losses),
+    rows=combined(worst, lambda run: {"mean_loss": run.agents["mean_loss"].mean()}),
     layouts=(Layout(["forecast"], {n: mean(n) for n in ("mean_loss", "swap_regret")}),),
     figure=speculator_figure,
 )
