@@ -19,7 +19,7 @@ from regretless.market.core.errors import UserError
 from regretless.scenarios.logs.curves import leading_regret, log_parts, regret_curves
 from regretless.scenarios.logs.directory import MANIFEST, read_run
 from regretless.scenarios.report import market_figures, run_figures, verdict
-from regretless.scenarios.report.charts import card, scripts
+from regretless.scenarios.report.charts import card, dated, scripts
 from regretless.scenarios.report.html import cell, page, save, table
 from regretless.scenarios.report.run_figures import Tables
 from regretless.scenarios.report.study_page import write_study_report
@@ -75,9 +75,11 @@ def _logs(run: Path) -> tuple[dict[str, Any], Tables]:
 def _sections(manifest: dict[str, Any], tables: Tables, ending: str) -> Iterator[str]:
     config, agents = manifest["config"], tables["agents"]
     yield f"<h1>{escape(manifest['scenario'])}</h1>"
-    if config.get("claim"):
-        yield f'<p class="claim">{escape(config["claim"])}</p>'
+    for line in verdict.told(tables):
+        yield f'<p class="claim">{escape(line)}</p>'
     yield f'<p class="note">{escape(_facts(manifest, tables))}</p>'
+    if config.get("claim"):
+        yield f'<p class="note">Its file says: {escape(config["claim"])}</p>'
     yield "<h2>Summary</h2>"
     yield _summary(agents)
     yield from verdict.section(manifest, tables)
@@ -135,23 +137,31 @@ def _numbers(members: pd.DataFrame) -> list[str]:
 
 def _figures(config: dict[str, Any], tables: Tables) -> str:
     width = sum(str(column).startswith("y_") for column in tables.get("rounds", ()))
-    drawn = {
+    over_time = {
+        "loss": run_figures.loss(tables),
         "regret": run_figures.regret(tables),
-        "bounds": run_figures.bounds(tables),
         "windows": run_figures.windows(tables),
         "surplus": market_figures.surplus(tables),
+        "demand": market_figures.demand(tables, goods(config, width)),
+        "forecast": run_figures.forecast(tables, outcome_ends(config, width)),
+        "certificates": run_figures.certificates(tables),
+    }
+    index = (config.get("data") or {}).get("index")
+    if index is not None and index in tables.get("rounds", ()):
+        names = tables["rounds"].set_index("round")[index]
+        for figure in filter(None, over_time.values()):
+            dated(figure, names, index)
+    drawn = over_time | {
+        "bounds": run_figures.bounds(tables),
         "spread": run_figures.spread(tables),
         "agents": run_figures.agents(tables),
         "exploitability": run_figures.exploitability(tables),
         "network": market_figures.network(tables),
         "distances": market_figures.distances(tables),
-        "demand": market_figures.demand(tables, goods(config, width)),
-        "forecast": run_figures.forecast(tables, outcome_titles(config, width)),
-        "certificates": run_figures.certificates(tables),
     }
     captions = run_figures.CAPTIONS | market_figures.CAPTIONS
     captions["surplus"] = market_figures.surplus_caption(tables["agents"])
-    made = {name: figure for name, figure in drawn.items() if figure is not None}
+    made = {name: drawn[name] for name in captions if drawn[name] is not None}
     return "\n".join(card(figure, name, captions[name]) for name, figure in made.items())
 
 
@@ -162,15 +172,10 @@ def goods(config: dict[str, Any], width: int) -> list[str]:
     return list(named or (f"outcome {i}" for i in range(width)))
 
 
-def outcome_titles(config: dict[str, Any], width: int) -> list[str]:
-    """Name the outcomes, with the ends of their scale in the data's own units."""
-    data = config.get("data") or {}
-    titles = goods(config, width)
-    for i, name in enumerate(titles):
-        if name in data.get("scale", {}):
-            low, high = data["scale"][name]
-            titles[i] = f"{name} (0 stands for {low:g}, 1 for {high:g})"
-    return titles
+def outcome_ends(config: dict[str, Any], width: int) -> dict[str, tuple[float, float]]:
+    """Say what 0 and 1 stand for, of each outcome by name, in the data's own units."""
+    scale = (config.get("data") or {}).get("scale", {})
+    return {name: tuple(scale.get(name, (0.0, 1.0))) for name in goods(config, width)}
 
 
 def _worst(agents: pd.DataFrame, swaps: pd.DataFrame | None) -> str:
