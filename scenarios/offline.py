@@ -1,9 +1,7 @@
 """An offline omnipredictor from a table on disk, as the command line asks for it.
 
-The losses are drawn as a scenario's cohorts are. The policies are thresholds on the features at
-the given quantiles, with the two actions that lose least for each loss; they are chosen on a fifth
-of the rows, drawn at random, and the predictor is fitted to the others, so that the bound's
-assumption on policies holds. Its other assumption, independent rows, is the user's to judge.
+The losses are drawn as a scenario's cohorts are. The certificate's assumption, independent rows, is
+the user's to judge: ``--groups``, ``--weight`` and ``--ordered`` say that it does not hold.
 """
 
 from __future__ import annotations
@@ -19,13 +17,11 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from regretless.forecaster import OfflineOmnipredictor
-from regretless.forecaster.omniprediction import thresholds
-from regretless.forecaster.omniprediction.policies import tables_of
 from regretless.forecaster.omniprediction.storage import readable
+from regretless.forecaster.omniprediction.suggestions import ends_of
 from regretless.market import register
 from regretless.market.core.atomic import replacing
 from regretless.market.core.errors import UserError, closest
-from regretless.market.core.randomness import stream
 from regretless.market.losses import Loss
 from regretless.scenarios.build.populations import drawn_losses
 from regretless.scenarios.frames import numeric, read_frame
@@ -34,7 +30,6 @@ from regretless.scenarios.spec.files import override
 
 Array = NDArray[np.float64]
 
-CHOOSING = 0.2  # share of the rows on which policies are chosen
 FEWEST = 10  # rows
 
 
@@ -44,23 +39,31 @@ class Request:
 
     Parameters
     ----------
+    features : list of str or None
+        None for all other columns of numbers.
     scale, assignments : list of str
         ``A=LOW:HIGH`` and ``UTILITY.KEY=VALUE``.
+    groups, weight : str or None
+        Columns.
+    ordered : bool
+        Whether rows are in the order of time.
     """
 
     data: Path
     outcomes: list[str]
-    features: list[str]
+    features: list[str] | None
     utilities: list[str]
     scale: list[str]
     assignments: list[str]
     count: int
     actions: int
-    quantiles: list[str]
     seed: int
-    rounds_kept: int
     kappa: float
-    events: Any
+    base: str
+    holdout: Any
+    groups: str | None
+    weight: str | None
+    ordered: bool
 
 
 def fit_table(request: Request, out: Path) -> list[str]:
@@ -70,94 +73,116 @@ def fit_table(request: Request, out: Path) -> list[str]:
     """
     _check(request, out)
     frame = _frame(request.data)
-    ends = scales(request.scale, request.outcomes)
-    outcomes, clipped = scaled(frame, request.outcomes, ends)
-    features = varying(frame, request.features)
     if len(frame) < FEWEST:
         raise UserError(f"{request.data}: {len(frame)} rows; give at least {FEWEST}")
-    losses = requested_losses(request)
-    choosing = choosing_rows(len(frame), request.seed)
-    cuts = [quantile(text) for text in request.quantiles]
-    rules = thresholds(features[choosing], tables_of(losses, outcomes[choosing]), cuts)
+    outcomes = numeric(frame, request.outcomes, "--outcomes")
+    ends, clipped = scales(request.scale, request.outcomes, outcomes)
+    names, left = chosen_features(frame, request)
+    features = varying(frame, names)
     model = OfflineOmnipredictor(
-        losses,
-        rules,
-        events=request.events,
+        requested_losses(request),
         kappa=request.kappa,
-        rounds_kept=request.rounds_kept,
         random_state=request.seed,
+        base=request.base,
+        holdout=request.holdout,
+        ends=ends,
+        **({"cv": _in_time()} if request.ordered else {}),
     )
-    model.fit(features[~choosing], outcomes[~choosing])
-    notes: dict[str, Any] = {
-        "outcomes": request.outcomes,
-        "features": request.features,
-        "ends": [list(ends[name]) for name in request.outcomes],
-        "utilities": request.utilities,
-    }
+    model.fit(
+        features,
+        outcomes,
+        None if request.weight is None else numeric(frame, [request.weight], "--weight")[:, 0],
+        groups=None if request.groups is None else _column(frame, request.groups, "--groups"),
+    )
+    notes = {"outcomes": request.outcomes, "features": names, "utilities": request.utilities}
     model.save(out, notes=notes)
-    lines = _told(model, request, int(choosing.sum()))
+    lines = _told(model, request, names)
+    if left:
+        lines.append(f"left out (no numbers, gaps, or all the same): {', '.join(left)}")
     if clipped:
         lines.append(f"{clipped:.1%} of the rows had an outcome outside of its scale: clipped")
     return [*lines, f"written: {out}"]
 
 
+def _in_time() -> Any:
+    try:
+        from sklearn.model_selection import TimeSeriesSplit  # noqa: PLC0415 - an optional extra
+    except ImportError as error:
+        raise UserError("--ordered needs scikit-learn; install regretless[learn]") from error
+    return TimeSeriesSplit(5)
+
+
+def _column(frame: pd.DataFrame, name: str, option: str) -> Any:
+    if name not in frame:
+        raise UserError(
+            f"{option} {name}: no such column; {closest(name, [str(c) for c in frame])}"
+        )
+    return frame[name].to_numpy()
+
+
+def chosen_features(frame: pd.DataFrame, request: Request) -> tuple[list[str], list[str]]:
+    """Return the features, by default all columns of numbers that vary; and what that leaves."""
+    if request.features is not None:
+        return request.features, []
+    used = {*request.outcomes, request.groups, request.weight}
+    others = [str(name) for name in frame if name not in used]
+
+    def fit_for_use(name: str) -> bool:
+        column = pd.to_numeric(frame[name], errors="coerce").to_numpy(np.float64, na_value=np.nan)
+        return bool(np.isfinite(column).all() and np.ptp(column) > 0)
+
+    apt = [name for name in others if fit_for_use(name)]
+    return apt, [name for name in others if name not in apt]
+
+
 def _check(request: Request, out: Path) -> None:
     if not out.parent.is_dir():
         raise UserError(f"--out {out}: there is no folder '{out.parent}'; make it first")
+    if request.base == "none":
+        raise UserError("--base none: it needs policies, which Python gives; choose auto or ridge")
     if not request.outcomes:
         raise UserError("--outcomes: name at least one column, such as --outcomes demand")
-    for name in request.features:
+    for name in request.features or []:
         if name in request.outcomes:
             raise UserError(f"--features: '{name}' is an outcome too; leave it out of one of them")
 
 
-def _told(model: OfflineOmnipredictor, request: Request, choosing: int) -> list[str]:
-    online = max(float(own.regret("decision_swap").max()) for own in model.fitted_.online)
-    lines = [
-        (
-            f"{model.fitted_.rounds} rows fitted, {choosing} used to choose "
-            f"{len(model.policies)} policies; {model.fitted_.listed.count} losses in "
-            f"{model.basis_.size} functions"
-        ),
-        (
-            f"decision swap regret, worst loss: {online:.4f} on the fitted rows; on new rows at "
-            f"most {model.bound_:.4f} with probability {1 - request.kappa:g}, if rows are "
-            "independent"
-        ),
+def _told(model: OfflineOmnipredictor, request: Request, names: Sequence[str]) -> list[str]:
+    held = 0 if model.held_ is None else len(model.held_.outcomes)
+    fitted: Any = model.fitted_
+    law = zip(fitted.law.members, fitted.law.shares, strict=True)
+    listed = ", ".join(f"{name} {share:.0%}" for name, share in law)
+    ends = zip(request.outcomes, model.ends_, strict=True)
+    scale = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in ends)
+    certified = model.certified_on_holdout_
+    if certified is None:
+        told = "none (no rows were held out; --holdout 0.3 holds out that share)"
+    else:
+        told = (
+            f"{certified:.4f}: decision swap regret of the worst loss on new rows is at most that "
+            f"with probability {1 - request.kappa:g}, if rows are independent"
+        )
+    seen = f"features: {', '.join(names) or 'none'}"
+    return [
+        f"{fitted.rounds} rows learned from, {held} held out; {seen}",
+        f"{fitted.listed.count} losses on outcomes scaled from {scale}; law: {listed}",
+        f"certified_on_holdout: {told}",
     ]
-    seen = {request.features[rule.column] for rule in model.policies}
-    unseen = [name for name in request.features if name not in seen]
-    if unseen:
-        told = f"no policy looks at {', '.join(unseen)}: by itself it changes no best action"
-        lines.append(f"{told}; with more --actions than {request.actions} it may")
-    return lines
 
 
-def predict_table(model_file: Path, new: Path) -> pd.DataFrame:
-    """Predict the rows of a table: forecasts in the file's units, drawn actions of all losses."""
+def predict_table(
+    model_file: Path, new: Path, levels: Sequence[float], *, laws: bool = False
+) -> pd.DataFrame:
+    """Predict the rows of a table: forecasts in the file's units, all losses' actions."""
     model = OfflineOmnipredictor.load(model_file)
     notes = model.notes_
-    if not {"outcomes", "features", "ends", "utilities"} <= set(notes):
+    if not {"outcomes", "features", "utilities"} <= set(notes):
         raise UserError(f"'{model_file}' was not written by regretless fit; use Python to load it")
     frame = _frame(new)
     with readable(model_file):
-        return _predicted(model, frame)
-
-
-def _predicted(model: OfflineOmnipredictor, frame: pd.DataFrame) -> pd.DataFrame:
-    """Predict the rows of a frame by a model and what it notes of its table."""
-    notes = model.notes_
-    features = numeric(frame, notes["features"], "features of the model")
-    forecast, ends = model.predict_outcome(features), np.array(notes["ends"])
-    columns = {
-        name: ends[j, 0] + forecast[:, j] * (ends[j, 1] - ends[j, 0])
-        for j, name in enumerate(notes["outcomes"])
-    }
-    stacks: Any = model.losses
-    for name, stack in zip(notes["utilities"], stacks, strict=True):
-        for k in range(len(stack)):
-            columns[f"{name}_{k}_action"] = model.act(stack[k], features)
-    return pd.DataFrame(columns)
+        features = numeric(frame, notes["features"], "features of the model")
+        names = {"outcomes": notes["outcomes"], "losses": notes["utilities"]}
+        return model.predict_frame(features, levels=levels, laws=laws, names=names)
 
 
 def _frame(path: Path) -> pd.DataFrame:
@@ -166,42 +191,28 @@ def _frame(path: Path) -> pd.DataFrame:
     return read_frame(path, f"'{path}'")
 
 
-def scales(texts: Sequence[str], outcomes: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Parse ``A=LOW:HIGH``; columns without a scale are in [0, 1] as they stand."""
-    found = dict.fromkeys(outcomes, (0.0, 1.0))
+def scales(texts: Sequence[str], names: Sequence[str], outcomes: Array) -> tuple[Array, float]:
+    """Parse ``A=LOW:HIGH``: what becomes 0 and 1 (d, 2), and the share of rows beyond.
+
+    A column without a scale is in [0, 1] as it stands, or goes from its least to its greatest.
+    """
+    for name, column in zip(names, outcomes.T, strict=True):
+        if column.min() == column.max():
+            raise UserError(f"--outcomes: '{name}' is {column[0]:g} in every row; leave it out")
+    found = ends_of(None, outcomes)
     for text in texts:
         name, _, ends = text.partition("=")
-        if name not in found:
-            raise UserError(f"--scale {text}: '{name}' is no outcome; {closest(name, outcomes)}")
+        if name not in names:
+            raise UserError(f"--scale {text}: '{name}' is no outcome; {closest(name, names)}")
         try:
             low, high = (float(end) for end in ends.split(":"))
         except ValueError:
             raise UserError(f"--scale {text}: write COLUMN=LOW:HIGH, such as rain=0:30") from None
         if low == high or not np.isfinite([low, high]).all():
             raise UserError(f"--scale {text}: give two different numbers, such as {name}=0:30")
-        found[name] = low, high
-    return found
-
-
-def scaled(
-    frame: pd.DataFrame, columns: list[str], ends: dict[str, tuple[float, float]]
-) -> tuple[Array, float]:
-    """Scale outcomes into [0, 1] and clip those with a scale; also the share of clipped rows."""
-    raw = numeric(frame, columns, "--outcomes")
-    table = np.empty_like(raw)
-    for j, name in enumerate(columns):
-        low, high = ends[name]
-        table[:, j] = (raw[:, j] - low) / (high - low)
-        least, most = raw[:, j].min(), raw[:, j].max()
-        if least == most:
-            raise UserError(f"--outcomes: '{name}' is {least:g} in every row; leave it out")
-        if ends[name] == (0.0, 1.0) and (least < 0 or most > 1):
-            raise UserError(
-                f"--outcomes: '{name}' runs from {least:g} to {most:g}, outside [0, 1]; "
-                f"add --scale {name}={least:g}:{most:g}"
-            )
-    outside = ((table < 0) | (table > 1)).any(1)
-    return np.clip(table, 0.0, 1.0), float(outside.mean())
+        found[list(names).index(name)] = low, high
+    beyond = (outcomes < found.min(1)) | (outcomes > found.max(1))
+    return found, float(beyond.any(1).mean())
 
 
 def varying(frame: pd.DataFrame, columns: list[str]) -> Array:
@@ -239,23 +250,20 @@ def requested_losses(request: Request) -> list[Loss]:
     return found
 
 
-def choosing_rows(rows: int, seed: int) -> NDArray[np.bool_]:
-    """Mark the rows on which policies are chosen."""
-    chosen = np.zeros(rows, dtype=bool)
-    count = max(1, round(CHOOSING * rows))
-    chosen[stream(seed, "fit", "choosing").choice(rows, count, replace=False)] = True
-    return chosen
-
-
-def quantile(text: str) -> float:
-    """Read one number of ``--quantiles``."""
+def shares(text: str) -> list[float]:
+    """Read ``--levels``."""
     try:
-        value = float(text)
+        return [float(part) for part in text.split(",") if part.strip()]
     except ValueError:
-        value = np.nan
-    if not 0 < value < 1:
-        raise UserError(f"--quantiles {text}: give numbers between 0 and 1, such as 0.25,0.5,0.75")
-    return value
+        raise UserError(f"--levels {text}: give numbers by commas, such as 0.1,0.5,0.9") from None
+
+
+def share(text: str) -> float | str:
+    """Read ``--holdout``."""
+    try:
+        return text if text == "auto" else float(text)
+    except ValueError:
+        raise UserError(f"--holdout {text}: give a share such as 0.3, or auto") from None
 
 
 def write_text(path: Path, text: str) -> None:

@@ -14,7 +14,6 @@ from regretless.forecaster.omniprediction.policies import (
     Threshold,
     Tree,
     best_tree,
-    thresholds,
 )
 
 __all__ = [
@@ -29,5 +28,4 @@ __all__ = [
     "Tree",
     "best_tree",
     "theta_net",
-    "thresholds",
 ]

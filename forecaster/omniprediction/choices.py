@@ -153,6 +153,11 @@ def choose(listed: Listed, loss: Loss, *, gamma: float) -> Choice:
     return Choice(listed.offsets[at.stack][at.row], listed.weights[at.stack][at.row], at, apart)
 
 
+def is_listed(listed: Listed, loss: Loss) -> bool:
+    """Whether a single loss is one of the listed ones."""
+    return any(_same(loss, other) for other in listed.singles)
+
+
 def _same(loss: Loss, other: Loss) -> bool:
     """Whether two single losses are equal functions of the outcome, action by action."""
     if loss.identity != other.identity:

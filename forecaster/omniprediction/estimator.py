@@ -1,12 +1,16 @@
 """One predictor learned from a table, good for every loss of a list and those near it.
 
-The second half of the paper: the online forecaster is run over the rows in random order, and the
-randomised predictor is the uniform law over its prediction functions (``predictors``). Whoever
-best-responds to a draw has, on fresh examples, no more decision swap regret than ``bound`` says
-(``batch_bounds``). Nobody's loss needs to be known when a prediction is made.
+A conditional law P(y | x) is learned from the table, and everybody best-responds to it
+(``conditional``); what that regrets on fresh examples is certified on rows held out
+(``certificates``). With ``base="none"`` it is the second half of the paper: the online forecaster
+is run over the rows in random order, and the randomised predictor is the uniform law over its
+prediction functions (``predictors``). Whoever best-responds to a draw has, on fresh examples, no
+more decision swap regret than ``bound`` says (``batch_bounds``). Nobody's loss needs to be known
+when a prediction is made.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,20 +18,31 @@ import numpy as np
 
 from regretless.forecaster.omniprediction import nets, storage
 from regretless.forecaster.omniprediction.batch_bounds import BatchBound, Measure
+from regretless.forecaster.omniprediction.certificates import Certificate, certify
 from regretless.forecaster.omniprediction.choices import (
     AnyLoss,
     Position,
     choose,
+    is_listed,
     listing,
     steepest,
 )
-from regretless.forecaster.omniprediction.fitting import EventKind, Settings, run
+from regretless.forecaster.omniprediction.conditional import (
+    Conditional,
+    Examples,
+    Seen,
+    examples,
+    held_out,
+    learn_law,
+)
+from regretless.forecaster.omniprediction.fitting import EventKind, Fitted, Listed, Settings, run
 from regretless.forecaster.omniprediction.nets import ContinuousLoss
 from regretless.forecaster.omniprediction.parameters import check_numbers
 from regretless.forecaster.omniprediction.prediction import RandomisedPredictor, readout
 from regretless.forecaster.omniprediction.suggestions import (
-    checked_features,
     checked_outcomes,
+    named,
+    scaled,
     suggested,
 )
 from regretless.market.core.arrays import Array, Indices
@@ -58,9 +73,10 @@ class OfflineOmnipredictor(RandomisedPredictor):
         A loss that was not listed acts as the nearest listed one if their linear forms are this
         close, and then has a bound; otherwise it plays its own best response, without one.
     kappa : float
-        Probability that the bound fails.
-    rounds_kept : int
-        How many rounds' predictors the mixture holds.
+        Probability that the bounds fail.
+    rounds_kept : int, optional
+        How many rounds' predictors the online run's mixture holds; by default 10 sqrt(T), with
+        which no term of the bound rises with the number of rows T.
     burn_in : float
         Share of the rounds, from the first, whose predictors are never kept; in [0, 1). The
         paper's is 0.
@@ -69,7 +85,20 @@ class OfflineOmnipredictor(RandomisedPredictor):
         ``forecaster.events.scalar``.
     weights : "adaptive" or "exponential"
     random_state : int or None
-        Root seed of the order, the kept rounds and all draws; None counts as 0.
+        Root seed of folds, orders and all draws; None counts as 0.
+    base : "auto", "ridge" or "none"
+        What the conditional law is mixed of: forests and neighbours in forecasts (with
+        scikit-learn), neighbours in a linear forecast alone, or the online run without one.
+    trees : int
+        Of each forest.
+    cv : int, splitter or list of splits
+        Folds of the cross-fitting; ``TimeSeriesSplit`` and the like for rows in an order.
+    holdout : float or "auto"
+        Share of the rows that nothing is learned from, for certificates. By default a fifth of
+        them, 300 to 2,000, where there are 1,000 rows or more, and none with fewer.
+    ends : sequence of (low, high), optional
+        What becomes 0 and 1 of each outcome. By default the least and greatest one where an
+        outcome leaves [0, 1].
 
     Attributes
     ----------
@@ -77,17 +106,21 @@ class OfflineOmnipredictor(RandomisedPredictor):
     net_ : array (N, m) or None
         The net of continuous actions.
     n_features_in_ : int
-    bound_ : float
-        The greatest ``bound`` on decision swap regret of a listed loss.
-    fitted_ : Fitted
-        The online run: ``fitted_.rounds``, ``fitted_.predictors``, ``fitted_.bias``.
+    ends_ : array (d, 2)
+    bound_ : float or None
+        The greatest ``bound`` on decision swap regret of a listed loss; None where none holds.
+    certified_on_holdout_ : float or None
+        The greatest of the listed losses' certificates; None where no rows were held out.
+    fitted_ : Conditional or Fitted
+        ``fitted_.law`` with its ``shares``; or the online run: ``fitted_.rounds``,
+        ``fitted_.predictors``, ``fitted_.bias``.
     readout_ : array (1 + n, d)
         The linear reading of an outcome off s(y) that fits the examples best.
 
     Notes
     -----
-    scikit-learn is not needed; its ``clone``, pipelines and searches work with this class. Outcomes
-    must be in [0, 1]: scale them first.
+    Losses are functions of outcomes in [0, 1]; ``ends`` says how the table's get there. ``clone``,
+    pipelines and searches of scikit-learn work with this class.
     """
 
     def __init__(  # noqa: PLR0913 - scikit-learn's convention: one keyword per parameter
@@ -100,28 +133,45 @@ class OfflineOmnipredictor(RandomisedPredictor):
         theta: float | None = None,
         gamma: float = 0.0,
         kappa: float = 0.01,
-        rounds_kept: int = 200,
+        rounds_kept: int | None = None,
         burn_in: float = 0.0,
         events: EventKind = "coordinates",
         weights: str = "adaptive",
         random_state: int | None = None,
+        base: str = "auto",
+        trees: int = 100,
+        cv: Any = 5,
+        holdout: float | str = "auto",
+        ends: Any = None,
     ) -> None:
         self.losses, self.policies = losses, policies
         self.basis, self.delta, self.theta, self.gamma = basis, delta, theta, gamma
         self.kappa, self.rounds_kept, self.burn_in = kappa, rounds_kept, burn_in
         self.events, self.weights, self.random_state = events, weights, random_state
+        self.base, self.trees, self.cv, self.holdout, self.ends = base, trees, cv, holdout, ends
 
     # fitting
 
-    def fit(self, X: Any, Y: Any = None) -> Self:  # noqa: N803 - scikit-learn's names
+    def fit(
+        self,
+        X: Any,  # noqa: N803 - scikit-learn's names
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+    ) -> Self:
         """Learn from a table.
 
         Parameters
         ----------
         X : array (m, f), DataFrame or None
-            Features, seen by the policies only.
-        Y : array (m, d) or (m,)
-            Outcomes in [0, 1].
+            Features.
+        y : array (m, d) or (m,)
+            Outcomes.
+        sample_weight : array (m,), optional
+            What rows count; with weights that differ nothing is certified.
+        groups : array (m,), optional
+            Rows of one group are in one fold; with groups nothing is certified.
 
         Raises
         ------
@@ -129,24 +179,45 @@ class OfflineOmnipredictor(RandomisedPredictor):
             If a parameter, a row, a loss or a policy's suggestion is out of its range.
         """
         check_numbers(self)
-        outcomes = checked_outcomes(Y)
-        features = checked_features(X, len(outcomes))
-        if len(features) != len(outcomes):
-            raise UserError(f"X has {len(features)} rows and Y {len(outcomes)}; give as many")
-        listed, self.net_ = listing(self, outcomes)
-        self.basis_, self.n_features_in_ = listed.basis, features.shape[1]
-        suggestions = suggested(
-            self.policies, X, len(outcomes), actions=listed.actions, net=self.net_
-        )
-        settings = Settings(
-            self.events, self.weights, self.rounds_kept, self.burn_in, self.random_state or 0
-        )
-        self.fitted_ = run(listed, suggestions, outcomes, settings)
-        self.readout_ = readout(listed.basis, outcomes)
+        rows, self.ends_ = examples(self.ends, X, y, sample_weight, groups)
+        self.feature_names_in_ = named(X, None)
+        if self.feature_names_in_ is None:
+            del self.feature_names_in_  # scikit-learn's habit
+        listed, self.net_ = listing(self, rows.outcomes)
+        self.basis_, self.n_features_in_ = listed.basis, rows.seen.features.shape[1]
+        asked = suggested(self.policies, X, len(rows.seen), actions=listed.actions, net=self.net_)
+        rows = replace(rows, seen=Seen(rows.seen.features, asked))
+        held = held_out(self, rows)
+        self.held_: Examples | None = rows[held] if held.any() else None
+        self._learn(listed, rows[~held])
+        self.readout_ = readout(listed.basis, rows[~held].outcomes)
         places = [Position(s, k) for s, o in enumerate(listed.offsets) for k in range(len(o))]
-        self.bound_ = max(self._terms(place).total for place in places)
+        self.certified_on_holdout_ = None
+        if self.held_ is not None:
+            certified = self._certify(listed.singles, "decision_swap", self.kappa)
+            self.certified_on_holdout_ = max(own.total for own in certified)
+        self.bound_ = self.certified_on_holdout_
+        if isinstance(self.fitted_, Fitted):
+            self.bound_ = max(self._terms(place).total for place in places)
         self.notes_: dict[str, Any] = {}
         return self
+
+    def _learn(self, listed: Listed, rows: Examples) -> None:
+        if self.base != "none":
+            self.fitted_ = learn_law(self, listed, rows)
+            return
+        if not rows.exchangeable:
+            raise UserError("base = 'none' knows no sample_weight and groups; use base='auto'")
+        settings = Settings.of(self, len(rows.outcomes))
+        self.fitted_ = run(listed, rows.seen.suggestions, rows.outcomes, settings)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """Return minus the mean loss, over rows and listed losses; higher is better."""
+        seen = self._seen(X)
+        losses, outcomes = self.fitted_.listed.singles, scaled(checked_outcomes(y), self.ends_)
+        plays = zip(losses, self._play(losses, seen), strict=True)
+        means = [(law * loss.losses(outcomes)).sum(1) for loss, (law, _) in plays]
+        return -float(np.average(np.mean(means, axis=0), weights=sample_weight))
 
     # regret and bounds
 
@@ -191,16 +262,63 @@ class OfflineOmnipredictor(RandomisedPredictor):
         X: Any,  # noqa: N803
         Y: Any,  # noqa: N803
     ) -> tuple[Array, Array, Indices]:
-        """Losses (m, A), laws of play (m, A) and comparators' actions (C, m)."""
-        finite, outcomes = self._finite(loss), checked_outcomes(Y)
-        rules = self.policies if policies is None else policies
-        suggestions = suggested(rules, X, len(outcomes), actions=finite.actions, net=self.net_)
-        constants = np.tile(np.arange(finite.actions), (len(outcomes), 1))
-        comparators = np.concatenate([constants, suggestions], axis=1).T
-        return finite.losses(outcomes), self.act_proba(loss, X), comparators
+        """Losses (m, A), laws of play (m, A) and comparators' actions (A + C, m)."""
+        seen = self._seen(X)
+        outcomes = scaled(checked_outcomes(Y), self.ends_)
+        if policies is None:
+            return self._compared(loss, seen, outcomes)
+        actions = self._finite(loss).actions
+        asked = suggested(policies, X, len(outcomes), actions=actions, net=self.net_)
+        return self._compared(loss, seen, outcomes, asked.T)
 
-    def bound(self, loss: AnyLoss, measure: Measure = "decision_swap") -> BatchBound | None:
-        """Bound a loss's regret on fresh examples, with probability 1 - kappa for all at once.
+    def _compared(
+        self, loss: AnyLoss, seen: Seen, outcomes: Array, others: Indices | None = None
+    ) -> tuple[Array, Array, Indices]:
+        """Compare with constants and others: by default with the policies and the law's members."""
+        finite, (play, _) = self._finite(loss), self._play([loss], seen)[0]
+        if others is None:
+            others = seen.suggestions.T
+            if isinstance(self.fitted_, Conditional):
+                others = np.concatenate([others, self.fitted_.instead(finite, seen)])
+        constants = np.tile(np.arange(finite.actions)[:, None], len(outcomes))
+        return finite.losses(outcomes), play, np.concatenate([constants, others])
+
+    def _certify(
+        self, losses: Sequence[AnyLoss], measure: Measure, kappa: float
+    ) -> list[Certificate]:
+        held = self.held_
+        if held is None:
+            return []
+        parts = (self._compared(loss, held.seen, held.outcomes) for loss in losses)
+        own = kappa / len(losses)
+        return [certify(*part, measure=measure, kappa=own) for part in parts]
+
+    def certificate(self, loss: AnyLoss, measure: Measure = "decision_swap") -> Certificate | None:
+        """Certify a loss's regret on fresh examples from the rows that were held out.
+
+        Parameters
+        ----------
+        loss : single Loss or ContinuousLoss
+            Listed ones are certified with probability 1 - ``kappa`` all at once; any other with
+            1 - ``kappa`` by itself, if nobody chose it after a look at the held-out rows.
+        measure : "decision_swap" or "omniprediction"
+            Against the constants, the policies and what the law's members would do.
+
+        Returns
+        -------
+        Certificate or None
+            None where no rows were held out.
+        """
+        finite, listed = self._finite(loss), self.fitted_.listed
+        if self.held_ is None:
+            return None
+        kappa = self.kappa / (listed.count if is_listed(listed, finite) else 1)
+        return self._certify([finite], measure, kappa)[0]
+
+    def bound(
+        self, loss: AnyLoss, measure: Measure = "decision_swap"
+    ) -> BatchBound | Certificate | None:
+        """Bound a loss's regret on fresh examples, with probability 1 - kappa.
 
         Parameters
         ----------
@@ -209,10 +327,14 @@ class OfflineOmnipredictor(RandomisedPredictor):
 
         Returns
         -------
-        BatchBound or None
-            Term by term, ``total`` is the bound; None for a loss that is neither listed nor within
-            ``gamma`` of one that is.
+        Certificate, BatchBound or None
+            ``total`` is the bound. With a base it is ``certificate``; without one it is the
+            paper's, term by term, for all listed losses at once, and None for a loss that is
+            neither listed nor within ``gamma`` of one that is.
         """
+        self._size()
+        if isinstance(self.fitted_, Conditional):
+            return self.certificate(loss, measure)
         chosen = choose(self.fitted_.listed, self._finite(loss), gamma=self.gamma)
         if chosen.place is None:
             return None
@@ -222,7 +344,12 @@ class OfflineOmnipredictor(RandomisedPredictor):
         return self._terms(chosen.place, measure, basis=2 * chosen.apart, net=net)
 
     def online_bound(self, loss: AnyLoss) -> float | None:
-        """Bound a loss's online regret a priori, from certificates: what ``online`` stays below."""
+        """Bound a loss's online regret a priori, from certificates: what ``online`` stays below.
+
+        None with a base, and for a loss that is neither listed nor near one that is.
+        """
+        if isinstance(self.fitted_, Conditional):
+            return None
         chosen = choose(self.fitted_.listed, self._finite(loss), gamma=self.gamma)
         if chosen.place is None:
             return None
@@ -237,7 +364,7 @@ class OfflineOmnipredictor(RandomisedPredictor):
         basis: float = 0.0,
         net: float | None = None,
     ) -> BatchBound:
-        fitted = self.fitted_
+        fitted: Any = self.fitted_
         trial = fitted.trial(fitted.listed.offsets[place.stack].shape[1], self.kappa)
         online = float(fitted.online[place.stack].regret(measure)[place.row])
         if net is None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -65,6 +66,11 @@ class Listed:
         return sum(len(offset) for offset in self.offsets)
 
     @property
+    def singles(self) -> list[Loss]:
+        """All losses, one by one."""
+        return [stack[k] for stack in self.stacks for k in range(len(stack))]
+
+    @property
     def actions(self) -> int | None:
         """Number of actions A, None where stacks differ."""
         counts = {offset.shape[1] for offset in self.offsets}
@@ -96,6 +102,13 @@ class Settings:
     kept: int
     burn_in: float
     seed: int
+
+    @classmethod
+    def of(cls, estimator: Any, rounds: int) -> Settings:
+        """Return an estimator's, for so many rounds; 10 sqrt(T) are kept unless it says."""
+        kept = estimator.rounds_kept or math.ceil(10 * math.sqrt(rounds))
+        seed = estimator.random_state or 0
+        return cls(estimator.events, estimator.weights, kept, estimator.burn_in, seed)
 
 
 @dataclass(frozen=True, eq=False)

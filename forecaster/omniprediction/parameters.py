@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from regretless.forecaster.omniprediction.laws.learning import BASES
 from regretless.market.core.errors import UserError
 
 
@@ -70,10 +71,12 @@ def check_numbers(estimator: Any) -> None:
     if not 0 < estimator.kappa < 1:
         raise UserError(f"kappa = {estimator.kappa!r}: give a probability such as 0.01")
     kept = estimator.rounds_kept
-    if not isinstance(kept, int | np.integer) or isinstance(kept, bool) or kept < 1:
-        raise UserError(f"rounds_kept = {kept!r}: give a whole number of at least 1")
+    whole = isinstance(kept, int | np.integer) and not isinstance(kept, bool) and kept >= 1
+    if kept is not None and not whole:
+        raise UserError(f"rounds_kept = {kept!r}: give a whole number of at least 1, or None")
     if not 0 <= estimator.burn_in < 1:
         raise UserError(f"burn_in = {estimator.burn_in!r}: give a share from 0 to below 1")
+    check_law(estimator)
     if not estimator.gamma >= 0:
         raise UserError(f"gamma = {estimator.gamma!r}: give a number of at least 0")
     if estimator.delta is not None and not estimator.delta > 0:
@@ -81,3 +84,16 @@ def check_numbers(estimator: Any) -> None:
     seed = estimator.random_state
     if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
         raise UserError(f"random_state = {seed!r}: give a whole number of at least 0 or None")
+
+
+def check_law(estimator: Any) -> None:
+    """Raise UserError for a parameter of the conditional law that is out of its range."""
+    if estimator.base not in BASES:
+        raise UserError(f"base = {estimator.base!r}: choose from {', '.join(BASES)}")
+    trees, share = estimator.trees, estimator.holdout
+    if not isinstance(trees, int | np.integer) or trees < 1:
+        raise UserError(f"trees = {trees!r}: give a whole number of at least 1")
+    if isinstance(estimator.cv, int | np.integer) and estimator.cv < 2:
+        raise UserError(f"cv = {estimator.cv!r}: give at least 2 folds")
+    if share != "auto" and not (isinstance(share, float | int) and 0 <= share < 1):
+        raise UserError(f"holdout = {share!r}: give a share from 0 to below 1, or 'auto'")

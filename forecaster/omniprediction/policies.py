@@ -7,19 +7,16 @@
 All three are data (numbers, no code), so a model file can hold them. They have the ``predict`` of
 scikit-learn's classifiers. Choosing a policy looks at outcomes: choose on rows that the
 omnipredictor is not fitted to, or the rows are no independent sample given the policies and no
-bound holds. The rows of ``regrets`` below are losses above the best action of each row.
+bound holds.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import permutations
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.losses import Loss
 
 LEAF = -1
 
@@ -153,53 +150,6 @@ KINDS: dict[str, type[Threshold | LinearScore | Tree]] = {
 }
 
 
-def best_threshold(X: ArrayLike, losses: Array, column: int, at: float) -> Threshold:  # noqa: N803
-    """Choose the two actions of a threshold that lose least on a sample.
-
-    Parameters
-    ----------
-    X : array (m, f)
-    losses : array (m, A)
-        Of every action at every row's outcome.
-    at : float
-        The feature and the threshold.
-    """
-    high = np.asarray(X, dtype=np.float64)[:, column] >= at
-    sums = losses[~high].sum(0), losses[high].sum(0)
-    return Threshold(column, float(at), int(sums[0].argmin()), int(sums[1].argmin()))
-
-
-def thresholds(
-    X: ArrayLike,  # noqa: N803 - scikit-learn's name
-    losses: Sequence[Array],
-    quantiles: Sequence[float] = (0.5,),
-) -> list[Threshold]:
-    """Choose, for every feature, quantile and loss, the best threshold on a sample; each once.
-
-    Parameters
-    ----------
-    X : array (m, f)
-    losses : sequence of array (m, A)
-        One table for each loss that is to be served.
-    quantiles : sequence of float
-        Of each feature, in (0, 1).
-    """
-    table = np.asarray(X, dtype=np.float64)
-    found: dict[Threshold, None] = {}
-    for column in range(table.shape[1]):
-        for at in np.unique(np.quantile(table[:, column], quantiles)):
-            for own in losses:
-                rule = best_threshold(table, own, column, at)
-                if rule.below != rule.above:  # a constant is a comparator anyway
-                    found[rule] = None
-    return list(found)
-
-
-def enumerated(column: int, at: float, actions: int) -> list[Threshold]:
-    """Return all thresholds on a feature that suggest two different actions: A (A - 1)."""
-    return [Threshold(column, at, *pair) for pair in permutations(range(actions), 2)]
-
-
 def best_tree(X: ArrayLike, losses: Array, *, depth: int = 2, seed: int = 0) -> Tree:  # noqa: N803
     """Fit a decision tree to the best actions of a sample, each row weighed by what is at stake.
 
@@ -223,12 +173,3 @@ def best_tree(X: ArrayLike, losses: Array, *, depth: int = 2, seed: int = 0) -> 
     return Tree.of(
         classifier.fit(np.asarray(X, dtype=np.float64), losses.argmin(1), sample_weight=weights)
     )
-
-
-def tables_of(losses: Sequence[Loss], outcomes: ArrayLike) -> list[Array]:
-    """Compute one table (m, A) for every loss of some stacks, at outcomes (m, d)."""
-    found = []
-    for loss in losses:
-        stack = loss if loss.stack else loss.as_stack()
-        found += list(np.moveaxis(stack.losses(outcomes), 1, 0))
-    return found

@@ -1,22 +1,34 @@
 """A fitted model in one file of arrays and plain text: nothing in it is code.
 
 Losses, policies and bases of this project are data and are written as their numbers; whatever is a
-function of the user's is refused in one line. On reading, the basis is made anew, and the kept
-rounds' memories are put into an online forecaster made of the same losses, so that predictions
-come from the same computation as before.
+function of the user's is refused in one line. On reading, the basis is made anew; a conditional law
+is its members' arrays, and an online run's memories are put into a forecaster made of the same
+losses, so that predictions come from the same computation as before.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from regretless.forecaster.bases import BernsteinBasis, LinearBasis, PowerBasis
 from regretless.forecaster.omniprediction import nets, policies
 from regretless.forecaster.omniprediction.batch_bounds import OnlineRegret
 from regretless.forecaster.omniprediction.choices import as_list
+from regretless.forecaster.omniprediction.conditional import Conditional, Examples, Seen
 from regretless.forecaster.omniprediction.fitting import Fitted, Listed, Settings, player_for
+from regretless.forecaster.omniprediction.laws.members import (
+    Boosted,
+    Leaf,
+    Linear,
+    Marginal,
+    Neighbours,
+)
+from regretless.forecaster.omniprediction.laws.mixture import ConditionalLaw
+from regretless.forecaster.omniprediction.laws.trees import Trees
 from regretless.forecaster.omniprediction.nets import ContinuousLoss
 from regretless.forecaster.omniprediction.predictors import KeptPredictors, Snapshots
 from regretless.forecaster.omniprediction.spans import default_basis
@@ -27,7 +39,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
 
-FORMAT = "omnimarket offline omnipredictor 2"
+FORMAT = "omnimarket offline omnipredictor 3"
 FORMS: dict[str, type[Loss]] = {
     kind.__name__: kind
     for kind in (
@@ -53,13 +65,17 @@ PLAIN = (
     "events",
     "weights",
     "random_state",
+    "base",
+    "trees",
+    "holdout",
+    "ends",
 )
+RESULTS = ("n_features_in_", "bound_", "certified_on_holdout_")
+MEMBERS = {kind.__name__: kind for kind in (Leaf, Neighbours, Marginal, Linear, Boosted, Trees)}
 
 
 def save(model: Any, path: Path, notes: dict[str, Any]) -> None:
     """Write a fitted model atomically; UserError where a part of it is code."""
-    fitted: Fitted = model.fitted_
-    snapshots = fitted.predictors.snapshots
     tree = {
         "format": FORMAT,
         "notes": notes,
@@ -67,19 +83,18 @@ def save(model: Any, path: Path, notes: dict[str, Any]) -> None:
         "losses": numbered(loss_numbers(loss) for loss in as_list(model.losses)),
         "policies": numbered(policy_numbers(policy) for policy in model.policies),
         "basis": basis_numbers(model.basis),
-        "outcomes": fitted.listed.basis.outcomes,
-        "features": model.n_features_in_,
-        "bound": model.bound_,
+        "plain": {name: getattr(model, name) for name in RESULTS},
+        "names": list(getattr(model, "feature_names_in_", [])),
+        "ends": model.ends_,
         "readout": model.readout_,
-        "rounds": fitted.rounds,
-        "played": fitted.bias.rounds,
-        "slack": fitted.bias.slack,
-        "memory": snapshots.arrays,
-        "times": snapshots.times,
-        "online": {str(s): own.sums for s, own in enumerate(fitted.online)},
+        "fitted": fitted_numbers(model.fitted_),
     }
     if model.net_ is not None:
         tree["net"] = model.net_
+    if model.held_ is not None:
+        held = model.held_
+        parts_of = held.seen.features, held.seen.suggestions, held.outcomes
+        tree["held"] = dict(zip(("features", "suggestions", "outcomes"), parts_of, strict=True))
     try:
         checkpoint.save(path, tree)
     except OSError as error:
@@ -119,10 +134,74 @@ def rebuilt(kind: Any, tree: dict[str, Any]) -> Any:
     finite = [loss.on(model.net_) if isinstance(loss, ContinuousLoss) else loss for loss in own]
     used = default_basis(finite, model.delta) if basis is None else basis
     listed = Listed.of(finite, used)
-    settings = Settings(
-        model.events, model.weights, model.rounds_kept, model.burn_in, model.random_state or 0
-    )
-    player = player_for(listed, len(rules), settings, tree["played"])
+    for name, value in tree["plain"].items():
+        setattr(model, name, value)
+    if tree["names"]:
+        model.feature_names_in_ = np.asarray(tree["names"], dtype=object)
+    model.basis_, model.ends_, model.readout_ = used, tree["ends"], tree["readout"]
+    model.notes_, model.held_, held = tree["notes"], None, tree.get("held")
+    if held is not None:
+        seen = Seen(held["features"], held["suggestions"])
+        model.held_ = Examples(seen, held["outcomes"], np.ones(len(held["outcomes"])))
+    own = tree["fitted"]
+    model.fitted_ = run_of(model, listed, own) if model.base == "none" else law_of(listed, own)
+    return model
+
+
+def fitted_numbers(fitted: Fitted | Conditional) -> dict[str, Any]:
+    """Return the numbers of either kind of fit."""
+    if isinstance(fitted, Conditional):
+        law = fitted.law
+        members = [{"name": n, "data": member_numbers(m)} for n, m in law.members.items()]
+        return {
+            "rounds": fitted.rounds,
+            "outcomes": law.outcomes,
+            "shares": law.shares,
+            "members": numbered(members),
+        }
+    snapshots = fitted.predictors.snapshots
+    return {
+        "rounds": fitted.rounds,
+        "played": fitted.bias.rounds,
+        "slack": fitted.bias.slack,
+        "memory": snapshots.arrays,
+        "times": snapshots.times,
+        "online": {str(s): own.sums for s, own in enumerate(fitted.online)},
+    }
+
+
+def member_numbers(part: Any) -> dict[str, Any]:
+    """Return a law's member, or a part of one, as its kind and its fields."""
+    kind = type(part).__name__
+    found: dict[str, Any] = {}
+    for f in fields(part):
+        value = getattr(part, f.name)
+        if isinstance(value, tuple):
+            value = numbered(member_numbers(one) for one in value)
+        found[f.name] = member_numbers(value) if is_dataclass(value) else value
+    return {"kind": kind, "fields": found}
+
+
+def member_of(part: dict[str, Any]) -> Any:
+    """Make it again."""
+    if "kind" not in part:
+        return tuple(member_of(one) for one in parts(part))
+    own = part["fields"].items()
+    made = {name: member_of(value) if isinstance(value, dict) else value for name, value in own}
+    return MEMBERS[part["kind"]](**made)
+
+
+def law_of(listed: Listed, tree: dict[str, Any]) -> Conditional:
+    """Make a fitted law."""
+    members = {part["name"]: member_of(part["data"]) for part in parts(tree["members"])}
+    law = ConditionalLaw(tree["outcomes"], members, tree["shares"])
+    return Conditional(listed, law, tree["rounds"])
+
+
+def run_of(model: Any, listed: Listed, tree: dict[str, Any]) -> Fitted:
+    """Make a fitted online run: its kept memories in a player made of the same losses."""
+    rules = model.policies
+    player = player_for(listed, len(rules), Settings.of(model, tree["played"]), tree["played"])
     snapshots = Snapshots(player, len(tree["times"]))
     if {n: a.shape for n, a in snapshots.arrays.items()} != {
         n: a.shape for n, a in tree["memory"].items()
@@ -136,12 +215,9 @@ def rebuilt(kind: Any, tree: dict[str, Any]) -> Any:
         regret = OnlineRegret(len(offset), offset.shape[1], len(rules))
         regret.sums, regret.rounds = tree["online"][str(s)], tree["rounds"]
         online.append(regret)
-    model.basis_, model.n_features_in_ = used, tree["features"]
-    model.bound_, model.notes_, model.readout_ = tree["bound"], tree["notes"], tree["readout"]
     bias = player.bias_bound()
     predictors = KeptPredictors(snapshots)
-    model.fitted_ = Fitted(listed, predictors, tuple(online), tree["rounds"], len(rules), bias)
-    return model
+    return Fitted(listed, predictors, tuple(online), tree["rounds"], len(rules), bias)
 
 
 def numbered(items: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from regretless.forecaster.omniprediction.nets import snap
 from regretless.market.core.arrays import Array, Indices
@@ -57,13 +58,27 @@ def checked_features(X: Any, rows: int | None = None) -> Array:  # noqa: N803
     return table
 
 
+def named(X: Any, known: Any) -> NDArray[Any] | None:  # noqa: N803 - scikit-learn's name
+    """Return the columns' names of a table that has them; UserError if they are not ``known``."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not all(isinstance(name, str) for name in columns):
+        return None
+    names = np.asarray(columns, dtype=object)
+    if known is not None and list(names) != list(known):
+        raise UserError(
+            "The feature names should match those that were passed during fit: "
+            f"{', '.join(known)}; the table has {', '.join(names)}"
+        )
+    return names
+
+
 def checked_outcomes(Y: Any) -> Array:  # noqa: N803
-    """Return outcomes (m, d) in [0, 1]; a one-dimensional list is d = 1.
+    """Return outcomes (m, d) as numbers; a one-dimensional list is d = 1.
 
     Raises
     ------
     UserError
-        If there are none, or one is not a number in [0, 1].
+        If there are none, or one is not a finite number.
     """
     if Y is None:
         raise UserError("fit requires y to be passed, but the target y is None; give outcomes")
@@ -78,14 +93,46 @@ def checked_outcomes(Y: Any) -> Array:  # noqa: N803
         table = given.astype(np.float64).reshape(len(given), -1)
     except (TypeError, ValueError) as error:
         raise UserError(f"Y holds something that is no number: {error}; give numbers") from error
-    wrong = np.argwhere(~((table >= 0) & (table <= 1)))
+    wrong = np.argwhere(~np.isfinite(table))
     if len(wrong):
         row, column = wrong[0]
         raise UserError(
             f"Y holds {table[row, column]:g} in row {row}, column {column}; "
-            "scale outcomes into [0, 1] and leave none missing (no NaN or inf)"
+            "leave none missing (no NaN or inf)"
         )
     return table
+
+
+def ends_of(given: Any, outcomes: Array) -> Array:
+    """Return the numbers (d, 2) that become 0 and 1; those of a column in [0, 1] are 0 and 1.
+
+    Parameters
+    ----------
+    given : sequence of pairs, or None
+        The estimator's ``ends``; None takes the least and the greatest outcome.
+
+    Raises
+    ------
+    UserError
+        If they are not one pair of different numbers for each outcome.
+    """
+    if given is not None:
+        pairs = np.asarray(given, dtype=np.float64)
+        wide = (outcomes.shape[1], 2)
+        fine = pairs.shape == wide and np.isfinite(pairs).all()
+        if not (fine and (pairs[:, 0] != pairs[:, 1]).all()):
+            raise UserError(f"ends = {given!r}: give a low and a high for each outcome")
+        return pairs
+    low, high = outcomes.min(0), outcomes.max(0)
+    inside = (low >= 0) & (high <= 1)
+    low = np.where(inside, 0.0, low)
+    return np.stack([low, np.where(inside | (high == low), low + 1.0, high)], axis=1)
+
+
+def scaled(outcomes: Array, ends: Array) -> Array:
+    """Bring outcomes (m, d) into [0, 1]; what lies beyond the ends is clipped."""
+    low, high = ends.T
+    return np.asarray(np.clip((outcomes - low) / (high - low), 0.0, 1.0))
 
 
 def suggested(

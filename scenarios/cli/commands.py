@@ -44,7 +44,7 @@ TABLES: dict[str, dict[str, int | None]] = {  # of `reproduce`: how much each pl
     "rates": {"rounds": 64_000, "seeds": 3},
     "exploitation": {"rounds": 100_000, "seeds": 5},
     "crowding": A_STUDY,
-    "omniprediction": {"seeds": 3},
+    "omniprediction": {"seeds": 5},
     "unseen": A_STUDY,
     "speculator": A_STUDY,
 }

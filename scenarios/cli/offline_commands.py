@@ -12,7 +12,10 @@ from typing import Annotated
 import typer
 
 Columns = Annotated[str, typer.Option(metavar="A,B", help="Outcome columns, by commas.")]
-Features = Annotated[str, typer.Option(metavar="C,D", help="Feature columns, by commas.")]
+Features = Annotated[
+    str | None,
+    typer.Option(metavar="C,D", help="Feature columns, by commas; all other numbers if none."),
+]
 Utilities = Annotated[
     list[str], typer.Option("--utility", metavar="NAME", help="Whom to serve; repeatable.")
 ]
@@ -32,36 +35,40 @@ def fit(  # noqa: PLR0913 - one parameter per option
     outcomes: Columns,
     utility: Utilities,
     out: Annotated[Path, typer.Option(help="The model's file, such as model.npz.")],
-    features: Features = "",
+    features: Features = None,
     scale: Scales = None,
     assignments: Assignments = None,
     count: Annotated[int, typer.Option(min=1, help="Losses drawn of each utility.")] = 1,
     actions: Annotated[int, typer.Option(min=2, help="Actions of each loss.")] = 5,
-    quantiles: Annotated[
-        str, typer.Option(metavar="Q,R", help="Where features are cut for the policies.")
-    ] = "0.5",
     seed: Annotated[int, typer.Option(min=0, help="Root seed.")] = 0,
-    rounds_kept: Annotated[int, typer.Option(min=1, help="Predictors in the mixture.")] = 200,
     kappa: Annotated[float, typer.Option(help="Probability that the bound fails.")] = 0.01,
-    events: Annotated[str, typer.Option(help="coordinates, or losses.")] = "coordinates",
+    base: Annotated[str, typer.Option(help="auto, or ridge without scikit-learn.")] = "auto",
+    holdout: Annotated[
+        str, typer.Option(help="Share of rows for the certificate; auto from 1,000 rows on.")
+    ] = "auto",
+    groups: Annotated[str | None, typer.Option(help="Column whose rows stay together.")] = None,
+    weight: Annotated[str | None, typer.Option(help="Column of what rows count.")] = None,
+    ordered: Annotated[bool, typer.Option("--ordered", help="Rows are in time's order.")] = False,
 ) -> None:
     """Learn one predictor from a table for all losses of some utilities."""
-    from regretless.scenarios.offline import Request, fit_table
+    from regretless.scenarios.offline import Request, fit_table, share
 
     request = Request(
         data=data,
         outcomes=names(outcomes),
-        features=names(features),
+        features=None if features is None else names(features),
         utilities=utility,
         scale=scale or [],
         assignments=assignments or [],
         count=count,
         actions=actions,
-        quantiles=names(quantiles),
         seed=seed,
-        rounds_kept=rounds_kept,
         kappa=kappa,
-        events=events,
+        base=base,
+        holdout=share(holdout),
+        groups=groups,
+        weight=weight,
+        ordered=ordered,
     )
     for line in fit_table(request, out):
         typer.echo(line)
@@ -72,11 +79,15 @@ def predict(
     new: Annotated[Path, typer.Argument(metavar="NEW", help="A table with the features.")],
     *,
     out: Annotated[Path | None, typer.Option(help="A .csv file; standard output if none.")] = None,
+    levels: Annotated[
+        str, typer.Option(metavar="Q,R", help="Of the outcomes' quantiles.")
+    ] = "0.1,0.5,0.9",
+    laws: Annotated[bool, typer.Option("--laws", help="Every action's probability, too.")] = False,
 ) -> None:
     """Predict new rows: the outcomes' forecast, and an action for every fitted loss."""
-    from regretless.scenarios.offline import predict_table, write_text
+    from regretless.scenarios.offline import predict_table, shares, write_text
 
-    text = predict_table(model, new).to_csv(index=False)
+    text = predict_table(model, new, shares(levels), laws=laws).to_csv(index=False)
     if out is None:
         sys.stdout.write(text)
         return

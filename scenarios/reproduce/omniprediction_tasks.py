@@ -1,47 +1,31 @@
-"""What `reproduce omniprediction` learns, from which examples, and what others do instead.
+"""What `reproduce omniprediction` learns from, and what one would do instead of one omnipredictor.
 
-The action is a forecast of a number in [0, 1], chosen from ten, the losses those that a forecast
-can have: squared error, absolute error, and the pinball loss of the 80 % quantile, a newsvendor
-who pays four times as much for a unit short as for a unit left over.
+Tables that scikit-learn ships or this project bundles, one outcome each, scaled to [0, 1]:
+`diabetes` (progression), `cancer` (mean radius, from textures and shapes), `wine` (proline),
+`bikes` (hired per hour), `rain` and `wind` of Seattle. The action is a forecast, chosen from ten.
 
-    cells      two features, each above or below 1/2; the outcome's law is another Beta law in each
-               of the four cells, some of them skewed. Everything is known: the best policy and the
-               best action of every cell are computed from the laws
-    weather    precipitation of Seattle, 0 to 10 mm, by whether yesterday was wet and whether it is
-               October to April; days are drawn without regard to their order
+    listed     squared error, absolute error, pinball losses of the 20 % and the 80 % quantile
+    later      pinball losses of the 35 % and the 95 % quantile, unknown when models are learned
+    shifted    the listed losses on test rows in the highest quarter of the first feature
 
-**Policies.** C has every rule that looks at one of the two features and forecasts one of the ten
-numbers on either side: 180 rules beside the ten constants.
-
-``one omnipredictor, trained C`` has other policies: a boosted model for each loss, trained on half
-of the examples; the predictor is fitted to the other half.
-
-**Instead.** ``mean, boosted`` and ``mean, linear`` predict the mean once, and everybody takes it
-for the outcome (certainty equivalence). ``quantiles, linear`` is linear quantile regression, at the
-level that each loss wants (the mean for squared error). ``one model per loss`` is a boosted model
-trained for each loss separately. All see the same features and forecast from the same ten numbers.
+**Instead.** `constant` is the action that lost least (for later losses, too, as the outcomes are
+kept); `mean, boosted` is taken for the outcome; `quantiles, boosted` are nine quantiles, taken as
+equally likely; `forest weights` are those of a random forest (200 trees, 5 rows in a leaf), with
+the exact expected loss; `a model per loss` is boosted for each listed loss, and has nothing to say
+on later ones. All but the last are one model for all losses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import beta
 
-from regretless.forecaster.omniprediction import (
-    ContinuousLoss,
-    Pinball,
-    SquaredError,
-    Threshold,
-    theta_net,
-)
-from regretless.forecaster.omniprediction.nets import snap
-from regretless.forecaster.omniprediction.policies import enumerated
+from regretless.forecaster.omniprediction import ContinuousLoss, Pinball, SquaredError, theta_net
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.scenarios.spec.files import DATA
@@ -49,28 +33,79 @@ from regretless.scenarios.spec.files import DATA
 Array = NDArray[np.float64]
 
 THETA = 0.05
-FEATURES = 2
-LEVELS = {"squared": 0.5, "absolute": 0.5, "newsvendor": 0.8}
-LOSSES: dict[str, ContinuousLoss] = {
-    "squared": SquaredError(),
-    "absolute": Pinball(0.5),
-    "newsvendor": Pinball(0.8),
+LEVELS = {"squared": 0.5, "absolute": 0.5, "pinball 20 %": 0.2, "pinball 80 %": 0.8}
+LISTED: dict[str, ContinuousLoss] = {"squared": SquaredError()} | {
+    name: Pinball(level) for name, level in LEVELS.items() if name != "squared"
 }
-LAWS = np.array([[2.0, 8.0], [8.0, 3.0], [1.0, 1.0], [0.6, 2.4]])  # of the cells, Beta(a, b)
-TEST = 4000
-WETTEST, WET_SEASON = 10.0, (10, 11, 12, 1, 2, 3, 4)
-KNOWN = 4000  # points at which the laws are integrated
+LATER: dict[str, ContinuousLoss] = {"pinball 35 %": Pinball(0.35), "pinball 95 %": Pinball(0.95)}
+NINE = np.arange(1, 10) / 10
+MOST_TEST = 1500
+SIZES = {"diabetes": (300,), "cancer": (300,), "wine": (120,)} | {
+    "bikes": (300, 1000, 5000),
+    "rain": (300, 1000),
+    "wind": (300, 1000),
+}
+COLUMNS = {
+    "bikes": ("bike-demand.csv", "bikers", ["day", "hour", "workingday", "warmth"]),
+    "rain": (
+        "seattle-weather.csv",
+        "precipitation",
+        ["temp_max", "temp_min", "wind", "month", "wet_yesterday"],
+    ),
+    "wind": ("seattle-weather.csv", "wind", ["temp_max", "temp_min", "month", "wet_yesterday"]),
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Examples to learn from and examples to test on."""
+    """Examples to learn from and examples to test on: features (m, f), outcomes (m,) in [0, 1]."""
 
-    x: Array  # (m, 2), features in {0, 1}
-    y: Array  # (m, 1)
+    x: Array
+    y: Array
     fresh_x: Array
     fresh_y: Array
-    best: dict[str, float]  # by loss: the least expected one of any rule, NaN for an unknown law
+
+    @property
+    def shifted(self) -> NDArray[np.bool_]:
+        """Test rows in the highest quarter of the first feature."""
+        first = self.fresh_x[:, 0]
+        return np.asarray(first >= np.quantile(first, 0.75))
+
+
+def sklearn_part(name: str) -> Any:
+    """Import a part of scikit-learn, or say what to install."""
+    try:
+        from importlib import import_module  # noqa: PLC0415 - beside the import it is for
+
+        return import_module(f"sklearn.{name}")
+    except ImportError as error:
+        raise UserError("this table needs scikit-learn; install regretless[learn]") from error
+
+
+def table(name: str) -> tuple[Array, Array]:
+    """Read a table: features and the outcome in its own units."""
+    if name in COLUMNS:
+        file, outcome, features = COLUMNS[name]
+        frame = pd.read_csv(DATA / file)
+        return frame[features].to_numpy(np.float64), frame[outcome].to_numpy(np.float64)
+    data = sklearn_part("datasets")
+    if name == "diabetes":
+        found = data.load_diabetes()
+        return found.data, found.target
+    if name == "wine":
+        whole = data.load_wine().data
+        return whole[:, :-1], whole[:, -1]
+    whole = data.load_breast_cancer().data
+    return whole[:, [1, 4, 5, 6, 7, 8, 9]], whole[:, 0]
+
+
+def task(name: str, examples: int, seed: int) -> Task:
+    """Split a table at random."""
+    features, outcome = table(name)
+    order = stream(seed, "reproduce omniprediction", name).permutation(len(outcome))
+    outcome = (outcome - outcome.min()) / np.ptp(outcome)
+    train, test = order[:examples], order[examples : examples + MOST_TEST]
+    return Task(features[train], outcome[train], features[test], outcome[test])
 
 
 def net() -> Array:
@@ -78,102 +113,56 @@ def net() -> Array:
     return theta_net(THETA)
 
 
-def policies() -> list[Threshold]:
-    """Return C as actions' numbers."""
-    return [rule for j in range(FEATURES) for rule in enumerated(j, 0.5, len(net()))]
+def losses(loss: ContinuousLoss, outcomes: Array) -> Array:
+    """Return the loss of every action: (m, 10)."""
+    return np.asarray(loss.on(net()).losses(outcomes[:, None]))
 
 
-class Forecasting:
-    """A rule on action numbers as a rule on forecasts, as continuous actions want it."""
-
-    def __init__(self, rule: Threshold) -> None:
-        self.rule, self._net = rule, net()
-
-    def predict(self, X: Array) -> Array:  # noqa: N803 - scikit-learn's name
-        """Forecast for every row (m, 1)."""
-        return self._net[self.rule.predict(X)]
+Chooses = Callable[[str, ContinuousLoss], "NDArray[np.intp] | None"]
 
 
-def cells(examples: int, seed: int) -> Task:
-    """Draw the synthetic task."""
-    rng = stream(seed, "reproduce omniprediction", "cells")
-    X = rng.integers(0, 2, (TEST + examples, FEATURES)).astype(np.float64)  # noqa: N806
-    a, b = LAWS[(2 * X[:, 0] + X[:, 1]).astype(np.intp)].T
-    Y = rng.beta(a, b)[:, None]  # noqa: N806
-    return Task(X[TEST:], Y[TEST:], X[:TEST], Y[:TEST], known_best())
+def rivals(given: Task) -> dict[str, Chooses]:
+    """Learn everything else: by method, what it does (m,) on the test rows for a loss."""
+    boosting = sklearn_part("ensemble").GradientBoostingRegressor
+    size: dict[str, Any] = {"n_estimators": 100, "max_depth": 2, "random_state": 0}
 
+    def forecast(level: float | None) -> Array:
+        own = {} if level is None else {"loss": "quantile", "alpha": level}
+        fitted = boosting(**size, **own).fit(given.x, given.y)
+        return np.asarray(np.clip(fitted.predict(given.fresh_x), 0, 1))
 
-def known_best() -> dict[str, float]:
-    """Integrate each loss over each cell's law; the mean over cells of the best action's."""
-    levels = (np.arange(KNOWN) + 0.5) / KNOWN
-    outcomes = [beta.ppf(levels, *law)[:, None] for law in LAWS]
-    tables = {name: loss.on(net()) for name, loss in LOSSES.items()}
+    def nearest(points: Array) -> NDArray[np.intp]:
+        return np.asarray(np.abs(points[:, None] - net().T).argmin(1))
+
+    mean, nine = forecast(None), np.stack([forecast(level) for level in NINE])
+    own = {n: mean if n == "squared" else forecast(level) for n, level in LEVELS.items()}
+    weights = forest_weights(given)
+    spread = [losses_of(point) for point in nine]
     return {
-        name: float(np.mean([table.losses(y).mean(0).min() for y in outcomes]))
-        for name, table in tables.items()
+        "constant": lambda _, loss: np.full(
+            len(given.fresh_y), losses(loss, given.y).mean(0).argmin()
+        ),
+        "mean, boosted": lambda _, loss: losses(loss, mean).argmin(1),
+        "quantiles, boosted": lambda _, loss: np.mean([s(loss) for s in spread], 0).argmin(1),
+        "forest weights": lambda _, loss: (weights @ losses(loss, given.y)).argmin(1),
+        "a model per loss": lambda name, _: nearest(own[name]) if name in own else None,
     }
 
 
-def weather(examples: int, seed: int) -> Task:
-    """Draw days of the bundled weather without replacement; the other days are the test."""
-    frame = pd.read_csv(DATA / "seattle-weather.csv")
-    season = frame["month"].isin(list(WET_SEASON))
-    X = np.column_stack([frame["wet_yesterday"], season]).astype(np.float64)  # noqa: N806
-    Y = np.clip(frame["precipitation"].to_numpy() / WETTEST, 0, 1)[:, None]  # noqa: N806
-    order = stream(seed, "reproduce omniprediction", "weather").permutation(len(frame))
-    train, test = order[:examples], order[examples:]
-    return Task(X[train], Y[train], X[test], Y[test], dict.fromkeys(LOSSES, np.nan))
+def losses_of(points: Array) -> Callable[[ContinuousLoss], Array]:
+    """Return what a loss is if the outcomes are these points."""
+    return lambda loss: losses(loss, points)
 
 
-TASKS: dict[str, Callable[[int, int], Task]] = {"cells": cells, "weather": weather}
-
-
-def boosted_for(loss: str) -> Any:
-    """Return a boosted model for a loss, the mean's for squared error; not fitted yet."""
-    try:
-        from sklearn.ensemble import GradientBoostingRegressor  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise UserError("this table needs scikit-learn; install regretless[learn]") from error
-    size: dict[str, Any] = {"n_estimators": 100, "max_depth": 2, "random_state": 0}
-    if loss == "squared":
-        return GradientBoostingRegressor(**size)
-    return GradientBoostingRegressor(loss="quantile", alpha=LEVELS[loss], **size)
-
-
-class Clipped:
-    """A regression model as a policy: its forecasts, clipped into [0, 1]."""
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-
-    def predict(self, X: Array) -> Array:  # noqa: N803 - scikit-learn's name
-        """Forecast for every row (m, 1)."""
-        return np.asarray(np.clip(self.model.predict(X), 0, 1)[:, None])
-
-
-def trained(task: Task) -> tuple[list[Clipped], Task]:
-    """Train a boosted policy for each loss on half of the examples; leave the other half."""
-    half = len(task.x) // 2
-    rules = [Clipped(boosted_for(loss).fit(task.x[:half], task.y[:half, 0])) for loss in LOSSES]
-    return rules, replace(task, x=task.x[half:], y=task.y[half:])
-
-
-def baselines(task: Task) -> dict[tuple[str, str], Array]:
-    """Forecast the test rows in every other way: points (m, 1) of the net by method and loss."""
-    from sklearn.linear_model import LinearRegression, QuantileRegressor  # noqa: PLC0415
-
-    target = task.y[:, 0]
-
-    def forecast(model: Any) -> Array:
-        points = np.clip(model.fit(task.x, target).predict(task.fresh_x), 0, 1)
-        return net()[snap(points[:, None], net())]
-
-    boosted, linear = forecast(boosted_for("squared")), forecast(LinearRegression())
-    found = {}
-    for name, level in LEVELS.items():
-        mean = name == "squared"
-        quantiles = QuantileRegressor(quantile=level, alpha=0.0, solver="highs")
-        found["mean, boosted", name], found["mean, linear", name] = boosted, linear
-        found["quantiles, linear", name] = linear if mean else forecast(quantiles)
-        found["one model per loss", name] = boosted if mean else forecast(boosted_for(name))
-    return found
+def forest_weights(given: Task) -> Array:
+    """Return the weights (m test, m) of a random forest's leaves (Meinshausen 2006)."""
+    forest = sklearn_part("ensemble").RandomForestRegressor(
+        200, min_samples_leaf=5, max_features=0.5, random_state=0
+    )
+    forest.fit(given.x, given.y)
+    known, asked = forest.apply(given.x), forest.apply(given.fresh_x)
+    weights = np.zeros((len(asked), len(known)))
+    for ours, theirs in zip(known.T, asked.T, strict=True):
+        together = theirs[:, None] == ours
+        weights += together / together.sum(1, keepdims=True)
+    return np.asarray(weights / known.shape[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,8 @@ from regretless.agents.utilities.forms import CARA, CES, CobbDouglas, Newsvendor
 from regretless.forecaster import OfflineOmnipredictor
 from regretless.forecaster.bases import LinearBasis
 from regretless.forecaster.events.bounds import spread
-from regretless.forecaster.omniprediction import LinearScore, Threshold, Tree, best_tree, thresholds
+from regretless.forecaster.omniprediction import LinearScore, Threshold, Tree, best_tree
 from regretless.forecaster.omniprediction.batch_bounds import OnlineRegret, Trial
-from regretless.forecaster.omniprediction.policies import tables_of
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear, LipschitzLoss
@@ -28,6 +28,7 @@ from regretless.market.regret import reference
 from regretless.market.response import expected_losses
 
 Array = NDArray[np.float64]
+online = partial(OfflineOmnipredictor, base="none")  # the paper's, without a law
 
 RULES = (Threshold(0, 0.5, 0, 1), Threshold(1, 0.5, 2, 0))
 
@@ -48,16 +49,16 @@ def losses(seed: int = 0) -> Any:
 
 @pytest.fixture(scope="module")
 def model() -> OfflineOmnipredictor:
-    return OfflineOmnipredictor([losses()], RULES, rounds_kept=40).fit(*examples(300))
+    return online([losses()], RULES, rounds_kept=40).fit(*examples(300))
 
 
 @pytest.mark.parametrize("events", ["coordinates", "losses"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_regret_on_fresh_examples_stays_below_the_bound(events: Any, seed: int) -> None:
     own, fresh = losses(seed), examples(4000, seed + 100)
-    fitted = OfflineOmnipredictor(
-        [own], RULES, events=events, rounds_kept=60, random_state=seed
-    ).fit(*examples(400, seed))
+    fitted = online([own], RULES, events=events, rounds_kept=60, random_state=seed).fit(
+        *examples(400, seed)
+    )
     for k in range(len(own)):
         swap = fitted.decision_swap_regret(own[k], None, *fresh)
         best = fitted.omniprediction_regret(own[k], None, *fresh)
@@ -72,7 +73,7 @@ def test_regret_on_fresh_examples_stays_below_the_bound(events: Any, seed: int) 
 
 def test_it_learns_what_the_policies_tell_apart() -> None:
     features, outcomes = examples(2000)
-    fitted = OfflineOmnipredictor([losses()], RULES[:1], rounds_kept=100).fit(features, outcomes)
+    fitted = online([losses()], RULES[:1], rounds_kept=100).fit(features, outcomes)
     for side, least, most in ((0.2, 0.15, 0.3), (0.8, 0.7, 0.85)):
         forecast = fitted.predict_outcome(np.array([[side, 0.5]]))[0, 0]
         assert least < forecast < most
@@ -86,14 +87,14 @@ def test_a_forecast_of_the_outcome_is_the_mean_of_what_came() -> None:
         CES(rng.dirichlet(np.ones(2), (3, 3)), 0.5),
         CobbDouglas(rng.dirichlet(np.ones(2), (3, 3))),
     ]
-    model = OfflineOmnipredictor(losses, rounds_kept=50).fit(None, outcomes)
+    model = online(losses, rounds_kept=50).fit(None, outcomes)
     forecast = model.predict_outcome(np.empty((1, 0)))[0]
     assert np.abs(forecast - outcomes.mean(0)).max() < 0.03
 
 
 def test_online_regret_is_that_of_the_log_and_below_its_own_bound() -> None:
     own, (features, outcomes) = losses(), examples(200)
-    fitted = OfflineOmnipredictor([own], RULES, rounds_kept=200).fit(features, outcomes)
+    fitted = online([own], RULES, rounds_kept=200).fit(features, outcomes)
     trial = fitted.bound(own[0])
     assert trial is not None
     assert trial.kept == 0.0  # all rounds are kept
@@ -149,7 +150,7 @@ def test_terms_of_the_bound(
 @pytest.mark.parametrize("events", ["coordinates", "losses"])
 def test_a_burn_in_leaves_the_first_rounds_out(tmp_path: Path, events: Any) -> None:
     own, (features, outcomes) = losses(), examples(200)
-    fitted = OfflineOmnipredictor([own], RULES, burn_in=0.6, events=events, rounds_kept=500)
+    fitted = online([own], RULES, burn_in=0.6, events=events, rounds_kept=500)
     fitted.fit(features, outcomes).save(tmp_path / "m.npz")
     assert fitted.fitted_.rounds == fitted.fitted_.online[0].rounds == 80
     assert fitted.fitted_.predictors.snapshots.times.tolist() == list(range(120, 200))
@@ -234,11 +235,11 @@ def test_draws_follow_the_law(model: OfflineOmnipredictor) -> None:
 
 def test_a_loss_that_was_not_listed_acts_and_has_a_bound_only_within_gamma() -> None:
     own = losses()[0]
-    fitted = OfflineOmnipredictor([own], rounds_kept=10).fit(None, examples(60)[1])
+    fitted = online([own], rounds_kept=10).fit(None, examples(60)[1])
     blank = np.empty((1, 0))
     with pytest.raises(UserError, match="basis does not serve"):
         fitted.act(CARA(np.eye(2), 1.0), blank)
-    linear = OfflineOmnipredictor([Linear(np.eye(2))], gamma=0.1, rounds_kept=10)
+    linear = online([Linear(np.eye(2))], gamma=0.1, rounds_kept=10)
     linear.fit(None, examples(60)[1])
     close, far = Linear(np.eye(2) * 0.95), Linear(np.eye(2) * 0.5)
     bound, listed = linear.bound(close), linear.bound(Linear(np.eye(2)))
@@ -254,7 +255,7 @@ def test_a_loss_that_was_not_listed_acts_and_has_a_bound_only_within_gamma() -> 
 def test_no_policies_and_no_features_predict_the_mean() -> None:
     _, outcomes = examples(1500)
     weights = np.array([[0.5, -0.5], [-0.5, 0.5]])
-    fitted = OfflineOmnipredictor([Linear(weights, 0.5)], rounds_kept=1500).fit([], outcomes)
+    fitted = online([Linear(weights, 0.5)], rounds_kept=1500).fit([], outcomes)
     assert fitted.predict(np.empty((3, 0)))[2] == pytest.approx(outcomes.mean(0), abs=0.05)
 
 
@@ -266,16 +267,16 @@ def test_policies_are_asked_once_per_table() -> None:
             asked.append(len(X))
             return super().predict(X)
 
-    OfflineOmnipredictor([losses()], [Counting(0, 0.5, 0, 1)], rounds_kept=5).fit(*examples(80))
+    online([losses()], [Counting(0, 0.5, 0, 1)], rounds_kept=5).fit(*examples(80))
     assert asked == [80]
 
 
 def test_callables_see_rows_and_names() -> None:
     features, outcomes = examples(60)
     frame = pd.DataFrame(features, columns=["rain", "sun"])
-    by_name = OfflineOmnipredictor([losses()], [lambda x: int(x["rain"] > 0.5)], rounds_kept=9)
-    by_place = OfflineOmnipredictor([losses()], [lambda x: int(x[0] > 0.5)], rounds_kept=9)
-    rule = OfflineOmnipredictor([losses()], [Threshold(0, 0.5, 0, 1)], rounds_kept=9)
+    by_name = online([losses()], [lambda x: int(x["rain"] > 0.5)], rounds_kept=9)
+    by_place = online([losses()], [lambda x: int(x[0] > 0.5)], rounds_kept=9)
+    rule = online([losses()], [Threshold(0, 0.5, 0, 1)], rounds_kept=9)
     named = by_name.fit(frame, outcomes).predict(frame)
     assert (named == by_place.fit(features, outcomes).predict(features)).all()
     assert (named == rule.fit(features, outcomes).predict(features)).all()
@@ -283,7 +284,7 @@ def test_callables_see_rows_and_names() -> None:
 
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not() -> None:
     made = [
-        OfflineOmnipredictor([losses()], RULES, rounds_kept=9, random_state=seed)
+        online([losses()], RULES, rounds_kept=9, random_state=seed)
         .fit(*examples(60))
         .predict(examples(20, 3)[0])
         .tobytes()
@@ -304,7 +305,7 @@ def test_a_saved_model_predicts_the_same(tmp_path: Path, events: Any) -> None:
         best_tree(features, losses()[1].losses(outcomes)),
     ]
     own = [losses(), Newsvendor([0.2, 0.5, 0.8], 3.0, 1.0, outcomes=2)]
-    first = OfflineOmnipredictor(own, rules, events=events, rounds_kept=20, random_state=3)
+    first = online(own, rules, events=events, rounds_kept=20, random_state=3)
     first.fit(features, outcomes).save(tmp_path / "model.npz", notes={"who": "me"})
     assert [p.name for p in tmp_path.iterdir()] == ["model.npz"]
     second = OfflineOmnipredictor.load(tmp_path / "model.npz")
@@ -321,8 +322,8 @@ def test_code_is_not_saved(tmp_path: Path) -> None:
     out = tmp_path / "model.npz"
     steep = LipschitzLoss(lambda y: np.abs(y - 0.3), np.array(1.0), (1,), 1)
     with pytest.raises(UserError, match="cannot be saved"):
-        OfflineOmnipredictor([steep], rounds_kept=2).fit(None, np.linspace(0, 1, 9)).save(out)
-    coded = OfflineOmnipredictor([losses()], [lambda _: 0], rounds_kept=2).fit(*examples(9))
+        online([steep], rounds_kept=2).fit(None, np.linspace(0, 1, 9)).save(out)
+    coded = online([losses()], [lambda _: 0], rounds_kept=2).fit(*examples(9))
     with pytest.raises(UserError, match="is code and cannot be saved; use one of: Threshold"):
         coded.save(out)
     assert not list(tmp_path.iterdir())
@@ -347,18 +348,6 @@ def test_a_damaged_model_is_refused(
 # Policies.
 
 
-def test_thresholds_choose_the_best_pair() -> None:
-    features, outcomes = examples(200)
-    tables = tables_of([losses()], outcomes)
-    assert len(tables) == 4
-    for rule in thresholds(features, tables, (0.25, 0.5)):
-        high = features[:, rule.column] >= rule.at
-        assert any(
-            table[high].sum(0).argmin() == rule.above and table[~high].sum(0).argmin() == rule.below
-            for table in tables
-        )
-
-
 def test_a_copied_tree_is_the_classifier() -> None:
     tree = pytest.importorskip("sklearn.tree")
     features, outcomes = examples(300)
@@ -381,7 +370,22 @@ def test_a_score_falls_into_its_interval() -> None:
 GOOD = examples(12)
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "nan": (lambda: _fit(np.where(np.eye(12, 2) > 0, np.nan, GOOD[0]), GOOD[1]), "NaN in row 0"),
-    "outside": (lambda: _fit(GOOD[0], GOOD[1] * 30), "scale outcomes"),
+    "base": (lambda: _fit(*GOOD, base="all"), "base = 'all': choose from auto, ridge, none"),
+    "trees": (lambda: _fit(*GOOD, trees=0), "trees = 0"),
+    "folds": (lambda: _fit(*GOOD, cv=1), "cv = 1"),
+    "holdout": (lambda: _fit(*GOOD, holdout=1.0), "holdout = 1.0"),
+    "ends": (lambda: _fit(*GOOD, ends=[(0, 1)]), "a low and a high for each outcome"),
+    "levels": (
+        lambda: _fit(*GOOD, base="ridge").predict_quantiles(GOOD[0], [1.5]),
+        "levels = ",
+    ),
+    "no law": (lambda: _fit(*GOOD).predict_quantiles(GOOD[0]), "has no law of outcomes"),
+    "names": (
+        lambda: _fit(pd.DataFrame(GOOD[0], columns=["a", "b"]), GOOD[1]).predict(
+            pd.DataFrame(GOOD[0], columns=["b", "a"])
+        ),
+        "feature names should match",
+    ),
     "missing": (lambda: _fit(GOOD[0], np.full((12, 2), np.nan)), "leave none missing"),
     "text": (lambda: _fit(GOOD[0], np.full((12, 2), "a")), "no number"),
     "rows": (lambda: _fit(GOOD[0][:5], GOOD[1]), "5 rows and Y 12"),
@@ -395,14 +399,14 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "seed": (lambda: _fit(*GOOD, random_state=-1), "random_state = -1"),
     "events": (lambda: _fit(*GOOD, events="all"), "events = 'all'"),
     "weights": (lambda: _fit(*GOOD, weights="flat"), "weights 'flat'"),
-    "no losses": (lambda: OfflineOmnipredictor([]).fit(*GOOD), "losses is empty"),
-    "no loss": (lambda: OfflineOmnipredictor([3]).fit(*GOOD), "holds a int"),  # type: ignore[list-item]
-    "a basis": (lambda: OfflineOmnipredictor(LinearBasis(2)).fit(*GOOD), "is a LinearBasis; give"),  # type: ignore[arg-type]
+    "no losses": (lambda: online([]).fit(*GOOD), "losses is empty"),
+    "no loss": (lambda: online([3]).fit(*GOOD), "holds a int"),  # type: ignore[list-item]
+    "a basis": (lambda: online(LinearBasis(2)).fit(*GOOD), "is a LinearBasis; give"),  # type: ignore[arg-type]
     "basis": (lambda: _fit(*GOOD, basis=LinearBasis(2)), "leave basis out"),
     "action": (lambda: _fit(*GOOD, policies=[Threshold(0, 0.5, 0, 7)]), "suggests 7; actions are"),
     "fraction": (lambda: _fit(*GOOD, policies=[lambda _: 0.5]), "suggests 0.5"),
     "unscaled": (
-        lambda: OfflineOmnipredictor([Linear(np.eye(2) * 9)], rounds_kept=2).fit(*GOOD),
+        lambda: online([Linear(np.eye(2) * 9)], rounds_kept=2).fit(*GOOD),
         r"use loss.normalised\(\)",
     ),
     "features": (
@@ -410,9 +414,9 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
         "X has 1 features, but OfflineOmnipredictor is expecting 2 features",
     ),
     "stack": (lambda: _fit(*GOOD).act(losses(), GOOD[0]), "give one of them"),
-    "parameter": (lambda: OfflineOmnipredictor([losses()]).set_params(kept=3), "Invalid parameter"),
+    "parameter": (lambda: online([losses()]).set_params(kept=3), "Invalid parameter"),
     "memory": (
-        lambda: OfflineOmnipredictor([CES(np.ones((3000, 8, 2)) / 2 + _jitter(), 0.5)], RULES).fit(
+        lambda: online([CES(np.ones((3000, 8, 2)) / 2 + _jitter(), 0.5)], RULES).fit(
             *examples(400)
         ),
         "use events='losses'",
@@ -425,9 +429,8 @@ def _jitter() -> Array:
 
 
 def _fit(features: Any, outcomes: Any, **parameters: Any) -> OfflineOmnipredictor:
-    return OfflineOmnipredictor([losses()], **({"rounds_kept": 3} | parameters)).fit(
-        features, outcomes
-    )
+    given = {"base": "none", "rounds_kept": 3} | parameters
+    return OfflineOmnipredictor([losses()], **given).fit(features, outcomes)
 
 
 @pytest.mark.parametrize("case", BAD)
@@ -441,12 +444,12 @@ def test_bad_input_is_refused_in_one_line(case: str) -> None:
 def test_use_before_fit_is_refused() -> None:
     for act in (lambda m: m.predict(GOOD[0]), lambda m: m.act(losses()[0], GOOD[0])):
         with pytest.raises(ValueError, match="not fitted"):
-            act(OfflineOmnipredictor([losses()]))
+            act(online([losses()]))
 
 
 def test_the_bound_in_coordinates_knows_the_spread_of_the_losses() -> None:
     own = losses()
-    fitted = OfflineOmnipredictor([own], rounds_kept=2).fit(None, examples(100)[1])
+    fitted = online([own], rounds_kept=2).fit(None, examples(100)[1])
     offset, weights = fitted.basis_.coefficients(own)
     ratio = spread(weights)[1] / spread(weights)[0]
     first, second = fitted.online_bound(own[0]), fitted.online_bound(own[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear
 
 Array = NDArray[np.float64]
+online = partial(OfflineOmnipredictor, base="none")  # the paper's, without a law
 
 
 def examples(rows: int, seed: int = 0) -> tuple[Array, Array]:
@@ -75,7 +77,7 @@ def test_the_theorems_theta() -> None:
     assert theorem_theta(size=9, lipschitz=2.0, rounds=9) == 0.5
     assert theorem_theta(size=1, lipschitz=1.0, rounds=2**8, dimension=2) == pytest.approx(0.5)
     features, outcomes = examples(100)
-    model = OfflineOmnipredictor([SquaredError()], rounds_kept=5).fit(features, outcomes)
+    model = online([SquaredError()], rounds_kept=5).fit(features, outcomes)
     assert model.net_ is not None
     theta = theorem_theta(size=model.basis_.size, lipschitz=model.basis_.lipschitz, rounds=100)
     assert radius(model.net_) <= theta
@@ -123,7 +125,7 @@ def test_values_on_the_net_are_those_of_the_formula(name: str) -> None:
 def test_best_response_in_the_net_is_found_by_brute_force() -> None:
     features, outcomes = examples(120)
     net_loss = SquaredError()
-    model = OfflineOmnipredictor([net_loss], [Sides()], theta=0.1, rounds_kept=15)
+    model = online([net_loss], [Sides()], theta=0.1, rounds_kept=15)
     model.fit(features, outcomes)
     assert model.net_ is not None
     finite = net_loss.on(model.net_)
@@ -143,7 +145,7 @@ def test_best_response_in_the_net_is_found_by_brute_force() -> None:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_forecasts_from_the_net_stay_below_the_bound_with_its_error(seed: int) -> None:
     served = [SquaredError(), Pinball(0.5), Pinball(0.8)]
-    model = OfflineOmnipredictor(served, [Sides()], theta=0.1, rounds_kept=60, random_state=seed)
+    model = online(served, [Sides()], theta=0.1, rounds_kept=60, random_state=seed)
     model.fit(*examples(500, seed))
     assert model.net_ is not None
     features, outcomes = examples(3000, seed + 50)
@@ -169,7 +171,7 @@ def test_the_net_in_two_dimensions() -> None:
     rng = np.random.default_rng(0)
     outcomes = np.clip(np.array([0.3, 0.7]) + 0.05 * rng.standard_normal((400, 2)), 0, 1)
     loss = SquaredError(2)
-    model = OfflineOmnipredictor([loss], theta=0.1, rounds_kept=60).fit(None, outcomes)
+    model = online([loss], theta=0.1, rounds_kept=60).fit(None, outcomes)
     acts = model.act(loss, np.empty((50, 0)))
     assert acts.shape == (50, 2)
     assert acts.mean(0) == pytest.approx([0.3, 0.7], abs=0.12)
@@ -181,7 +183,7 @@ def test_the_net_in_two_dimensions() -> None:
 def test_a_loss_of_ones_own_is_known_again() -> None:
     features, outcomes = examples(60)
     own = ActionLoss(lambda a, y: np.abs(a[:, 0] - y), 1.0, 1.0)
-    model = OfflineOmnipredictor([own], theta=0.2, rounds_kept=9).fit(features, outcomes)
+    model = online([own], theta=0.2, rounds_kept=9).fit(features, outcomes)
     bound = model.bound(own)
     assert bound is not None
     assert bound.basis == 0.0
@@ -193,14 +195,14 @@ def test_a_loss_of_ones_own_is_known_again() -> None:
 def test_a_model_of_forecasts_is_saved(tmp_path: Path) -> None:
     features, outcomes = examples(80)
     served = [SquaredError(), Pinball(0.8)]
-    model = OfflineOmnipredictor(served, theta=0.1, rounds_kept=9).fit(features, outcomes)
+    model = online(served, theta=0.1, rounds_kept=9).fit(features, outcomes)
     model.save(tmp_path / "m.npz")
     again = OfflineOmnipredictor.load(tmp_path / "m.npz")
     for loss in served:
         assert (model.act(loss, features) == again.act(loss, features)).all()
         assert model.bound(loss) == again.bound(loss)
     own = ActionLoss(lambda a, y: np.abs(a[:, 0] - y), 1.0, 1.0)
-    coded = OfflineOmnipredictor([own], theta=0.2, rounds_kept=2).fit(features, outcomes)
+    coded = online([own], theta=0.2, rounds_kept=2).fit(features, outcomes)
     with pytest.raises(UserError, match="cannot be saved"):
         coded.save(tmp_path / "n.npz")
 
@@ -215,14 +217,14 @@ MIXED: list[tuple[list[Any], str]] = [
 def test_losses_that_do_not_go_together_are_refused(served: list[Any], told: str) -> None:
     outcomes = np.full((9, served[0].outcomes), 0.5)
     with pytest.raises(UserError, match=told):
-        OfflineOmnipredictor(served).fit(None, outcomes)
+        online(served).fit(None, outcomes)
 
 
 def test_policies_must_suggest_points_and_losses_must_fit() -> None:
     features, outcomes = examples(20)
     with pytest.raises(UserError, match="points of"):
-        OfflineOmnipredictor([SquaredError()], [lambda _: 1.5]).fit(features, outcomes)
-    finite = OfflineOmnipredictor([Linear(np.eye(1))], rounds_kept=2).fit(features, outcomes)
+        online([SquaredError()], [lambda _: 1.5]).fit(features, outcomes)
+    finite = online([Linear(np.eye(1))], rounds_kept=2).fit(features, outcomes)
     with pytest.raises(UserError, match="continuous actions"):
         finite.act(SquaredError(), features)
     with pytest.raises(UserError, match="level = 1"):

@@ -304,7 +304,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     days = pd.DataFrame({"share": rng.random(40), "sun": rng.random(40)})
     days.to_csv(folder / "days.csv", index=False)
     words = ["--outcomes", "share", "--features", "sun", "--utility", "linear"]
-    command = [COMMAND, "fit", "days.csv", *words, "--out", "m.npz", "--rounds-kept", "5"]
+    command = [COMMAND, "fit", "days.csv", *words, "--out", "m.npz", "--base", "ridge"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     return folder
 
@@ -331,8 +331,8 @@ def test_a_forged_model_is_one_line(desk: Path, model: Path, refusal: Refusal) -
         "deep": b"[" * 100_000,
         "list": b"[1]",
         "no memory": forged(model),
-        "too many": forged(model, times=[1] * 9, outcomes=2),
-        "text for rounds": forged(model, rounds="many", played="many"),
+        "no law": forged(model, fitted={"rounds": 3, "members": {}}),
+        "text for rounds": forged(model, fitted="many", plain="many"),
         "huge": forged(model, basis={"kind": "linear", "outcomes": 10**15}),
         "no losses": forged(model, losses={}),
         "notes": forged(model, notes={"outcomes": 3, "features": 3, "ends": 3, "utilities": 3}),

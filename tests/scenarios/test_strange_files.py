@@ -248,7 +248,7 @@ def test_any_table_is_fitted_and_predicted_or_says_why(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     columns = ["--outcomes", "y", "--features", "x", "--utility", "linear"]
-    fitting = [*columns, "--scale", "y=0:1", "--rounds-kept", "3", "--out"]
+    fitting = [*columns, "--scale", "y=0:1", "--base", "ridge", "--out"]
     rows = "\n".join(",".join(row) for row in GOOD)
     (tmp_path / "good.csv").write_text(f"day,y,x\n{rows}\n", encoding="utf-8")
     assert command("fit", "good.csv", *fitting, "good.npz")[0] == 0
