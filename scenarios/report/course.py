@@ -1,0 +1,128 @@
+"""Figures of the course of a run: what was lost, done and owned, round by round, and by one agent.
+
+loss       per cohort: mean loss so far of listening, of every model, policy and best action
+actions    per cohort: which share of the decisions each action got
+owned      per cohort: mean cash and goods
+path       an agent's mean loss so far, and what it would be after its best replacements
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from regretless.scenarios.report import charts
+from regretless.scenarios.report.run_figures import Tables
+
+WORDS = {"broadcast": "listening", "action": "best fixed action"}
+EARLY = 0.1  # of the rounds, in which means jump: the vertical axis need not hold them
+STYLES: dict[str, dict[str, Any]] = {
+    "broadcast": {"width": 3, "color": charts.INK},
+    "model": {"width": 1.5},
+    "policy": {"width": 1.5, "dash": "dot"},
+    "action": {"width": 1.5, "dash": "dash", "color": charts.FAINT},
+}
+CAPTIONS = {
+    "loss": (
+        "Mean loss so far, of those who listen (black) and of what else they could have followed: "
+        "where black is lowest, listening is best. The vertical axis fits what came after the "
+        "first tenth of the rounds."
+    ),
+    "actions": "What agents choose: the share of each action in the decisions of a cohort.",
+    "owned": "What agents own: means over the agents of a cohort.",
+    "path": (
+        "One agent: its mean loss so far (solid), and what that would be if, in hindsight, every "
+        "action had been replaced by the best for it (dashed); the gap is its regret."
+    ),
+}
+
+
+def loss(tables: Tables) -> go.Figure | None:
+    """Draw the mean loss so far of each alternative, a panel per cohort."""
+    course = tables.get("course")
+    if course is None or course.empty or course["round"].nunique() < 2:
+        return None
+    groups = course.groupby("cohort", sort=False)
+    figure = charts.panels([charts.short(name) for name, _ in groups], rows=len(groups), each=260)
+    named = [str(name) for name in course.loc[course["kind"] == "model", "name"].unique()]
+    shades = charts.colours(named + list(course.loc[course["kind"] == "policy", "name"].unique()))
+    seen = set[str]()
+    for row, (_, own) in enumerate(groups, 1):
+        for (kind, name), rows in own.groupby(["kind", "name"], sort=False):
+            word = WORDS.get(str(kind), str(name))
+            style = {"color": shades.get(name, charts.FAINT)} | STYLES[str(kind)]
+            drawn = charts.line(rows["round"], rows["mean_loss"], charts.short(word), **style)
+            drawn.update(legendgroup=word, showlegend=word not in seen)
+            figure.add_trace(drawn, row=row, col=1)
+            seen.add(word)
+        late = own.loc[own["round"] >= EARLY * own["round"].max(), "mean_loss"]
+        room = 0.05 * (late.max() - late.min()) or 0.01
+        figure.update_yaxes(range=[late.min() - room, late.max() + room], row=row, col=1)
+    figure.update_yaxes(title_text="mean loss, in [0, 1]")
+    return figure.update_xaxes(title_text="round", row=len(groups))
+
+
+def actions(tables: Tables, names: Mapping[str, Sequence[str]]) -> go.Figure | None:
+    """Draw the share of each action, a panel per cohort; ``names`` says what they are called."""
+    taken = tables.get("actions")
+    if taken is None or taken.empty or taken["round"].nunique() < 2:
+        return None
+    groups = taken.groupby("cohort", sort=False)
+    figure = charts.panels([charts.short(name) for name, _ in groups], rows=len(groups), each=200)
+    several = len(groups) > 1
+    for row, (name, own) in enumerate(groups, 1):
+        wide = own.pivot_table(index="round", columns="which", values="value")
+        shares = wide.div(wide.sum(axis=1).replace(0, np.nan), axis=0)
+        called = names.get(str(name)) or [f"action {i}" for i in wide]
+        shades = charts.colours(called)
+        for word, (_, share) in zip(called, shares.items(), strict=True):
+            area = charts.line(
+                share.index, share, charts.short(word), width=0.5, color=shades[word]
+            )
+            area.update(stackgroup=str(row), hovertemplate="round %{x}: %{y:.0%}")
+            area.update(legendgroup=str(name), showlegend=not several or row == 1 or name in names)
+            figure.add_trace(area, row=row, col=1)
+    figure.update_yaxes(range=[0, 1], tickformat=".0%", title_text="share")
+    return figure.update_xaxes(title_text="round", row=len(groups))
+
+
+def owned(tables: Tables, goods: Sequence[str]) -> go.Figure | None:
+    """Draw mean cash and goods of each cohort; None where the market keeps no accounts."""
+    kept = tables.get("owned")
+    if kept is None or kept.empty or kept["round"].nunique() < 2:
+        return None
+    things = sorted(kept["which"].unique())
+    words = ["cash", *map(charts.short, goods)] if len(things) == len(goods) + 1 else None
+    words = words or ["cash", *(f"good {i}" for i in things[:-1])]
+    figure = charts.panels(words, rows=len(things), each=150)
+    shades = charts.colours(kept["cohort"].unique())
+    for (thing, cohort), rows in kept.groupby(["which", "cohort"], sort=False):
+        row = things.index(thing) + 1
+        curve = charts.line(
+            rows["round"], rows["value"], charts.short(cohort), color=shades[cohort]
+        )
+        curve.update(legendgroup=str(cohort), showlegend=row == 1)
+        figure.add_trace(curve, row=row, col=1)
+    figure.update_yaxes(title_text="mean per agent", rangemode="tozero")
+    return figure.update_xaxes(title_text="round", row=len(things))
+
+
+def path(own: pd.DataFrame) -> go.Figure | None:
+    """Draw an agent's course: columns ``loss`` and ``regret``, indexed by round."""
+    if len(own) < 2:
+        return None
+    figure = charts.panels(each=240)
+    lost, best = own["loss"], own["loss"] - own["regret"]
+    figure.add_trace(
+        charts.line(own.index, lost, "its mean loss so far", color=charts.BLUE, width=2)
+    )
+    if best.notna().any():
+        word = "after its best replacements"
+        line = charts.line(own.index, best, word, color=charts.VERMILLION, width=2, dash="dash")
+        figure.add_trace(line)
+    figure.update_xaxes(title_text="round")
+    return figure.update_yaxes(title_text="mean loss, in [0, 1]")
