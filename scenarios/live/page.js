@@ -2,7 +2,7 @@
 // Fills the page with what the server says of this page's session, and tells it what is asked for.
 const at = (id) => document.getElementById(id);
 const KEPT = "regretless session";
-const live = { session: sessionStorage.getItem(KEPT) || "", builds: 0, version: -1, agents: 0,
+const live = { session: sessionStorage.getItem(KEPT) || "", builds: 0, version: -1, clock: 0, agents: 0,
   playing: false, names: "", agent: null, told: -1, drawn: {} };
 const places = [...document.querySelectorAll(".place")];
 const visible = new Set();
@@ -28,26 +28,24 @@ function wanted() {
     .map((place) => place.dataset.name).filter((name) => live.drawn[name] !== live.version);
 }
 
-let asking = Promise.resolve();
-function ask(path, more = {}) {
-  asking = asking.then(async () => {
-    const figures = wanted();
-    const asked = { session: live.session, builds: live.builds, figures, ...more };
-    if (live.agent && (live.told !== live.version || path === "/do")) asked.agent = live.agent;
-    try {
-      const state = await post(path, asked);
-      if (state.error) fail(state.error);
-      else show(state, figures);
-    } catch (error) {
-      fail(`The page has lost its server (${error.message}); start it again and reload.`);
-    }
-  });
-  return asking;
+// what is done does not wait for figures that are being drawn, so answers may overtake each other
+async function ask(path, more = {}, figures = []) {
+  const asked = { session: live.session, builds: live.builds, figures, ...more };
+  if (live.agent && live.told !== live.version) asked.agent = live.agent;
+  try {
+    const state = await post(path, asked);
+    if (state.error) fail(state.error);
+    else if (state.clock > live.clock) show(state);
+    if (state.builds === live.builds) draw(state, figures);
+  } catch (error) {
+    fail(`The page has lost its server (${error.message}); start it again and reload.`);
+  }
 }
 const act = (action, more = {}) => ask("/do", { action, ...more });
 
-function show(state, figures) {
-  if (state.build) build(state);
+function show(state) {
+  live.clock = state.clock;
+  if (state.build && state.builds !== live.builds) build(state);
   if (state.version !== live.version || state.fault) fail(state.fault);
   live.version = state.version;
   live.playing = state.playing;
@@ -63,7 +61,6 @@ function show(state, figures) {
   if (document.activeElement !== at("speed")) at("speed").value = state.speed;
   list(at("promises"), state.promises);
   list(at("swaps"), state.swaps);
-  if (state.figures) draw(state, figures);
   if (state.agent) person(state);
 }
 
@@ -76,19 +73,20 @@ function list(box, lines) {
 }
 
 function draw(state, figures) {
+  if (!state.figures) return;
   for (const name of figures) {
     const place = places.find((other) => other.dataset.name === name);
     const chart = state.figures[name];
     live.drawn[name] = state.version;
     if (!chart) { place.hidden = state.played > 1; continue; }
     plot(at(`chart-${name}`), chart);
-    text(place.querySelector("figcaption"), state.captions[name]);
   }
 }
 
 function plot(box, chart) {
   chart.layout.uirevision = live.builds;
   if (small) chart.layout.dragmode = false;
+  box.style.height = `${chart.layout.height}px`;
   const first = !box.data;
   Plotly.react(box, chart.data, chart.layout, config);
   if (first) box.on("plotly_click", (event) => {
@@ -123,7 +121,6 @@ function build(state) {
     place.hidden = false;
     const box = at(`chart-${place.dataset.name}`);
     if (box.data) { Plotly.purge(box); box.replaceChildren(); delete box.data; }
-    place.querySelector("figcaption").textContent = "";
   }
 }
 
@@ -194,8 +191,8 @@ function person(state) {
   box.setAttribute("aria-label", `Path of agent ${agent.number}`);
   list(at("facts"), agent.lines);
   const head = ["when it played", "times", "better in its stead", "saves a round"];
-  const row = (tag) => (cells) => element("tr", {}, ...cells.map((cell) =>
-    element(tag, { textContent: cell })));
+  const row = (tag) => (cells) => element("tr", {}, ...cells.map((cell, i) =>
+    element(tag, { textContent: cell, className: i % 2 ? "" : "t" })));
   at("replacements").replaceChildren(element("table", {}, element("thead", {}, row("th")(head)),
     element("tbody", {}, ...agent.swaps.map(row("td")))));
   at("path").hidden = !agent.figure;
@@ -223,7 +220,7 @@ const seen = new IntersectionObserver((entries) => {
   for (const entry of entries) visible[entry.isIntersecting ? "add" : "delete"](entry.target);
 }, { rootMargin: "100px" });
 places.forEach((place) => seen.observe(place));
-at("settings").open = matchMedia("(min-width: 50rem)").matches;
+at("panel").open = matchMedia("(min-width: 50rem)").matches;
 
 (async () => {
   try {
@@ -233,8 +230,9 @@ at("settings").open = matchMedia("(min-width: 50rem)").matches;
     fail(`The market could not be built (${error.message}); start the server again and reload.`);
     return;
   }
-  for (;;) {
-    await ask("/state");
-    await new Promise((done) => setTimeout(done, live.playing ? 500 : 800));
+  for (;;) {  // half of the time at least is left to the market
+    const asked = performance.now();
+    await ask("/state", {}, wanted());
+    await new Promise((done) => setTimeout(done, Math.max(500, performance.now() - asked)));
   }
 })();

@@ -35,13 +35,15 @@ BODY = """
 <p id="fault" role="alert"></p>
 <div class="columns">
 <aside aria-label="Settings">
+<details id="panel"><summary>Scenario, settings, swap, save</summary>
 <form id="chooser">
 <label for="scenario">Scenario</label>
 <div class="pair"><select id="scenario">{scenarios}</select><button>Load</button></div>
 </form>
-<details id="settings" open><summary>Settings: a change begins again at round 0</summary>
-<div id="keys"></div><details id="more"><summary>More</summary><div id="others"></div></details>
-</details>
+<h2>Settings</h2>
+<p class="note">A change begins again at round 0.</p>
+<div id="keys"></div>
+<details id="more"><summary>More</summary><div id="others"></div></details>
 <h2>Swap while it runs</h2>
 <form id="swap-forecaster"><label for="forecaster">Forecaster</label>
 <div class="pair"><select id="forecaster"></select><button aria-label="Swap the forecaster">Swap
@@ -58,6 +60,7 @@ BODY = """
 <div class="pair"><button value="file">Scenario file</button>
 <button value="run">File and run</button></div></form>
 <p class="note" id="saving" role="status"></p>
+</details>
 </aside>
 <main>
 {figures}
@@ -83,7 +86,7 @@ def live_page(given: str = "") -> str:
     body = BODY.format(
         speeds="".join(_option(str(speed), _speed(speed)) for speed in SPEEDS),
         scenarios="".join(_option(name, name) for name in names),
-        figures="\n".join(_place(name, title) for name, title in FIGURES.items()),
+        figures="\n".join(_place(name, *words) for name, words in FIGURES.items()),
     )
     program, style = ((HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
     return page("regretless", body, (*scripts(), program), style=style, still=STILL)
@@ -97,10 +100,10 @@ def _option(value: str, text: str) -> str:
     return f'<option value="{escape(value)}">{escape(text)}</option>'
 
 
-def _place(name: str, title: str) -> str:
+def _place(name: str, title: str, caption: str) -> str:
     """Make room for a figure."""
     return (
         f'<section class="place" data-name="{name}"><h2>{title}</h2><figure><div class="card">'
         f'<div id="chart-{name}" role="img" aria-label="{title}"></div></div>'
-        "<figcaption></figcaption></figure></section>"
+        f"<figcaption>{caption}</figcaption></figure></section>"
     )

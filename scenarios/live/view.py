@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -17,22 +18,30 @@ from regretless.scenarios.live.session import TURN, Session
 from regretless.scenarios.live.watched import WINDOW
 from regretless.scenarios.logs.curves import leading_regret
 from regretless.scenarios.report import charts, course
-from regretless.scenarios.report.page import captions, drawn
+from regretless.scenarios.report.page import drawn
 from regretless.scenarios.report.run_figures import Tables, told
 from regretless.scenarios.spec.scenario import resolved
 from regretless.scenarios.verdict import sentences
 
-FIGURES = {
-    "regret": "Regret",
-    "loss": "Loss against models",
-    "forecast": "Forecast and outcome",
-    "actions": "Actions",
-    "demand": "Demand and prices",
-    "owned": "Accounts",
-    "agents": "Agents",
-    "network": "Network",
+FIGURES = {  # title and caption of each, in the order of the page
+    "regret": ("Regret", "Per round so far: mean (thick) and worst agent (thin) of each cohort."),
+    "loss": ("Loss against models", "Mean loss so far of those who listen, and of what else was."),
+    "forecast": (
+        "Forecast and outcome",
+        f"What came, and what the drawn forecast stood for; the last {WINDOW:,} rounds.",
+    ),
+    "actions": ("Actions", "The share of each action in the decisions of a cohort."),
+    "demand": (
+        "Demand",
+        "The share of each good, how concentrated demand is, and how far it fulfils forecasts.",
+    ),
+    "owned": ("Accounts", "Mean cash and goods per agent of each cohort."),
+    "agents": ("Agents", "A dot per agent, so far: click one."),
+    "network": (
+        "Network",
+        "Agents in rings by their distance from the forecaster; the darker, the more regret.",
+    ),
 }
-RECENT = {"forecast", "demand"}  # figures of the last rounds alone
 OVER_TIME = {"regret", "loss", "actions", "owned", "forecast", "demand"}
 LEAST = 5e-5  # a smaller contribution would be printed as zero
 
@@ -60,11 +69,10 @@ def answer(session: Session, wanted: Sequence[str], agent: int | None, builds: i
         if tables and agent is not None and 0 < agent <= len(tables["agents"]):
             state["agent"] = _agent(session, tables, agent)
     if tables:
-        figures, below = drawn(config, tables, wanted), captions(tables)
+        figures = drawn(config, tables, wanted)
         for name, figure in figures.items():
             _settle(figure, swaps if name in OVER_TIME else [])
         state["figures"] = {name: _json(figure) for name, figure in figures.items()}
-        state["captions"] = {name: _caption(name, below[name]) for name in figures}
     return json.dumps(state)
 
 
@@ -72,6 +80,7 @@ def _state(session: Session, builds: int) -> dict[str, Any]:
     """Return what the controls show; what only a build changes if that is new to the page."""
     model, spec = session.model, session.scenario.spec
     state: dict[str, Any] = {
+        "clock": time.monotonic(),
         "version": session.version,
         "builds": session.builds,
         "played": model.played,
@@ -125,12 +134,9 @@ def _settle(figure: go.Figure, swaps: list[tuple[int, str]]) -> None:
     for at, _ in swaps:
         figure.add_vline(at, line={"color": charts.FAINT, "width": 1, "dash": "dot"})
     if figure.layout.updatemenus:
-        figure.update_layout(updatemenus=None, margin_t=36, height=figure.layout.height - 44)
+        figure.layout.updatemenus = ()
+        figure.update_layout(margin_t=36, height=figure.layout.height - 44)
         figure.update_yaxes(type="linear")
-
-
-def _caption(name: str, caption: str) -> str:
-    return f"{caption} The last {WINDOW:,} rounds." if name in RECENT else caption
 
 
 def _json(figure: go.Figure) -> Any:

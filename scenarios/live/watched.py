@@ -9,6 +9,7 @@ paths      at every point each agent's loss and regret so far, among at most ``P
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ from regretless.market.model import MarketModel
 POINTS = 400
 WINDOW = 1000
 PATHS = 2000
+COURSE = ("cohort", "kind", "name", "mean_loss")
 NEVER = 2**62  # rounds between entries of the regret log, which nothing here reads
 
 
@@ -35,8 +37,8 @@ class Point:
     regret : list of tuple
         Of each cohort mean and worst leading regret, how many agents have one, and how many of
         those decision swap regret.
-    losses : DataFrame
-        Mean loss so far of every alternative of every cohort (``market.logs.verdict``).
+    losses : dict
+        Mean loss so far of every alternative, by cohort, kind and name (``market.logs.verdict``).
     actions : list of array (A,)
         How often each cohort's agents chose each action since the point before.
     owned : list of array
@@ -47,7 +49,7 @@ class Point:
 
     round: int
     regret: list[tuple[float, float, int, int]]
-    losses: pd.DataFrame
+    losses: dict[tuple[str, ...], float]
     actions: list[Array]
     owned: list[Array]
     path: np.ndarray[Any, Any]
@@ -102,12 +104,14 @@ class Watched:
 
     def _point(self) -> Point:
         regrets = [self._leading(place) for place in range(len(self.model.game.cohorts))]
-        columns = ["cohort", "kind", "name", "mean_loss"]
         verdict = self.model.verdict_frame()
+        keys = (
+            zip(*(verdict[column] for column in COURSE[:-1]), strict=True) if len(verdict) else ()
+        )
         return Point(
             self.model.played,
             [_summed(*both) for both in regrets],
-            verdict[columns] if len(verdict) else pd.DataFrame(columns=columns),
+            dict(zip(keys, verdict.get("mean_loss", ()), strict=True)),
             self._chosen,
             self._owned(),
             self._paths([regret for regret, _ in regrets]),
@@ -148,9 +152,9 @@ class Watched:
             "verdict": model.verdict_frame(),
             "edges": model.edges_frame(),
             "regret_curves": self._curves(),
-            "course": self._long("losses"),
-            "actions": self._long("actions"),
-            "owned": self._long("owned"),
+            "course": self._losses(),
+            "actions": self._long(lambda point: point.actions),
+            "owned": self._long(lambda point: point.owned),
         }
         return made | self.window
 
@@ -161,19 +165,24 @@ class Watched:
         index = pd.MultiIndex.from_tuples(keys, names=["cohort", "round"])
         return pd.DataFrame(rows, index=index, columns=["mean", "max", "count", "kept"])
 
-    def _long(self, what: str) -> pd.DataFrame:
-        """Return a table of a row per point and alternative, action or thing that is owned."""
+    def _losses(self) -> pd.DataFrame:
+        rows = [
+            (point.round - 1, *key, loss)
+            for point in self.points
+            for key, loss in point.losses.items()
+        ]
+        return pd.DataFrame(rows, columns=["round", *COURSE])
+
+    def _long(self, told: Callable[[Point], list[Array]]) -> pd.DataFrame:
+        """Return a row per point, cohort and action, or thing that is owned."""
         names = [cohort.name for cohort in self.model.game.cohorts]
-        parts = []
-        for point in self.points:
-            told = getattr(point, what)
-            if what != "losses":
-                rows = [
-                    (names[i], j, v) for i, values in enumerate(told) for j, v in enumerate(values)
-                ]
-                told = pd.DataFrame(rows, columns=["cohort", "which", "value"])
-            parts.append(told.assign(round=point.round - 1))
-        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+        rows = [
+            (point.round - 1, name, which, value)
+            for point in self.points
+            for name, values in zip(names, told(point), strict=False)
+            for which, value in enumerate(values.tolist())
+        ]
+        return pd.DataFrame(rows, columns=["round", "cohort", "which", "value"])
 
     def path(self, agent: int) -> pd.DataFrame:
         """Return loss and regret so far of an agent, a row per point; empty among too many."""

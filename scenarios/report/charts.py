@@ -57,6 +57,7 @@ for (const data of document.querySelectorAll("script.chart")) {
   const chart = JSON.parse(data.textContent);
   box.parentNode.hidden = false;
   if (small) chart.layout.dragmode = false;
+  box.style.height = `${chart.layout.height}px`;  // which Plotly forgets when a window is resized
   Plotly.newPlot(box, chart.data, chart.layout, config);
   boxes.push(box);
 }

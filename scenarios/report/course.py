@@ -19,6 +19,7 @@ from regretless.scenarios.report import charts
 from regretless.scenarios.report.run_figures import Tables
 
 WORDS = {"broadcast": "listening", "action": "best fixed action"}
+LINE = 20  # pixels of a line of the legend
 EARLY = 0.1  # of the rounds, in which means jump: the vertical axis need not hold them
 STYLES: dict[str, dict[str, Any]] = {
     "broadcast": {"width": 3, "color": charts.INK},
@@ -62,8 +63,14 @@ def loss(tables: Tables) -> go.Figure | None:
         late = own.loc[own["round"] >= EARLY * own["round"].max(), "mean_loss"]
         room = 0.05 * (late.max() - late.min()) or 0.01
         figure.update_yaxes(range=[late.min() - room, late.max() + room], row=row, col=1)
+    _make_room(figure, len(seen))
     figure.update_yaxes(title_text="mean loss, in [0, 1]")
     return figure.update_xaxes(title_text="round", row=len(groups))
+
+
+def _make_room(figure: go.Figure, entries: int) -> None:
+    """Let a chart grow with its legend, in place of shrinking its panels."""
+    figure.layout.height += LINE * (entries // 3)
 
 
 def actions(tables: Tables, names: Mapping[str, Sequence[str]]) -> go.Figure | None:
@@ -73,7 +80,7 @@ def actions(tables: Tables, names: Mapping[str, Sequence[str]]) -> go.Figure | N
         return None
     groups = taken.groupby("cohort", sort=False)
     figure = charts.panels([charts.short(name) for name, _ in groups], rows=len(groups), each=200)
-    several = len(groups) > 1
+    seen = set[str]()
     for row, (name, own) in enumerate(groups, 1):
         wide = own.pivot_table(index="round", columns="which", values="value")
         shares = wide.div(wide.sum(axis=1).replace(0, np.nan), axis=0)
@@ -84,8 +91,10 @@ def actions(tables: Tables, names: Mapping[str, Sequence[str]]) -> go.Figure | N
                 share.index, share, charts.short(word), width=0.5, color=shades[word]
             )
             area.update(stackgroup=str(row), hovertemplate="round %{x}: %{y:.0%}")
-            area.update(legendgroup=str(name), showlegend=not several or row == 1 or name in names)
+            area.update(legendgroup=word, showlegend=word not in seen)
+            seen.add(word)
             figure.add_trace(area, row=row, col=1)
+    _make_room(figure, len(seen))
     figure.update_yaxes(range=[0, 1], tickformat=".0%", title_text="share")
     return figure.update_xaxes(title_text="round", row=len(groups))
 
