@@ -82,14 +82,13 @@ def actions(tables: Tables, names: Mapping[str, Sequence[str]]) -> go.Figure | N
     figure = charts.panels([charts.short(name) for name, _ in groups], rows=len(groups), each=200)
     seen = set[str]()
     for row, (name, own) in enumerate(groups, 1):
-        wide = own.pivot_table(index="round", columns="which", values="value")
+        wide = own.pivot_table(index="round", columns="which", values="value", fill_value=0)
         shares = wide.div(wide.sum(axis=1).replace(0, np.nan), axis=0)
-        called = names.get(str(name)) or [f"action {i}" for i in wide]
-        shades = charts.colours(called)
-        for word, (_, share) in zip(called, shares.items(), strict=True):
-            area = charts.line(
-                share.index, share, charts.short(word), width=0.5, color=shades[word]
-            )
+        called = dict(enumerate(names.get(str(name), ())))
+        for which, share in zip(map(int, wide.columns), shares.to_numpy().T, strict=True):
+            word = charts.short(called.get(which, f"action {which}"))
+            shade = charts.PALETTE[which % len(charts.PALETTE)]
+            area = charts.line(shares.index, share, word, width=0.5, color=shade)
             area.update(stackgroup=str(row), hovertemplate="round %{x}: %{y:.0%}")
             area.update(legendgroup=word, showlegend=word not in seen)
             seen.add(word)
