@@ -220,7 +220,10 @@ const seen = new IntersectionObserver((entries) => {
   for (const entry of entries) visible[entry.isIntersecting ? "add" : "delete"](entry.target);
 }, { rootMargin: "100px" });
 places.forEach((place) => seen.observe(place));
-at("panel").open = matchMedia("(min-width: 50rem)").matches;
+const wide = matchMedia("(min-width: 50rem)");
+const fit = () => { at("panel").open = wide.matches; };
+wide.addEventListener("change", fit);
+fit();
 
 (async () => {
   try {

@@ -111,9 +111,9 @@ class Saving:
             return self._said
         if self._process.poll() is None:
             return f"{self._said}. Playing it into {self._target} ..."
+        complaint = self._process.communicate()[1].strip()
         if self._process.returncode:
-            assert self._process.stderr is not None  # noqa: S101 - it was asked for
-            self._said = self._process.stderr.read().strip().splitlines()[-1]
+            self._said = (complaint.splitlines() or ["the run was ended"])[-1]
         else:
             self._said += f". Run: {self._target}; regretless report {self._target} makes its page"
         self._process = None

@@ -25,7 +25,10 @@ from regretless.scenarios.verdict import sentences
 
 FIGURES = {  # title and caption of each, in the order of the page
     "regret": ("Regret", "Per round so far: mean (thick) and worst agent (thin) of each cohort."),
-    "loss": ("Loss against models", "Mean loss so far of those who listen, and of what else was."),
+    "loss": (
+        "Loss against models",
+        "Mean loss so far as agents played, and had they followed something else.",
+    ),
     "forecast": (
         "Forecast and outcome",
         f"What came, and what the drawn forecast stood for; the last {WINDOW:,} rounds.",
@@ -33,8 +36,9 @@ FIGURES = {  # title and caption of each, in the order of the page
     "actions": ("Actions", "The share of each action in the decisions of a cohort."),
     "demand": (
         "Demand",
-        "The share of each good, how concentrated demand is, and how far it fulfils forecasts.",
+        "The share of each good, how concentrated it is, and how far it fulfils forecasts.",
     ),
+    "market": ("Market", f"What it says of its clearings; the last {WINDOW:,} rounds."),
     "owned": ("Accounts", "Mean cash and goods per agent of each cohort."),
     "agents": ("Agents", "A dot per agent, so far: click one."),
     "network": (
@@ -42,7 +46,7 @@ FIGURES = {  # title and caption of each, in the order of the page
         "Agents in rings by their distance from the forecaster; the darker, the more regret.",
     ),
 }
-OVER_TIME = {"regret", "loss", "actions", "owned", "forecast", "demand"}
+OVER_TIME = set(FIGURES) - {"agents", "network"}
 LEAST = 5e-5  # a smaller contribution would be printed as zero
 
 

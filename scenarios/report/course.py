@@ -16,9 +16,10 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from regretless.scenarios.report import charts
-from regretless.scenarios.report.run_figures import Tables
+from regretless.scenarios.report.run_figures import Tables, rolled, rolling
 
-WORDS = {"broadcast": "listening", "action": "best fixed action"}
+WORDS = {"broadcast": "as they played", "action": "best fixed action"}
+OTHERS = {"y", "x", "leader_payoff", "fundamental"}  # numbered columns that are no market's
 LINE = 20  # pixels of a line of the legend
 EARLY = 0.1  # of the rounds, in which means jump: the vertical axis need not hold them
 STYLES: dict[str, dict[str, Any]] = {
@@ -29,11 +30,12 @@ STYLES: dict[str, dict[str, Any]] = {
 }
 CAPTIONS = {
     "loss": (
-        "Mean loss so far, of those who listen (black) and of what else they could have followed: "
-        "where black is lowest, listening is best. The vertical axis fits what came after the "
-        "first tenth of the rounds."
+        "Mean loss so far, as agents played (black) and had they followed something else: where "
+        "black is lowest, they did best. The vertical axis fits what came after the first tenth of "
+        "the rounds."
     ),
     "actions": "What agents choose: the share of each action in the decisions of a cohort.",
+    "market": "What the market says of its clearings, as rolling means.",
     "owned": "What agents own: means over the agents of a cohort.",
     "path": (
         "One agent: its mean loss so far (solid), and what that would be if, in hindsight, every "
@@ -96,6 +98,31 @@ def actions(tables: Tables, names: Mapping[str, Sequence[str]]) -> go.Figure | N
     _make_room(figure, len(seen))
     figure.update_yaxes(range=[0, 1], tickformat=".0%", title_text="share")
     return figure.update_xaxes(title_text="round", row=len(groups))
+
+
+def market(tables: Tables, goods: Sequence[str]) -> go.Figure | None:
+    """Draw what a market's columns of the rounds table say, a panel per kind of them."""
+    rounds = tables.get("rounds", pd.DataFrame())
+    if len(rounds) < 2:
+        return None
+    kinds = dict[str, list[str]]()
+    for column in map(str, rounds):
+        kind, _, place = column.rpartition("_")
+        if place.isdigit() and kind not in OTHERS:
+            kinds.setdefault(kind, []).append(column)
+    if not kinds:
+        return None
+    figure, seen = charts.panels(list(kinds), rows=len(kinds)), set[str]()
+    indexed = rounds.set_index("round")
+    for row, columns in enumerate(kinds.values(), 1):
+        named = list(goods) if len(goods) == len(columns) else list(map(str, range(len(columns))))
+        for (word, colour), column in zip(charts.colours(named).items(), columns, strict=True):
+            curve = rolling(indexed[column], charts.short(word), color=colour, width=1.6)
+            curve.update(legendgroup=word, showlegend=word not in seen)
+            figure.add_trace(curve, row=row, col=1)
+            seen.add(word)
+    _make_room(figure, len(seen))
+    return figure.update_xaxes(title_text=f"round; {rolled(len(rounds))}", row=len(kinds))
 
 
 def owned(tables: Tables, goods: Sequence[str]) -> go.Figure | None:

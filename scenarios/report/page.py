@@ -186,6 +186,7 @@ FIGURES: dict[str, Callable[[dict[str, Any], Tables], go.Figure | None]] = {
     "demand": lambda config, tables: market_figures.demand(
         tables, goods(config, _outcomes(tables))
     ),
+    "market": lambda config, tables: course.market(tables, goods(config, _outcomes(tables))),
     "owned": lambda config, tables: course.owned(tables, goods(config, _outcomes(tables))),
     "forecast": lambda config, tables: run_figures.forecast(
         tables, outcome_titles(config, _outcomes(tables))
