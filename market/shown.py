@@ -25,22 +25,10 @@ class Shown:
     drawer: Callable[..., Any] | None = None
 
     def show(self, figure: str | None = None) -> Any:
-        """Return figures of the rounds so far, which a notebook displays where they stand last.
+        """Return a Plotly figure of the rounds so far by name, such as "regret", or all in a dict.
 
-        Parameters
-        ----------
-        figure : str, optional
-            The name of one, such as "regret"; all by default.
-
-        Returns
-        -------
-        plotly.graph_objects.Figure, or a dict of them by name
-
-        Raises
-        ------
-        UserError
-            If no round is played yet, there is no such figure or nothing to draw in it, or the
-            model was not made by ``load``.
+        A notebook displays them. UserError if no round is played yet, there is no such figure or
+        nothing to draw in it, or the model was not made by ``load``.
         """
         if self.drawer is None:
             raise UserError("show: only a market that load() made knows its figures; use that")
@@ -51,9 +39,8 @@ class Shown:
         agents = sum(len(cohort.row_of) for cohort in cohorts)
         title = f" {self.name}" if self.name else ""
         said = f"<MarketModel{title}: {agents:,} agents, round {self.played} of {self.rounds}"
-        regrets = [self.measured(place, "decision_swap") for place in range(len(cohorts))]
-        regrets += [self.measured(place, "swap") for place in range(len(cohorts))]
-        known = np.concatenate(regrets)
+        kept = [(place, m) for place in range(len(cohorts)) for m in ("decision_swap", "swap")]
+        known = np.concatenate([self.measured(*which) for which in kept])
         known = known[~np.isnan(known)]
         if self.played and len(known):
             said += f", worst regret so far {max(known.max(), 0.0):.4f}"

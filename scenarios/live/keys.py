@@ -21,18 +21,9 @@ ELSEWHERE = {"seed"}  # keys with a control of their own
 
 @dataclass(frozen=True)
 class Key:
-    """A numeric key of a scenario.
+    """A numeric key, dotted as on the command line, with its slider and what the schema says of it.
 
-    Parameters
-    ----------
-    name : str
-        Dotted, cohorts by name, as on the command line.
-    value, low, high, step : float
-        Of the slider; whole numbers where the key takes only those.
-    meaning : str
-        What the schema says of it; empty for a parameter of a building block.
-    given : bool
-        Whether the file gives it, and not the default.
+    ``given`` is whether the file gives it, and not the default.
     """
 
     name: str

@@ -21,12 +21,10 @@ def market_class(
     collector: Callable[[], Any] | None = None,
     **settings: Any,
 ) -> type[MarketModel]:
-    """Return a class whose calls build a scenario.
+    """Return a class whose calls ``load`` and ``build`` a scenario.
 
     Parameters
     ----------
-    scenario : str
-        A name or a path, as of ``load``.
     keys : mapping of str to str, optional
         Which key of the scenario each parameter of the class sets, as
         ``{"growers": "cohort.growers.count"}``; ``seed`` and ``rounds`` are parameters anyway.
@@ -34,11 +32,6 @@ def market_class(
         Makes the ``mesa.DataCollector`` of each model.
     **settings
         Keys that all models share.
-
-    Returns
-    -------
-    type
-        A subclass of ``MarketModel``. A call raises UserError where ``load`` and ``build`` do.
     """
     named = {"seed": "seed", "rounds": "rounds"} | dict(keys or {})
 

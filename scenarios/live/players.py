@@ -8,6 +8,7 @@ the models' forecasts were, still comes from there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,15 +26,7 @@ from regretless.scenarios.spec.scenario import AdversarySpec
 
 
 class Dated(Confined):
-    """An adversary who takes over, in the context of the one before.
-
-    Parameters
-    ----------
-    adversary : Adversary
-        Who chooses from now on.
-    before : Adversary
-        Who still says what everybody sees.
-    """
+    """An adversary who takes over, in the context of the one before."""
 
     REMEMBERED = ("before",)
 
@@ -91,3 +84,9 @@ def swap_forecaster(model: MarketModel, scenario: Scenario, name: str) -> None:
         spec.settle(None, joined=any(cohort.joins for cohort in scenario.spec.cohort))
     other = Scenario(scenario.spec.model_copy(update={"forecaster": spec})).build()
     model.swap(**{block.name: block.forecaster for block in other.game.blocks})
+
+
+SWAPS: dict[str, Callable[[MarketModel, Scenario, str], None]] = {
+    "forecaster": swap_forecaster,
+    "adversary": swap_adversary,
+}

@@ -16,6 +16,7 @@ import secrets
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -34,20 +35,10 @@ Json = dict[str, Any]
 
 
 class Viewers:
-    """Sessions by their secret names.
-
-    Parameters
-    ----------
-    first : Source
-        What a new session plays.
-    folder : Path
-        Where viewers save.
-    modules : sequence of str
-        The user's own, which runs import.
-    """
+    """Sessions by their secret names, each of which begins with ``first`` and saves to a folder."""
 
     def __init__(self, first: Source, folder: Path, modules: tuple[str, ...] = ()) -> None:
-        self._first, self._folder, self._modules = first, folder, modules
+        self._given = first, folder, modules
         self._lock = threading.Lock()
         self.sessions: dict[str, Session] = {}
 
@@ -56,7 +47,8 @@ class Viewers:
         with self._lock:
             if name in self.sessions:
                 return name
-            session = Session(self._first, Saving(self._folder, self._modules))
+            first, folder, modules = self._given
+            session = Session(first, Saving(folder, modules))
             while len(self.sessions) >= MOST:
                 idle = min(self.sessions, key=lambda other: self.sessions[other].seen)
                 self.sessions.pop(idle).end()
@@ -69,9 +61,8 @@ class Viewers:
         if name not in self.sessions:
             reason = f"this page's market was ended, since {MOST} others were opened after it"
             raise UserError(f"{reason}; reload the page for a new one")
-        session = self.sessions[name]
-        session.touch()
-        return session
+        self.sessions[name].seen = time.monotonic()
+        return self.sessions[name]
 
     def end(self) -> None:
         """End all sessions."""
@@ -152,19 +143,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Live(ThreadingHTTPServer):
-    """The server of the live page.
-
-    Parameters
-    ----------
-    viewers : Viewers
-    port : int
-        0 for any that is free.
-
-    Raises
-    ------
-    UserError
-        If the port cannot be had.
-    """
+    """The server of the live page; UserError if it cannot have the port (0 for any)."""
 
     daemon_threads = True
 
@@ -187,9 +166,8 @@ class Live(ThreadingHTTPServer):
         session = self.viewers.find(str(given["session"]))
         if path == "/do":
             ACTIONS[given["action"]](session, given)
-        agent = given.get("agent")
-        builds = int(given.get("builds", 0))
-        return answer(session, list(given.get("figures", ())), agent, builds)
+        asked = given.get("figures", ()), given.get("agent"), given.get("builds", 0)
+        return answer(session, *asked)
 
     def handle_error(
         self, request: socket.socket | tuple[bytes, socket.socket], address: Any

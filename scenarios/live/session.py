@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.live import players
@@ -24,28 +24,10 @@ SPEEDS = (1, 2, 5, 10, 25, 50, 100, 0)  # rounds a second; 0 for as many as ther
 
 
 class Session:
-    """A market and the thread that plays it.
+    """A market and the thread that plays it; ``lock`` is to be held by whoever reads it.
 
-    Parameters
-    ----------
-    source : Source
-        What is played first.
-    saving : Saving
-        Where it is saved when the viewer asks for it.
-
-    Attributes
-    ----------
-    lock : lock
-        To be held by whoever reads or changes what follows.
-    scenario, model, watched
-        What is played now.
-    keys : list of Key
-    fault : str
-        Why the market stopped, or a change was refused; empty if nothing did.
-    swaps : list of (int, str)
-        Which player was replaced, before which round.
-    version : int
-        Counts builds, rounds and swaps: what a page has seen.
+    ``fault`` says why the market stopped, ``swaps`` which player was replaced before which round;
+    ``version`` counts builds, rounds and swaps, ``seen`` is when its page last asked.
     """
 
     def __init__(self, source: Source, saving: Saving) -> None:
@@ -86,10 +68,6 @@ class Session:
             time.sleep(max(due - time.monotonic(), 0.001) if self.speed else 0.001)
             if time.monotonic() - self.seen > AWAY:
                 self.pause()
-
-    def touch(self) -> None:
-        """Take note that its page is there."""
-        self.seen = time.monotonic()
 
     def play(self) -> None:
         """Let the rounds go on by themselves; UserError where none is left."""
@@ -160,14 +138,10 @@ class Session:
 
         UserError if there is none of that name or it does not fit.
         """
-        swaps: dict[str, Callable[..., None]] = {
-            "forecaster": players.swap_forecaster,
-            "adversary": players.swap_adversary,
-        }
-        if role not in swaps:
-            raise UserError(f"swap {role!r}: choose forecaster or adversary")
+        if role not in players.SWAPS:
+            raise UserError(f"swap {role!r}: choose {' or '.join(players.SWAPS)}")
         with self.lock, TURN:
-            swaps[role](self.model, self.scenario, name)
+            players.SWAPS[role](self.model, self.scenario, name)
             self.swaps.append((self.model.played, f"{role}: {name}"))
             self.fault = ""
             self.version += 1

@@ -11,7 +11,7 @@ import copy
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +28,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}")
 
 @dataclass(frozen=True)
 class Source:
-    """A scenario as it was read, with what was changed since.
-
-    Parameters
-    ----------
-    name : str
-        As it is chosen: of the catalogue, or a path.
-    raw : dict
-        The parsed file.
-    origin : Path
-        Its folder.
-    """
+    """A scenario: its name or path, the parsed file as it was changed, and the file's folder."""
 
     name: str
     raw: dict[str, Any]
@@ -48,7 +38,7 @@ class Source:
     def of(cls, name: str, assignments: tuple[str, ...] = ()) -> Source:
         """Read a scenario by name or path; UserError if there is none."""
         path = find(name)
-        return cls(name, override(read(path), list(assignments)), path.resolve().parent)
+        return cls(name, override(read(path), assignments), path.resolve().parent)
 
     def scenario(self) -> Scenario:
         """Return what is to be built; UserError if the file does not validate."""
@@ -58,23 +48,24 @@ class Source:
         """Return it with a value under a dotted key."""
         raw = copy.deepcopy(self.raw)
         assign(raw, key, value)
-        return Source(self.name, raw, self.origin)
+        return replace(self, raw=raw)
+
+    def portable(self, folder: Path) -> dict[str, Any]:
+        """Return the parsed file for another folder: paths that counted from its own are whole."""
+        raw = copy.deepcopy(self.raw)
+        for table in ("data", "game", "network"):
+            named = raw.get(table, {}).get("file")
+            if named and self.origin != folder and (self.origin / named).is_file():
+                raw[table]["file"] = str((self.origin / named).resolve())
+        return raw
 
 
 class Saving:
-    """Saves into a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Where scenario files go; runs go into ``runs`` within it.
-    modules : sequence of str
-        The user's own, which a run imports as well.
-    """
+    """Saves into a folder, runs into ``runs`` within it; these import the user's ``modules``."""
 
     def __init__(self, folder: Path, modules: tuple[str, ...] = ()) -> None:
         self.folder, self.modules = folder, modules
-        self._said, self._run, self._target = "", None, Path()
+        self._said, self._target = "", Path()
         self._process: subprocess.Popen[str] | None = None
 
     def file(self, source: Source, name: str) -> Path:
@@ -86,7 +77,7 @@ class Saving:
             raise UserError(f"save as {name}: {path} is there already; give another name")
         try:
             with replacing(path) as draft:
-                text = tomli_w.dumps(_portable(source, self.folder) | {"name": name})
+                text = tomli_w.dumps(source.portable(self.folder) | {"name": name})
                 draft.write_text(text, encoding="utf-8", newline="\n")
         except OSError as error:
             raise UserError(f"save as {name}: {path}: {error.strerror}; make room") from error
@@ -118,13 +109,3 @@ class Saving:
             self._said += f". Run: {self._target}; regretless report {self._target} makes its page"
         self._process = None
         return self._said
-
-
-def _portable(source: Source, folder: Path) -> dict[str, Any]:
-    """Return a parsed file in which paths that counted from its folder are whole ones."""
-    raw = copy.deepcopy(source.raw)
-    for table in ("data", "game", "network"):
-        named = raw.get(table, {}).get("file")
-        if named and source.origin != folder and (source.origin / named).is_file():
-            raw[table]["file"] = str((source.origin / named).resolve())
-    return raw

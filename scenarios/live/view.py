@@ -51,16 +51,9 @@ LEAST = 5e-5  # a smaller contribution would be printed as zero
 
 
 def answer(session: Session, wanted: Sequence[str], agent: int | None, builds: int) -> str:
-    """Return the state of a session as JSON.
+    """Return the state of a session as JSON, with the figures that are wanted.
 
-    Parameters
-    ----------
-    wanted : sequence of str
-        Which of ``FIGURES`` the page shows now.
-    agent : int or None
-        Of whom it wants to know more, by the number in the tables.
-    builds : int
-        The build whose controls it has.
+    ``agent`` is of whom the page wants to know more, ``builds`` the build whose controls it has.
     """
     with session.lock:
         state = _state(session, builds)
@@ -164,11 +157,9 @@ def _agent(session: Session, tables: Tables, number: int) -> dict[str, Any]:
 
 def _swap(swap: dict[Any, Any]) -> list[str]:
     """Write the action, how often it was played, what would have been better, and by how much."""
-    played, better = (
-        str(swap.get(f"{key}_name", f"action {swap[key]}"))
-        for key in ("action", "best_replacement")
+    keys, gain = ("action", "best_replacement"), float(swap["contribution"])
+    played, better = (str(swap.get(f"{key}_name", f"action {swap[key]}")) for key in keys)
+    better, saved = (
+        (swap["best_policy"] or better, f"{gain:.4f}") if gain >= LEAST else ("none", "")
     )
-    gain = float(swap["contribution"])
-    if gain < LEAST:
-        return [played, f"{swap['count']:,.0f}", "none", ""]
-    return [played, f"{swap['count']:,.0f}", str(swap["best_policy"] or better), f"{gain:.4f}"]
+    return [played, f"{swap['count']:,.0f}", better, saved]

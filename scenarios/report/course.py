@@ -29,14 +29,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "action": {"width": 1.5, "dash": "dash", "color": charts.FAINT},
 }
 CAPTIONS = {
-    "loss": (
-        "Mean loss so far, as agents played (black) and had they followed something else: where "
-        "black is lowest, they did best. The vertical axis fits what came after the first tenth of "
-        "the rounds."
-    ),
-    "actions": "What agents choose: the share of each action in the decisions of a cohort.",
     "market": "What the market says of its clearings, as rolling means.",
-    "owned": "What agents own: means over the agents of a cohort.",
     "path": (
         "One agent: its mean loss so far (solid), and what that would be if, in hindsight, every "
         "action had been replaced by the best for it (dashed); the gap is its regret."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from html import escape
 from typing import Any
 
@@ -30,26 +29,14 @@ class Figures(dict[str, go.Figure]):
         return f"Figures({', '.join(self)})"
 
     def _repr_html_(self) -> str:
-        return "\n".join([f"<p>{escape(self.sentence)}</p>", *self._parts()])
-
-    def _parts(self) -> Iterator[str]:
-        for place, figure in enumerate(self.values()):
-            yield figure.to_html(full_html=False, include_plotlyjs=not place)
+        parts = [f"<p>{escape(self.sentence)}</p>"]
+        for figure in self.values():
+            parts.append(figure.to_html(full_html=False, include_plotlyjs=len(parts) == 1))
+        return "\n".join(parts)
 
 
 def shown(config: dict[str, Any], model: MarketModel, name: str | None) -> Any:
-    """Draw one figure of a model by name, or all that it has something for.
-
-    Parameters
-    ----------
-    config : dict
-        Its resolved scenario.
-
-    Raises
-    ------
-    UserError
-        If no round is played yet, there is no such figure, or nothing to draw in it.
-    """
+    """Draw one figure of a model of a resolved scenario, or all that it has something for."""
     known = ["verdict", *FIGURES]
     if name is not None and name not in known:
         raise UserError(f"show({name!r}): there is no such figure; {closest(name, known)}")
