@@ -15,7 +15,6 @@ from plotly.io import to_json
 
 from regretless.scenarios.live import players
 from regretless.scenarios.live.session import TURN, Session
-from regretless.scenarios.live.watched import WINDOW
 from regretless.scenarios.logs.curves import leading_regret
 from regretless.scenarios.report import charts, course
 from regretless.scenarios.report.page import drawn
@@ -23,30 +22,7 @@ from regretless.scenarios.report.run_figures import Tables, told
 from regretless.scenarios.spec.scenario import resolved
 from regretless.scenarios.verdict import sentences
 
-FIGURES = {  # title and caption of each, in the order of the page
-    "regret": ("Regret", "Per round so far: mean (thick) and worst agent (thin) of each cohort."),
-    "loss": (
-        "Loss against models",
-        "Mean loss so far as agents played, and had they followed something else.",
-    ),
-    "forecast": (
-        "Forecast and outcome",
-        f"What came, and what the drawn forecast stood for; the last {WINDOW:,} rounds.",
-    ),
-    "actions": ("Actions", "The share of each action in the decisions of a cohort."),
-    "demand": (
-        "Demand",
-        "The share of each good, how concentrated it is, and how far it fulfils forecasts.",
-    ),
-    "market": ("Market", f"What it says of its clearings; the last {WINDOW:,} rounds."),
-    "owned": ("Accounts", "Mean cash and goods per agent of each cohort."),
-    "agents": ("Agents", "A dot per agent, so far: click one."),
-    "network": (
-        "Network",
-        "Agents in rings by their distance from the forecaster; the darker, the more regret.",
-    ),
-}
-OVER_TIME = set(FIGURES) - {"agents", "network"}
+NOT_OVER_TIME = {"agents", "network"}  # figures without a horizontal axis of rounds
 LEAST = 5e-5  # a smaller contribution would be printed as zero
 
 
@@ -68,7 +44,7 @@ def answer(session: Session, wanted: Sequence[str], agent: int | None, builds: i
     if tables:
         figures = drawn(config, tables, wanted)
         for name, figure in figures.items():
-            _settle(figure, swaps if name in OVER_TIME else [])
+            _settle(figure, [] if name in NOT_OVER_TIME else swaps)
         state["figures"] = {name: _json(figure) for name, figure in figures.items()}
     return json.dumps(state)
 
