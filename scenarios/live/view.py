@@ -83,10 +83,9 @@ def _state(session: Session, builds: int) -> dict[str, Any]:
 def verdict(session: Session, tables: Tables) -> str:
     """Say in a sentence how the agents fare so far."""
     after = f"After {session.model.played:,} round{'s' * (session.model.played != 1)}: "
-    said = ". ".join(
-        list(sentences(tables["verdict"], tables["agents"])) or _regrets(tables["agents"])
-    )
-    return f"{after}{said[:1].lower()}{said[1:]}."
+    lines = list(sentences(tables["verdict"], tables["agents"])) or _regrets(tables["agents"])
+    said = " ".join(f"{line.rstrip('.')}." for line in lines)
+    return f"{after}{said[:1].lower()}{said[1:]}"
 
 
 def _regrets(agents: pd.DataFrame) -> Iterator[str]:

@@ -19,7 +19,7 @@ from regretless.scenarios.report import charts
 from regretless.scenarios.report.run_figures import Tables, rolled, rolling
 
 WORDS = {"broadcast": "as they played", "action": "best fixed action"}
-OTHERS = {"y", "x", "leader_payoff", "fundamental"}  # numbered columns that are no market's
+OTHERS = {"y", "x", "leader_payoff", "fundamental", "demand"}  # not drawn here
 LINE = 20  # pixels of a line of the legend
 EARLY = 0.1  # of the rounds, in which means jump: the vertical axis need not hold them
 STYLES: dict[str, dict[str, Any]] = {

@@ -154,6 +154,7 @@ def test_players_are_swapped_while_it_plays(viewer: Viewer) -> None:
     viewer.button("Swap the forecaster").click()
     viewer.shows("#promises", r"no promise, since the forecaster was replaced before round \d+")
     expect(viewer.button("Pause")).to_be_visible()
+    viewer.page.locator("#chart-regret").scroll_into_view_if_needed()  # what is off it is not drawn
     expect(viewer.page.locator("#chart-regret .shapelayer path")).to_have_count(2)
 
 
