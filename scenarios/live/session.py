@@ -61,7 +61,9 @@ class Session:
             started = time.monotonic()
             due = max(due, started - BURST)
             while self.playing and time.monotonic() < started + BURST:
-                self.step()
+                with self.lock:
+                    if self.playing:  # nobody paused it just now
+                        self.step()
                 due += 1 / self.speed if self.speed else 0.0
                 if self.speed and due > time.monotonic():
                     break
