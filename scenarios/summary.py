@@ -14,13 +14,13 @@ from rich.table import Table
 
 from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.market.exploitability.tracker import TOLERANCE
-from regretless.market.game.network import by_distance
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.exploitability import notes
 from regretless.scenarios.verdict import sentences, stood, verdict_table
 
-WIDTH = 136  # the columns beside the cohorts' names
+WIDTH = 80  # of a line where there is no screen
+NAMES = 14  # characters of a cohort's name before it is folded
 
 REGRETS = {
     "external": "external_regret",
@@ -29,38 +29,59 @@ REGRETS = {
 }
 
 
+HEADINGS = (
+    "A round's loss is in [0, 1], 0 for the best that can happen; regret is what another rule "
+    "would have saved per round. External: the best fixed action. Swap: in place of each action "
+    "the best other one. Decision swap: that, or a policy. Mean and worst are over agents. Bounds "
+    "are on the worst decision swap regret: from bias as the forecast's errors turned out; from "
+    "variation and bound by theorem, with probability 0.99 in all rounds. Exploitability: what a "
+    "leader could have gained from the worst agent's play, once "
+    f"{TOLERANCE} of swap regret counts as none."
+)
+NOTHING = ">= 1"  # a bound on what is at most 1 anyway
+BREAK = "decision\nswap\nmean"  # begins the second table
+UNINFORMATIVE = {"from\nvariation"}  # columns that are left out where they tell nothing of anybody
+
+
 def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
-    """Print the closing table of a run."""
-    agents = model.agents_frame()
-    console, room = _fitting(agents)
-    title = f"{scenario.spec.name}, {model.played} rounds"
-    for table in closing_tables(agents, title=title, room=room):
-        console.print(table)
-    console.print(
-        "Regret per round, losses in [0, 1]: mean over agents and worst agent. Bounds on decision "
-        "swap regret, worst agent: from measured biases; with probability 0.99 in all rounds, from "
-        "their measured variation and the theorem's. "
-        f"Exploitability: worst agent, {TOLERANCE} of swap regret forgiven.",
-        style="dim",
-    )
-    for line in () if scenario.table is None else scenario.table.told:
+    """Print what a run comes to: the verdict in words, then tables, remarks, and where logs lie."""
+    agents, verdict = model.agents_frame(), model.verdict_frame()
+    console = Console(markup=False, highlight=False)
+    if not console.is_terminal:
+        console = Console(markup=False, highlight=False, width=WIDTH)
+    console.print(f"{scenario.spec.name}, {model.played:,} rounds, seed {scenario.spec.seed}\n")
+    for line in sentences(verdict, agents):
         console.print(line)
-    rounds = model.played
-    if scenario.table is not None and rounds > len(scenario.table.outcomes):
-        console.print(f"The {len(scenario.table.outcomes)} data rows were replayed in a loop.")
-    console.print(f"Forecast: {broadcast(model)}.")
-    for block in model.game.blocks:
-        if isinstance(block.forecaster, AnchoredPrediction):
-            base, own = scenario.spec.forecaster.base.kind, block.forecaster
-            console.print(f"{stood(block.name, base, own.kept / max(own.time, 1), own.lost)}.")
-    if any(model.game.followed):
-        verdict = model.verdict_frame()
-        console.print(verdict_table(verdict))
-        for line in sentences(verdict, agents):
-            console.print(f"{line}.")
+    console.print()
+    for table in (
+        verdict_table(verdict),
+        *closing_tables(agents, title="Regret", room=console.width),
+    ):
+        console.print(table)
+    console.print(HEADINGS, style="dim")
+    for line in data_facts(scenario, model.played):
+        console.print(line)
+    for line in (f"The forecast: {broadcast(model)}", *bases(scenario, model)):
+        console.print(f"{line}.")
     for line in remarks(model, agents):
         console.print(f"{line}.")
     console.print(f"Logs: {out}", soft_wrap=True)
+
+
+def data_facts(scenario: Scenario, rounds: int) -> Iterator[str]:
+    """Yield what was done to the data, a line each."""
+    if scenario.table is not None:
+        yield from scenario.table.told
+        if rounds > len(scenario.table.outcomes):
+            yield f"The {len(scenario.table.outcomes)} data rows were replayed in a loop."
+
+
+def bases(scenario: Scenario, model: MarketModel) -> Iterator[str]:
+    """Yield how long each block's base was broadcast as it was."""
+    for block in model.game.blocks:
+        if isinstance(block.forecaster, AnchoredPrediction):
+            base, own = scenario.spec.forecaster.base.kind, block.forecaster
+            yield stood(block.name, base, own.kept / max(own.time, 1), own.lost)
 
 
 def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
@@ -68,44 +89,20 @@ def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
     if model.game.market is not None and (told := model.game.market.told()):
         yield told
     yield from (guarantee.note for guarantee in model.guarantees if guarantee.note)
-    yield from (*worst_windows(model), *notes(model, agents), *heard(agents))
-
-
-def heard(agents: pd.DataFrame) -> Iterator[str]:
-    """Yield a line per cohort on regret by distance from the forecaster, where that is told."""
-    if "distance" not in agents:
-        return
-    for name, rows in by_distance(agents).groupby("cohort", sort=False):
-        hops = rows["distance"].astype(object).where(rows["distance"].notna(), "never")
-        parts = [
-            f"{hop}: {figure(mean, '-')} / {figure(worst, '-')} ({count})"
-            for hop, mean, worst, count in zip(
-                hops, rows["regret_mean"], rows["regret_worst"], rows["agents"], strict=True
-            )
-        ]
-        yield f"{name}: regret by distance, mean / worst (agents): {', '.join(parts)}"
+    yield from (*worst_windows(model), *notes(model, agents))
 
 
 def broadcast(model: MarketModel) -> str:
     """Describe the blocks of the forecast: basis, size, and error where there is one."""
+    several = len(model.game.blocks) > 1
     blocks = [
-        f"{block.name} {block.basis.size}"
-        + (f" (error {block.basis.error:.2g})" if block.basis.error else "")
+        (f"{block.basis.size} " if several else "")
+        + f"of the basis {block.name}"
+        + (f" (error at most {block.basis.error:.2g})" if block.basis.error else "")
         for block in model.game.blocks
     ]
     total = sum(block.basis.size for block in model.game.blocks)
     return f"{total} numbers a round, {', '.join(blocks)}"
-
-
-def _fitting(agents: pd.DataFrame) -> tuple[Console, int | None]:
-    """Return a console, and how long a line may be if its screen is narrower than the table."""
-    console = Console(markup=False, highlight=False)
-    width = WIDTH + max(len(name) for name in ("cohort", *agents["cohort"].unique()))
-    if console.width >= width:
-        return console, None
-    if console.is_terminal:
-        return console, console.width
-    return Console(markup=False, highlight=False, width=width), None  # a pipe has no screen
 
 
 def closing_tables(agents: pd.DataFrame, *, title: str, room: int | None = None) -> list[Table]:
@@ -118,16 +115,12 @@ def closing_tables(agents: pd.DataFrame, *, title: str, room: int | None = None)
     """
     cohorts = agents.groupby("cohort", sort=False)
     cells = [_cells(rows) for _, rows in cohorts]
+    for head in UNINFORMATIVE & set(cells[0]):
+        if all(row[head] in {"none", NOTHING} for row in cells):
+            cells = [{name: told for name, told in row.items() if name != head} for row in cells]
     names = [escape(str(name)) for name, _ in cohorts]
-    first = min(max(map(len, ["cohort", *names])), room // 3) if room else None
-    left, parts = 0, list[list[str]]()
-    for head in cells[0]:
-        width = 1 + max(map(len, [*head.split("\n"), *(row[head] for row in cells)]))
-        if not parts or (room and first is not None and left + width > room):
-            left = first + 2 if first is not None else 0
-            parts.append([])
-        parts[-1].append(head)
-        left += width
+    first = min(max(map(len, ["cohort", *names])), NAMES) if room else None
+    parts = _parts(cells, room - (first or 0) - 3 if room else None)
     tables = []
     for i, heads in enumerate(parts):
         table = Table(title=None if i else title, title_justify="left", expand=False)
@@ -139,6 +132,24 @@ def closing_tables(agents: pd.DataFrame, *, title: str, room: int | None = None)
             table.add_row(name, *(row[head] for head in heads))
         tables.append(table)
     return tables
+
+
+def _parts(cells: list[dict[str, str]], room: int | None) -> list[list[str]]:
+    """Share columns out among tables: one where they fit, else a break before ``BREAK``, too."""
+    widths = {
+        head: 2 + max(map(len, [*head.split("\n"), *(row[head] for row in cells)]))
+        for head in cells[0]
+    }
+    if room is None or sum(widths.values()) <= room:
+        return [list(widths)]
+    parts, left = list[list[str]](), 0
+    for head, width in widths.items():
+        if not parts or head == BREAK or width > left:
+            parts.append([])
+            left = room
+        parts[-1].append(head)
+        left -= width
+    return parts
 
 
 def _cells(rows: pd.DataFrame) -> dict[str, str]:
@@ -175,8 +186,7 @@ def mean_and_worst(values: pd.Series[float]) -> str:
 
 def promise(value: float) -> str:
     """Write a bound on regrets of at most 1, or that there is none, or none that says anything."""
-    told = figure(value, "none", 2)
-    return f"none useful ({told})" if value >= 1 else told
+    return NOTHING if value >= 1 else figure(value, "none", 2)
 
 
 def figure(value: float, absent: str, digits: int = 4) -> str:

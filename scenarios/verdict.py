@@ -1,4 +1,8 @@
-"""The verdict of a run in words: who was better off listening, against what, and by how much."""
+"""The verdict of a run in words: what agents lost, what else would have cost, what swaps save.
+
+Every number is one of the tables ``verdict`` and ``agents``, rounded as it is printed there. Losses
+count as alike where they are printed alike, or where the interval of their difference holds zero.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +15,18 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from regretless.scenarios.logs.curves import leading_regret
+
 KINDS = {
-    "broadcast": "the broadcast",
+    "broadcast": "what they did",
     "model": "model",
     "policy": "policy",
-    "action": "fixed action",
+    "action": "best fixed action",
 }
 
 
 def sentences(verdict: pd.DataFrame, agents: pd.DataFrame) -> Iterator[str]:
-    """Yield a sentence per cohort: the broadcast against the best model, and the worst swap.
+    """Yield two sentences per cohort: its loss beside the best alternatives', and the worst swap.
 
     Parameters
     ----------
@@ -28,48 +34,67 @@ def sentences(verdict: pd.DataFrame, agents: pd.DataFrame) -> Iterator[str]:
         The tables of a run.
     """
     for name, rows in verdict.groupby("cohort", sort=False):
-        own, models = rows[rows["kind"] == "broadcast"].iloc[0], rows[rows["kind"] == "model"]
-        if not len(models):
-            continue
-        best = models.sort_values("mean_loss", kind="stable").iloc[0]
-        swap = agents.loc[agents["cohort"] == name, "decision_swap_regret"].max()
-        worst = "" if np.isnan(swap) else f"; the worst of {own['agents']} would have gained "
-        worst += "" if np.isnan(swap) else f"{max(swap, 0.0):.4f} by swapping actions"
-        yield _compared(str(name), float(own["mean_loss"]), best) + worst
+        own, members = rows.iloc[0], agents[agents["cohort"] == name]
+        best = best_of_each(rows).iloc[1:]
+        policy = (best["kind"] == "policy") & (best["mean_loss"] >= own["mean_loss"])
+        others = [_compared(own, row, rows) for _, row in best[~policy].iterrows()]
+        how = "by listening" if members["bound_from_bias"].notna().any() else "by their own rules"
+        lost = f"{name} lost {own['mean_loss']:.4f} a round {how}: {', '.join(others)}."
+        yield " ".join([lost, *_swapped(leading_regret(members))])
 
 
-def _compared(name: str, own: float, best: pd.Series[Any]) -> str:
-    """Say what listening cost or saved against a model."""
-    share = own / best["mean_loss"] - 1 if best["mean_loss"] > 0 else 0.0
-    half = best["gain_half"]
-    sure = "" if np.isnan(half) else f" ± {half:.2g}"
-    worth = f"worth {best['gain']:+.2g}{sure} a round"
-    if abs(share) < 0.0005:
-        return f"Listening is as good for {name} as the best model, {best['name']} ({worth})"
-    verb = "costs" if share > 0 else "saves"
-    return (
-        f"Listening {verb} {name} {abs(share):.1%} against the best model, {best['name']} ({worth})"
-    )
+def best_of_each(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return what a cohort did and, of the alternatives of each kind, the one that lost least."""
+    ranked = rows.sort_values("mean_loss", kind="stable").drop_duplicates("kind")
+    return rows.loc[ranked.index.sort_values()]
+
+
+def _compared(own: pd.Series[Any], other: pd.Series[Any], rows: pd.DataFrame) -> str:
+    """Say whether a cohort lost more or less than with an alternative."""
+    losses = [f"{row['mean_loss']:.4f}" for row in (own, other)]
+    if losses[0] == losses[1] or abs(other["gain"]) <= other["gain_half"]:
+        word = "about as much as"
+    else:
+        word = "less than" if own["mean_loss"] < other["mean_loss"] else "more than"
+    models = int((rows["kind"] == "model").sum())
+    what = {
+        "model": f"the best of {models} models, {other['name']}" if models > 1 else other["name"],
+        "policy": f"the policy {other['name']}",
+        "action": f"the best fixed action{' of each' if own['agents'] > 1 else ''}",
+    }
+    return f"{word} with {what[other['kind']]} ({losses[1]})"
+
+
+def _swapped(regret: pd.Series[float]) -> Iterator[str]:
+    """Say what swapping actions in hindsight would have saved the worst agent."""
+    if regret.notna().any():
+        whom = f"the worst of {len(regret):,} agents" if len(regret) > 1 else "the agent"
+        saved = f"{max(regret.max(), 0.0):.4f} a round"
+        yield f"Swapping actions in hindsight would have saved {whom} {saved}."
 
 
 def stood(block: str, base: str, kept: float, lost: int | None) -> str:
-    """Say in which share of the rounds a base was broadcast as it was, and when trust was lost."""
-    who = "the models' aggregate" if base == "aggregate" else base
-    trust = "trusted throughout" if lost is None else f"trusted in the first {lost:,} rounds"
-    trust = trust if lost != 0 else "corrected from the start"
-    return f"{block}: the forecast of {who} stood in {kept:.0%} of the rounds, {trust}"
+    """Say in which share of the rounds a base was broadcast as it was, and from when it was not."""
+    who = "the models' weighted mean" if base == "aggregate" else base
+    if lost == 0:
+        then = "and was corrected from the start"
+    else:
+        when = "" if lost is None else f" before round {lost + 1:,}"
+        then = f"and was not corrected{when}"
+    return f"{block}: {who} was broadcast as it was in {kept:.0%} of the rounds, {then}"
 
 
 def verdict_table(verdict: pd.DataFrame) -> Table:
-    """Lay out what every alternative would have cost each cohort, best first."""
-    table = Table(title="Who is better off with what", title_justify="left", expand=False)
+    """Lay out what every cohort did beside the best alternative of each kind, best first."""
+    best = [best_of_each(rows) for _, rows in verdict.groupby("cohort", sort=False)]
+    table = Table(title="What else they could have done", title_justify="left", expand=False)
     table.box, table.padding = box.SIMPLE_HEAD, (0, 1, 0, 0)
-    for head in ("cohort", "alternative"):
-        table.add_column(head, overflow="fold")
-    for head in ("mean\nloss", "worth\na round", "better off\nwith it", "listening\nis worth"):
+    table.add_column("cohort", overflow="fold", max_width=14)
+    table.add_column("best of its kind", overflow="fold")
+    for head in ("mean\nloss", "better off\nwith it", "what they did\nis worth, a round"):
         table.add_column(head, justify="right", no_wrap=True)
-    for row in lines(verdict):
-        table.add_row(*map(escape, row))
+    for name, what, loss, _, better, gain in lines(pd.concat(best)):
+        table.add_row(*map(escape, (name, what, loss, better, gain)))
     return table
 
 
@@ -81,9 +106,9 @@ def lines(verdict: pd.DataFrame) -> Iterator[list[str]]:
 
 
 def _cells(row: pd.Series[Any]) -> list[str]:
-    """Write an alternative, its mean loss, worth, who is better off with it, what listening is."""
+    """Write an alternative, its mean loss, worth, who is better off with it, and by how much."""
     kind = KINDS[str(row["kind"])]
-    what = kind if row["kind"] == "broadcast" else f"{kind} {row['name']}"
+    what = f"{kind} {row['name']}" if row["kind"] in {"model", "policy"} else kind
     numbers = [what, f"{row['mean_loss']:.4f}", f"{row['worth']:.4g}"]
     if row["kind"] == "broadcast":
         return [*numbers, "", ""]

@@ -17,6 +17,7 @@ from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Game
 from regretless.market.regret.followed import Followed
 
+ROUNDING = 1e-12  # what is closer than this is as good
 BROADCAST, MODEL, POLICY, ACTION = "broadcast", "model", "policy", "action"
 
 
@@ -99,7 +100,7 @@ def _row(cohort: Cohort, kind: str, name: str, losses: Array) -> dict[str, Any]:
         "agents": len(rows),
         "mean_loss": loss.mean(),
         "worth": -(offset + scale * loss).mean(),
-        "better_off": int((loss < own).sum()),
+        "better_off": int((own - loss > ROUNDING).sum()),
         "gain": (scale * (loss - own)).mean(),
         "gain_half": np.nan,
     }

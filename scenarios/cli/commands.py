@@ -47,6 +47,7 @@ TABLES: dict[str, dict[str, int | None]] = {  # of `reproduce`: how much each pl
     "crowding": A_STUDY,
     "omniprediction": {"seeds": 3},
     "unseen": A_STUDY,
+    "speculator": A_STUDY,
 }
 
 app = typer.Typer(name="regretless", rich_markup_mode=None)
@@ -339,12 +340,14 @@ def schema(
 
 def _loaded(name: str, assignments: list[str], chosen: dict[str, Any]) -> Scenario:
     from regretless.scenarios.build.scenario import Scenario
-    from regretless.scenarios.spec.files import find, override, read
+    from regretless.scenarios.spec.files import assign, find, override, read
     from regretless.scenarios.spec.scenario import validated
 
     path = find(name)
     raw = override(read(path), assignments)
-    raw |= {key: value for key, value in chosen.items() if value is not None}
+    for key, value in chosen.items():
+        if value is not None:
+            assign(raw, key, value)
     return Scenario(validated(raw, origin=path.parent))
 
 

@@ -34,6 +34,7 @@ from regretless.scenarios.frames import (
     numeric,
     read_frame,
 )
+from regretless.scenarios.spec.files import DATA
 
 FEW_NUMBERS, FEW_WORDS = 31, 12  # different values of a context
 LONGEST_SEASON, LEAST_PEAK = 400, 0.2
@@ -93,15 +94,15 @@ class Description:
 
 
 def described(file: Path) -> Description:
-    """Look at a table.
+    """Look at a table, which may be one that comes with the package, by its name.
 
     Raises
     ------
     UserError
         If it cannot be read as a table.
     """
-    if not file.is_file():
-        raise UserError(f"data file '{file}' does not exist; check the path")
+    if not file.is_file() and not (file := DATA / (given := file)).is_file():
+        raise UserError(f"data file '{given}' does not exist; check the path")
     separator = _separator(file) if file.suffix == ".csv" else ","
     frame = read_frame(file, f"data file {file.name}", Form(separator=separator))
     decimal = _decimal(frame) if file.suffix == ".csv" else "."

@@ -20,6 +20,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.scenarios.describe.columns import Column, Description
 from regretless.scenarios.frames import TRUTHS, spelled
+from regretless.scenarios.spec.files import DATA
 
 MOST_OUTCOMES, MOST_CONTEXT = 3, 6
 INNER = (0.01, 0.99)
@@ -89,7 +90,9 @@ def _data(
 
 
 def _beside(file: Path, home: Path) -> str:
-    """Return a path from a folder, where there is one."""
+    """Return a path from a folder, where there is one; the bare name of a bundled table."""
+    if file.resolve().parent == DATA:
+        return file.name
     try:
         return Path(os.path.relpath(file.resolve(), home.resolve())).as_posix()
     except ValueError:  # on another drive

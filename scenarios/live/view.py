@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 from plotly.io import to_json
 
 from regretless.scenarios.live import players
 from regretless.scenarios.live.session import TURN, Session
-from regretless.scenarios.logs.curves import leading_regret
 from regretless.scenarios.report import charts, course
 from regretless.scenarios.report.page import drawn
 from regretless.scenarios.report.run_figures import Tables, told
 from regretless.scenarios.spec.scenario import resolved
 from regretless.scenarios.verdict import sentences
 
-NOT_OVER_TIME = {"agents", "network"}  # figures without a horizontal axis of rounds
+MARKED = {"regret", "loss", "actions", "owned"}  # with rounds below, and swaps marked among them
+RECENT = {
+    "forecast",
+    "demand",
+    "market",
+}  # of the last rounds, with dates below where there are any
 LEAST = 5e-5  # a smaller contribution would be printed as zero
 
 
@@ -42,9 +44,9 @@ def answer(session: Session, wanted: Sequence[str], agent: int | None, builds: i
         if tables and agent is not None and 0 < agent <= len(tables["agents"]):
             state["agent"] = _agent(session, tables, agent)
     if tables:
-        figures = drawn(config, tables, wanted)
+        figures = drawn(config, tables, wanted, dates=RECENT)
         for name, figure in figures.items():
-            _settle(figure, [] if name in NOT_OVER_TIME else swaps)
+            _settle(figure, swaps if name in MARKED else [])
         state["figures"] = {name: _json(figure) for name, figure in figures.items()}
     return json.dumps(state)
 
@@ -83,19 +85,7 @@ def _state(session: Session, builds: int) -> dict[str, Any]:
 def verdict(session: Session, tables: Tables) -> str:
     """Say in a sentence how the agents fare so far."""
     after = f"After {session.model.played:,} round{'s' * (session.model.played != 1)}: "
-    lines = list(sentences(tables["verdict"], tables["agents"])) or _regrets(tables["agents"])
-    said = " ".join(f"{line.rstrip('.')}." for line in lines)
-    return f"{after}{said[:1].lower()}{said[1:]}"
-
-
-def _regrets(agents: pd.DataFrame) -> Iterator[str]:
-    """Yield a sentence per cohort that is not compared with models."""
-    regret = leading_regret(agents).to_numpy(dtype=np.float64)
-    for name, own in agents.assign(regret=regret).groupby("cohort", sort=False):
-        if own["regret"].notna().any():
-            worst = max(own["regret"].max(), 0.0)
-            gained = f"would have gained {worst:.4f} a round by swapping actions"
-            yield f"The worst of {len(own)} {name} {gained}"
+    return after + " ".join(sentences(tables["verdict"], tables["agents"]))
 
 
 def _settle(figure: go.Figure, swaps: list[tuple[int, str]]) -> None:

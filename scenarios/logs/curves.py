@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 PART = 500_000  # rows
 MOST_POINTS = 1500  # of a curve that is drawn; longer ones are thinned evenly
-COLUMNS = ["round", "agent", "swap_regret", "decision_swap_regret"]
+COLUMNS = ["round", "agent", "loss", "swap_regret", "decision_swap_regret"]
 
 
 def log_parts(run: Path) -> Iterator[pd.DataFrame]:
@@ -55,20 +55,23 @@ def regret_curves(parts: Iterable[pd.DataFrame], agents: pd.DataFrame) -> pd.Dat
     DataFrame
         Indexed by cohort and round: ``mean`` and ``max`` over the agents of the leading regret, NaN
         where none was kept; ``count`` and ``kept``, how
-        many agents have the one or the other, and how many have decision swap regret.
+        many agents have the one or the other, and how many have decision swap regret; ``loss``,
+        the mean loss of the round.
     """
     cohort = agents.set_index("agent")["cohort"]
     sums = [_summed(part, cohort) for part in parts]
     if not sums:
-        return pd.DataFrame(columns=["mean", "max", "count", "kept"])
+        return pd.DataFrame(columns=["mean", "max", "count", "kept", "loss"])
     table = pd.concat(sums).groupby(level=[0, 1], sort=False)
-    total = table[["sum", "count", "kept"]].sum()
+    total = table[["sum", "count", "kept", "lost", "agents"]].sum()
     mean = (total["sum"] / total["count"]).where(total["count"] > 0)
-    return total[["count", "kept"]].assign(mean=mean, max=table["max"].max())
+    found = total[["count", "kept"]].assign(mean=mean, max=table["max"].max())
+    return found.assign(loss=total["lost"] / total["agents"])
 
 
 def _summed(part: pd.DataFrame, cohort: pd.Series[str]) -> pd.DataFrame:
     keys = [part["agent"].map(cohort).rename("cohort"), part["round"]]
     found = leading_regret(part).groupby(keys, sort=False).agg(["sum", "count", "max"])
     kept = part["decision_swap_regret"].groupby(keys, sort=False).count()
-    return found.assign(kept=kept)
+    lost = part["loss"].groupby(keys, sort=False).agg(["sum", "count"])
+    return found.assign(kept=kept, lost=lost["sum"], agents=lost["count"])

@@ -23,6 +23,7 @@ from plotly.subplots import make_subplots
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000", "#F0E442")
 INK, FAINT, GRID = "#333333", "#8a8a8a", "#e6e6e6"
+LEAST = 1e-5  # logarithmic axes end here: what is smaller, or zero, is drawn on their edge
 FAR = 1.5  # what is this many times higher than the curves waits, hidden, in the legend
 EDGE = 110  # pixels above and below the panels: margins, the name of the axis, one line of legend
 GAP = 44  # pixels between panels
@@ -149,6 +150,39 @@ def line(x: Any, y: Any, name: str, **style: Any) -> go.Scatter:
         line=style,
         hovertemplate="round %{x}: %{y:.5g}",
     )
+
+
+def lifted(curve: go.Scatter) -> go.Scatter:
+    """Raise a curve of what is never negative to the edge of a logarithmic axis; it tells truly."""
+    told = np.asarray(curve.y, dtype=np.float64)
+    words = curve.hovertemplate.replace("%{y", "%{customdata")
+    return curve.update(y=np.maximum(told, LEAST), customdata=told, hovertemplate=words)
+
+
+def dated(figure: go.Figure, names: pd.Series[Any], word: str) -> None:
+    """Put the names of rounds, indexed by round, in place of their numbers on horizontal axes.
+
+    Dates become an axis of time; other names stay with the pointer.
+    """
+    days = pd.to_datetime(names, errors="coerce", format="ISO8601")
+    if days.isna().any() or not days.is_monotonic_increasing or len(days) < 2:
+        return
+    first, last = days.index[[0, -1]]
+    for trace in figure.data:
+        rounds = np.clip(np.asarray(trace.x), first, last).astype(int)
+        stamps = days.reindex(rounds).dt.strftime("%Y-%m-%dT%H:%M:%S")
+        trace.update(x=stamps.to_numpy(), hovertemplate=trace.hovertemplate.replace("round ", ""))
+    for axis in figure.select_xaxes():
+        axis.update(
+            type="date", hoverformat="%-d %b %Y %H:%M" if (days.dt.hour > 0).any() else "%-d %b %Y"
+        )
+        if axis.title.text:
+            axis.title.text = axis.title.text.replace("round", plain(word), 1)
+
+
+def nested(place: int, count: int) -> float:
+    """Return the width of one of several lines: where they coincide, each shows in the last."""
+    return 2 + 3 * (1 - (place + 1) / count)
 
 
 def limits(

@@ -53,6 +53,8 @@ th[aria-sort="ascending"] button::after { content: " \\2191"; }
 th[aria-sort="descending"] button::after { content: " \\2193"; }
 a { color: inherit; }
 @media (max-width: 56rem) { table { font-size: .75rem; } }
+@media (max-width: 30rem) { table, table:has(th:nth-child(10)) { font-size: .66rem; }
+  th, td { padding: .3rem .2rem; } td.t { min-width: 3rem; } .claim { font-size: 1rem; } }
 @media print { :root { color-scheme: light; font-size: 13px; --ink: #1c1c1c;
   --faint: #626262; --line: #d9d9d9; --page: #fff; --code: #f1f1ef; }
   body { max-width: none; padding: 0; }

@@ -82,7 +82,7 @@ def surplus(tables: Tables) -> go.Figure | None:
         curve = (curve - (curve.iloc[-1] - end)).dropna()
         points = thinned(curve.index.to_numpy())
         label, top = f"{charts.short(name)}: pays {paid[name].mean():.3f}", max(top, curve.max())
-        width = 2 + 3 * (1 - (i + 1) / len(ends))  # equal curves show one within the other
+        width = charts.nested(i, len(ends))
         figure.add_trace(charts.line(points, curve[points], label, color=shades[name], width=width))
     charts.zero(figure)
     last = rounds["round"].iloc[[0, -1]]

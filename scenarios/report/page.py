@@ -21,7 +21,7 @@ from regretless.market.core.errors import UserError
 from regretless.scenarios.logs.curves import leading_regret, log_parts, regret_curves
 from regretless.scenarios.logs.directory import MANIFEST, read_run
 from regretless.scenarios.report import course, market_figures, run_figures, verdict
-from regretless.scenarios.report.charts import card, scripts
+from regretless.scenarios.report.charts import card, dated, scripts
 from regretless.scenarios.report.html import cell, page, save, table
 from regretless.scenarios.report.run_figures import Tables
 from regretless.scenarios.report.study_page import write_study_report
@@ -77,9 +77,11 @@ def _logs(run: Path) -> tuple[dict[str, Any], Tables]:
 def _sections(manifest: dict[str, Any], tables: Tables, ending: str) -> Iterator[str]:
     config, agents = manifest["config"], tables["agents"]
     yield f"<h1>{escape(manifest['scenario'])}</h1>"
-    if config.get("claim"):
-        yield f'<p class="claim">{escape(config["claim"])}</p>'
+    for line in verdict.told(tables):
+        yield f'<p class="claim">{escape(line)}</p>'
     yield f'<p class="note">{escape(_facts(manifest, tables))}</p>'
+    if config.get("claim"):
+        yield f'<p class="note">Its file says: {escape(config["claim"])}</p>'
     yield "<h2>Summary</h2>"
     yield _summary(agents)
     yield from verdict.section(manifest, tables)
@@ -147,7 +149,11 @@ def captions(tables: Tables) -> dict[str, str]:
 
 
 def drawn(
-    config: dict[str, Any], tables: Tables, names: Collection[str] | None = None
+    config: dict[str, Any],
+    tables: Tables,
+    names: Collection[str] | None = None,
+    *,
+    dates: Collection[str] | None = None,
 ) -> dict[str, go.Figure]:
     """Draw the figures of a run by name, those that its tables have something for.
 
@@ -155,10 +161,18 @@ def drawn(
     ----------
     names : collection of str, optional
         Which of ``FIGURES``; all by default.
+    dates : collection of str, optional
+        Which of them have the data's dates where there are any; ``DATED`` by default.
     """
     wanted = FIGURES if names is None else [name for name in FIGURES if name in names]
     made = {name: FIGURES[name](config, tables) for name in wanted}
-    return {name: figure for name, figure in made.items() if figure is not None}
+    kept = {name: figure for name, figure in made.items() if figure is not None}
+    index = (config.get("data") or {}).get("index")
+    if index is not None and index in tables.get("rounds", ()):
+        days = tables["rounds"].set_index("round")[index]
+        for name in (DATED if dates is None else dates) & kept.keys():
+            dated(kept[name], days, index)
+    return kept
 
 
 def action_names(config: dict[str, Any]) -> dict[str, list[str]]:
@@ -172,8 +186,8 @@ def _outcomes(tables: Tables) -> int:
 
 
 FIGURES: dict[str, Callable[[dict[str, Any], Tables], go.Figure | None]] = {
+    "loss": lambda _, tables: (course if "course" in tables else run_figures).loss(tables),
     "regret": lambda _, tables: run_figures.regret(tables),
-    "loss": lambda _, tables: course.loss(tables),
     "bounds": lambda _, tables: run_figures.bounds(tables),
     "windows": lambda _, tables: run_figures.windows(tables),
     "surplus": lambda _, tables: market_figures.surplus(tables),
@@ -189,10 +203,12 @@ FIGURES: dict[str, Callable[[dict[str, Any], Tables], go.Figure | None]] = {
     "market": lambda config, tables: course.market(tables, goods(config, _outcomes(tables))),
     "owned": lambda config, tables: course.owned(tables, goods(config, _outcomes(tables))),
     "forecast": lambda config, tables: run_figures.forecast(
-        tables, outcome_titles(config, _outcomes(tables))
+        tables, outcome_ends(config, _outcomes(tables))
     ),
     "certificates": lambda _, tables: run_figures.certificates(tables),
 }
+DATED = frozenset({"loss", "regret", "windows", "surplus", "demand", "market", "forecast"})
+DATED |= {"actions", "certificates"}
 
 
 def goods(config: dict[str, Any], width: int) -> list[str]:
@@ -202,15 +218,10 @@ def goods(config: dict[str, Any], width: int) -> list[str]:
     return list(named or (f"outcome {i}" for i in range(width)))
 
 
-def outcome_titles(config: dict[str, Any], width: int) -> list[str]:
-    """Name the outcomes, with the ends of their scale in the data's own units."""
-    data = config.get("data") or {}
-    titles = goods(config, width)
-    for i, name in enumerate(titles):
-        if name in data.get("scale", {}):
-            low, high = data["scale"][name]
-            titles[i] = f"{name} (0 stands for {low:g}, 1 for {high:g})"
-    return titles
+def outcome_ends(config: dict[str, Any], width: int) -> dict[str, tuple[float, float]]:
+    """Say what 0 and 1 stand for, of each outcome by name, in the data's own units."""
+    scale = (config.get("data") or {}).get("scale", {})
+    return {name: tuple(scale.get(name, (0.0, 1.0))) for name in goods(config, width)}
 
 
 def _worst(agents: pd.DataFrame, swaps: pd.DataFrame | None) -> str:

@@ -1,9 +1,10 @@
 """Figures of a run, each drawn from the tables of its run directory.
 
+    loss              per cohort: mean loss so far beside what the best alternatives would have cost
     regret            per cohort: mean over the agents, worst agent and bound, round by round
     bounds            per cohort: worst agent's regret beside its bounds, as the run went on
     windows           per cohort: mean and worst regret of every window of rounds, taken alone
-    spread            per cohort: swap and decision swap regret of every agent at the end
+    spread            per cohort: regret of every agent at the end
     agents            a dot per agent: mean loss against regret
     exploitability    per cohort: what the worst leader could have gained from each agent
     forecast          per outcome: rolling means of the drawn label forecast and the truth
@@ -16,7 +17,7 @@ payoff.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,26 +29,36 @@ from regretless.market.core.randomness import stream
 from regretless.market.exploitability.tracker import TOLERANCE
 from regretless.scenarios.logs.curves import leading_regret, thinned
 from regretless.scenarios.report import charts
+from regretless.scenarios.verdict import best_of_each
 
 Tables = Mapping[str, pd.DataFrame]
 
 WINDOW = 30  # rounds of a rolling mean, fewer in a short run
 MOST = 4000  # agents that are drawn; beyond, a seeded sample with the worst in it
 BINS = 30
-PAIR = {"mean": 2.5, "max": 1.0}  # over the agents, with the widths of their lines
-MEASURES = {"swap_regret": "swap regret", "decision_swap_regret": "decision swap regret"}
+PAIR = {"mean": 1.25, "max": 0.5}  # over the agents, with the shares of their lines' widths
 BOUNDS: dict[str, tuple[str, dict[str, Any]]] = {
     "decision_swap_regret": ("worst regret", {"width": 2.5}),
     "bound_from_bias": ("bound from bias", {"width": 1.5, "dash": "dot"}),
     "bound_from_variation": ("bound from variation", {"width": 1.5, "dash": "dashdot"}),
     "bound": ("bound", {"width": 1.5, "dash": "dash"}),
 }
+OTHERS = {
+    "model": ("best model", "dash"),
+    "policy": ("best policy", "dashdot"),
+    "action": ("best fixed action", "dot"),
+}
 CAPTIONS = {
+    "loss": (
+        "Loss over time, a panel per cohort: its mean loss so far (thick), and what the best "
+        "alternatives of each kind, best over the whole run, cost on average over all of it. A "
+        "thick line that ends below the others lost less than they would have."
+    ),
     "regret": (
         "Regret per round so far, mean (thick) and worst agent (thin) of each cohort: lines that "
         "sink towards zero mean that no agent knows a better rule in hindsight. Where a theorem "
         "applies its bound after the last round is dashed; those far above wait in the legend, "
-        "where a click shows them."
+        "where a click shows them. Zero stands on the edge of a logarithmic axis."
     ),
     "bounds": (
         "Regret beside its bounds, worst agent, both axes logarithmic: what was measured (thick), "
@@ -85,6 +96,40 @@ CAPTIONS = {
 }
 
 
+def loss(tables: Tables) -> go.Figure | None:
+    """Draw mean loss so far, a panel per cohort, and the mean loss of the best alternatives."""
+    curves, verdict = tables.get("regret_curves"), tables.get("verdict")
+    if curves is None or verdict is None or curves.index.unique("round").size < 2:
+        return None
+    names, shades = verdict["cohort"].unique(), cohort_colours(tables["agents"])
+    figure, shown = charts.panels(list(map(charts.short, names)), rows=len(names)), set[str]()
+    for row, name in enumerate(names, 1):
+        curve = curves.loc[name, "loss"].expanding().mean()
+        points = thinned(curve.index.to_numpy())
+        drawn = [charts.line(points, curve[points], "so far", color=shades[name], width=3)]
+        drawn += _alternatives(verdict[verdict["cohort"] == name], points[[0, -1]])
+        for one in drawn:
+            one.update(legendgroup=one.name, showlegend=one.name not in shown)
+            shown.add(one.name)
+        figure.add_traces(drawn, rows=row, cols=1)
+        late = np.concatenate([one.y[-len(one.y) * 9 // 10 :] for one in drawn])  # as it settles
+        low, high = late.min(), late.max()
+        room = 0.08 * (high - low) + 1e-4
+        figure.update_yaxes(range=[low - room, high + room], row=row, col=1)
+    figure.update_yaxes(title_text="mean loss")
+    return figure.update_xaxes(title_text="round", row=len(names))
+
+
+def _alternatives(rows: pd.DataFrame, ends: Any) -> Iterator[go.Scatter]:
+    """Yield a level line for the best alternative of each kind."""
+    for _, best in best_of_each(rows).iterrows():
+        if best["kind"] in OTHERS:
+            word, dash = OTHERS[best["kind"]]
+            level = charts.line(ends, [best["mean_loss"]] * 2, word, color=charts.INK, dash=dash)
+            told = charts.short(best["name"]) if best["kind"] != "action" else word
+            yield level.update(hovertemplate=f"{told}: %{{y:.4f}}", line_width=1.5)
+
+
 def regret(tables: Tables) -> go.Figure | None:
     """Draw mean, worst agent and bound of each cohort."""
     agents, curves = tables["agents"], tables.get("regret_curves")
@@ -94,19 +139,21 @@ def regret(tables: Tables) -> go.Figure | None:
     curves = curves[curves.index.isin(thinned(rounds), level="round")].dropna()
     if curves.empty:
         return None
-    figure = charts.panels(each=360).add_traces(list(_regrets(curves, agents)))
+    logarithmic = charts.spans_decades(curves["mean"])
+    figure = charts.panels(each=360).add_traces(list(map(charts.lifted, _regrets(curves, agents))))
     figure.update_xaxes(title_text="round").update_yaxes(
-        title_text=f"{_measured(curves)} per round"
+        title_text=f"{_measured(curves)} per round", rangemode="tozero"
     )
-    charts.choose_scale(figure, logarithmic=charts.spans_decades(curves["mean"]))
+    charts.choose_scale(figure, logarithmic=logarithmic)
     return figure
 
 
 def _regrets(curves: pd.DataFrame, agents: pd.DataFrame) -> Iterator[go.Scatter]:
     shades, names = cohort_colours(agents), curves.index.unique("cohort")
-    for name in names:
+    for place, name in enumerate(names):
         curve = curves.loc[name]
-        for column, width in PAIR.items():
+        for column, share in PAIR.items():
+            width = share * charts.nested(place, len(names))
             pair = charts.line(
                 curve.index, curve[column], charts.short(name), color=shades[name], width=width
             )
@@ -129,11 +176,11 @@ def bounds(tables: Tables) -> go.Figure | None:
     shades = cohort_colours(tables["agents"])
     for row, (name, own) in enumerate(groups, 1):
         for column, (word, style) in BOUNDS.items():
-            positive = own[column].where(own[column] > 0)
-            drawn = charts.line(own["round"], positive, word, color=shades[name], **style)
+            drawn = charts.line(own["round"], own[column], word, color=shades[name], **style)
+            drawn = charts.lifted(drawn)
             figure.add_trace(drawn.update(legendgroup=word, showlegend=row == 1), row=row, col=1)
     figure.update_yaxes(type="log", title_text="per round")
-    return figure.update_xaxes(type="log", title_text="round")
+    return figure.update_xaxes(type="log").update_xaxes(title_text="round", row=len(groups))
 
 
 def _measured(curves: pd.DataFrame) -> str:
@@ -155,11 +202,13 @@ def windows(tables: Tables) -> go.Figure | None:
     if steps.empty:
         return None
     figure, shades = charts.panels(each=300), cohort_colours(agents)
-    for name in steps.index.unique("cohort"):
+    names = steps.index.unique("cohort")
+    for place, name in enumerate(names):
         own = steps.loc[name].reset_index()
         own = own.iloc[thinned(own.index.to_numpy())]
         spans = np.stack([own["first"], own["last"] + 1, own["last"] + 1], axis=1).ravel()
-        for column, width in PAIR.items():
+        for column, share in PAIR.items():
+            width = share * charts.nested(place, len(names))
             levels = np.repeat(own[column].to_numpy(), 3)
             levels[2::3] = np.nan  # which parts a step from the next
             pair = charts.line(spans, levels, charts.short(name), color=shades[name], width=width)
@@ -178,51 +227,42 @@ def _steps(kept: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
 
 
 def spread(tables: Tables) -> go.Figure | None:
-    """Draw histograms of regret: a row per cohort, a column per measure that was kept.
+    """Draw a histogram of regret per cohort that measured it.
 
     None where no cohort has two agents; so it is with ``exploitability``.
     """
-    return _histograms(tables["agents"], MEASURES)
+    agents = tables["agents"]
+    return _histograms(agents, leading_regret(agents), "regret per round")
 
 
 def exploitability(tables: Tables) -> go.Figure | None:
     """Draw a histogram per cohort; None where exploitability was not measured."""
-    return _histograms(tables["agents"], {"exploitability": "exploitability"})
+    return _histograms(tables["agents"], tables["agents"]["exploitability"], "exploitability")
 
 
-def _histograms(agents: pd.DataFrame, measures: Mapping[str, str]) -> go.Figure | None:
-    groups = agents.groupby("cohort", sort=False)
-    kept = {column: word for column, word in measures.items() if agents[column].notna().any()}
-    cohorts = {n: own for n, own in groups if own[list(kept)].notna().any(axis=None)}
-    if max(map(len, cohorts.values()), default=0) < 2:  # which the summary tells in full
+def _histograms(agents: pd.DataFrame, values: pd.Series[float], word: str) -> go.Figure | None:
+    groups = values.groupby(agents["cohort"], sort=False)
+    cohorts = {name: own for name, own in groups if own.notna().any()}
+    several = max(map(len, cohorts.values()), default=0) > 1
+    if not several or not (values > 0).any():  # which the summary tells in full
         return None
-    alone, rows = len(kept) == 1, len(cohorts)
-    titles = [
-        _title(n, own[c], i, alone=alone) for n, own in cohorts.items() for i, c in enumerate(kept)
-    ]
-    figure = charts.panels(
-        titles, rows=rows, each=96, cols=len(kept), shared_xaxes="all", shared_yaxes=True
-    )
-    shades, edges = cohort_colours(agents), _edges(agents[list(kept)].to_numpy(dtype=np.float64))
-    for row, (name, members) in enumerate(cohorts.items(), 1):
-        for column, (measure, word) in enumerate(kept.items(), 1):
-            bars = _bars(members[measure].dropna(), edges, shades[name])
-            figure.add_trace(bars, row=row, col=column)
-            figure.update_xaxes(title_text=word if row == rows else None, row=row, col=column)
-        tallest = max(bars.y.max() for bars in figure.select_traces(row=row))
-        figure.update_yaxes(title_text="agents", dtick=1 if tallest < 5 else None, row=row, col=1)
+    titles = [_title(name, own) for name, own in cohorts.items()]
+    figure = charts.panels(titles, rows=len(cohorts), each=96, shared_xaxes="all")
+    shades, edges = cohort_colours(agents), _edges(values.to_numpy(dtype=np.float64))
+    for row, (name, own) in enumerate(cohorts.items(), 1):
+        bars = _bars(own.dropna(), edges, shades[name])
+        figure.add_trace(bars, row=row, col=1)
+        figure.update_yaxes(title_text="agents", dtick=1 if bars.y.max() < 5 else None, row=row)
+    figure.update_xaxes(title_text=word, row=len(cohorts))
     return figure.update_layout(bargap=0, showlegend=False)
 
 
-def _title(name: Any, values: pd.Series[float], place: int, *, alone: bool) -> str:
-    """Head a histogram; beside another one of the same cohort the name is not told twice."""
+def _title(name: Any, values: pd.Series[float]) -> str:
+    """Head a histogram by the cohort's name, how many agents it shows, and the worst of them."""
     known = values.dropna()
-    if known.empty:
-        return "not measured"
     told = f"{len(known):,}" if len(known) == len(values) else f"{len(known):,} of {len(values):,}"
-    if alone:
-        told += f"; {(known == 0).mean():.0%} at 0, worst {known.max():.4f}"
-    return " " if place else f"{charts.short(name)} ({told})"
+    told += f"; {(known <= 0).mean():.0%} at 0, worst {known.max():.4f}"
+    return f"{charts.short(name, 18)} ({told})"
 
 
 def _edges(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -298,8 +338,14 @@ def told(agent: Mapping[Any, Any]) -> str:
     return "<br>".join(lines)
 
 
-def forecast(tables: Tables, names: Sequence[str]) -> go.Figure | None:
-    """Draw rolling means of each outcome and its drawn label forecast, a panel per coordinate."""
+def forecast(tables: Tables, names: Mapping[str, tuple[float, float]]) -> go.Figure | None:
+    """Draw rolling means of each outcome and its drawn label forecast, a panel per coordinate.
+
+    Parameters
+    ----------
+    names : mapping of str to pair of float
+        What each outcome is called, and what its 0 and its 1 stand for.
+    """
     rounds, forecasts = tables.get("rounds"), tables.get("forecasts")
     if rounds is None or len(rounds) < 2 or forecasts is None or "label_0" not in forecasts:
         return None
@@ -307,14 +353,12 @@ def forecast(tables: Tables, names: Sequence[str]) -> go.Figure | None:
     said = forecasts[forecasts["drawn"]].groupby("round")[labels].mean()
     truth = rounds.set_index("round")[[f"y_{i}" for i in range(len(names))]]
     figure = charts.panels(list(map(charts.plain, names)), rows=len(names), each=120)
-    for row, (y, label) in enumerate(zip(truth, labels, strict=True), 1):
-        pairs = {"outcome": truth[y], "forecast": said[label].reindex(truth.index)}
-        for (word, curve), colour in zip(
-            pairs.items(), (charts.INK, charts.VERMILLION), strict=True
-        ):
-            drawn = rolling(curve, word, color=colour, width=1.8)
-            drawn.update(legendgroup=word, showlegend=row == 1)
-            figure.add_trace(drawn, row=row, col=1)
+    pairs = {"outcome": ("#b0b0b0", 4), "forecast": (charts.VERMILLION, 1.8)}
+    for row, (low, high) in enumerate(names.values(), 1):
+        curves = truth.iloc[:, row - 1], said[labels[row - 1]].reindex(truth.index)
+        for (word, (colour, width)), curve in zip(pairs.items(), curves, strict=True):
+            drawn = rolling(low + (high - low) * curve, word, color=colour, width=width)
+            figure.add_trace(drawn.update(legendgroup=word, showlegend=row == 1), row=row, col=1)
     figure.update_xaxes(title_text=f"round; {rolled(len(rounds))}", row=len(names))
     return figure
 

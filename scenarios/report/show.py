@@ -43,10 +43,10 @@ def shown(config: dict[str, Any], model: MarketModel, name: str | None) -> Any:
     if not model.played:
         raise UserError("show: no round is played yet; run() or step() first")
     tables = _tables(model)
-    compared = verdict.compared(tables)
-    made = Figures({"verdict": verdict.figure(compared)} if len(compared) else {})
-    made.update(drawn(config, tables, None if name is None else [name]))
-    made.sentence = ". ".join(sentences(compared, tables["agents"])) if len(compared) else ""
+    made = Figures(drawn(config, tables, None if name is None else [name]))
+    if (compared := verdict.figure(tables["verdict"])) is not None:
+        made["verdict"] = compared
+    made.sentence = " ".join(sentences(tables["verdict"], tables["agents"]))
     if name is not None and name not in made:
         raise UserError(f"show({name!r}): nothing to draw; play more rounds, or keep its measure")
     return made if name is None else made[name]

@@ -128,9 +128,14 @@ def _reach(points: pd.DataFrame) -> dict[str, Any]:
 def curves(table: pd.DataFrame) -> go.Figure:
     """Draw regret over time; ``table`` is ``studies.curves.setting_curves``."""
     figure = _by_cohort(table, each=240)
-    for row, _, colour, own, style in _settings(table):
-        curve = charts.line(own["round"], own["mean"], "", color=colour, width=2)
-        curve.update(style, hovertemplate="round %{x}: %{y:.5g}" + INTERVAL)
+    settings = table["setting"].nunique()
+    for row, place, colour, own, style in _settings(table):
+        width = min(charts.nested(place, settings), 3.0)
+        curve = charts.line(
+            own["round"], own["mean"].clip(lower=charts.LEAST), "", color=colour, width=width
+        )
+        curve.update(style, text=own["mean"].map("{:.5g}".format))
+        curve.update(hovertemplate="round %{x}: %{text}" + INTERVAL)
         figure.add_trace(curve, row=row, col=1)
     charts.choose_scale(figure, logarithmic=charts.spans_decades(table["mean"]))
     return figure.update_xaxes(title_text="round", row=table["cohort"].nunique())

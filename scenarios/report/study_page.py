@@ -83,9 +83,11 @@ def _sections(study: Study) -> Iterator[str]:
     file, parameters = study.record["study"]["file"], study.parameters()
     cohorts = study.cohorts()
     yield f"<h1>{escape(str(study.record['name']))}</h1>"
-    if file.get("claim"):
-        yield f'<p class="claim">{escape(file["claim"])}</p>'
+    if (headline := _headline(cohorts, setting_names(parameters))) is not None:
+        yield f'<p class="claim">{escape(headline)}</p>'
     yield f'<p class="note">{escape(_facts(study, parameters))}</p>'
+    if file.get("claim"):
+        yield f'<p class="note">Its file says: {escape(file["claim"])}</p>'
     yield "<h2>What was varied</h2>"
     yield _varied(file, parameters)
     yield from _failures(study)
@@ -97,6 +99,19 @@ def _sections(study: Study) -> Iterator[str]:
     yield _settings(study, cohorts, parameters)
     version = study.record.get("versions", {}).get("regretless", "")
     yield f"<footer>{escape(f'Written by regretless {version}'.strip())}.</footer>"
+
+
+def _headline(cohorts: pd.DataFrame, settings: pd.Series[str]) -> str | None:
+    """Say under which settings the worst agents regret least and most, means over seeds."""
+    column = DECISION if cohorts[DECISION].notna().any() else SWAP
+    names = cohorts["cohort"] + " under " + cohorts["run"].map(settings)
+    means = cohorts[column].groupby(names.to_numpy(), sort=False).mean().dropna()
+    if len(means) < 2:
+        return None
+    ranked = means.sort_values(kind="stable")
+    least, most = (f"{ranked.index[i]} ({ranked.iloc[i]:.3g})" for i in (0, -1))
+    word = COLUMNS[column].capitalize()
+    return f"{word} agent, mean over seeds: least of {least}, greatest of {most}."
 
 
 def keys_of(frame: pd.DataFrame, *, beside: tuple[str, ...] = ("run", "seed")) -> list[str]:

@@ -1,7 +1,7 @@
-"""What listening was worth, on the page of a run: in words, as a figure and as a table.
+"""What agents did beside what else they could have done, on the page of a run: figure and table.
 
 Drawn from the table ``verdict``: every alternative that a cohort had, which is a model, a policy or
-each agent's own best fixed action, against the broadcast.
+each agent's own best fixed action.
 """
 
 from __future__ import annotations
@@ -21,46 +21,53 @@ from regretless.scenarios.verdict import KINDS, lines, sentences, stood
 
 COLOURS = {"model": charts.BLUE, "policy": charts.VERMILLION, "action": charts.GREEN}
 CAPTION = (
-    "What listening was worth per round, mean over the agents of a cohort in their own units, "
-    "against every alternative: right of the line the broadcast served them better; with a dot on "
-    "the left they would have been better off. Bars are 95 % intervals (models), for "
-    "outcomes that keep their nature."
+    "What they did against every alternative: by how much it was worth more per round, mean over "
+    "the agents of a cohort in their own units. Right of the line they did better as they did; "
+    "with a dot on the left they would have been better off. Bars are 95 % intervals (models), for "
+    "outcomes that keep their nature. Outcomes are taken as they came."
+)
+ALONE = (
+    'No models were compared. Under kind = "decision-swap", models = ["panel"] in [forecaster] '
+    "compares seven, and protects against each."
 )
 HEAD = ["cohort", "alternative", "mean loss", "worth a round", "better off with it"]
 
 
-def compared(tables: Tables) -> pd.DataFrame:
-    """Return the verdict on cohorts that are compared with models; empty without any."""
-    verdict = tables.get("verdict")
-    if verdict is None or verdict.empty:
-        return pd.DataFrame()
-    with_models = verdict.loc[verdict["kind"] == "model", "cohort"].unique()
-    return verdict[verdict["cohort"].isin(with_models)]
+def told(tables: Tables) -> list[str]:
+    """Return the sentences on every cohort, from the tables of the run."""
+    verdict = tables.get("verdict", pd.DataFrame())
+    return [] if verdict.empty else list(sentences(verdict, tables["agents"]))
 
 
 def section(manifest: dict[str, Any], tables: Tables) -> Iterator[str]:
-    """Yield a cohort's sentence each, how long bases stood, the figure and the table."""
-    verdict = compared(tables)
-    if verdict.empty:
+    """Yield how long bases stood, the figure and the table."""
+    verdict = tables.get("verdict")
+    if verdict is None or verdict.empty:
         return
-    yield "<h2>Was it worth listening?</h2>"
-    for line in sentences(verdict, tables["agents"]):
-        yield f'<p class="claim">{escape(line)}.</p>'
+    yield "<h2>What else they could have done</h2>"
+    notes = [] if (verdict["kind"] == "model").any() else [ALONE]
     base = manifest["config"].get("forecaster", {}).get("base", {}).get("kind", "a base")
-    for block in manifest.get("blocks", []):
-        if "trust_lost" in block:  # as no run before it was noted
-            line = stood(block["name"], base, block["kept"], block["trust_lost"])
-            yield f'<p class="note">{escape(line)}.</p>'
-    yield charts.card(figure(verdict), "verdict", CAPTION)
-    yield table([*HEAD, "listening is worth"], list(_rows(verdict)), left=2)
+    notes += [
+        f"{stood(block['name'], base, block['kept'], block['trust_lost'])}."
+        for block in manifest.get("blocks", [])
+        if "trust_lost" in block  # as no run before it was noted
+    ]
+    yield from (f'<p class="note">{escape(line)}</p>' for line in notes)
+    drawn = figure(verdict)
+    if drawn is not None:
+        yield charts.card(drawn, "verdict", CAPTION)
+    yield table([*HEAD, "what they did is worth"], list(_rows(verdict)), left=2)
 
 
-def figure(verdict: pd.DataFrame) -> go.Figure:
-    """Draw a panel per cohort, the alternative that serves it best on top."""
+def figure(verdict: pd.DataFrame) -> go.Figure | None:
+    """Draw a panel per cohort, the alternative that serves it best on top; None with one each."""
     cohorts = {
         name: rows[rows["kind"] != "broadcast"].sort_values("gain", kind="stable")
         for name, rows in verdict.groupby("cohort", sort=False)
+        if len(rows) > 2
     }
+    if not cohorts:
+        return None
     slots = {name: list(map(_named, _records(rows))) for name, rows in cohorts.items()}
     drawn = charts.slotted(slots, shared_xaxes=False)
     seen = set[str]()
@@ -72,7 +79,8 @@ def figure(verdict: pd.DataFrame) -> go.Figure:
             drawn.add_trace(marks.update(showlegend=kind not in seen), row=row, col=1)
             seen.add(kind)
         drawn.add_vline(0, line={"color": charts.INK, "width": 1}, row=row, col=1)
-    return drawn.update_xaxes(title_text="listening is worth, a round", row=len(cohorts))
+    drawn.update_xaxes(nticks=5, tickangle=0)
+    return drawn.update_xaxes(title_text="what they did is worth, a round", row=len(cohorts))
 
 
 def _records(rows: pd.DataFrame) -> list[dict[str, Any]]:
@@ -100,7 +108,7 @@ def _marks(rows: pd.DataFrame, places: Any, kind: str) -> go.Scatter:
         legendgroup=kind,
         mode="markers",
         marker={"color": COLOURS[kind], "size": 8},
-        hovertemplate="%{text}<br>listening is worth %{x:+.3g}<extra></extra>",
+        hovertemplate="%{text}<br>what they did is worth %{x:+.3g}<extra></extra>",
     )
 
 

@@ -30,7 +30,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import count, product, takewhile
 from pathlib import Path
 from time import perf_counter
@@ -40,7 +39,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from regretless.agents.cohorts.responding import Cohort
@@ -56,7 +54,6 @@ from regretless.scenarios.studies.processes import collect
 FIRST, LONGEST, COSTLY = 1000, 64_000, 32_000  # rounds
 AGENTS, ACTIONS = 20, 5
 ROUNDING = 1e-9
-LINES = {"bound": "--", "bound_from_bias": ":"}
 STREAMS: dict[str, dict[str, Any]] = {
     "iid": {"kind": "iid"},
     "adaptive": {"kind": "breaker", "strength": 0.5},
@@ -227,48 +224,20 @@ def write(table: pd.DataFrame, out: Path) -> list[Path]:
 
 
 def rates_figure(table: pd.DataFrame) -> Figure:
-    """Draw a panel per family: runs, means and promises against T, with the slope T^(-1/2)."""
-    colours = dict(zip(table["stream"].unique(), figures.COLOURS, strict=False))
-    draw = partial(_panel, colours=colours)
-    label = "worst agent's decision swap regret"
-    figure = figures.panelled(
-        figures.split(table, "family"), draw, size=(3.2, 3.2), across=4, ylabel=label
-    )
-    figure.legend(handles=_legend(colours), loc="outside lower center", ncol=4, fontsize=9)
-    return figure
+    """Draw a panel per stream: a line per family, means over seeds, beside the slope T^(-1/2)."""
+    shown = table.assign(regret=table["linear_regret"].clip(lower=figures.LEAST))
+    groups = figures.split(shown, "stream")
+    label = "worst agent's regret, linear part"
+    return figures.panelled(groups, _panel, size=(4.4, 4.0), ylabel=label, legend=3)
 
 
-def _panel(axis: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
-    shown = rows.assign(regret=rows["decision_swap_regret"].clip(lower=figures.LEAST))
-    figures.lines(axis, shown, "rounds", "regret", by="stream", styles=colours)
-    for stream, runs in rows.groupby("stream", sort=False):
-        colour = colours[str(stream)]
-        means = runs.groupby("rounds").mean(numeric_only=True)
-        if rows["floor"].max() > 0:
-            axis.plot(means["linear_regret"].clip(lower=figures.LEAST), "x", color=colour, ms=5)
-        for measure, line in LINES.items():
-            axis.plot(means[measure], line, color=colour, lw=1.2)
-    if rows["floor"].max() > 0:
-        axis.axhline(float(rows["floor"].mean()), color=figures.GREY, lw=1.2, ls="-.")
+def _panel(axis: Axes, rows: pd.DataFrame) -> None:
+    """Draw the lines of a stream, and the slope from the greatest mean at the first T."""
+    figures.lines(axis, rows, "rounds", "regret", by="family", dots=False)
     rounds = np.unique(rows["rounds"])
-    start = rows.loc[rows["rounds"] == rounds[0], "decision_swap_regret"].mean()
-    falling = max(float(start), figures.LEAST) * np.sqrt(rounds[0] / rounds)
-    axis.plot(rounds, falling, color="#000000", lw=0.7)
+    start = rows[rows["rounds"] == rounds[0]].groupby("family")["regret"].mean().max()
+    falling = 1.5 * start * np.sqrt(rounds[0] / rounds)
+    axis.plot(rounds, falling, color="#333333", lw=1.2, ls=":", label="slope -1/2")
     axis.set(xscale="log", yscale="log", xlabel="rounds, T")
     axis.set_xticks(rounds[::-2], [f"{T:g}" for T in rounds[::-2]])
     axis.xaxis.set_minor_locator(NullLocator())
-    axis.tick_params(labelsize=8)
-
-
-def _legend(colours: dict[str, str]) -> list[Line2D]:
-    dark = "#444444"
-    styles: dict[str, dict[str, Any]] = {
-        stream: {"color": c, "marker": "o", "ms": 4} for stream, c in colours.items()
-    } | {
-        "bound, a priori": {"color": dark, "ls": "--"},
-        "bound from the biases": {"color": dark, "ls": ":"},
-        "linear part": {"color": dark, "ls": "", "marker": "x"},
-        "2 delta": {"color": figures.GREY, "ls": "-."},
-        "slope -1/2": {"color": "#000000", "lw": 0.7},
-    }
-    return [Line2D([], [], label=label, **style) for label, style in styles.items()]

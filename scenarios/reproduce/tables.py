@@ -346,5 +346,32 @@ UNSEEN = StudyTable(
     figure=unseen_figure,
 )
 
-ALL = (STREAMS, EVENTS, ANCHORING, SKILL, COVERS, CROWDING, UNSEEN)
+
+# Speculator: whoever foretells what usually comes is foreseen. Half of each good loses one half.
+
+
+def speculator_figure(table: pd.DataFrame) -> Figure:
+    """Draw a bar per forecast: the mean loss of those who follow it, over seeds."""
+    means = table.groupby("forecast", sort=False)["mean_loss"].mean()[::-1]
+    figure = Figure(figsize=(7.2, 2.6), layout="constrained")
+    axis = figure.subplots()
+    own = means.index == "Decision-Swap"
+    bars = axis.barh(means.index, means, color=np.where(own, figures.BLUE, figures.GREY))
+    axis.bar_label(bars, fmt="%.2f", padding=3)
+    axis.axvline(0.5, color="#333333", ls=":", lw=1.2)
+    axis.set(xlim=(0, 1.08), xlabel="mean loss a round; dotted: half of each good, always")
+    axis.set_title("What followers of each forecast lose to a speculator", loc="left", fontsize=11)
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+SPECULATOR = StudyTable(
+    study="speculator",
+    title="40 traders against a speculator: mean loss, worst agent's swap regret",
+    rows=combined(worst, lambda run: {"mean_loss": run.agents["mean_loss"].mean()}),
+    layouts=(Layout(["forecast"], {n: mean(n) for n in ("mean_loss", "swap_regret")}),),
+    figure=speculator_figure,
+)
+
+ALL = (STREAMS, EVENTS, ANCHORING, SKILL, COVERS, CROWDING, UNSEEN, SPECULATOR)
 STUDIES = {table.study: table for table in ALL}

@@ -21,7 +21,7 @@ from regretless.scenarios.logs.curves import MOST_POINTS, regret_curves, thinned
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.report import charts, market_figures, run_figures
 from regretless.scenarios.report import verdict as report_verdict
-from regretless.scenarios.report.page import outcome_titles, write_report
+from regretless.scenarios.report.page import outcome_ends, write_report
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.files import find, override, read
 from regretless.scenarios.spec.scenario import validated
@@ -79,7 +79,9 @@ def test_page_shows_the_agents_table(tmp_path: Path, form: str) -> None:
         promise(agents["bound"].max()),
         f"{agents['exploitability'].max():.4f}",
     ]
-    shown = {"verdict", "regret", "bounds", "spread", "agents", "exploitability", "forecast"}
+    shown = {"verdict", "loss", "regret", "bounds", "spread", "agents", "forecast"}
+    if agents["exploitability"].max() > 0:  # else the table tells it
+        shown.add("exploitability")
     assert panels(page) == shown
     assert page.tags.count("figure") == page.tags.count("figcaption") == len(shown)
     assert f"{ROUNDS} rounds, seed 7, complete." in page.text
@@ -92,41 +94,76 @@ def test_the_verdict_is_that_of_the_run(directory: Path) -> None:
     page, kept = check(report(directory)), manifest["blocks"][0]
     for line in (*sentences(tables["verdict"], tables["agents"]), *manifest["data"]):
         assert line in page.text
-    assert f"stood in {kept['kept']:.0%} of the rounds, trusted" in page.text
+    assert f"was broadcast as it was in {kept['kept']:.0%} of the rounds" in page.text
     verdict = tables["verdict"].sort_values("mean_loss", kind="stable")
     start = [row[:2] for row in page.rows].index(["cohort", "alternative"]) + 1
     rows = page.rows[start : start + len(verdict)]
     assert [row[2] for row in rows] == [f"{loss:.4f}" for loss in verdict["mean_loss"]]
     others = verdict[verdict["kind"] != "broadcast"]
-    told = [row[4] for row in rows if row[1] != "the broadcast"]
+    told = [row[4] for row in rows if row[1] != "what they did"]
     assert told == [f"{count} of {AGENTS}" for count in others["better_off"]]
     marks = drawn(report_verdict.figure(tables["verdict"]))
-    assert [m.name for m in marks] == ["model", "policy", "fixed action"]
+    assert [m.name for m in marks] == ["model", "policy", "best fixed action"]
     assert sorted(np.concatenate([m.x for m in marks])) == sorted(others["gain"])
     halves = np.concatenate([m.error_x.array for m in marks])
     assert sorted(halves) == sorted(others["gain_half"].fillna(0.0))
 
 
-def test_without_models_there_is_no_verdict(tmp_path: Path) -> None:
-    page = check(report(played(tmp_path / "run", small("forecaster.models=[]", "rounds=20"))))
-    assert "verdict" not in panels(page)
-    assert "worth listening" not in page.text
+def test_without_models_there_are_other_alternatives(tmp_path: Path) -> None:
+    directory = played(tmp_path / "run", small("forecaster.models=[]", "rounds=20"))
+    page = check(report(directory))
+    assert {"verdict", "loss"} <= panels(page)
+    assert "No models were compared" in page.text
+    alone = read_run(directory)[1]["verdict"].query("kind in ['broadcast', 'action']")
+    assert report_verdict.figure(alone) is None  # one dot says less than the table
+
+
+@pytest.mark.parametrize("model", [None, "running-mean"])
+def test_the_words_are_chosen_by_the_numbers(directory: Path, model: str | None) -> None:
+    """Alike within the interval or as printed, else less or more; what swaps save is the worst."""
+    tables = read_run(directory)[1]
+    verdict, agents = tables["verdict"], tables["agents"]
+    own, best = verdict["kind"] == "broadcast", verdict["kind"] == "model"
+    verdict = verdict[own | (best & (verdict["name"] == "running-mean")) if model else own]
+    fixed = verdict.iloc[:1].assign(kind="action", name="best of each")
+    verdict = pd.concat([verdict, fixed], ignore_index=True)
+    for row, (loss, gain, half, word) in enumerate(
+        [
+            (0.5, 0.2, 0.1, "less than"),
+            (0.5, 0.2, 0.3, "about as much as"),
+            (0.2, -0.1, 0.0, "more"),
+        ]
+        if model
+        else []
+    ):
+        verdict.loc[0, "mean_loss"], verdict.loc[1, "mean_loss"] = 0.3, loss
+        verdict.loc[1, ["gain", "gain_half"]] = gain, half
+        (line,) = sentences(verdict, agents)
+        assert f"{word} " in line.split(", ")[0], row
+        assert f"with running-mean ({loss:.4f})" in line
+    verdict.loc[verdict["kind"] == "action", "mean_loss"] = verdict["mean_loss"].iloc[0] + 1e-6
+    (line,) = sentences(verdict, agents)
+    assert "about as much as with the best fixed action of each" in line
+    assert f"saved the worst of {AGENTS} agents {agents['decision_swap_regret'].max():.4f}" in line
 
 
 @pytest.mark.parametrize(
     ("lost", "words"),
-    [(None, "trusted throughout"), (12, "trusted in the first 12 rounds"), (0, "from the start")],
+    [(None, "not corrected"), (12, "not corrected before round 13"), (0, "from the start")],
 )
 def test_a_base_and_its_trust_in_words(lost: int | None, words: str) -> None:
     line = stood("powers", "aggregate", 0.5, lost)
-    assert line.startswith("powers: the forecast of the models' aggregate stood in 50% of the")
-    assert words in line
+    assert line.startswith(
+        "powers: the models' weighted mean was broadcast as it was in 50% of the"
+    )
+    assert line.endswith(words)
 
 
 def test_baseline_has_no_bound_and_no_certificates(tmp_path: Path) -> None:
     page = check(report(played(tmp_path / "run", small("forecaster.kind=running-mean"))))
     assert page.rows[1][7:9] == ["none", "none"]
-    assert panels(page) == {"regret", "spread", "agents", "exploitability", "forecast"}
+    assert panels(page) >= {"verdict", "loss", "regret", "spread", "agents", "forecast"}
+    assert not panels(page) & {"bounds", "certificates"}
     assert "growers: none" in page.text
 
 
@@ -167,12 +204,13 @@ def test_cohorts_that_measure_different_things(tmp_path: Path) -> None:
     assert [row[0] for row in page.rows[1:4]] == ["growers", "swap", "external"]
     assert page.rows[2][3] == page.rows[2][5] == page.rows[3][4] == "-"
     assert "decision swap or swap regret per round" in page.charts
-    assert "not measured" in page.charts
+    assert "swap (8; " in page.charts
+    assert "external (8" not in page.charts  # no panel where nothing was measured
 
 
 def test_without_any_swap_regret_the_page_says_so(tmp_path: Path) -> None:
     page = check(report(played(tmp_path / "run", small('cohort.growers.measures=["external"]'))))
-    assert panels(page) == {"verdict", "forecast"}
+    assert panels(page) == {"verdict", "loss", "forecast"}
     assert "Swap regret was not measured." in page.text
 
 
@@ -259,8 +297,9 @@ def test_bounds_are_those_of_their_table(tables: dict[str, pd.DataFrame]) -> Non
     assert [line.name for line in lines] == [word for word, _ in run_figures.BOUNDS.values()]
     for line, column in zip(lines, run_figures.BOUNDS, strict=True):
         assert line.x.tolist() == tables["bounds"]["round"].tolist()
-        known = tables["bounds"][column]
-        assert line.y == pytest.approx(known.where(known > 0).to_numpy(), nan_ok=True)
+        known = tables["bounds"][column].to_numpy()
+        assert line.y == pytest.approx(np.maximum(known, charts.LEAST), nan_ok=True)
+        assert line.customdata == pytest.approx(known, nan_ok=True)  # which the pointer tells
     agents = tables["agents"]
     for column in ("decision_swap_regret", "bound_from_bias", "bound_from_variation", "bound"):
         assert tables["bounds"][column].iloc[-1] == pytest.approx(agents[column].max())
@@ -269,8 +308,8 @@ def test_bounds_are_those_of_their_table(tables: dict[str, pd.DataFrame]) -> Non
 
 def test_a_bound_that_says_nothing_is_called_so() -> None:
     assert [promise(value) for value in (1.856, 1.0, 0.25, np.nan)] == [
-        "none useful (1.86)",
-        "none useful (1.00)",
+        ">= 1",
+        ">= 1",
         "0.25",
         "none",
     ]
@@ -326,6 +365,8 @@ def test_among_very_many_agents_the_worst_are_drawn(finished: Path) -> None:
 
 def test_exploitability_is_counted_per_cohort(finished: Path) -> None:
     agents = read_run(finished)[1]["agents"]
+    agents["exploitability"] = 0.0
+    assert run_figures.exploitability({"agents": agents}) is None
     agents["exploitability"] = np.resize([0.0, 0.02, np.nan], AGENTS)
     figure = run_figures.exploitability({"agents": agents})
     (bars,) = drawn(figure)
@@ -351,15 +392,45 @@ def test_certificates_are_added_up(tables: dict[str, pd.DataFrame]) -> None:
     assert allowed.y[-1] == pytest.approx(slack_limit(ROUNDS))
 
 
+ENDS = {"a": (5.0, 25.0), "b": (0.0, 1.0), "c": (1.0, 0.0)}
+
+
+def test_loss_ends_at_the_mean_loss_beside_the_alternatives(
+    tables: dict[str, pd.DataFrame],
+) -> None:
+    own, *others = drawn(run_figures.loss(tables))
+    assert own.y[-1] == pytest.approx(tables["agents"]["mean_loss"].mean())
+    least = tables["verdict"].groupby("kind")["mean_loss"].min()
+    levels = {line.name.removeprefix("best "): line.y[0] for line in others}
+    assert levels == {
+        "model": least["model"],
+        "policy": least["policy"],
+        "fixed action": least["action"],
+    }
+
+
+def test_rounds_are_dated_where_the_data_are(finished: Path) -> None:
+    page = check(report(finished))
+    assert '"2012-01-01T00:00:00"' in page.charts
+    figure = charts.panels().add_trace(charts.line([0, 1, 5], [1.0, 2.0, 3.0], "a"))
+    figure.update_xaxes(title_text="round; as they are")
+    for names in (["Mon", "Tue"], ["2020-01-02", "2020-01-01"]):  # no dates; not in order
+        charts.dated(figure, pd.Series(names), "day")
+        assert figure.data[0].x.tolist() == [0, 1, 5]
+    charts.dated(figure, pd.Series(["2020-01-01", "2020-01-02"]), "day")
+    assert [day[:10] for day in figure.data[0].x] == ["2020-01-01", "2020-01-02", "2020-01-02"]
+    assert figure.layout.xaxis.title.text == "day; as they are"
+
+
 def test_forecast_figure_averages_blocks_and_rounds(tables: dict[str, pd.DataFrame]) -> None:
     rounds, forecasts = tables["rounds"], tables["forecasts"]
     second = forecasts.assign(block="second", label_0=0.0)
     tables["forecasts"] = pd.concat([forecasts, second], ignore_index=True)
-    outcome, forecast, *_ = drawn(run_figures.forecast(tables, ["a", "b", "c"]))
+    outcome, forecast, *_ = drawn(run_figures.forecast(tables, ENDS))
     window = ROUNDS // 5
-    assert outcome.y[-1] == pytest.approx(rounds["y_0"].tail(window).mean())
+    assert outcome.y[-1] == pytest.approx(5 + 20 * rounds["y_0"].tail(window).mean())
     said = forecasts.loc[forecasts["drawn"], "label_0"]
-    assert forecast.y[-1] == pytest.approx(said.tail(window).mean() / 2)
+    assert forecast.y[-1] == pytest.approx(5 + 20 * said.tail(window).mean() / 2)
 
 
 def test_market_figure_draws_demand_and_what_it_did(tmp_path: Path) -> None:
@@ -385,7 +456,7 @@ def test_no_figure_without_its_table(tables: dict[str, pd.DataFrame]) -> None:
     assert market_figures.demand(tables, []) is None  # which had no market
     bare = {"agents": tables["agents"]}
     assert run_figures.regret(bare) is None
-    assert run_figures.forecast(bare, []) is None
+    assert run_figures.forecast(bare, {}) is None
     assert run_figures.certificates(bare) is None
     assert market_figures.demand(bare, []) is None
 
@@ -396,7 +467,7 @@ def test_long_curves_are_thinned_with_both_ends() -> None:
     assert rounds[[0, -1]].tolist() == [0, 99_999]
 
 
-def test_outcomes_are_titled_with_their_scale(finished: Path) -> None:
+def test_outcomes_are_in_their_own_units(finished: Path) -> None:
     config = json.loads((finished / "manifest.json").read_text(encoding="utf-8"))["config"]
-    assert outcome_titles(config, 3)[2] == "wind (0 stands for 8, 1 for 0)"
-    assert outcome_titles({}, 2) == ["outcome 0", "outcome 1"]
+    assert outcome_ends(config, 3)["wind"] == (8.0, 0.0)
+    assert outcome_ends({}, 2) == {"outcome 0": (0.0, 1.0), "outcome 1": (0.0, 1.0)}

@@ -87,6 +87,7 @@ def test_every_panel_is_there(whole: Page) -> None:
     assert "8 runs: 4 settings, 2 seeds each. 8 done, 0 failed, 0 missing." in whole.text
     assert f"claim {NASTY}" in whole.text
     assert "Failures" not in whole.text
+    assert "greatest of" in whole.text
     assert ["forecaster.kind", "varied", "decision-swap, running-mean"] in whole.rows
     assert ["cohort.calm.actions", "fixed", "3"] in whole.rows
     assert ["seed", "repeated", "0, 1"] in whole.rows

@@ -26,10 +26,10 @@ def test_a_market_shows_its_figures() -> None:
     figures = model.show()
     wanted = {"verdict", "regret", "agents", "actions", "forecast", "exploitability"}
     assert wanted <= set(figures)
-    assert repr(figures).startswith("Figures(verdict, regret, ")
+    assert repr(figures).startswith("Figures(loss, regret, ")
     page = figures._repr_html_()
     assert page.count("plotly-graph-div") == len(figures)
-    assert page.startswith("<p>Listening ")
+    assert page.startswith("<p>growers lost ")
     one = model.show("regret")
     assert one.to_json() == figures["regret"].to_json()
     assert one.data[0].y[-1] == model.agents_frame()["decision_swap_regret"].mean()

@@ -26,6 +26,7 @@ SIZES = {  # rounds and seeds
     "covers": (40, 1),
     "crowding": (60, 1),
     "unseen": (40, 1),
+    "speculator": (60, 1),
 }
 ROUNDING = 1e-9
 Measured = Callable[[str], pd.DataFrame]
@@ -281,3 +282,12 @@ def test_who_is_far_from_all_named_losses_is_promised_nothing(measured: Measured
     near = table.query("population == 'ces, 2 powers' and group == 'covered'")
     assert near["agents"].is_monotonic_increasing  # in gamma
     assert near["agents"].iloc[-1] > near["agents"].iloc[0]
+
+
+# Speculator.
+
+
+def test_a_speculator_beats_every_forecast_but_ours(measured: Measured) -> None:
+    lost = measured("speculator").set_index("forecast")["mean_loss"]
+    assert (lost.drop("Decision-Swap") > 0.9).all()
+    assert lost["Decision-Swap"] < 0.7

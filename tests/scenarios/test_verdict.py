@@ -99,11 +99,11 @@ def test_the_verdict_adds_up(default: MarketModel) -> None:
         np.testing.assert_allclose(rows["gain"], told["worth"] - rows["worth"], atol=1e-12)
         best = (own["mean_loss"] - own["external_regret"]).mean()
         assert kinds.loc["action", "mean_loss"] == pytest.approx(best, rel=1e-12)
-        assert kinds.loc["action", "better_off"] == (own["external_regret"] > 0).sum()
+        assert kinds.loc["action", "better_off"] == (own["external_regret"] > 1e-12).sum()
         for model, row in rows[rows["kind"] == "model"].set_index("name").iterrows():
             there = models[(models["cohort"] == name) & (models["model"] == model)]
             assert row["mean_loss"] == pytest.approx(there["mean_loss"].mean(), rel=1e-12)
-            assert row["better_off"] == (there["regret_to_model"] > 0).sum()
+            assert row["better_off"] == (there["regret_to_model"] > 1e-12).sum()
 
 
 @pytest.mark.parametrize("name", [*PANEL, "office"])
