@@ -100,6 +100,9 @@ class EnsembleBroadcast(Remembering):
         points = np.array([cloud.point for cloud in clouds])
         return Mixture(points, told.weights, ensembles=clouds)
 
+    def __repr__(self) -> str:
+        return f"<EnsembleBroadcast of {self.forecaster!r}>"
+
     def predict(self, x: Any = None) -> Forecast:
         """Return the mixture and the forecaster's own draw."""
         told = self.forecaster.predict(x)

@@ -62,6 +62,9 @@ class TakingTurns(Remembering):
         """Return the law over predictions of the one whose turn it is."""
         return self.current.mixture(x)
 
+    def __repr__(self) -> str:
+        return f"<TakingTurns: round {self.time}, {len(self.turns)} of {self.turns[0]!r}>"
+
     def predict(self, x: Any = None) -> Forecast:
         """Return the mixture and a draw from it."""
         return self.mixture(x).draw(self._rng)

@@ -137,6 +137,10 @@ class UnbiasedPrediction(Remembering):
         self.solver.remember(solution)
         self.time += 1
 
+    def __repr__(self) -> str:
+        kind = f"{type(self).__name__}: {self.events.size} numbers, {self.rule.name} weights"
+        return f"<{kind}, round {self.time}>"
+
     def known_bound(self) -> BiasBound:
         """Bound on every event's bias, with what is known of all variations so far."""
         spent = self.events.spent() - self._spent

@@ -33,6 +33,7 @@ from regretless.market.logs.journal import Journal, Sink
 from regretless.market.logs.own_measures import OwnMeasures
 from regretless.market.logs.sample import logged_agents
 from regretless.market.logs.windows import Span, Windows
+from regretless.market.shown import Shown
 from regretless.market.trader import Trader
 
 Array = NDArray[np.float64]
@@ -42,7 +43,7 @@ __all__ = ["Guarantee", "MarketModel", "Trader"]
 MOST_VIEWS = 100_000  # beyond this a view is made when it is asked for
 
 
-class MarketModel(mesa.Model):  # type: ignore[misc]
+class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
     """A market in which one forecast serves every agent.
 
     Parameters

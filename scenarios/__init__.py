@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from regretless.market.model import MarketModel
     from regretless.scenarios.build.scenario import Scenario
+    from regretless.scenarios.spec.scenario import ScenarioSpec
 
 __all__ = ["load"]
 
@@ -43,4 +45,12 @@ def load(name: str, **settings: Any) -> Scenario:
     raw = read(path)
     for key, value in settings.items():
         assign(raw, key, value)
-    return Scenario(validated(raw, origin=path.parent))
+    return Scenario(validated(raw, origin=path.parent), drawer=_drawn)
+
+
+def _drawn(spec: ScenarioSpec, model: MarketModel, figure: str | None) -> Any:
+    """Draw a model's figures; what draws is loaded when it is first asked for."""
+    from regretless.scenarios.report.show import shown
+    from regretless.scenarios.spec.scenario import resolved
+
+    return shown(resolved(spec), model, figure)

@@ -165,6 +165,16 @@ def test_forecasters_play_their_role(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", forecasters())
+def test_forecasters_say_what_they_are(name: str) -> None:
+    player = forecasters()[name]
+    replayed(player, 3)
+    assert repr(player).startswith(f"<{type(player).__name__}")
+    assert f"{SIZE} numbers" in repr(player)
+    assert "round 3" in repr(player)
+    assert " at 0x" not in repr(player)
+
+
+@pytest.mark.parametrize("name", forecasters())
 def test_forecasters_are_deterministic_and_resume(name: str) -> None:
     whole = [forecast.point for forecast in replayed(forecasters()[name], 30)]
     first, second = forecasters()[name], forecasters()[name]

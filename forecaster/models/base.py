@@ -57,6 +57,9 @@ class Model(Remembering):
         self._learn(np.array(y, dtype=np.float64))
         self.time += 1
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.size} numbers, round {self.time}>"
+
     def _predicted(self, x: Any) -> Array:
         """Return the prediction (n,)."""
         raise NotImplementedError

@@ -14,7 +14,9 @@ In this order, each step knowing only what stands above it:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -48,14 +50,19 @@ from regretless.scenarios.spec.scenario import ScenarioSpec
 class Scenario:
     """A validated scenario, ready to be built with any seed.
 
+    Parameters
+    ----------
+    drawer : callable, optional
+        Draws figures of its models (``market.shown``), given the specification first.
+
     Raises
     ------
     UserError
         If cohorts do not go together, or a data or game file cannot be used.
     """
 
-    def __init__(self, spec: ScenarioSpec) -> None:
-        self.spec, self.peopled = spec, peopled(spec)
+    def __init__(self, spec: ScenarioSpec, *, drawer: Callable[..., Any] | None = None) -> None:
+        self.spec, self.peopled, self._drawer = spec, peopled(spec), drawer
         check(self.peopled)
         self.table: Table | None = read_table(spec.data) if spec.data else None
         self.game = game_of(spec)
@@ -117,6 +124,13 @@ class Scenario:
         for place, cohort in enumerate(game.cohorts):
             if cohort.name in room:
                 model.keep_room(place, room[cohort.name])
+        return self._named(model)
+
+    def _named(self, model: MarketModel) -> MarketModel:
+        """Let a model say what it is, and draw itself."""
+        model.name = self.spec.name
+        if self._drawer is not None:
+            model.drawer = partial(self._drawer, self.spec)
         return model
 
     def _seated(

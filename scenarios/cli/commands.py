@@ -25,6 +25,7 @@ from regretless.scenarios.cli.exits import (
     own_code,
     unusable,
 )
+from regretless.scenarios.cli.live_commands import dashboard
 from regretless.scenarios.cli.offline_commands import fit, predict
 from regretless.scenarios.imports import import_for_good, import_modules
 
@@ -52,6 +53,7 @@ TABLES: dict[str, dict[str, int | None]] = {  # of `reproduce`: how much each pl
 app = typer.Typer(name="regretless", rich_markup_mode=None)
 app.command()(fit)
 app.command()(predict)
+app.command()(dashboard)
 
 
 def _scenarios(begun: str) -> list[str]:

@@ -50,14 +50,15 @@ START = """
 const boxes = [];
 // on a small screen a finger scrolls the page, and tools would hide titles
 const small = matchMedia("(pointer: coarse), (max-width: 40rem)").matches;
+const buttons = [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]];
+const config = { displaylogo: false, displayModeBar: small ? false : "hover", responsive: true,
+  modeBarButtons: buttons, showSendToCloud: false, plotlyServerURL: "" };
 for (const data of document.querySelectorAll("script.chart")) {
   const box = document.getElementById(data.dataset.box);
   const chart = JSON.parse(data.textContent);
   box.parentNode.hidden = false;
   if (small) chart.layout.dragmode = false;
-  const buttons = [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]];
-  const config = { displaylogo: false, displayModeBar: small ? false : "hover", responsive: true,
-    modeBarButtons: buttons, showSendToCloud: false, plotlyServerURL: "" };
+  box.style.height = `${chart.layout.height}px`;  // which Plotly forgets when a window is resized
   Plotly.newPlot(box, chart.data, chart.layout, config);
   boxes.push(box);
 }

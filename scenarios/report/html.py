@@ -100,15 +100,21 @@ STILL = (
 )
 
 
-def page(title: str, body: str, scripts: Sequence[str] = ()) -> str:
+def page(
+    title: str, body: str, scripts: Sequence[str] = (), *, style: str = "", still: str = STILL
+) -> str:
     """Put a body, already HTML, into a page whose tables can be sorted.
 
     Parameters
     ----------
     scripts : sequence of str
         Further programs to run after the body. The page's policy allows these, by their hashes,
-        and no other: no further script, and no request to any address (W3C, *Content Security
-        Policy Level 3*).
+        and no other: no further script, and no request to any address but that of the page itself
+        (W3C, *Content Security Policy Level 3*).
+    style : str
+        What is added to the style of all pages.
+    still : str
+        What is said where scripts are off.
     """
     scripts = (SORT, *scripts)
     programs = "".join(f"<script>{script}</script>\n" for script in scripts)
@@ -116,8 +122,8 @@ def page(title: str, body: str, scripts: Sequence[str] = ()) -> str:
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{CSS}</style>\n</head>\n<body>\n"
-        f'<noscript><p class="note">{STILL}</p></noscript>\n{body}\n{programs}</body>\n</html>\n'
+        f"<title>{escape(title)}</title>\n<style>{CSS}{style}</style>\n</head>\n<body>\n"
+        f'<noscript><p class="note">{still}</p></noscript>\n{body}\n{programs}</body>\n</html>\n'
     )
 
 
@@ -126,7 +132,7 @@ def _policy(scripts: Sequence[str]) -> str:
     allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in hashes)
     return (
         f"default-src 'none'; script-src {allowed}; "
-        "style-src 'unsafe-inline'; img-src data: blob:; "
+        "style-src 'unsafe-inline'; img-src data: blob:; connect-src 'self'; "
         "form-action 'none'; base-uri 'none'"
     )
 

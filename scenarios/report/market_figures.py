@@ -172,6 +172,7 @@ def _dots(
         x=places[shown, 0],
         y=places[shown, 1],
         text=[f"{told(agent)}<br>distance: {_place(agent)}" for agent in drawn.to_dict("records")],
+        customdata=drawn["agent"].to_numpy(),
         mode="markers",
         marker={
             "color": np.nan_to_num(regret.to_numpy(np.float64)[shown]),

@@ -9,16 +9,18 @@ Every figure is drawn once, by Plotly, whose script stands in the page (docs/dec
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.logs.curves import leading_regret, log_parts, regret_curves
 from regretless.scenarios.logs.directory import MANIFEST, read_run
-from regretless.scenarios.report import market_figures, run_figures, verdict
+from regretless.scenarios.report import course, market_figures, run_figures, verdict
 from regretless.scenarios.report.charts import card, dated, scripts
 from regretless.scenarios.report.html import cell, page, save, table
 from regretless.scenarios.report.run_figures import Tables
@@ -136,33 +138,77 @@ def _numbers(members: pd.DataFrame) -> list[str]:
 
 
 def _figures(config: dict[str, Any], tables: Tables) -> str:
-    width = sum(str(column).startswith("y_") for column in tables.get("rounds", ()))
-    over_time = {
-        "loss": run_figures.loss(tables),
-        "regret": run_figures.regret(tables),
-        "windows": run_figures.windows(tables),
-        "surplus": market_figures.surplus(tables),
-        "demand": market_figures.demand(tables, goods(config, width)),
-        "forecast": run_figures.forecast(tables, outcome_ends(config, width)),
-        "certificates": run_figures.certificates(tables),
-    }
+    told = captions(tables)
+    return "\n".join(card(made, name, told[name]) for name, made in drawn(config, tables).items())
+
+
+def captions(tables: Tables) -> dict[str, str]:
+    """Return what is said below each figure of a run."""
+    told = run_figures.CAPTIONS | market_figures.CAPTIONS | course.CAPTIONS
+    return told | {"surplus": market_figures.surplus_caption(tables["agents"])}
+
+
+def drawn(
+    config: dict[str, Any],
+    tables: Tables,
+    names: Collection[str] | None = None,
+    *,
+    dates: Collection[str] | None = None,
+) -> dict[str, go.Figure]:
+    """Draw the figures of a run by name, those that its tables have something for.
+
+    Parameters
+    ----------
+    names : collection of str, optional
+        Which of ``FIGURES``; all by default.
+    dates : collection of str, optional
+        Which of them have the data's dates where there are any; ``DATED`` by default.
+    """
+    wanted = FIGURES if names is None else [name for name in FIGURES if name in names]
+    made = {name: FIGURES[name](config, tables) for name in wanted}
+    kept = {name: figure for name, figure in made.items() if figure is not None}
     index = (config.get("data") or {}).get("index")
     if index is not None and index in tables.get("rounds", ()):
-        names = tables["rounds"].set_index("round")[index]
-        for figure in filter(None, over_time.values()):
-            dated(figure, names, index)
-    drawn = over_time | {
-        "bounds": run_figures.bounds(tables),
-        "spread": run_figures.spread(tables),
-        "agents": run_figures.agents(tables),
-        "exploitability": run_figures.exploitability(tables),
-        "network": market_figures.network(tables),
-        "distances": market_figures.distances(tables),
-    }
-    captions = run_figures.CAPTIONS | market_figures.CAPTIONS
-    captions["surplus"] = market_figures.surplus_caption(tables["agents"])
-    made = {name: drawn[name] for name in captions if drawn[name] is not None}
-    return "\n".join(card(figure, name, captions[name]) for name, figure in made.items())
+        days = tables["rounds"].set_index("round")[index]
+        for name in (DATED if dates is None else dates) & kept.keys():
+            dated(kept[name], days, index)
+    return kept
+
+
+def action_names(config: dict[str, Any]) -> dict[str, list[str]]:
+    """Return what the actions of each cohort are called, where they have names."""
+    cohorts = config.get("cohort", [])
+    return {c["name"]: c["action_names"] for c in cohorts if c.get("action_names")}
+
+
+def _outcomes(tables: Tables) -> int:
+    return sum(str(column).startswith("y_") for column in tables.get("rounds", ()))
+
+
+FIGURES: dict[str, Callable[[dict[str, Any], Tables], go.Figure | None]] = {
+    "loss": lambda _, tables: (course if "course" in tables else run_figures).loss(tables),
+    "regret": lambda _, tables: run_figures.regret(tables),
+    "bounds": lambda _, tables: run_figures.bounds(tables),
+    "windows": lambda _, tables: run_figures.windows(tables),
+    "surplus": lambda _, tables: market_figures.surplus(tables),
+    "spread": lambda _, tables: run_figures.spread(tables),
+    "agents": lambda _, tables: run_figures.agents(tables),
+    "exploitability": lambda _, tables: run_figures.exploitability(tables),
+    "actions": lambda config, tables: course.actions(tables, action_names(config)),
+    "network": lambda _, tables: market_figures.network(tables),
+    "distances": lambda _, tables: market_figures.distances(tables),
+    "demand": lambda config, tables: market_figures.demand(
+        tables, goods(config, _outcomes(tables))
+    ),
+    "market": lambda config, tables: course.market(tables, goods(config, _outcomes(tables))),
+    "owned": lambda config, tables: course.owned(tables, goods(config, _outcomes(tables))),
+    "forecast": lambda config, tables: run_figures.forecast(
+        tables, outcome_ends(config, _outcomes(tables))
+    ),
+    "certificates": lambda _, tables: run_figures.certificates(tables),
+}
+DATED = frozenset({"loss", "regret", "windows", "surplus", "demand", "market", "forecast"})
+DATED |= {"actions", "certificates"}
 
 
 def goods(config: dict[str, Any], width: int) -> list[str]:

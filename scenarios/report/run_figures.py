@@ -296,6 +296,7 @@ def agents(tables: Tables) -> go.Figure | None:
                 x=members["mean_loss"].to_numpy(),
                 y=members["regret"].to_numpy(),
                 text=[told(agent) for agent in members.to_dict("records")],
+                customdata=members["agent"].to_numpy(),
                 name=charts.short(name),
                 mode="markers",
                 marker={"color": shades[name], "size": 7, "opacity": 0.6},

@@ -1,0 +1,49 @@
+"""The command that serves the live page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regretless.scenarios.imports import import_for_good, import_modules
+
+
+def dashboard(
+    scenario: Annotated[
+        str, typer.Argument(metavar="[SCENARIO|FILE.toml]", help="A name or a file.")
+    ] = "crop-choice",
+    *,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Replace a key; repeatable."),
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8642,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
+    imports: Annotated[
+        list[str] | None,
+        typer.Option("--import", metavar="MODULE", help="Your module with agents; repeatable."),
+    ] = None,
+) -> None:
+    """Serve a live page on which a scenario is played; Ctrl-C ends it."""
+    import_for_good("regretless.scenarios.live.server")
+    import webbrowser
+
+    from regretless.scenarios.live.server import Live, Viewers
+    from regretless.scenarios.live.source import Source
+
+    import_modules(imports or [])
+    source = Source.of(scenario, tuple(assignments or ()))
+    source.scenario().build()  # so that what is wrong is said here, and not on the page
+    viewers = Viewers(source, Path.cwd(), tuple(imports or ()))
+    with Live(viewers, port) as server:
+        typer.echo(f"Live page: {server.address} (Ctrl-C ends it)")
+        if not no_browser:
+            webbrowser.open(server.address)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            typer.echo("Ended.")
+        finally:
+            viewers.end()

@@ -1,0 +1,55 @@
+"""A scenario as a class, for tools of Mesa's that make models out of numbers.
+
+``mesa.batch_run`` and ``SolaraViz`` call a model's class with parameters, whenever they want
+another model; a ``MarketModel`` is made of a game's parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from regretless.market.core.errors import UserError, closest
+from regretless.market.model import MarketModel
+from regretless.scenarios import load
+
+
+def market_class(
+    scenario: str,
+    keys: Mapping[str, str] | None = None,
+    *,
+    collector: Callable[[], Any] | None = None,
+    **settings: Any,
+) -> type[MarketModel]:
+    """Return a class whose calls ``load`` and ``build`` a scenario.
+
+    Parameters
+    ----------
+    keys : mapping of str to str, optional
+        Which key of the scenario each parameter of the class sets, as
+        ``{"growers": "cohort.growers.count"}``; ``seed`` and ``rounds`` are parameters anyway.
+    collector : callable, optional
+        Makes the ``mesa.DataCollector`` of each model.
+    **settings
+        Keys that all models share.
+    """
+    named = {"seed": "seed", "rounds": "rounds"} | dict(keys or {})
+
+    class Market(MarketModel):
+        """A market of one scenario, built from numbers."""
+
+        def __new__(cls, **values: Any) -> Self:
+            for name in values:
+                if name not in named:
+                    raise UserError(f"{name}: no parameter of this class; {closest(name, named)}")
+            given = {named[name]: value for name, value in values.items() if value is not None}
+            made: Any = load(scenario, **settings | given).build()
+            made.__class__ = cls
+            if collector is not None:
+                made.datacollector = collector()
+            return made  # type: ignore[no-any-return]
+
+        def __init__(self, **values: Any) -> None:
+            """Do nothing: it is built."""
+
+    return Market

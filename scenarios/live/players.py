@@ -1,0 +1,92 @@
+"""Other players for a market that is being played: forecasters and adversaries by name.
+
+A new forecaster is the one that the scenario would have had under that name, at its beginning; it
+knows nothing of the rounds before. A new adversary chooses outcomes in place of the old one, or of
+the data, whose context goes on: what everybody sees before a round, such as the month, and what
+the models' forecasts were, still comes from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from regretless.agents.adversaries import Confined
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.market.game.protocols import Adversary
+from regretless.market.losses.spaces import Box
+from regretless.market.model import MarketModel
+from regretless.market.records import Context, History
+from regretless.scenarios.build.adversaries import make_adversary
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.scenario import AdversarySpec
+
+
+class Dated(Confined):
+    """An adversary who takes over, in the context of the one before."""
+
+    REMEMBERED = ("before",)
+
+    def __init__(self, adversary: Adversary, before: Adversary) -> None:
+        ends = np.zeros(adversary.outcomes), np.ones(adversary.outcomes)
+        super().__init__(adversary, Box(*ends))
+        self.before = before
+
+    def context(self, history: History) -> Context:
+        """Return the context of the one before."""
+        return self.before.context(history)
+
+
+def adversaries(scenario: Scenario, outcomes: int) -> list[str]:
+    """Return the names of adversaries who need no more than the number of outcomes to be told."""
+    known = []
+    for name in register.adversary.names():
+        try:
+            _adversary(scenario, name, outcomes)
+        except UserError:
+            continue
+        known.append(name)
+    return known
+
+
+def _adversary(scenario: Scenario, name: str, outcomes: int) -> Adversary:
+    table: dict[str, Any] = {"kind": name, "outcomes": outcomes}
+    own = scenario.spec.adversary
+    given = AdversarySpec(**table) if own is None or own.kind != name else own
+    spec = scenario.spec.model_copy(update={"data": None, "adversary": given})
+    return make_adversary(spec, spec.seed, game=scenario.game)
+
+
+def forecasters(scenario: Scenario) -> list[str]:
+    """Return the names of forecasters that take the place of the scenario's own."""
+    data = scenario.spec.data
+    columns = [] if data is None else list(data.forecasts)
+    return ["decision-swap", *columns, *register.forecaster.names()]
+
+
+def swap_adversary(model: MarketModel, scenario: Scenario, name: str) -> None:
+    """Let another adversary choose the outcomes; UserError if it does not fit."""
+    before = model.game.adversary
+    first = before.before if isinstance(before, Dated) else before
+    chosen = _adversary(scenario, name, model.game.adversary.outcomes)
+    model.swap(adversary=Dated(chosen, first))
+
+
+def swap_forecaster(model: MarketModel, scenario: Scenario, name: str) -> None:
+    """Let another forecaster make every block; UserError if it does not fit."""
+    table = {"kind": name} if name != scenario.spec.forecaster.kind else {}
+    own = scenario.spec.forecaster
+    spec = type(own).model_validate(table) if table else own
+    if name == "decision-swap" and table:
+        spec.settle(None, joined=any(cohort.joins for cohort in scenario.spec.cohort))
+    other = Scenario(scenario.spec.model_copy(update={"forecaster": spec})).build()
+    model.swap(**{block.name: block.forecaster for block in other.game.blocks})
+
+
+SWAPS: dict[str, Callable[[MarketModel, Scenario, str], None]] = {
+    "forecaster": swap_forecaster,
+    "adversary": swap_adversary,
+}

@@ -1,0 +1,160 @@
+"""A viewer's market: built from a scenario, stepped by a thread of its own, changed from the page.
+
+A session is locked while a round is played or its market is changed, and one market plays at a
+time, whoever watches: kernels share threads and memory. What goes wrong in a round stops the market
+and leaves a line for the page; a change that does not fit leaves the market as it was.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+from regretless.market.core.errors import UserError
+from regretless.scenarios.live import players
+from regretless.scenarios.live.keys import Key, numeric_keys
+from regretless.scenarios.live.source import Saving, Source
+from regretless.scenarios.live.watched import Watched
+
+TURN = threading.Lock()
+BURST = 0.03  # seconds that rounds are played for before others may look
+AWAY = 120.0  # seconds after which a page that asks for nothing is taken to be closed
+SPEEDS = (1, 2, 5, 10, 25, 50, 100, 0)  # rounds a second; 0 for as many as there can be
+
+
+class Session:
+    """A market and the thread that plays it; ``lock`` is to be held by whoever reads it.
+
+    ``fault`` says why the market stopped, ``swaps`` which player was replaced before which round;
+    ``version`` counts builds, rounds and swaps, ``seen`` is when its page last asked.
+    """
+
+    def __init__(self, source: Source, saving: Saving) -> None:
+        self.saving = saving
+        self.lock = threading.RLock()
+        self.fault, self.version, self.builds = "", 0, 0
+        self.speed, self.playing, self.ended = 10, False, False
+        self.seen = time.monotonic()
+        self._going = threading.Event()
+        self._build(source)
+        threading.Thread(target=self._work, name="market", daemon=True).start()
+
+    def _build(self, source: Source) -> None:
+        """Build a market from round 0; nothing changes if it cannot be built."""
+        with TURN:
+            scenario = source.scenario()
+            model = scenario.build()
+            model.tracker = None  # exploitability takes a program per agent every time it is read
+            rivals = players.adversaries(scenario, model.game.adversary.outcomes)
+            watched = Watched(model)
+        self.source, self.scenario, self.model, self.watched = source, scenario, model, watched
+        self.keys: list[Key] = numeric_keys(scenario.spec, source.raw)
+        self.rivals, self.swaps, self.fault = rivals, list[tuple[int, str]](), ""
+        self.builds += 1
+        self.version += 1
+
+    def _work(self) -> None:
+        """Play rounds while the market is on, until the session ends."""
+        due = time.monotonic()
+        while self._going.wait() and not self.ended:
+            started = time.monotonic()
+            due = max(due, started - BURST)
+            while self.playing and time.monotonic() < started + BURST:
+                with self.lock:
+                    if self.playing:  # nobody paused it just now
+                        self.step()
+                due += 1 / self.speed if self.speed else 0.0
+                if self.speed and due > time.monotonic():
+                    break
+            time.sleep(max(due - time.monotonic(), 0.001) if self.speed else 0.001)
+            if time.monotonic() - self.seen > AWAY:
+                self.pause()
+
+    def play(self) -> None:
+        """Let the rounds go on by themselves; UserError where none is left."""
+        with self.lock:
+            self._check_left()
+            self.playing, self.fault = True, ""
+            self._going.set()
+
+    def pause(self) -> None:
+        """Let no further round begin."""
+        with self.lock:
+            self.playing = False
+            self._going.clear()
+
+    def step(self) -> None:
+        """Play a round; what goes wrong in it stops the market, and stays as its fault."""
+        with self.lock, TURN:
+            number = self.model.played
+            try:
+                self.model.step()
+                self.watched.note()
+            except Exception as error:  # noqa: BLE001 - of any player, and the page must not die
+                kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+                self.fault = f"round {number}: {kind}{str(error) or 'no reason given'}"
+            self.version += 1
+            if self.fault or self.model.played >= self.model.rounds:
+                self.pause()
+
+    def step_once(self) -> None:
+        """Play one round of a market that stands still; UserError where none is left."""
+        with self.lock:
+            self.pause()
+            self._check_left()
+            self.fault = ""
+            self.step()
+
+    def _check_left(self) -> None:
+        if self.model.played >= self.model.rounds:
+            raise UserError(
+                f"all {self.model.rounds:,} rounds are played; restart, or raise rounds"
+            )
+
+    def restart(self) -> None:
+        """Begin again from round 0, with the players that the scenario names."""
+        with self.lock:
+            self._build(self.source)
+
+    def load(self, name: str) -> None:
+        """Play another scenario, from round 0 on; UserError if it cannot be built."""
+        with self.lock:
+            self._build(Source.of(name))
+            self.pause()
+
+    def set(self, name: str, value: float) -> None:
+        """Give a numeric key, or the seed, another value, and begin again.
+
+        UserError if there is no such key, or the scenario cannot be built with the value.
+        """
+        with self.lock:
+            known = {key.name: isinstance(key.value, int) for key in self.keys} | {"seed": True}
+            if name not in known or isinstance(value, bool) or not isinstance(value, int | float):
+                raise UserError(f"{name} = {value!r}: no numeric key of this scenario")
+            whole = known[name] and float(value).is_integer()
+            self._build(self.source.changed(name, int(value) if whole else value))
+
+    def swap(self, role: str, name: str) -> None:
+        """Replace the "forecaster" or the "adversary" of the market that is being played.
+
+        UserError if there is none of that name or it does not fit.
+        """
+        if role not in players.SWAPS:
+            raise UserError(f"swap {role!r}: choose {' or '.join(players.SWAPS)}")
+        with self.lock, TURN:
+            players.SWAPS[role](self.model, self.scenario, name)
+            self.swaps.append((self.model.played, f"{role}: {name}"))
+            self.fault = ""
+            self.version += 1
+
+    def promises(self) -> Iterator[str]:
+        """Yield what each cohort is promised now, and why where something was taken back."""
+        for cohort, promise in zip(self.model.game.cohorts, self.model.guarantees, strict=True):
+            yield promise.note or f"{cohort.name}: {promise.told(cohort.row_of)}"
+
+    def end(self) -> None:
+        """Stop the thread; nothing is played any more."""
+        self.pause()
+        self.ended = True
+        self._going.set()

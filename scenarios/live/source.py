@@ -1,0 +1,111 @@
+"""A scenario as it was read and changed, and saved: as a file, and a run of it as a directory.
+
+Both go to one folder, under a name without a path. A file that is there stays. The run is played
+anew, in a process of its own, from the file that was saved: players that were swapped on the page
+are not in it.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from regretless.market.core.atomic import replacing
+from regretless.market.core.errors import UserError
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.files import assign, find, override, read
+from regretless.scenarios.spec.scenario import validated
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A scenario: its name or path, the parsed file as it was changed, and the file's folder."""
+
+    name: str
+    raw: dict[str, Any]
+    origin: Path
+
+    @classmethod
+    def of(cls, name: str, assignments: tuple[str, ...] = ()) -> Source:
+        """Read a scenario by name or path; UserError if there is none."""
+        path = find(name)
+        return cls(name, override(read(path), assignments), path.resolve().parent)
+
+    def scenario(self) -> Scenario:
+        """Return what is to be built; UserError if the file does not validate."""
+        return Scenario(validated(copy.deepcopy(self.raw), origin=self.origin))
+
+    def changed(self, key: str, value: Any) -> Source:
+        """Return it with a value under a dotted key."""
+        raw = copy.deepcopy(self.raw)
+        assign(raw, key, value)
+        return replace(self, raw=raw)
+
+    def portable(self, folder: Path) -> dict[str, Any]:
+        """Return the parsed file for another folder: paths that counted from its own are whole."""
+        raw = copy.deepcopy(self.raw)
+        for table in ("data", "game", "network"):
+            named = raw.get(table, {}).get("file")
+            if named and self.origin != folder and (self.origin / named).is_file():
+                raw[table]["file"] = str((self.origin / named).resolve())
+        return raw
+
+
+class Saving:
+    """Saves into a folder, runs into ``runs`` within it; these import the user's ``modules``."""
+
+    def __init__(self, folder: Path, modules: tuple[str, ...] = ()) -> None:
+        self.folder, self.modules = folder, modules
+        self._said, self._target = "", Path()
+        self._process: subprocess.Popen[str] | None = None
+
+    def file(self, source: Source, name: str) -> Path:
+        """Write a scenario file; UserError if the name is no name or the file is there."""
+        if not NAME.fullmatch(name):
+            raise UserError(f"save as {name!r}: give letters, digits, - and _, and no path")
+        path = self.folder / f"{name}.toml"
+        if path.exists():
+            raise UserError(f"save as {name}: {path} is there already; give another name")
+        try:
+            with replacing(path) as draft:
+                text = tomli_w.dumps(source.portable(self.folder) | {"name": name})
+                draft.write_text(text, encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise UserError(f"save as {name}: {path}: {error.strerror}; make room") from error
+        self._said = f"Saved: {path}"
+        return path
+
+    def run(self, source: Source, name: str) -> None:
+        """Save a scenario file and play it into ``runs/NAME``; UserError as of ``file``."""
+        if self._process is not None and self._process.poll() is None:
+            raise UserError(f"{self._target} is being written; wait for it")
+        path, self._target = self.file(source, name), self.folder / "runs" / name
+        words = [sys.executable, "-m", "regretless", "run", str(path), "--quiet"]
+        words += ["--out", str(self._target)]
+        words += [word for module in self.modules for word in ("--import", module)]
+        self._process = subprocess.Popen(  # noqa: S603 - our own command, its words checked
+            words, cwd=self.folder, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
+        )
+
+    def told(self) -> str:
+        """Say in a line what was saved, or how far it is."""
+        if self._process is None:
+            return self._said
+        if self._process.poll() is None:
+            return f"{self._said}. Playing it into {self._target} ..."
+        complaint = self._process.communicate()[1].strip()
+        if self._process.returncode:
+            self._said = (complaint.splitlines() or ["the run was ended"])[-1]
+        else:
+            self._said += f". Run: {self._target}; regretless report {self._target} makes its page"
+        self._process = None
+        return self._said

@@ -1,0 +1,130 @@
+"""What a page is told of a session: the state of its controls, a sentence, figures and an agent."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import plotly.graph_objects as go
+from plotly.io import to_json
+
+from regretless.scenarios.live import players
+from regretless.scenarios.live.session import TURN, Session
+from regretless.scenarios.report import charts, course
+from regretless.scenarios.report.page import drawn
+from regretless.scenarios.report.run_figures import Tables, told
+from regretless.scenarios.spec.scenario import resolved
+from regretless.scenarios.verdict import sentences
+
+MARKED = {"regret", "loss", "actions", "owned"}  # with rounds below, and swaps marked among them
+RECENT = {
+    "forecast",
+    "demand",
+    "market",
+}  # of the last rounds, with dates below where there are any
+LEAST = 5e-5  # a smaller contribution would be printed as zero
+
+
+def answer(session: Session, wanted: Sequence[str], agent: int | None, builds: int) -> str:
+    """Return the state of a session as JSON, with the figures that are wanted.
+
+    ``agent`` is of whom the page wants to know more, ``builds`` the build whose controls it has.
+    """
+    with session.lock:
+        state = _state(session, builds)
+        config, swaps = resolved(session.scenario.spec), list(session.swaps)
+        tables: Tables = {}
+        if session.model.played:
+            with TURN:
+                tables = session.watched.tables()
+            state["verdict"] = verdict(session, tables)
+        if tables and agent is not None and 0 < agent <= len(tables["agents"]):
+            state["agent"] = _agent(session, tables, agent)
+    if tables:
+        figures = drawn(config, tables, wanted, dates=RECENT)
+        for name, figure in figures.items():
+            _settle(figure, swaps if name in MARKED else [])
+        state["figures"] = {name: _json(figure) for name, figure in figures.items()}
+    return json.dumps(state)
+
+
+def _state(session: Session, builds: int) -> dict[str, Any]:
+    """Return what the controls show; what only a build changes if that is new to the page."""
+    model, spec = session.model, session.scenario.spec
+    state: dict[str, Any] = {
+        "clock": time.monotonic(),
+        "version": session.version,
+        "builds": session.builds,
+        "played": model.played,
+        "rounds": model.rounds,
+        "playing": session.playing,
+        "speed": session.speed,
+        "fault": session.fault,
+        "swaps": [f"before round {at}, {what}" for at, what in session.swaps],
+        "promises": list(session.promises()),
+        "verdict": "Nothing is played yet.",
+        "saving": session.saving.told(),
+    }
+    if builds != session.builds:
+        state["build"] = {
+            "scenario": session.source.name,
+            "name": spec.name,
+            "claim": spec.claim,
+            "seed": spec.seed,
+            "keys": [asdict(key) for key in session.keys],
+            "agents": sum(len(cohort.row_of) for cohort in model.game.cohorts),
+            "forecasters": players.forecasters(session.scenario),
+            "adversaries": session.rivals,
+        }
+    return state
+
+
+def verdict(session: Session, tables: Tables) -> str:
+    """Say in a sentence how the agents fare so far."""
+    after = f"After {session.model.played:,} round{'s' * (session.model.played != 1)}: "
+    return after + " ".join(sentences(tables["verdict"], tables["agents"]))
+
+
+def _settle(figure: go.Figure, swaps: list[tuple[int, str]]) -> None:
+    """Draw a line where a player was replaced, and keep to linear axes, without a menu.
+
+    Figures are drawn anew all the time, and a menu would fall back to its first choice.
+    """
+    for at, _ in swaps:
+        figure.add_vline(at, line={"color": charts.FAINT, "width": 1, "dash": "dot"})
+    if figure.layout.updatemenus:
+        figure.layout.updatemenus = ()
+        figure.update_layout(margin_t=36, height=figure.layout.height - 44)
+        figure.update_yaxes(type="linear")
+
+
+def _json(figure: go.Figure) -> Any:
+    return json.loads(to_json(figure, engine="json"))
+
+
+def _agent(session: Session, tables: Tables, number: int) -> dict[str, Any]:
+    """Return what is known of an agent: in lines, its swaps, and its path as a figure."""
+    row = tables["agents"].iloc[number - 1]
+    swaps = session.model.swaps_frame()
+    own = swaps[swaps["agent"] == number] if len(swaps) else swaps
+    figure = course.path(session.watched.path(number))
+    return {
+        "number": number,
+        "lines": [f"cohort {row['cohort']}", *told(row.to_dict()).split("<br>")],
+        "swaps": [_swap(swap) for swap in own.to_dict("records")],
+        "figure": None if figure is None else _json(figure),
+        "caption": course.CAPTIONS["path"],
+    }
+
+
+def _swap(swap: dict[Any, Any]) -> list[str]:
+    """Write the action, how often it was played, what would have been better, and by how much."""
+    keys, gain = ("action", "best_replacement"), float(swap["contribution"])
+    played, better = (str(swap.get(f"{key}_name", f"action {swap[key]}")) for key in keys)
+    better, saved = (
+        (swap["best_policy"] or better, f"{gain:.4f}") if gain >= LEAST else ("none", "")
+    )
+    return [played, f"{swap['count']:,.0f}", better, saved]

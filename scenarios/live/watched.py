@@ -1,0 +1,129 @@
+"""What is remembered of a market that is being watched, in bounded memory however long it plays.
+
+points     the course of regret, losses and actions: at most ``POINTS`` of them. When they are
+           full every other one goes, its actions added to the next, and from then on half as
+           many rounds have one
+window     the tables of the last ``WINDOW`` rounds, as they are
+paths      at every point each agent's loss and regret so far, among at most ``PATHS`` agents
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from regretless.market.core.arrays import Array
+from regretless.market.model import MarketModel
+
+POINTS = 400
+WINDOW = 1000
+PATHS = 2000
+NEVER = 2**62  # rounds between entries of the regret log, which nothing here reads
+TABLES = {
+    "regret_curves": ["cohort", "round", "mean", "max", "count", "kept"],
+    "course": ["cohort", "round", "kind", "name", "mean_loss"],
+    "owned": ["cohort", "round", "which", "value"],
+    "actions": ["cohort", "round", "which", "value"],
+}
+
+
+@dataclass
+class Point:
+    """The rows that a round adds to tables, and every agent's loss and leading regret (2, N).
+
+    ``chosen`` is how often each cohort chose each action since the point before.
+    """
+
+    round: int
+    rows: dict[str, list[tuple[Any, ...]]]
+    chosen: list[Array]
+    path: np.ndarray[Any, Any]
+
+
+class Watched:
+    """The course so far of a model, before its first round; ``note`` is called after every one."""
+
+    def __init__(self, model: MarketModel) -> None:
+        self.model, self.stride = model, 1
+        self.points, self.window = list[Point](), dict[str, pd.DataFrame]()
+        model.journal.log_every = NEVER
+        model.stream_logs_to(self._take)
+        self._chosen = self._nobody()
+
+    def _nobody(self) -> list[Array]:
+        return [np.zeros(cohort.loss.actions) for cohort in self.model.game.cohorts]
+
+    def _take(self, chunk: dict[str, pd.DataFrame]) -> None:
+        """Keep the last rounds of a part of the logs."""
+        forecasts = chunk["forecasts"]
+        parts = {"rounds": chunk["rounds"], "forecasts": forecasts[forecasts["drawn"]]}
+        for name, part in parts.items():
+            both = pd.concat([self.window[name], part]) if name in self.window else part
+            self.window[name] = both[both["round"] >= self.model.played - WINDOW]
+
+    def note(self) -> None:
+        """Take note of the round that has just been played."""
+        model = self.model
+        for place, sums in enumerate(self._chosen):
+            played = model.last_actions(place)
+            np.add(sums, np.bincount(played[played >= 0], minlength=len(sums)), out=sums)
+        if model.played % self.stride == 0 or model.played == model.rounds:
+            self.points.append(self._point(model.played - 1))
+            self._chosen = self._nobody()
+        if len(self.points) == POINTS:
+            for gone, kept in zip(self.points[::2], self.points[1::2], strict=True):
+                kept.chosen = [a + b for a, b in zip(gone.chosen, kept.chosen, strict=True)]
+            self.points, self.stride = self.points[1::2], 2 * self.stride
+
+    def _point(self, number: int) -> Point:
+        model, rows, paths = self.model, dict[str, list[Any]](), []
+        verdict = model.verdict_frame()
+        told = [verdict[name] for name in ("cohort", "kind", "name", "mean_loss") if len(verdict)]
+        rows["course"] = [(who, number, *rest) for who, *rest in zip(*told, strict=True)]
+        rows["regret_curves"], rows["owned"] = [], list(self._owned(number))
+        for place, cohort in enumerate(model.game.cohorts):
+            kinds = ("mean_loss", "decision_swap", "swap")
+            loss, decision, swap = (model.measured(place, m)[cohort.row_of] for m in kinds)
+            regret = np.where(np.isnan(decision), swap, decision)
+            known = regret[~np.isnan(regret)]
+            ends = (known.mean(), known.max()) if len(known) else (np.nan, np.nan)
+            kept = int((~np.isnan(decision)).sum())
+            rows["regret_curves"].append((cohort.name, number, *ends, len(known), kept))
+            paths.append([loss, regret])
+        path = np.concatenate(paths, axis=1).astype(np.float32)
+        return Point(number, rows, self._chosen, path[:, : len(path[0]) * (len(path[0]) <= PATHS)])
+
+    def _owned(self, number: int) -> Iterator[tuple[Any, ...]]:
+        """Yield mean cash and goods of each cohort, where the market keeps accounts."""
+        market = self.model.game.market
+        if market is not None and market.accounts is not None:
+            for name, own in market.accounts.places.items():
+                means = [market.accounts.cash[own].mean(), *market.accounts.goods[own].mean(0)]
+                yield from ((name, number, which, mean) for which, mean in enumerate(means))
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return what figures are drawn of, the tables of a run directory among it."""
+        model = self.model
+        model.journal.flush()
+        rows = {name: [row for p in self.points for row in p.rows.get(name, ())] for name in TABLES}
+        names = [cohort.name for cohort in model.game.cohorts]
+        rows["actions"] = [
+            (name, point.round, which, count)
+            for point in self.points
+            for name, counts in zip(names, point.chosen, strict=True)
+            for which, count in enumerate(counts.tolist())
+        ]
+        made = {name: pd.DataFrame(rows[name], columns=TABLES[name]) for name in TABLES}
+        made["regret_curves"] = made["regret_curves"].set_index(["cohort", "round"])
+        closing = {"agents": model.agents_frame(), "verdict": model.verdict_frame()}
+        return made | closing | {"edges": model.edges_frame()} | self.window
+
+    def path(self, agent: int) -> pd.DataFrame:
+        """Return loss and regret so far of an agent, a row per point; empty among too many."""
+        kept = [point for point in self.points if point.path.shape[1]]
+        values = [point.path[:, agent - 1] for point in kept]
+        return pd.DataFrame(values, [point.round for point in kept], columns=["loss", "regret"])

@@ -1,0 +1,77 @@
+"""Figures of a market in memory, for a notebook: those of the report, by name."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from regretless.market.core.errors import UserError, closest
+from regretless.market.model import MarketModel
+from regretless.scenarios.logs.curves import regret_curves
+from regretless.scenarios.report import verdict
+from regretless.scenarios.report.page import FIGURES, drawn
+from regretless.scenarios.report.run_figures import Tables
+from regretless.scenarios.verdict import sentences
+
+
+class Figures(dict[str, go.Figure]):
+    """Figures by name, which a notebook displays one below the other, under a sentence.
+
+    The display holds Plotly's script, 5 MB, so that it works without a network.
+    """
+
+    sentence: str = ""
+
+    def __repr__(self) -> str:
+        return f"Figures({', '.join(self)})"
+
+    def _repr_html_(self) -> str:
+        parts = [f"<p>{escape(self.sentence)}</p>"]
+        for figure in self.values():
+            parts.append(figure.to_html(full_html=False, include_plotlyjs=len(parts) == 1))
+        return "\n".join(parts)
+
+
+def shown(config: dict[str, Any], model: MarketModel, name: str | None) -> Any:
+    """Draw one figure of a model of a resolved scenario, or all that it has something for."""
+    known = ["verdict", *FIGURES]
+    if name is not None and name not in known:
+        raise UserError(f"show({name!r}): there is no such figure; {closest(name, known)}")
+    if not model.played:
+        raise UserError("show: no round is played yet; run() or step() first")
+    tables = _tables(model)
+    made = Figures(drawn(config, tables, None if name is None else [name]))
+    if (compared := verdict.figure(tables["verdict"])) is not None:
+        made["verdict"] = compared
+    made.sentence = " ".join(sentences(tables["verdict"], tables["agents"]))
+    if name is not None and name not in made:
+        raise UserError(f"show({name!r}): nothing to draw; play more rounds, or keep its measure")
+    return made if name is None else made[name]
+
+
+def _tables(model: MarketModel) -> Tables:
+    """Return the tables that a run directory of the model would have."""
+    agents, log = model.agents_frame(), model.regret_frame()
+    tables = {
+        "agents": agents,
+        "verdict": model.verdict_frame(),
+        "rounds": model.rounds_frame(),
+        "forecasts": model.forecasts_frame(),
+        "bounds": model.bounds_frame(),
+        "windows": model.windows_frame(),
+        "edges": model.edges_frame(),
+    }
+    if len(log):
+        tables["regret_curves"] = regret_curves([log], agents)
+        tables["actions"] = _actions(log, agents)
+    return {name: table for name, table in tables.items() if len(table)}
+
+
+def _actions(log: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
+    """Count how many agents of each cohort chose each action in every logged round."""
+    cohort = log["agent"].map(agents.set_index("agent")["cohort"]).rename("cohort")
+    keys = [log["round"], cohort, log["action"].rename("which")]
+    return log.groupby(keys, sort=False).size().rename("value").reset_index()

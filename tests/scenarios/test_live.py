@@ -1,0 +1,343 @@
+"""The live page without a browser: its controls, its memory, its sessions and who it answers."""
+
+from __future__ import annotations
+
+import gc
+import http.client
+import json
+import subprocess
+import sys
+import threading
+import time
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tomli_w
+
+from regretless import load
+from regretless.market.core.errors import UserError
+from regretless.scenarios.live import server, watched
+from regretless.scenarios.live.keys import numeric_keys
+from regretless.scenarios.live.players import forecasters
+from regretless.scenarios.live.server import Live, Viewers
+from regretless.scenarios.live.session import Session
+from regretless.scenarios.live.source import Saving, Source
+from regretless.scenarios.live.view import answer
+from regretless.scenarios.spec.files import catalogue
+from regretless.scenarios.spec.scenario import resolved, validated
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "rounds": 5000,
+    "forecaster": {"kind": "decision-swap"},
+    "adversary": {"kind": "switching", "outcomes": 2},
+    "cohort": [
+        {"name": name, "utility": "linear", "actions": 3, "count": 4} for name in ("crowd", "calm")
+    ],
+}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    """Write a small scenario, and read it."""
+    (tmp_path / "small.toml").write_text(tomli_w.dumps(SMALL), encoding="utf-8")
+    return Source.of(str(tmp_path / "small.toml"))
+
+
+@pytest.fixture
+def session(source: Source, tmp_path: Path) -> Iterator[Session]:
+    """Open a viewer's session."""
+    made = Session(source, Saving(tmp_path))
+    yield made
+    made.end()
+
+
+def until(done: Any, seconds: float = 60.0) -> None:
+    """Wait until something is so."""
+    ends = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_every_slider_holds_its_value_and_sets_it_back(name: str) -> None:
+    """The controls' names are keys: putting the value where it is changes nothing."""
+    source = Source.of(name)
+    spec = validated(source.raw, origin=source.origin)
+    keys = numeric_keys(spec, source.raw)
+    assert {"rounds"} <= {key.name for key in keys}
+    for key in keys:
+        assert key.low <= key.value <= key.high
+        assert key.step > 0
+        again = source.changed(key.name, key.value)
+        assert resolved(validated(again.raw, origin=again.origin)) == resolved(spec)
+
+
+def test_limits_are_those_of_the_schema() -> None:
+    source = Source.of("crowding")
+    keys = {k.name: k for k in numeric_keys(source.scenario().spec, source.raw)}
+    assert (keys["market.impact"].low, keys["market.impact"].high) == (-1, 1)
+    assert keys["market.impact"].meaning.startswith("How far demand moves outcomes")
+    assert keys["cohort.followers.count"].step == 1
+    assert "seed" not in keys
+
+
+def test_a_watched_market_is_remembered_in_bounded_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Four times as many rounds take no more memory, and no decision is lost when points go."""
+    monkeypatch.setattr(watched, "POINTS", 20)
+    monkeypatch.setattr(watched, "WINDOW", 50)
+    small = SMALL | {"rounds": 320, "forecaster": {"kind": "constant"}}
+    model = Source("small", small, Path()).scenario().build()
+    model.tracker = None
+    seen, held = watched.Watched(model), []
+    tracemalloc.start()
+    try:
+        while model.played < 320:
+            model.step()
+            seen.note()
+            if model.played in {80, 320}:
+                seen.tables()
+                gc.collect()
+                held.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert held[1] < held[0] + 50_000
+    assert (len(seen.points), seen.stride) == (10, 32)
+    tables = seen.tables()
+    assert tables["actions"]["value"].sum() == 320 * 8
+    assert len(tables["rounds"]) == 50
+    curves, agents = tables["regret_curves"].loc["calm"], model.agents_frame()
+    assert curves.index[-1] == 319  # the last round is there, whatever the stride
+    calm = agents.loc[agents["cohort"] == "calm", "decision_swap_regret"]
+    assert (curves["max"].iloc[-1], curves["mean"].iloc[-1]) == (calm.max(), calm.mean())
+
+
+def test_the_course_is_what_was_lost(session: Session) -> None:
+    for _ in range(30):
+        session.step()
+    course = session.watched.tables()["course"]
+    end = course[(course["round"] == 29) & (course["kind"] == "broadcast")]
+    mean = session.model.agents_frame().groupby("cohort")["mean_loss"].mean()
+    assert dict(zip(end["cohort"], end["mean_loss"], strict=True)) == pytest.approx(mean.to_dict())
+    path = session.watched.path(3)
+    assert path["loss"].iloc[-1] == pytest.approx(
+        session.model.agents_frame()["mean_loss"].iloc[2], abs=1e-6
+    )
+
+
+def test_a_session_plays_what_a_model_plays(session: Session, source: Source) -> None:
+    """Speed, pauses and looks change nothing of what is played."""
+    session.speed = 0
+    session.play()
+    until(lambda: session.model.played > 40)
+    answer(session, ["regret"], 1, 0)
+    session.pause()
+    played = session.model.played
+    time.sleep(0.2)
+    assert session.model.played == played
+    alone = source.scenario().build()
+    alone.run(played)
+    ours = session.model.agents_frame()["decision_swap_regret"]
+    np.testing.assert_array_equal(ours, alone.agents_frame()["decision_swap_regret"])
+
+
+def test_a_change_that_does_not_fit_leaves_the_market(session: Session) -> None:
+    session.step()
+    model = session.model
+    for key, value in {"cohort.crowd.count": -1, "cohort.crowd.nope": 3, "rounds": True}.items():
+        with pytest.raises(UserError, match=key):
+            session.set(key, value)
+    with pytest.raises(UserError, match="unknown scenario"):
+        session.load("nowhere")
+    with pytest.raises(UserError, match="nobody"):
+        session.swap("adversary", "nobody")
+    with pytest.raises(UserError, match="choose forecaster or adversary"):
+        session.swap("market", "breaker")
+    assert session.model is model
+    assert model.played == 1
+    session.set("cohort.crowd.count", 7)
+    assert len(session.model.agents) == 11
+    assert session.model.played == 0
+
+
+def test_every_player_that_is_offered_takes_over(session: Session) -> None:
+    """A forecaster cuts the guarantee, an adversary only if it sees the draw."""
+    promised = list(session.promises())
+    for name in session.rivals:
+        session.step()
+        session.swap("adversary", name)
+        session.step()
+        assert session.fault == ""
+        if name == "breaker":
+            assert list(session.promises()) == promised
+    for name in forecasters(session.scenario):
+        session.swap("forecaster", name)
+        session.step()
+        assert session.fault == ""
+        last = f"before round {session.swaps[-1][0]}"
+        assert any(last in line or "drawn forecast" in line for line in session.promises())
+
+
+def test_data_keep_their_context_when_an_adversary_takes_over(tmp_path: Path) -> None:
+    source = Source.of("crop-choice", ("cohort.growers.count=3", "rounds=40"))
+    session = Session(source, Saving(tmp_path))
+    session.step()
+    session.swap("adversary", "switching")
+    for _ in range(3):
+        session.step()
+    assert session.fault == ""
+    session.model.journal.flush()
+    rounds = session.watched.window["rounds"]
+    assert rounds["x_0"].tolist() == [1.0] * 4  # January goes on
+    session.end()
+
+
+def test_what_goes_wrong_in_a_round_is_a_line(session: Session) -> None:
+    def fall(*_: Any) -> None:
+        raise ZeroDivisionError("no rain today")
+
+    session.model.step = fall
+    session.play()
+    until(lambda: session.fault)
+    assert session.fault == "round 0: ZeroDivisionError: no rain today"
+    assert not session.playing
+    session.restart()
+    session.step()
+    assert session.fault == ""
+
+
+def test_rounds_end(session: Session) -> None:
+    session.set("rounds", 3)
+    session.speed = 0
+    session.play()
+    until(lambda: session.model.played == 3 and not session.playing)
+    with pytest.raises(UserError, match="all 3 rounds are played"):
+        session.step_once()
+
+
+def test_a_figure_is_the_reports_own(session: Session) -> None:
+    """What is drawn live is drawn of the same tables by the same functions."""
+    for _ in range(12):
+        session.step()
+    told = json.loads(answer(session, ["regret", "agents", "loss", "actions"], 2, 0))
+    assert set(told["figures"]) == {"regret", "agents", "loss", "actions"}
+    assert told["build"]["agents"] == 8
+    assert told["verdict"].startswith("After 12 rounds: crowd lost 0.")
+    assert told["agent"]["lines"][0] == "cohort crowd"
+    played = sum(int(row[1].replace(",", "")) for row in told["agent"]["swaps"])
+    assert played == 12
+    shown = load(session.source.name).build()
+    shown.run(12)
+    drawn = json.loads(shown.show("agents").to_json())["data"]
+    assert [trace["y"] for trace in told["figures"]["agents"]["data"]] == [t["y"] for t in drawn]
+
+
+def test_a_scenario_is_saved_and_played(session: Session, tmp_path: Path) -> None:
+    session.set("rounds", 6)
+    session.set("seed", 5)
+    for name in ("../up", "", "a b", "x.toml"):
+        with pytest.raises(UserError, match="save as"):
+            session.saving.file(session.source, name)
+    session.saving.run(session.source, "mine")
+    with pytest.raises(UserError, match="is being written"):
+        session.saving.run(session.source, "other")
+    with pytest.raises(UserError, match="is there already"):
+        session.saving.file(session.source, "mine")
+    until(lambda: "Playing" not in session.saving.told())
+    assert session.saving.told().endswith("makes its page")
+    manifest = json.loads((tmp_path / "runs" / "mine" / "manifest.json").read_text())
+    assert manifest["status"] == "complete"
+    assert (manifest["rounds"], manifest["seed"], manifest["scenario"]) == (6, 5, "mine")
+
+
+def test_a_saved_scenario_finds_its_data(tmp_path: Path) -> None:
+    """Paths that counted from the file's folder count from the new one's."""
+    home, away = tmp_path / "home", tmp_path / "away"
+    home.mkdir()
+    away.mkdir()
+    (home / "days.csv").write_text("rain\n" + "0.2\n0.7\n" * 5)
+    raw = {key: SMALL[key] for key in ("rounds", "cohort")} | {"name": "own"}
+    raw["data"] = {"file": "days.csv", "outcomes": ["rain"]}
+    (home / "own.toml").write_text(tomli_w.dumps(raw))
+    saved = Saving(away).file(Source.of(str(home / "own.toml")), "copy")
+    assert load(str(saved)).table is not None
+    bundled = Saving(away).file(Source.of("crop-choice"), "weather")
+    assert load(str(bundled)).spec.data == load("crop-choice").spec.data
+
+
+@pytest.fixture
+def live(source: Source, tmp_path: Path) -> Iterator[Live]:
+    """Start a server."""
+    viewers = Viewers(source, tmp_path)
+    with Live(viewers, 0) as made:
+        thread = threading.Thread(target=made.serve_forever, args=(0.05,))
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+    viewers.end()
+
+
+def sent(live: Live, path: str, body: Any = None, **headers: str) -> tuple[int, str]:
+    """Ask a server; return its status and what it says."""
+    client = http.client.HTTPConnection("127.0.0.1", live.server_address[1], timeout=60)
+    given = {"Content-Type": "application/json"} | {
+        k.replace("_", "-"): v for k, v in headers.items()
+    }
+    client.request("GET" if body is None else "POST", path, body, given)
+    told = client.getresponse()
+    text = told.read().decode()
+    client.close()
+    return told.status, text
+
+
+def test_the_server_answers_its_own_page_alone(live: Live) -> None:
+    status, page = sent(live, "/")
+    assert status == 200
+    assert "connect-src 'self'" in page
+    assert sent(live, "/other")[0] == 404
+    assert sent(live, "/", Host="evil.example:80")[0] == 404
+    assert sent(live, "/open", "{}", Host="evil.example")[0] == 403
+    assert sent(live, "/open", "{}", Content_Type="text/plain")[0] == 403
+    assert sent(live, "/open", "{")[0] == 400
+    status, told = sent(live, "/open", "{}")
+    name = json.loads(told)["session"]
+    for asked in ({"action": "nothing"}, {}):
+        assert sent(live, "/do", json.dumps({"session": name} | asked))[0] == 400
+    wrong = {"session": name, "action": "speed", "value": 3}
+    assert "choose one of" in json.loads(sent(live, "/do", json.dumps(wrong))[1])["error"]
+
+
+def test_the_longest_idle_viewer_goes_first(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MOST", 2)
+    viewers = live.viewers
+    first, second = viewers.open(""), viewers.open("")
+    assert viewers.open(first) == first
+    viewers.find(first)
+    third = viewers.open("")
+    assert set(viewers.sessions) == {first, third}
+    with pytest.raises(UserError, match="was ended"):
+        viewers.find(second)
+
+
+def test_a_port_that_is_taken_is_a_line(live: Live, tmp_path: Path) -> None:
+    port = str(live.server_address[1])
+    words = [sys.executable, "-m", "regretless", "dashboard", "--no-browser", "--port", port]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == f"regretless: --port {port}: Address already in use; give another one\n"
+
+
+def test_a_scenario_that_cannot_be_built_is_a_line(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "regretless", "dashboard", "--set", "cohort.growers.count=0"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "count = 0" in done.stderr

@@ -1,0 +1,287 @@
+"""The live page in a real browser: what a viewer does, by mouse, keyboard and on a phone."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+from browser import FLAGS, find
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+
+from regretless.scenarios.live import server
+from regretless.scenarios.live.server import Live, Viewers
+from regretless.scenarios.live.source import Source
+
+PATIENCE = 60_000  # milliseconds
+WIDTHS = (390, 820, 1440)
+NAMED = {"button", "spinbutton", "slider", "combobox", "textbox", "DisclosureTriangle"}
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "rounds": 100_000,
+    "forecaster": {"kind": "decision-swap"},
+    "adversary": {"kind": "switching", "outcomes": 2},
+    "market": {"impact": 0.3},
+    "network": {"graph": "small-world", "neighbours": 2, "rewiring": 0.1},
+    "cohort": [{"name": "crowd", "utility": "linear", "actions": ["hay", "oats"], "count": 12}],
+}
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Start a browser."""
+    flags = [flag for flag in FLAGS if not flag.startswith(("--headless", "--virtual", "--enable"))]
+    expect.set_options(timeout=PATIENCE)
+    with sync_playwright() as player:
+        started = player.chromium.launch(executable_path=find(), args=flags)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[Live]:
+    """Start a server."""
+    (tmp_path / "small.toml").write_text(tomli_w.dumps(SMALL), encoding="utf-8")
+    viewers = Viewers(Source.of(str(tmp_path / "small.toml")), tmp_path)
+    with Live(viewers, 0) as made:
+        thread = threading.Thread(target=made.serve_forever, args=(0.05,))
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+    viewers.end()
+
+
+class Viewer:
+    """A page of its own, and what it asked for and complained of."""
+
+    def __init__(self, chromium: Browser, live: Live, width: int = 1440) -> None:
+        context = chromium.new_context(viewport={"width": width, "height": 900})
+        context.set_default_timeout(PATIENCE)
+        self.page: Page = context.new_page()
+        self.asked: list[str] = []
+        self.faults: list[str] = []
+        context.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("console", lambda said: self.faults.append(said.text))
+        self.page.goto(live.address)
+        expect(self.button("Restart")).to_be_enabled()
+
+    def button(self, name: str) -> Locator:
+        """Find a button by its name."""
+        return self.page.get_by_role("button", name=name, exact=True)
+
+    def shows(self, place: str, text: str) -> None:
+        """Wait until a place matches an expression."""
+        expect(self.page.locator(place)).to_have_text(re.compile(text))
+
+    def played(self) -> int:
+        """Read how many rounds were played."""
+        return int(self.page.inner_text("#count").split(" ")[0].replace(",", ""))
+
+
+@pytest.fixture
+def viewer(chromium: Browser, live: Live) -> Iterator[Viewer]:
+    """Open the page; it asks nobody else and has nothing to complain of."""
+    made = Viewer(chromium, live)
+    yield made
+    assert {
+        url for url in made.asked if not url.startswith((live.address, "data:", "blob:"))
+    } == set()
+    assert made.faults == []
+    made.page.context.close()
+
+
+def test_step_play_and_pause(viewer: Viewer) -> None:
+    viewer.shows("#verdict", "^Nothing is played yet")
+    viewer.button("Step").click()
+    viewer.shows("#count", "^1 of 100,000 rounds$")
+    viewer.page.select_option("#speed", "0")
+    viewer.button("Play").click()
+    viewer.shows("#count", r"^\d{2,}")
+    viewer.shows("#verdict", r"^After \d+ rounds: crowd lost 0\.\d{4} a round by listening")
+    viewer.button("Pause").click()
+    expect(viewer.button("Play")).to_be_visible()
+    stood = viewer.played()
+    viewer.button("Step").click()
+    viewer.shows("#count", f"^{stood + 1:,} of")
+    for name in ("regret", "loss", "forecast", "actions", "demand", "market", "agents", "network"):
+        place = viewer.page.locator(f"#chart-{name}")
+        place.scroll_into_view_if_needed()
+        expect(place.locator(".main-svg").first).to_be_visible()
+    assert "oats" in viewer.page.inner_text("#chart-actions")
+    expect(viewer.page.locator("#chart-owned")).to_be_hidden()  # this market keeps no accounts
+
+
+def test_a_slider_is_moved_while_it_plays(viewer: Viewer, live: Live) -> None:
+    """The market begins again with the new value, and goes on playing."""
+    viewer.button("Play").click()
+    viewer.shows("#count", r"^[2-9] of")
+    slider = viewer.page.get_by_role("slider", name="crowd count, slider")
+    slider.focus()
+    slider.press("ArrowRight")
+    expect(viewer.page.get_by_label("crowd count", exact=True)).to_have_value("13")
+    (session,) = live.viewers.sessions.values()
+    expect(viewer.page.locator("#agent")).to_have_attribute("max", "13")
+    assert len(session.model.agents) == 13
+    expect(slider).to_be_focused()
+    expect(viewer.button("Pause")).to_be_visible()
+    viewer.shows("#verdict", "worst of 13 agents")
+
+
+def test_a_value_that_does_not_fit_is_a_line(viewer: Viewer) -> None:
+    number = viewer.page.get_by_label("market impact", exact=True)
+    number.fill("7")
+    number.press("Enter")
+    viewer.shows("#fault", r"^market.impact = 7: input should be less than or equal to 1")
+    viewer.button("Step").click()
+    viewer.shows("#count", "^1 of")
+
+
+def test_players_are_swapped_while_it_plays(viewer: Viewer) -> None:
+    """The guarantee's cut is said, and the swap marked in the figures."""
+    viewer.shows("#promises", "crowd: decision-swap")
+    viewer.button("Play").click()
+    viewer.shows("#count", r"^[2-9] of")
+    viewer.page.select_option("#adversary", "breaker")
+    viewer.button("Swap the adversary").click()
+    viewer.shows("#swaps", r"before round \d+, adversary: breaker")
+    viewer.page.select_option("#forecaster", "running-mean")
+    viewer.button("Swap the forecaster").click()
+    viewer.shows("#promises", r"no promise, since the forecaster was replaced before round \d+")
+    expect(viewer.button("Pause")).to_be_visible()
+    viewer.page.locator("#chart-regret").scroll_into_view_if_needed()  # what is off it is not drawn
+    expect(viewer.page.locator("#chart-regret .shapelayer path")).to_have_count(2)
+
+
+def test_an_agent_is_clicked(viewer: Viewer) -> None:
+    """Its path, its swaps and what would have been better; by keyboard, too."""
+    viewer.page.select_option("#speed", "0")
+    viewer.button("Play").click()
+    viewer.shows("#count", r"^\d{2,}")
+    viewer.button("Pause").click()
+    expect(viewer.button("Play")).to_be_visible()
+    dots = viewer.page.locator("#chart-agents .point")
+    viewer.page.locator("#chart-agents").scroll_into_view_if_needed()
+    expect(dots).to_have_count(12)
+    box = dots.nth(4).bounding_box()
+    assert box is not None
+    viewer.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    viewer.shows("#facts", r"agent \d+, linear, best-response")
+    viewer.shows("#replacements", "better in its stead")
+    expect(viewer.page.locator("#chart-path .trace.scatter")).to_have_count(2)
+    number = viewer.page.get_by_label("Agent", exact=True)
+    number.fill("2")
+    number.press("Enter")
+    viewer.shows("#facts", "agent 2, linear")
+    rows = viewer.page.locator("#replacements tbody tr").all_inner_texts()
+    assert {row.split()[0] for row in rows} <= {"hay", "oats"}
+
+
+def test_two_viewers_have_a_market_each(
+    viewer: Viewer, chromium: Browser, live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Viewer(chromium, live)
+    other.button("Step").click()
+    other.shows("#count", "^1 of")
+    viewer.shows("#count", "^0 of")
+    other.page.reload()
+    other.shows("#count", "^1 of")  # the same market as before
+    monkeypatch.setattr(server, "MOST", 1)
+    live.viewers.open("")
+    viewer.shows("#fault", "market was ended, since 1 others were opened after it; reload")
+    other.page.context.close()
+
+
+def test_the_keyboard_is_enough(viewer: Viewer) -> None:
+    page = viewer.page
+    page.keyboard.press("Tab")
+    expect(viewer.button("Play")).to_be_focused()
+    page.keyboard.press("Space")
+    expect(viewer.button("Pause")).to_be_focused()
+    viewer.shows("#count", r"^[2-9] of")
+    page.keyboard.press("Enter")
+    expect(viewer.button("Play")).to_be_focused()
+    page.get_by_label("Seed").focus()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Tab")
+    viewer.shows("#count", "^0 of")
+    page.get_by_label("Scenario").focus()
+    page.keyboard.type("bait")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    viewer.shows("#name", "^bait$")
+
+
+def test_every_control_has_a_name_of_its_own(viewer: Viewer) -> None:
+    """As a screen reader is told them."""
+    page = viewer.page
+    page.get_by_text("More", exact=True).click()
+    tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")
+    named = [
+        (node["role"]["value"], node["name"]["value"])
+        for node in tree["nodes"]
+        if not node["ignored"] and node["role"]["value"] in NAMED
+    ]
+    assert len(named) > 20
+    assert {role for role, name in named if not name.strip()} == set()
+    assert len(named) == len(set(named))
+    assert page.locator("html").get_attribute("lang") == "en"
+
+
+def test_nothing_is_wider_than_the_screen(chromium: Browser, live: Live) -> None:
+    """On a phone, on a phone that is turned, and on a desk."""
+    viewer = Viewer(chromium, live, WIDTHS[0])
+    page, slider = viewer.page, viewer.page.get_by_role("slider", name="rounds, slider")
+    for played in (1, 2, 3):
+        viewer.button("Step").click()
+        viewer.shows("#count", f"^{played} of")
+    number = page.get_by_label("Agent", exact=True)
+    number.fill("1")
+    number.press("Enter")
+    viewer.shows("#facts", "agent 1")
+    expect(slider).to_be_hidden()
+    page.get_by_text("Scenario, settings, swap, save").click()
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        expect(slider).to_be_visible()
+        for name in ("regret", "loss", "forecast", "network", "path"):
+            place = page.locator(f"#chart-{name}")
+            place.scroll_into_view_if_needed()
+            expect(place.locator(".main-svg").first).to_be_visible()
+            inside = place.bounding_box()
+            assert inside is not None
+            assert inside["x"] >= 0
+            assert inside["x"] + inside["width"] <= width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.context.close()
+
+
+def test_a_scenario_is_saved_from_the_page(viewer: Viewer, tmp_path: Path) -> None:
+    viewer.page.get_by_label("Name").fill("mine")
+    viewer.button("Scenario file").click()
+    viewer.shows("#saving", "^Saved: .*mine.toml$")
+    assert Source.of(str(tmp_path / "mine.toml")).raw == SMALL | {
+        "name": "mine",
+    }
+    viewer.button("Scenario file").click()
+    viewer.shows("#fault", "mine.toml is there already; give another name")
+
+
+def test_a_market_that_falls_over_leaves_the_page_alive(viewer: Viewer, live: Live) -> None:
+    def fall(*_: Any) -> None:
+        raise ArithmeticError("no rain today")
+
+    (session,) = live.viewers.sessions.values()
+    session.model.step = fall
+    viewer.button("Play").click()
+    viewer.shows("#fault", "^round 0: ArithmeticError: no rain today$")
+    expect(viewer.button("Play")).to_be_visible()
+    viewer.button("Restart").click()
+    viewer.shows("#fault", "^$")
+    viewer.button("Step").click()
+    viewer.shows("#count", "^1 of")

@@ -1,0 +1,87 @@
+"""Figures of a market in a notebook, what markets say of themselves, and scenarios as classes."""
+
+from __future__ import annotations
+
+import mesa
+import pytest
+
+from regretless import load
+from regretless.market.core.errors import UserError
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.live.mesa_class import market_class
+
+FEW = {"cohort.growers.count": 5, "rounds": 30}
+
+
+def played(rounds: int = 12) -> MarketModel:
+    """Play some rounds of a few growers."""
+    model = load("crop-choice", **FEW).build(seed=2)
+    model.run(rounds)
+    return model
+
+
+def test_a_market_shows_its_figures() -> None:
+    model = played()
+    figures = model.show()
+    wanted = {"verdict", "regret", "agents", "actions", "forecast", "exploitability"}
+    assert wanted <= set(figures)
+    assert repr(figures).startswith("Figures(loss, regret, ")
+    page = figures._repr_html_()
+    assert page.count("plotly-graph-div") == len(figures)
+    assert page.startswith("<p>growers lost ")
+    one = model.show("regret")
+    assert one.to_json() == figures["regret"].to_json()
+    assert one.data[0].y[-1] == model.agents_frame()["decision_swap_regret"].mean()
+
+
+def test_the_actions_that_are_shown_are_all_that_were_taken() -> None:
+    figure = played().show("actions")
+    assert sum(trace.y for trace in figure.data).tolist() == pytest.approx([1.0] * 12)
+
+
+def test_what_cannot_be_shown_is_a_line() -> None:
+    model = played(0)
+    with pytest.raises(UserError, match="no round is played yet"):
+        model.show()
+    model.step()
+    with pytest.raises(UserError, match="did you mean 'regret'"):
+        model.show("regrets")
+    with pytest.raises(UserError, match="nothing to draw"):
+        model.show("network")
+    other = Scenario(load("crop-choice", **FEW).spec).build()
+    with pytest.raises(UserError, match="only a market that load"):
+        other.show()
+
+
+def test_a_market_says_what_it_is() -> None:
+    model = played()
+    worst = model.agents_frame()["decision_swap_regret"].max()
+    told = f"crop-choice: 5 agents, round 12 of 30, worst regret so far {worst:.4f}"
+    assert repr(model) == f"<MarketModel {told}>"
+    assert repr(played(0)) == "<MarketModel crop-choice: 5 agents, round 0 of 30>"
+    (block,) = model.game.blocks
+    said = f"{block.basis.size} numbers, adaptive weights, round 12"
+    assert repr(block.forecaster) == f"<AnchoredPrediction: {said}>"
+
+
+def test_a_scenario_is_a_class_for_mesa() -> None:
+    """Its calls are what ``load`` and ``build`` make; Mesa's tools call it as they please."""
+
+    def collector() -> mesa.DataCollector:
+        return mesa.DataCollector(model_reporters={"played": "played"})
+
+    market = market_class("crop-choice", {"growers": "cohort.growers.count"}, collector=collector)
+    model = market(growers=4, seed=2, rounds=6)
+    again = type(model)(growers=4, seed=2, rounds=6)  # as SolaraViz begins again
+    assert isinstance(model, MarketModel)
+    assert isinstance(again, market)
+    alone = load("crop-choice", **{"cohort.growers.count": 4}, rounds=6, seed=2).build()
+    for each in (model, again, alone):
+        each.run()
+    assert model.agents_frame().equals(alone.agents_frame())
+    assert again.agents_frame().equals(alone.agents_frame())
+    rows = mesa.batch_run(market, {"growers": [2, 3], "rounds": [3]}, display_progress=False)
+    assert [row["played"] for row in rows] == [3, 3]
+    with pytest.raises(UserError, match="grower: no parameter of this class; did you mean"):
+        market(grower=3)
