@@ -33,7 +33,7 @@ from regretless.scenarios.build.blocks import layout
 from regretless.scenarios.build.branches import Parts, carry_on, changes_of, deviate, grafted
 from regretless.scenarios.build.cohorts import Place, Seat, audience, seat_of
 from regretless.scenarios.build.data import Table, read_table
-from regretless.scenarios.build.forecasters import make_forecaster
+from regretless.scenarios.build.forecasters import make_forecaster, wish_for_welfare
 from regretless.scenarios.build.guarantees import (
     Member,
     check_hearing,
@@ -196,7 +196,7 @@ class Scenario:
         blocks, members, adversary = parts.blocks, parts.members, parts.adversary
         cohorts = [one.cohort for one, _ in members]
         market = make_market(other.spec, cohorts, root)
-        return Game(
+        game = Game(
             blocks,
             cohorts,
             adversary=adversary,
@@ -214,6 +214,9 @@ class Scenario:
                 for spec, cohort in zip(self.peopled.cohort, cohorts, strict=True)
             ],
         )
+        if other.spec.forecaster.objective == "welfare":
+            wish_for_welfare(game)
+        return game
 
 
 @dataclass(frozen=True)
