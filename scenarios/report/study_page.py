@@ -141,6 +141,8 @@ def _varied(file: dict[str, Any], parameters: pd.DataFrame) -> str:
     rows = [(key, "varied", parameters[key].unique()) for key in keys_of(parameters)]
     rows += [(key, "fixed", [value]) for key, value in file["set"].items()]
     rows += [(k, "fixed", [file[k]]) for k in ("rounds", "log_every") if file.get(k) is not None]
+    if branch := file.get("branch"):
+        rows.append(("branch", f"from round {branch['at']}", list(branch["changes"])))
     rows.append(("seed", "repeated", parameters["seed"].unique()))
     lines = []
     for key, how, values in rows:
@@ -162,7 +164,8 @@ def _failures(study: Study) -> Iterator[str]:
 
 def _effects(contrasts: pd.DataFrame) -> Iterator[str]:
     words = (contrasts[name].map(study_figures.value_text) for name in ("value", "against"))
-    names = [f"{value} against {other}" for value, other in zip(*words, strict=True)]
+    pairs = zip(*words, strict=True)
+    names = [v if o == "trunk" else f"{v} against {o}" for v, o in pairs]
     figure = study_figures.effects(contrasts.assign(value=names))
     if figure is not None:
         yield "<h2>Effects</h2>"

@@ -112,7 +112,8 @@ def test_branches_of_a_study(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "2 of 2 runs complete, 0 failed" in (told := capsys.readouterr().out)
     assert "stubborn" in told
     page = write_report(tmp_path / "o").read_text(encoding="utf-8")
-    assert "calm against trunk" in page
+    assert "nothing, calm, stubborn" in page
+    assert "from round 10" in page
 
 
 @pytest.mark.parametrize(
