@@ -80,7 +80,7 @@ class Changes:
     def altered(self, spec: ScenarioSpec) -> ScenarioSpec:
         """Return the scenario with the changed keys; UserError if it does not validate."""
         raw = resolved(spec)
-        for head in {"adversary", "market"} & raw.keys():
+        for head in set(HEADS) & raw.keys():
             if f"{head}.kind" in self.keys:  # what was there is of the other kind
                 raw[head] = {own: raw[head][own] for own in SHARED if own in raw[head]}
         for cohort in raw["cohort"]:

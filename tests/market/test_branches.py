@@ -47,6 +47,30 @@ def test_a_branch_without_changes_goes_on_to_the_same_bytes(
     assert (gains(trunk, branch)[["gain", "loss_gain"]] == 0.0).all(axis=None)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["late-news", "call-auction", "chain-store", "survival", "quiet-times", "paying-to-know"],
+)
+def test_accounts_networks_comers_and_games_branch_alike(name: str) -> None:
+    trunk = load(name, rounds=14).build(seed=2)
+    trunk.run(7)
+    branch = trunk.branch()
+    trunk.run()
+    branch.run()
+    pd.testing.assert_frame_equal(trunk.agents_frame(), branch.agents_frame())
+
+
+def test_a_forecaster_of_another_kind_needs_none_of_what_the_first_was_told() -> None:
+    """Data have models by default, of which another kind knows nothing."""
+    trunk = load("crop-choice", rounds=30, **{"cohort.growers.count": 3}).build()
+    trunk.run(20)
+    branch = trunk.branch({"forecaster.kind": "running-mean"})
+    trunk.run()
+    branch.run()
+    assert gains(trunk, branch)["gain"].abs().max() > 0
+    assert (branch.agents_frame()["guarantee"] == "none").all()
+
+
 def test_a_branch_does_not_touch_its_trunk() -> None:
     trunk, alone = market(), market()
     trunk.branch({"agent.1": 2, "forecaster.kind": "running-mean"}).run()
