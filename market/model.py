@@ -8,7 +8,7 @@ as ``mesa.batch_run`` expects. The model's own logs do not go through them (see
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import mesa
@@ -29,6 +29,7 @@ from regretless.market.game.protocols import Resumable, seat
 from regretless.market.game.round import Game, play_round
 from regretless.market.logs import closing_tables, verdict
 from regretless.market.logs.bounds import BoundsLog
+from regretless.market.logs.branches import Fork
 from regretless.market.logs.journal import Journal, Sink
 from regretless.market.logs.own_measures import OwnMeasures
 from regretless.market.logs.sample import logged_agents
@@ -37,6 +38,7 @@ from regretless.market.shown import Shown
 from regretless.market.trader import Trader
 
 Array = NDArray[np.float64]
+Recipe = Callable[["MarketModel", Mapping[str, Any], Mapping[str, Any]], "MarketModel"]
 
 __all__ = ["Guarantee", "MarketModel", "Trader"]
 
@@ -103,6 +105,8 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         self._changed: list[list[Any]] = []  # who was added or left: cohort, agent and round
         self._room: dict[int, list[Trader]] = {}
         self._playing, self._swapped = False, False
+        self.recipe: Recipe | None = None  # how a scenario makes branches
+        self.fork: Fork | None = None  # where this one left its trunk
         self.bounds = BoundsLog(game.cohorts, self.guarantees, rounds=rounds)
         self._cache: dict[tuple[int, str], Array] = {}
         self._last: dict[int, NDArray[np.intp]] = {}
@@ -142,12 +146,23 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         of one adversary and one market: it is empty once either is replaced. UserError if a player
         does not fit.
         """
-        self._promise(changes.swap(self.game, self.guarantees, **players))
+        self.promise(changes.swap(self.game, self.guarantees, **players))
         self._swapped = True
         if {"adversary", "market"} & set(players):
             self.tracker = None
             self.journal.face(getattr(self.game.adversary, "payoff", None), self.game.market)
         self._cache.clear()
+
+    def branch(self, changes: Mapping[str, Any] | None = None, **players: Any) -> MarketModel:
+        """Return a second market with this one's past and random numbers, and something changed.
+
+        ``changes`` are dotted keys of the scenario and ``agent.NUMBER``
+        (``scenarios.build.branches``), ``players`` those of ``swap``. Its logs begin here. Without
+        a change it goes on to the same bytes. UserError if no scenario built this market.
+        """
+        if self.recipe is None:
+            raise UserError("no scenario built this market; branch one that load(...).build() made")
+        return self.recipe(self, changes or {}, players)
 
     def keep_room(self, cohort: int, count: int) -> None:
         """Keep the last agents of a cohort, who never enter by themselves, to be added."""
@@ -191,9 +206,10 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
     def _uncover(self, cohort: int, row: int) -> None:
         promises, rows = list(self.guarantees), len(self.game.cohorts[cohort].ledger.count)
         promises[cohort] = changes.uncovered(promises[cohort], row, rows)
-        self._promise(tuple(promises))
+        self.promise(tuple(promises))
 
-    def _promise(self, guarantees: tuple[Guarantee, ...]) -> None:
+    def promise(self, guarantees: tuple[Guarantee, ...]) -> None:
+        """Go on with other guarantees, one per cohort."""
         self.guarantees = guarantees
         self.bounds.promise(guarantees)
         if self.journal.windows is not None:
@@ -203,13 +219,11 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         """Refuse: the streams of the game come of its root seed."""
         raise UserError("the game's streams come of its root seed; build(seed=...) another run")
 
-    def reset_randomizer(self, seed: Any = None) -> None:
-        """Refuse, as ``reset_rng`` does: the game draws nothing from Mesa's own generator."""
-        self.reset_rng(seed)
+    reset_randomizer = reset_rng  # the game draws nothing from Mesa's own generator
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Refuse to be copied or pickled: parts of a game hold one another's arrays."""
-        raise UserError("a market is not copied; build it again and restore(state())")
+        raise UserError("a market is not copied; take branch()")
 
     def run(self, rounds: int | None = None, *, progress: Callable[[], Any] | None = None) -> None:
         """Play on until ``rounds`` (by default the model's own number) have been played.
@@ -229,15 +243,11 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
 
     def last_actions(self, cohort: int) -> NDArray[np.intp]:
         """Return what a cohort's agents played last (N,); -1 where they were not there."""
-        if cohort not in self._last:
-            return np.full(len(self.game.cohorts[cohort].row_of), -1)
-        return self._last[cohort]
+        nothing = np.full(len(self.game.cohorts[cohort].row_of), -1)
+        return self._last.get(cohort, nothing)
 
     def measured(self, cohort: int, measure: str) -> Array:
-        """Return a measure of a cohort's rows (K,), computed once per round.
-
-        NaN where it is not kept, and for rows that come late until they have played.
-        """
+        """Return a measure of a cohort's rows (K,); NaN where not kept, or not played yet."""
         key = cohort, measure
         if measure in tracker.MEASURES:
             return self.exploited(cohort)[measure]
@@ -252,10 +262,10 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
 
     def exploited(self, cohort: int) -> dict[str, Array]:
         """Return exploitability of a cohort's rows (K,) by column; NaN where none is followed."""
-        if self.tracker is None:
-            unknown = np.full(len(self.game.cohorts[cohort].ledger.count), np.nan)
-            return dict.fromkeys(tracker.COLUMNS, unknown)
-        return self.tracker.measured(cohort)
+        if self.tracker is not None:
+            return self.tracker.measured(cohort)
+        unknown = np.full(len(self.game.cohorts[cohort].ledger.count), np.nan)
+        return dict.fromkeys(tracker.COLUMNS, unknown)
 
     def column(self, cohort: int, name: str) -> Array:
         """Return what a cohort's own agents show of themselves (N,), read once per round."""
@@ -266,10 +276,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         return self._cache[key]
 
     def account(self, number: int, count: int | None = None) -> Account | None:
-        """Return what an agent owns by its number in the tables, or what ``count`` from it on do.
-
-        None where the market keeps no accounts.
-        """
+        """Return what an agent, or ``count`` from it on, owns; None without accounts."""
         market = self.game.market
         if market is None or market.accounts is None:
             return None
@@ -277,10 +284,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         return market.accounts.of(first if count is None else slice(first, first + count))
 
     def view(self, number: int) -> Trader:
-        """Return the view of an agent by its number in the tables.
-
-        UserError where there are more than ``MOST_VIEWS`` agents.
-        """
+        """Return the view of an agent by its number; UserError beyond ``MOST_VIEWS`` agents."""
         if not self._views:
             raise UserError(f"single agents are seen among at most {MOST_VIEWS}; play fewer")
         return self._views[number - 1]

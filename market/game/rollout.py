@@ -12,8 +12,8 @@ Scripted agents take no part: a call of their ``act`` could have side effects.
 """
 
 import copy
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
@@ -27,6 +27,7 @@ from regretless.market.game.basis import Basis
 from regretless.market.game.presence import Stay
 from regretless.market.game.protocols import Cohort, Foreseeable
 from regretless.market.records import Context, Mixture
+from regretless.market.records.deviations import Deviations
 
 Laws = tuple[Array | None, ...]
 
@@ -41,12 +42,15 @@ class Seating:
         When each cohort's rows are there; None for throughout.
     rounds : int
         Rounds played so far.
+    deviations : dict of int to Deviations
+        By the place of a cohort, those of it who play something else than their rule.
     """
 
     blocks: Sequence[Any]
     cohorts: Sequence[Cohort]
     stays: Sequence[Stay | None]
     rounds: int
+    deviations: Mapping[int, Deviations] = field(default_factory=dict)
 
     def here(self, place: int) -> Mask | None:
         """Return which rows of a cohort take part in the next round (K,); None for all."""
@@ -70,6 +74,8 @@ def laws_of_play(seating: Seating, mixtures: Sequence[Mixture], context: Context
         law = None
         if isinstance(cohort, Foreseeable) and seating.present(place):
             law, here = cohort.law(mixtures[cohort.block], context), seating.here(place)
+            if (who := seating.deviations.get(place)) is not None:
+                law = who.law(law, context)
             law = law if here is None else np.where(here[:, None], law, 0.0)
         elif isinstance(cohort, Foreseeable) and not anybody:
             law = np.zeros(cohort.ledger.count.shape)

@@ -50,6 +50,7 @@ from regretless.market.records import (
     OutcomeLaw,
     Round,
 )
+from regretless.market.records.deviations import Deviations
 from regretless.market.regret.followed import Followed
 
 
@@ -136,6 +137,7 @@ class Game:
         self.forecast_stream = stream(seed, "referee", "forecast")
         self.outcome_stream = stream(seed, "referee", "outcome")
         self.market = market
+        self.deviations: dict[int, Deviations] = {}  # by the cohort's place
         if market is not None:
             check_leader(adversary)
         introduce(adversary, self.cohorts)
@@ -156,7 +158,7 @@ class Game:
     @property
     def seating(self) -> Seating:
         """Who takes part in the next round."""
-        return Seating(self.blocks, self.cohorts, self.stays, self.history.rounds)
+        return Seating(self.blocks, self.cohorts, self.stays, self.history.rounds, self.deviations)
 
     def affordable(self, place: int) -> Mask | None:
         """Return which actions the agents of a cohort choose among (N, A); None for all."""
@@ -268,7 +270,7 @@ def _decided(
     seating, settled = game.seating, outcome if game.market is None else None
     return [
         _answered(
-            (cohort, game.means[place], game.affordable(place)),
+            (cohort, game.means[place], game.affordable(place), game.deviations.get(place)),
             seating.here(place),
             forecasts[cohort.block],
             seen[place],
@@ -279,7 +281,7 @@ def _decided(
 
 
 def _answered(
-    who: tuple[Cohort, Means | None, Mask | None],
+    who: tuple[Cohort, Means | None, Mask | None, Deviations | None],
     here: Mask | None,
     forecast: Forecast,
     context: Context,
@@ -287,7 +289,7 @@ def _answered(
 ) -> _Answer:
     """Let those of a cohort who are here decide, and score them if the outcome is settled."""
     losses = None
-    cohort, means, awake = who
+    cohort, means, awake, deviations = who
     if here is not None and not here.any():
         return _Answer(None)
     if (attend := getattr(cohort, "attend", None)) is not None:
@@ -296,6 +298,8 @@ def _answered(
         decision, losses = cohort.decide_and_score(forecast, context, settled)
     else:
         decision = cohort.decide(forecast, context)
+    if deviations is not None:
+        decision = deviations.decision(decision, context)
     if means is not None and awake is not None:
         decision = means.limited(decision, awake if here is None else awake | ~here[:, None])
     return _Answer(seated(decision, here, cohort.row_of), losses, awake)

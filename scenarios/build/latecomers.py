@@ -33,7 +33,7 @@ from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.presence import Stay
 from regretless.market.game.round import Block
 from regretless.market.losses import Loss, unique_losses
-from regretless.scenarios.build.cohorts import Anybody, Place, Seat, seat_of, told
+from regretless.scenarios.build.cohorts import Anybody, Place, Seat, learner_cohort, seat_of, told
 from regretless.scenarios.build.guarantees import (
     Member,
     exact_for,
@@ -41,7 +41,6 @@ from regretless.scenarios.build.guarantees import (
     over_stays,
     stayed,
 )
-from regretless.scenarios.build.learners import learner_cohort
 from regretless.scenarios.build.populations import Draft
 from regretless.scenarios.spec.cohort import CohortSpec
 

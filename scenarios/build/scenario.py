@@ -10,11 +10,13 @@ In this order, each step knowing only what stands above it:
     forecasters  one independent instance per block, protecting the cohorts that hear it
     guarantees   which theorem covers a cohort, if any
     latecomers   who joins a broadcast that does not know of them
+    branches     a second market that shares the past of a first one
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,15 +25,15 @@ import numpy as np
 from regretless.market.core.errors import UserError, closest
 from regretless.market.exploitability.tracker import MEASURES, Tracker
 from regretless.market.game.network import Network
-from regretless.market.game.protocols import Adversary
 from regretless.market.game.round import Block, Game
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.adversaries import make_adversary, make_market, means_of
 from regretless.scenarios.build.bimatrix import game_of
 from regretless.scenarios.build.blocks import layout
-from regretless.scenarios.build.cohorts import Place, Seat, seat_of
+from regretless.scenarios.build.branches import Parts, carry_on, changes_of, deviate, grafted
+from regretless.scenarios.build.cohorts import Place, Seat, audience, seat_of
 from regretless.scenarios.build.data import Table, read_table
-from regretless.scenarios.build.forecasters import make_forecaster
+from regretless.scenarios.build.forecasters import make_forecaster, wish_for_welfare
 from regretless.scenarios.build.guarantees import (
     Member,
     check_hearing,
@@ -40,7 +42,6 @@ from regretless.scenarios.build.guarantees import (
     listener,
 )
 from regretless.scenarios.build.latecomers import idle, latecomers
-from regretless.scenarios.build.learners import audience
 from regretless.scenarios.build.network import drawn_network
 from regretless.scenarios.build.populations import Draft, drafted, drawn_signal
 from regretless.scenarios.spec.checks import check
@@ -95,35 +96,68 @@ class Scenario:
         UserError
             If a name is unknown or a parameter does not fit.
         """
-        root, room = self.spec.seed if seed is None else seed, dict(room or {})
+        root = self.spec.seed if seed is None else seed
         if not isinstance(root, int | np.integer) or root < 0:
             raise UserError(f"seed = {root!r}: give a whole number of at least 0")
-        spec = with_room(self.peopled, room)
+        order = Order(root, log_every, apart, dict(room or {}))
+        model = self._model(order, self._parts(order))
+        model.recipe = partial(self._branch, order)
+        return model
+
+    def _branch(
+        self,
+        order: Order,
+        trunk: MarketModel,
+        changes: Mapping[str, Any],
+        players: Mapping[str, Any],
+    ) -> MarketModel:
+        """Build a second market in the state of the first, with something changed."""
+        asked = changes_of(changes)
+        parts, other = self._parts(order), self
+        if asked.keys:
+            other = Scenario(asked.altered(self.spec))
+            parts = grafted(parts, other._parts(order), asked.whom)
+        branch = self._model(order, parts, other)
+        if not {"forecaster"}.issuperset(asked.whom):
+            branch.tracker = None
+        carry_on(trunk, branch, asked.whom)
+        branch.recipe = partial(self._branch, order)
+        if asked.keys or asked.agents or players:
+            branch.swap(**players)
+            deviate(branch, asked.agents)
+        return branch
+
+    def _parts(self, order: Order) -> Parts:
+        """Make everything that a market is put together from."""
+        spec, root, room = with_room(self.peopled, order.room), order.root, order.room
         adversary = make_adversary(spec, root, table=self.table, game=self.game)
         network = drawn_network(spec, root)
         goods = adversary.outcomes
         drafts = drafted(spec, root, goods=goods, game=self.game, network=network)
         drafts = [
-            draft.with_room(room.get(draft.spec.name, 0), spec.rounds, apart=apart)
+            draft.with_room(room.get(draft.spec.name, 0), spec.rounds, apart=order.apart)
             for draft in drafts
         ]
-        blocks, members = self._seated(drafts, root, network)
-        game = self._game(adversary, blocks, members, root=root, network=network)
+        return Parts(adversary, network, drafts, *self._seated(drafts, root, network))
+
+    def _model(self, order: Order, parts: Parts, other: Scenario | None = None) -> MarketModel:
+        """Put parts together, with the market of another scenario, if one is given."""
+        spec, game = self.peopled, self._game(order.root, parts, other or self)
         model = MarketModel(
             game,
-            [promise for _, promise in members],
-            seed=root,
+            [promise for _, promise in parts.members],
+            seed=order.root,
             rounds=spec.rounds,
-            tracker=_tracker(game, drafts, root),
-            log_every=log_every,
+            tracker=_tracker(game, parts.drafts, order.root),
+            log_every=order.log_every,
             log_agents=spec.log_agents,
             measures=spec.measures,
             action_names={c.name: c.action_names for c in spec.cohort if c.action_names},
             windows=spec.windows.spans(spec.rounds) if spec.windows else (),
         )
         for place, cohort in enumerate(game.cohorts):
-            if cohort.name in room:
-                model.keep_room(place, room[cohort.name])
+            if cohort.name in order.room:
+                model.keep_room(place, order.room[cohort.name])
         return self._named(model)
 
     def _named(self, model: MarketModel) -> MarketModel:
@@ -169,26 +203,19 @@ class Scenario:
         )
         return Block(name, place.basis, forecaster, place.relay)
 
-    def _game(
-        self,
-        adversary: Adversary,
-        blocks: Sequence[Block],
-        members: Sequence[Member],
-        *,
-        root: int,
-        network: Network | None,
-    ) -> Game:
+    def _game(self, root: int, parts: Parts, other: Scenario) -> Game:
         """Put the players around a table, with the market that moves their outcomes, if any."""
+        blocks, members, adversary = parts.blocks, parts.members, parts.adversary
         cohorts = [one.cohort for one, _ in members]
-        market = make_market(self.spec, cohorts, root)
-        return Game(
+        market = make_market(other.spec, cohorts, root)
+        game = Game(
             blocks,
             cohorts,
             adversary=adversary,
             seed=root,
             market=market,
             stays=[one.stay for one, _ in members],
-            network=network,
+            network=parts.network,
             followed=[followed(one, blocks[one.cohort.block]) for one, _ in members],
             signals=[
                 drawn_signal(cohort, self.peopled, root, adversary.outcomes)
@@ -199,6 +226,19 @@ class Scenario:
                 for spec, cohort in zip(self.peopled.cohort, cohorts, strict=True)
             ],
         )
+        if other.spec.forecaster.objective == "welfare":
+            wish_for_welfare(game)
+        return game
+
+
+@dataclass(frozen=True)
+class Order:
+    """How a market is to be built, as ``Scenario.build`` is told."""
+
+    root: int
+    log_every: int
+    apart: bool
+    room: Mapping[str, int]
 
 
 def with_room(spec: ScenarioSpec, room: Mapping[str, int]) -> ScenarioSpec:

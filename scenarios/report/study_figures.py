@@ -1,6 +1,6 @@
 """Figures of a study, drawn from its tables: means with 95 % intervals over seeds.
 
-    effects      per key: a mark per value and cohort, one measure at a time
+    effects      per key: a mark per value against the first and cohort, one measure at a time
     values       per cohort: what Decision-Swap is worth against each baseline, by setting
     curves       per cohort: regret over time, a line per setting
     windows      per cohort: regret window by window, a mark per setting
@@ -22,6 +22,8 @@ from plotly.colors import sample_colorscale
 from regretless.scenarios.report import charts
 
 SHOWN = {  # measures of the effects, with their units
+    "gain": "better off by, own units",
+    "loss_gain": "better off by, of losses in [0, 1]",
     "decision_swap_regret_worst": "decision swap regret, worst",
     "decision_swap_regret_mean": "decision swap regret, mean",
     "welfare_mean": "welfare, own units",
@@ -65,6 +67,7 @@ def effects(table: pd.DataFrame) -> go.Figure | None:
                 marks = _marks(points, at, points["value"], cohort, colour)
                 marks.update(meta=measure, visible=measure == measures[0])
                 figure.add_trace(marks.update(showlegend=row == 1), row=row, col=1)
+        figure.add_vline(0, line={"color": charts.INK, "width": 1}, row=row, col=1)
     axis = figure.get_subplot(len(slots), 1).xaxis.update(title_text=SHOWN[measures[0]]).plotly_name
     buttons = [_button(figure, measure, axis) for measure in measures]
     charts.choose(figure, buttons, direction="down")

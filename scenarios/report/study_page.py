@@ -17,7 +17,7 @@ from regretless.market.core.errors import UserError
 from regretless.scenarios.report import study_figures
 from regretless.scenarios.report.charts import card, scripts
 from regretless.scenarios.report.html import cell, page, save, table
-from regretless.scenarios.studies.analysis import REGRETS, effects_table, interval, value_table
+from regretless.scenarios.studies.analysis import REGRETS, interval, value_table
 from regretless.scenarios.studies.curves import setting_curves
 from regretless.scenarios.studies.results import Study
 
@@ -38,8 +38,10 @@ COLUMNS = {  # of the table of settings
 NEGLIGIBLE = 1e-9  # a reach of rounding errors alone
 CAPTIONS = {
     "effects": (
-        "Effects, a row per value of each key, averaged over all other keys: means and 95 % "
-        "intervals over seeds. The menu chooses the measure, also for paper."
+        "Effects, a row per value of each key against its first, and per branch against its trunk: "
+        "mean differences of runs with the same seed, averaged over all other keys, and 95 % "
+        "intervals over seeds. An interval across the line leaves open whether there is any. The "
+        "menu chooses the measure, also for paper."
     ),
     "value": (
         "Value of the forecast: welfare with Decision-Swap less that with another forecaster on "
@@ -91,7 +93,7 @@ def _sections(study: Study) -> Iterator[str]:
     yield "<h2>What was varied</h2>"
     yield _varied(file, parameters)
     yield from _failures(study)
-    yield from _effects(effects_table(cohorts, parameters))
+    yield from _effects(study.contrasts())
     yield from _value(value_table(cohorts, parameters))
     yield from _curves(study, parameters)
     yield from _windows(study)
@@ -154,6 +156,8 @@ def _varied(file: dict[str, Any], parameters: pd.DataFrame) -> str:
     rows = [(key, "varied", parameters[key].unique()) for key in keys_of(parameters)]
     rows += [(key, "fixed", [value]) for key, value in file["set"].items()]
     rows += [(k, "fixed", [file[k]]) for k in ("rounds", "log_every") if file.get(k) is not None]
+    if branch := file.get("branch"):
+        rows.append(("branch", f"from round {branch['at']}", list(branch["changes"])))
     rows.append(("seed", "repeated", parameters["seed"].unique()))
     lines = []
     for key, how, values in rows:
@@ -173,8 +177,11 @@ def _failures(study: Study) -> Iterator[str]:
     yield f'<ul class="note">{"".join(items)}</ul>'
 
 
-def _effects(effects: pd.DataFrame) -> Iterator[str]:
-    figure = study_figures.effects(effects)
+def _effects(contrasts: pd.DataFrame) -> Iterator[str]:
+    words = (contrasts[name].map(study_figures.value_text) for name in ("value", "against"))
+    pairs = zip(*words, strict=True)
+    names = [v if o == "trunk" else f"{v} against {o}" for v, o in pairs]
+    figure = study_figures.effects(contrasts.assign(value=names))
     if figure is not None:
         yield "<h2>Effects</h2>"
         yield card(figure, "effects", CAPTIONS["effects"])

@@ -43,6 +43,8 @@ class ForecasterSpec(Open):
     """Whether regret is kept small over every stretch of rounds, and not from the start alone."""
     off_ties: bool = False
     """Whether predictions keep off ties, so that who breaks them otherwise is served as well."""
+    objective: Literal["none", "welfare"] = "none"
+    """What it prefers among forecasts that are good enough: how well off agents would be."""
     hull: Literal["box", "image"] = "box"
     """Where predictions lie: in a box, or among means of possible values."""
     models: dict[Name, ModelSpec] | None = None
@@ -88,6 +90,12 @@ class ForecasterSpec(Open):
             raise ValueError(
                 "off_ties is for predictions in the box, without models, base, delay and intervals"
             )
+        wishful = self.objective != "none"
+        if wishful and (self.kind != "decision-swap" or special or self.delay or self.intervals):
+            raise ValueError(
+                'objective is for kind = "decision-swap" on coordinates in the box, without '
+                "models, base, delay and intervals; drop them"
+            )
         if self.intervals and (self.delay or self.weights == "exponential"):
             raise ValueError("intervals need outcomes in time and weights that adapt; drop them")
         if anchored and self.weights != "adaptive":
@@ -115,6 +123,7 @@ class ForecasterSpec(Open):
         """
         plain = self.kind == "decision-swap" and self.hull == "box" and self.weights == "adaptive"
         plain = plain and not (self.delay or self.intervals or self.off_ties)
+        plain = plain and self.objective == "none"
         if self.models is None and plain and forecasts is not None:
             tables = PANEL | {name: {"kind": name} for name in forecasts}
             self.models = {name: ModelSpec(**table) for name, table in tables.items()}

@@ -16,7 +16,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -33,10 +33,19 @@ from regretless.scenarios.studies.analysis import COHORTS, EFFECTS, VALUE
 # What a run directory may do without: nothing in a study is computed from these tables.
 Dispensable = Literal["rounds", "forecasts", "regret_log", "swaps", "biases", "edges"]
 # Columns of a study's tables and of what is merged with them.
-TAKEN = {*COHORTS, *EFFECTS, *VALUE, "seed", "setting", "first", "last"}
+TAKEN = {*COHORTS, *EFFECTS, *VALUE, "seed", "setting", "first", "last", "branch", "against"}
 MOST_RUNS = 1_000_000
 CATALOGUE = Path(__file__).parent / "catalogue"
 Setting = dict[str, Any]
+
+
+class BranchSpec(Strict):
+    """Branches of every run: from a round on, something is otherwise."""
+
+    at: Annotated[int, Field(ge=0)] = 0
+    """Rounds that a branch shares with the run that it leaves."""
+    changes: Annotated[dict[Name, Setting], Field(min_length=1)]
+    """By a branch's label, the dotted keys that it changes, and agent.NUMBER to an action."""
 
 
 class StudySpec(Strict):
@@ -61,6 +70,8 @@ class StudySpec(Strict):
     for: all combinations are played."""
     rows: list[Setting] = Field(default_factory=list, alias="list")
     """Dotted keys that vary together: a table is a setting."""
+    branch: BranchSpec | None = None
+    """What would have happened otherwise, in every run."""
 
     @field_validator("seeds", mode="before")
     @classmethod
@@ -145,6 +156,7 @@ class Task:
     imports: tuple[str, ...] = ()
     folder: str | None = None
     leave_out: tuple[str, ...] = ()
+    branch: BranchSpec | None = None
 
     def scenario(self) -> Scenario:
         """Return the validated scenario; UserError if it does not validate."""
@@ -192,7 +204,8 @@ class Design:
         for key, value in keys.items():
             assign(raw, key, deepcopy(value))
         origin, left_out = str(self.origin.resolve()), tuple(self.spec.leave_out)
-        return Task(run, raw, origin, self.spec.log_every, imports, folder, left_out)
+        log_every, branch = self.spec.log_every, self.spec.branch
+        return Task(run, raw, origin, log_every, imports, folder, left_out, branch)
 
     def settings_to_check(self, imports: tuple[str, ...]) -> list[Task]:
         """Return the first run of every setting, each with a scenario that validates.

@@ -12,7 +12,16 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from regretless.market.core.atomic import replacing
+from regretless.market.core.errors import UserError
+from regretless.market.logs.branches import gains
+from regretless.market.model import MarketModel
 from regretless.scenarios.imports import import_modules
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.studies.design import Task
@@ -78,7 +87,13 @@ def _missing(module: str) -> bool:
 
 
 def _build(task: Task) -> dict[str, bytes]:
-    task.scenario().build(log_every=task.log_every)
+    model = task.scenario().build(log_every=task.log_every, apart=task.branch is not None)
+    if task.branch is not None:
+        if task.branch.at >= model.rounds:
+            at = f"branch.at = {task.branch.at}"
+            raise UserError(f"{at}: a run has {model.rounds} rounds; give fewer")
+        for changes in task.branch.changes.values():
+            model.branch(changes)
     return {}
 
 
@@ -93,9 +108,27 @@ def _play(task: Task) -> dict[str, bytes]:
 
 
 def _written(task: Task, out: Path) -> None:
-    run(task.scenario(), Options(out, log_every=task.log_every), progress=beat)
+    trunk = run(task.scenario(), Options(out, log_every=task.log_every), progress=beat)
+    if task.branch is not None:
+        table = pa.Table.from_pandas(_branched(task, trunk), preserve_index=False)
+        with replacing(out / "branches.parquet") as draft:
+            pq.write_table(table, draft)
     for table in task.leave_out:
         (out / f"{table}.parquet").unlink(missing_ok=True)
+
+
+def _branched(task: Task, trunk: MarketModel) -> pd.DataFrame:
+    """Play a run's branches, from a twin that has come to where they part, and compare them."""
+    asked: Any = task.branch
+    twin = task.scenario().build(log_every=trunk.rounds, apart=True)
+    twin.run(asked.at, progress=beat)
+    parts = []
+    for label, changes in asked.changes.items():
+        branch = twin.branch(changes)
+        branch.run(progress=beat)
+        parts.append(gains(trunk, branch))
+        parts[-1].insert(0, "branch", label)
+    return pd.concat(parts, ignore_index=True)
 
 
 def failure_of(error: BaseException) -> Failure:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.studies import analysis, windows
+from regretless.scenarios.studies.contrasts import contrasts_table
 from regretless.scenarios.studies.directory import read_record
 
 
@@ -105,6 +106,12 @@ class Study:
     def effects(self) -> pd.DataFrame:
         """Means for each value of each key; see ``analysis.effects_table``."""
         return analysis.effects_table(self.cohorts(), self.parameters())
+
+    def contrasts(self) -> pd.DataFrame:
+        """Return what each key and branch changes; see ``contrasts.contrasts_table``."""
+        branched = self.record["study"]["file"].get("branch") and self.runs()
+        found = self.table("branches") if branched else None
+        return contrasts_table(self.cohorts(), self.parameters(), found)
 
     @property
     def has_windows(self) -> bool:

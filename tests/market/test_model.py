@@ -258,7 +258,7 @@ def test_a_market_is_not_copied(copied: Any) -> None:
     """What a copy would share with the first would play in both; a state goes over instead."""
     model = mixed_market(rounds=6).build()
     model.run(3)
-    with pytest.raises(UserError, match=r"not copied; build it again and restore\(state\(\)\)"):
+    with pytest.raises(UserError, match=r"not copied; take branch\(\)"):
         copied(model)
     other = mixed_market(rounds=6).build()
     other.restore(model.state())

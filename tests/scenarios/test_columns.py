@@ -49,6 +49,8 @@ scenario = "base.toml"
 seeds = 1
 [grid]
 "forecaster.kind" = ["decision-swap", "running-mean"]
+[branch.changes.stubborn]
+"agent.1" = 0
 """
 PLAIN: dict[str, Any] = {"utility": "linear", "count": 4, "actions": 3}
 CROWD: dict[str, Any] = {
@@ -131,6 +133,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     (home / "study.toml").write_text(STUDY, encoding="utf-8")
     conduct(read_study(str(home / "study.toml")), StudyOptions(home / "study", jobs=1))
     add(found, home / "study")
+    add(found, home / "study/runs/run=0000")
     found["parameters"] -= {"forecaster.kind"}  # the key that varies
     found["states"] -= {"wealth"}  # a name of the agent's own
     return found

@@ -144,6 +144,7 @@ def test_the_number_of_workers_changes_no_byte(desk: Path, sweep: Design, finish
     assert tables(one.path) == tables(finished.path)
     assert sorted(path.name for path in one.path.iterdir()) == [
         "cohorts.parquet",
+        "contrasts.parquet",
         "effects.parquet",
         "failures.parquet",
         "parameters.parquet",

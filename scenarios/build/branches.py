@@ -1,0 +1,254 @@
+"""Branches: a second market that shares the past and the random numbers of a first one.
+
+A branch is built anew like its trunk and put into the trunk's state; whoever changes is taken from
+a market that is built with the changed keys. So nobody is copied, and all random streams go on
+where they are.
+
+    agent.N        agent N of the tables plays this action from now on, or this policy
+    adversary...   another adversary, or other parameters of it
+    market...      the same of the market
+    forecaster...  of all forecasters
+    cohort.NAME.response, .eta, .settings...    another rule or learner of a cohort
+
+Who gets another ``kind`` or ``response``, or a table of its own, begins anew, with the parameters
+that are given and no others; of whom only a parameter changes, the memory goes on. What is promised
+is cut as where players are swapped (``market.game.changes``), and a cohort that plays by another
+rule is promised nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regretless.market.core.checkpoint import DAMAGED
+from regretless.market.core.errors import UserError, closest
+from regretless.market.game.changes import uncovered
+from regretless.market.game.guarantees import Guarantee
+from regretless.market.game.network import Network
+from regretless.market.game.protocols import Adversary
+from regretless.market.game.round import Block
+from regretless.market.logs.branches import Fork, suffered
+from regretless.market.model import MarketModel
+from regretless.market.records.deviations import Deviations, Policy
+from regretless.scenarios.build.cohorts import Seat
+from regretless.scenarios.build.guarantees import Member
+from regretless.scenarios.build.populations import Draft
+from regretless.scenarios.spec.files import assign
+from regretless.scenarios.spec.scenario import ScenarioSpec, resolved, validated
+
+HEADS = ("adversary", "market", "forecaster")
+ANSWERS = ("response", "eta", "settings")  # what of a cohort may change: how it answers
+ANEW = ("kind", "response")
+SHARED = ("outcomes", "outcome_names")  # by adversaries of all kinds
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What a market is put together from."""
+
+    adversary: Adversary
+    network: Network | None
+    drafts: Sequence[Draft]
+    blocks: Sequence[Block]
+    members: Sequence[Member]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What is to be changed, sorted by whom it concerns.
+
+    Parameters
+    ----------
+    keys : dict
+        Of the scenario.
+    agents : dict of int to action or policy
+        By number in the tables.
+    whom : dict of str to bool
+        Players by name (``"adversary"``, ``"cohort NAME"``), and whether each begins anew.
+    """
+
+    keys: Mapping[str, Any]
+    agents: Mapping[int, Any]
+    whom: Mapping[str, bool]
+
+    def altered(self, spec: ScenarioSpec) -> ScenarioSpec:
+        """Return the scenario with the changed keys; UserError if it does not validate."""
+        raw = resolved(spec)
+        for head in set(HEADS) & raw.keys():
+            if f"{head}.kind" in self.keys:  # what was there is of the other kind
+                raw[head] = {own: raw[head][own] for own in SHARED if own in raw[head]}
+        for cohort in raw["cohort"]:
+            if f"cohort.{cohort['name']}.response" in self.keys:
+                cohort.pop("eta", None)
+                cohort.pop("settings", None)
+        for key, value in self.keys.items():
+            assign(raw, key, deepcopy(value))
+        return validated(raw, origin=Path())
+
+
+def changes_of(given: Mapping[str, Any]) -> Changes:
+    """Sort changes by whom they concern; UserError for one that no branch can make."""
+    keys: dict[str, Any] = {}
+    agents: dict[int, Any] = {}
+    whom: dict[str, bool] = {}
+    for key, value in given.items():
+        head, *path = key.split(".")
+        if head == "agent" and len(path) == 1 and path[0].isdecimal() and int(path[0]):
+            agents[int(path[0])] = value
+            continue
+        if head == "cohort" and len(path) > 1 and path[1] in ANSWERS:
+            name = f"cohort {path[0]}"
+        elif head in HEADS:
+            name = head
+        else:
+            known = (*HEADS, "agent.NUMBER", *(f"cohort.NAME.{own}" for own in ANSWERS))
+            raise UserError(f"branch: '{key}' does not change; {closest(key, known)}")
+        keys[key] = value
+        whom[name] = whom.get(name, False) or not path or path[-1] in ANEW
+    return Changes(keys, agents, whom)
+
+
+def grafted(trunk: Parts, other: Parts, whom: Iterable[str]) -> Parts:
+    """Put those who change, made with the changed keys, in the place of the trunk's.
+
+    UserError if the change would alter the broadcast itself.
+    """
+    parts = trunk
+    if "adversary" in whom:
+        parts = replace(parts, adversary=other.adversary)
+    if "forecaster" in whom:
+        blocks = [
+            replace(own, forecaster=there.forecaster)
+            for own, there in zip(trunk.blocks, other.blocks, strict=True)
+        ]
+        promises = [(seat, _void(seat, promise)) for seat, promise in trunk.members]
+        parts = replace(parts, blocks=blocks, members=promises)
+    names = [name.removeprefix("cohort ") for name in whom if name.startswith("cohort ")]
+    members = [
+        _replaced(parts, other, member) if member[0].cohort.name in names else member
+        for member in parts.members
+    ]
+    return replace(parts, members=members)
+
+
+def _void(seat: Seat, promise: Guarantee) -> Guarantee:
+    """Take back what the forecaster that was there before promised a cohort, if anything."""
+    why = f"{seat.cohort.name}: no promise, since the forecaster was replaced"
+    return promise if promise.label == "none" else Guarantee(note=why)
+
+
+def _replaced(trunk: Parts, other: Parts, member: Member) -> Member:
+    """Return a cohort with its other rule, in the seat of the one whose name it has."""
+    name = member[0].cohort.name
+    seat = next(one for one, _ in other.members if one.cohort.name == name)
+    cohort: Any = seat.cohort
+    if cohort.kind != "learner":
+        basis = other.blocks[cohort.block].basis
+        homes = [at for at, block in enumerate(trunk.blocks) if _alike(block.basis, basis)]
+        if not homes:
+            why = "who would listen hears another broadcast than there is"
+            raise UserError(f"branch: cohort.{name}: {why}; let somebody listen from the start")
+        cohort.block = homes[0]
+        cohort.relay = trunk.blocks[homes[0]].relay
+    else:
+        cohort.block = member[0].cohort.block
+    note = f"{name}: no promise, since it plays by another rule than at the start"
+    return replace(seat, group=None), Guarantee(note=note)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    facts = ("size", "lipschitz", "error", "hull")
+    return type(one) is type(other) and all(getattr(one, f) == getattr(other, f) for f in facts)
+
+
+def carry_on(trunk: MarketModel, branch: MarketModel, whom: Mapping[str, bool]) -> None:
+    """Put a branch into its trunk's state, but for who begins anew, and note where they parted."""
+    try:
+        state, own = trunk.state(), branch.state()
+    except ValueError as error:
+        raise UserError(f"branch: {error}") from error
+    players = state["players"]
+    for name, fresh in own["players"].items():
+        who = "forecaster" if name.startswith(("block ", "models of ")) else name
+        kept = fresh if whom.get(who, False) or name not in players else players[name]
+        rebooked = name in whom and name.startswith("cohort ")
+        books = _books(trunk, branch, name.removeprefix("cohort ")) if rebooked else {}
+        players[name] = kept | books
+    if branch.tracker is None:
+        state["tracker"] = None
+    try:
+        branch.restore(state)
+    except DAMAGED as error:
+        raise UserError(f"branch: what changes does not fit the past: {error}") from error
+    branch.fork = Fork(trunk.played, suffered(trunk.game.cohorts), suffered(branch.game.cohorts))
+
+
+def _books(trunk: MarketModel, branch: MarketModel, name: str) -> dict[str, Any]:
+    """Return a cohort's ledger and draws so far, in the rows that it has in the branch."""
+    place = [cohort.name for cohort in trunk.game.cohorts].index(name)
+    before: Any = trunk.game.cohorts[place]
+    after: Any = branch.game.cohorts[place]
+    rows = before.row_of[np.unique(after.row_of, return_index=True)[1]]
+    state, held = before.state(), len(before.ledger.count)
+    ledger = {
+        key: value[rows] if isinstance(value, np.ndarray) and len(value) == held else value
+        for key, value in state["ledger"].items()
+    }
+    ledger["expects"] = ledger["expects"] and after.kind != "learner"
+    drawn = {"rng": state["rng"]} if "rng" in state and "rng" in after.state() else {}
+    return {"ledger": ledger} | drawn
+
+
+def deviate(branch: MarketModel, agents: Mapping[int, Any]) -> None:
+    """Let agents play actions or policies from now on, whatever their rules say.
+
+    UserError if there is no such agent or action, or an agent shares its row.
+    """
+    cohorts, first = branch.game.cohorts, 1
+    total = sum(len(cohort.row_of) for cohort in cohorts)
+    for number in agents:
+        if number > total:
+            raise UserError(f"branch: agent.{number}: there are {total} agents; give one of them")
+    promises = list(branch.guarantees)
+    for place, cohort in enumerate(cohorts):
+        size = len(cohort.row_of)
+        own = {n - first: what for n, what in agents.items() if first <= n < first + size}
+        policies = {
+            agent: _policy(first + agent, what, cohort.loss.actions) for agent, what in own.items()
+        }
+        if policies:
+            branch.game.deviations[place] = _deviations(cohort, policies)
+            for row in branch.game.deviations[place].rows:
+                promises[place] = uncovered(promises[place], row, len(cohort.ledger.count))
+        first += size
+    branch.promise(tuple(promises))
+
+
+def _deviations(cohort: Any, policies: Mapping[int, Policy]) -> Deviations:
+    """Let agents of a cohort, by their places in it, play policies in place of their rules."""
+    rows = {}
+    for agent, policy in policies.items():
+        row = int(cohort.row_of[agent])
+        if (cohort.row_of == row).sum() > 1:
+            why = f"branch: cohort.{cohort.name}: its agent {agent + 1} is one row with others"
+            raise UserError(f"{why}; build(apart=True) gives each a row, but for learners alike")
+        rows[row] = agent, policy
+    return Deviations(rows, cohort.loss.actions)
+
+
+def _policy(number: int, what: Any, actions: int) -> Policy:
+    if callable(what):
+        return what  # type: ignore[no-any-return]
+    whole = isinstance(what, int | np.integer) and not isinstance(what, bool)
+    if not whole or not 0 <= what < actions:
+        raise UserError(
+            f"branch: agent.{number} = {what!r}; give an action from 0 to {actions - 1}"
+        )
+    action = int(what)
+    return lambda _: action

@@ -1,0 +1,84 @@
+"""A forecaster with an objective: the best of what is good enough, and no promise is touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regretless.forecaster.minimax.box import worst_case
+from regretless.forecaster.minimax.objective import best_within
+from regretless.forecaster.tolerance import tolerance_at
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.model import MarketModel
+from regretless.scenarios import load
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.scenario import validated
+
+ROUNDS = 25
+
+
+@pytest.mark.parametrize("hull", ["box", "simplex"])
+def test_no_mixture_that_is_good_enough_is_better(hull: Any) -> None:
+    rng = stream(0, "test objective", hull)
+    for _ in range(20):
+        points, fields = rng.dirichlet(np.ones(3), 6), rng.normal(size=(6, 3))
+        values = rng.random(6)
+        others = rng.dirichlet(np.full(6, 0.5), 500)
+        cases = np.array([worst_case(mass, points, fields, hull=hull) for mass in others])
+        limit = float(np.quantile(cases, 0.3))
+        mass = best_within(values, points, fields, limit=limit, hull=hull)
+        assert mass is not None
+        assert mass.sum() == pytest.approx(1)
+        assert worst_case(mass, points, fields, hull=hull) <= limit + 1e-8
+        assert mass @ values <= (others[cases <= limit] @ values).min() + 1e-8
+
+
+def test_what_nothing_attains_has_no_mixture() -> None:
+    points, fields = np.full((2, 1), 0.5), np.array([[1.0], [2.0]])
+    assert best_within(np.zeros(2), points, fields, limit=0.1) is None
+
+
+def bank(objective: str) -> MarketModel:
+    """Play a bank before which everybody queued a round ago."""
+    keys = {"market.start": 1.0, "forecaster.objective": objective}
+    scenario = load("bank-run", rounds=ROUNDS, **keys, **{"cohort.depositors.count": 10})
+    for cohort in scenario.spec.cohort:
+        cohort.measures = ["external", "swap", "decision_swap"]
+    model = scenario.build()
+    model.run()
+    return model
+
+
+def test_of_two_equilibria_it_chooses_the_better_one_within_its_certificates() -> None:
+    plain, wishful = bank("none"), bank("welfare")
+    queue = [model.rounds_frame()["y_0"].iloc[-1] for model in (plain, wishful)]
+    assert queue[0] > 0.9
+    assert queue[1] < 0.5
+    certificates = wishful.rounds_frame()["certificate"].to_numpy()
+    assert (certificates <= [tolerance_at(t) + 1e-8 for t in range(1, ROUNDS + 1)]).all()
+    agents = wishful.agents_frame()
+    assert (agents["guarantee"] == "decision-swap").all()
+    assert (agents["decision_swap_regret"] <= agents["bound"]).all()
+    assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({}, r"there is no \[market\]"),
+        ({"market": {"impact": 0.2}, "response": "private"}, "follows no common draw"),
+        ({"market": {"impact": 0.2}, "kind": "running-mean"}, "objective is for kind"),
+    ],
+)
+def test_where_it_has_no_meaning_it_is_refused(keys: dict[str, Any], words: str) -> None:
+    response = keys.pop("response", "best-response")
+    cohort = {"name": "own", "utility": "linear", "actions": 2, "response": response}
+    wish = {"kind": keys.pop("kind", "decision-swap"), "objective": "welfare"}
+    nature = {"kind": "iid", "outcomes": 2}
+    raw = {"name": "own", "rounds": 5, "adversary": nature, "cohort": [cohort], "forecaster": wish}
+    with pytest.raises(UserError, match=words):
+        Scenario(validated(raw | keys, origin=Path())).build()
