@@ -13,7 +13,8 @@ from regretless.market.regret.ledger import MEASURES
 LONGEST = 100  # characters of a name that the file gives
 Name = Annotated[str, Field(min_length=1)]
 Label = Annotated[str, Field(min_length=1, max_length=LONGEST)]
-Count = Annotated[int, Field(ge=1)]
+MOST = 10**12  # of anything that is counted: below what the sizes of arrays overflow at
+Count = Annotated[int, Field(ge=1, le=MOST)]
 Rate = Annotated[float, Field(gt=0, le=1)]
 Range = Annotated[list[float], Field(min_length=2, max_length=2)]
 
@@ -127,7 +128,7 @@ class CohortSpec(Strict):
     """Parameters that its agents report in place of their own: the forecaster protects those."""
     acts_on: Literal["truth", "report"] = "truth"
     """Which of them its agents respond with; they are charged by the truth."""
-    count: Annotated[int, Field(ge=0)] = 1
+    count: Annotated[int, Field(ge=0, le=MOST)] = 1
     """How many agents there are; a cohort of none is left out."""
     archetypes: Count | None = None
     """How many different losses they share; without it each has its own."""
@@ -147,7 +148,7 @@ class CohortSpec(Strict):
     """In which functions of the outcome the forecast is made for it."""
     cover: CoverSpec | None = None
     """Serving the agents through few representatives."""
-    actions: Annotated[int, Field(ge=2)]
+    actions: Annotated[int, Field(ge=2, le=MOST)]
     """How many actions each agent has, or a list of their names."""
     action_names: list[Label] | None = None
     """What the actions are called; actions = ["wheat", "maize"] sets both."""

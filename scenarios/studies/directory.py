@@ -116,6 +116,7 @@ class StudyDirectory:
         for name, content in answer.files.items():
             draft.mkdir(exist_ok=True)
             (draft / name).write_bytes(content)
+        shutil.rmtree(draft / ".partial", ignore_errors=True)  # if the run could not tidy up
         draft.replace(self.home(answer.run))
 
     def finish(self, status: str) -> None:

@@ -32,6 +32,8 @@ from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.studies import Study
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import Design, read_study
+from regretless.scenarios.studies.directory import StudyDirectory
+from regretless.scenarios.studies.play import Answer
 from regretless.scenarios.studies.processes import collect
 
 COMMAND = Path(sys.executable).parent / "regretless"
@@ -411,3 +413,14 @@ def test_a_worker_that_dies_ends_the_collection() -> None:
     """The standard library's pool would wait for ever."""
     with pytest.raises(UserError, match="ended with status 3"):
         collect(os._exit, [3], jobs=2)
+
+
+def test_parts_that_a_run_could_not_remove_do_not_stay(tmp_path: Path, sweep: Design) -> None:
+    """A run is complete before it tidies up, and its disk may fail just then."""
+    directory = StudyDirectory(tmp_path / "littered", sweep)
+    directory.path.mkdir()
+    directory.start()
+    (directory.draft(0) / ".partial").mkdir(parents=True)
+    (directory.draft(0) / ".partial" / "rounds-000000.parquet").touch()
+    directory.keep(Answer(0))
+    assert list(directory.home(0).iterdir()) == []
