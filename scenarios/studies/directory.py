@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 
 from regretless.market.core.atomic import replacing
 from regretless.market.core.errors import UserError
-from regretless.scenarios.logs.holding import contents
+from regretless.scenarios.logs.holding import LOCK, contents
 from regretless.scenarios.run import PACKAGES
 from regretless.scenarios.studies.design import Design
 from regretless.scenarios.studies.play import Answer, Failure
@@ -116,7 +116,8 @@ class StudyDirectory:
         for name, content in answer.files.items():
             draft.mkdir(exist_ok=True)
             (draft / name).write_bytes(content)
-        shutil.rmtree(draft / ".partial", ignore_errors=True)  # if the run could not tidy up
+        shutil.rmtree(draft / ".partial", ignore_errors=True)  # where the run could not tidy up
+        (draft / LOCK).unlink(missing_ok=True)
         draft.replace(self.home(answer.run))
 
     def finish(self, status: str) -> None:
