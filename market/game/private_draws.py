@@ -58,6 +58,8 @@ def standing(game: Game, guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ..
     Given who sees or answers draws, and who cannot afford everything.
     """
     promises = tuple(guarantees) if not game.flaw else _despite_answers(game, guarantees)
+    if not any(game.means):
+        return promises
     return tuple(
         promise if means is None else means.promised(promise)
         for promise, means in zip(promises, game.means, strict=True)

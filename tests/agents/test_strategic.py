@@ -88,6 +88,7 @@ SETTINGS: dict[str, tuple[int, dict[str, Any]]] = {  # outcomes and parameters
     "stackelberg-committer": (3, {"weights": [[0.9, 0.1, 0], [0, 0.2, 1], [0.5, 0.4, 0.6]]}),
     "staggered-seller": (6, {"rounds": ROUNDS}),
     "switching": (3, {"length": 4}),
+    "targeted": (3, {}),
     "up-then-down": (3, {"rounds": ROUNDS}),
 }
 EVERYONE = sorted(SETTINGS)

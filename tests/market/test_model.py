@@ -130,7 +130,7 @@ def test_frames_have_the_promised_columns() -> None:
     model = mixed_market().build()
     model.run()
     assert list(model.rounds_frame()) == [
-        "round", "y_0", "y_1", "y_2", "x_0", "x_1", "certificate", "atoms",
+        "round", "date", "y_0", "y_1", "y_2", "x_0", "x_1", "certificate", "atoms",
     ]  # fmt: skip
     assert list(model.regret_frame()) == [
         "round", "agent", "action", "loss",

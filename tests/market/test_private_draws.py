@@ -103,7 +103,8 @@ def test_without_a_market_the_bound_is_the_theorems_with_a_union_over_agents() -
         assert (frame["decision_swap_regret"] <= frame["bound_from_bias"] + 1e-9).all()
         bounds[response] = frame["bound"].to_numpy()
     wider = bounds["private"] - bounds["best-response"]
-    actions, comparators = raw["cohort"][0]["actions"], raw["cohort"][0]["actions"] + 2
+    actions = len(raw["cohort"][0]["actions"])
+    comparators = actions + 2
     terms = [draw_term(20, losses, actions=actions, comparators=comparators) for losses in (5, 200)]
     assert (wider >= terms[1] - terms[0] - 1e-12).all()  # and the common draw's variance is known
     assert (wider <= terms[1] + 1e-12).all()
