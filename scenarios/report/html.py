@@ -68,8 +68,8 @@ a { color: inherit; }
   td.runs, table:has(td.runs) th:last-child { display: none; }
   h2 { break-after: avoid; } tr, figure { break-inside: avoid; }
   .card { padding: 0; border: 0; } .modebar, .updatemenu-container { display: none; } }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; padding: .8rem 1rem; border-radius: 6px; background: var(--code);
-  font-size: .85rem; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; padding: .8rem 1rem; border-radius: 6px;
+  background: var(--code); font-size: .85rem; }
 footer { margin-top: 2.5rem; padding-top: .8rem; border-top: 1px solid var(--line); }
 """
 
