@@ -42,11 +42,10 @@ def sentences(verdict: pd.DataFrame, agents: pd.DataFrame) -> Iterator[str]:
         yield from _in_short(cohorts, agents)
         return
     for rows in cohorts:
-        members = agents[agents["cohort"] == rows["cohort"].iloc[0]]
         best = best_of_each(rows).iloc[1:]
         policy = (best["kind"] == "policy") & (best["mean_loss"] >= rows["mean_loss"].iloc[0])
-        lost = _lost(rows, best[~policy], members, who="", then=":")
-        yield " ".join([lost, *_swapped(leading_regret(members))])
+        regret = leading_regret(agents)[agents["cohort"] == rows["cohort"].iloc[0]]
+        yield " ".join([_lost(rows, best[~policy], agents, "", ":"), *_swapped(regret)])
 
 
 def _in_short(cohorts: list[pd.DataFrame], agents: pd.DataFrame) -> Iterator[str]:
@@ -56,20 +55,19 @@ def _in_short(cohorts: list[pd.DataFrame], agents: pd.DataFrame) -> Iterator[str
     gains = [other["mean_loss"].item() - rows["mean_loss"].iloc[0] for rows, other in pairs]
     first = f"Best off of {len(cohorts)} cohorts, beside the best alternative of each, are"
     for word, place in ((first, np.argmax(gains)), ("Worst off are", np.argmin(gains))):
-        rows, other = cohorts[place], best[place]
-        members = agents[agents["cohort"] == rows["cohort"].iloc[0]]
-        yield f"{word} {_lost(rows, other, members, who=', who', then=',')}"
+        yield f"{word} {_lost(cohorts[place], best[place], agents, ', who', ',')}"
     regret = leading_regret(agents)
-    of = f", one of {agents.loc[regret.idxmax(), 'cohort']}," if regret.notna().any() else ""
-    yield from _swapped(regret, of)
+    if regret.notna().any():
+        yield from _swapped(regret, f", one of {agents['cohort'].iloc[int(regret.argmax())]},")
 
 
 def _lost(
-    rows: pd.DataFrame, others: pd.DataFrame, members: pd.DataFrame, *, who: str, then: str
+    rows: pd.DataFrame, others: pd.DataFrame, agents: pd.DataFrame, who: str, then: str
 ) -> str:
     """Say what a cohort lost, and whether that is more than with the others."""
     own = rows.iloc[0]
-    how = "by listening" if members["bound_from_bias"].notna().any() else "by their own rules"
+    heard = agents.loc[agents["cohort"] == own["cohort"], "bound_from_bias"].notna().any()
+    how = "by listening" if heard else "by their own rules"
     told = ", ".join(_compared(own, row, rows) for _, row in others.iterrows())
     return f"{own['cohort']}{who} lost {own['mean_loss']:.4f} a round {how}{then} {told}."
 

@@ -75,14 +75,12 @@ footer { margin-top: 2.5rem; padding-top: .8rem; border-top: 1px solid var(--lin
 
 SORT = """
 "use strict";
-const hint = new ResizeObserver((sizes) => {
-  for (const { target } of sizes) {
-    const more = target.scrollWidth > target.clientWidth;
-    target.classList.toggle("more", more);
-    more ? target.tabIndex = 0 : target.removeAttribute("tabindex");
-  }
+const hint = () => document.querySelectorAll(".wide").forEach((box) => {
+  const more = box.classList.toggle("more", box.scrollWidth > box.clientWidth);
+  more ? box.tabIndex = 0 : box.removeAttribute("tabindex");
 });
-document.querySelectorAll(".wide").forEach((box) => hint.observe(box));
+hint();
+addEventListener("resize", hint);
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   table.querySelectorAll("thead th").forEach((head, column) => {
