@@ -17,6 +17,7 @@ from rich.table import Table
 
 from regretless.scenarios.logs.curves import leading_regret
 
+MANY = 3  # cohorts, of more of whom the words would be a page
 KINDS = {
     "broadcast": "what they did",
     "model": "model",
@@ -28,19 +29,47 @@ KINDS = {
 def sentences(verdict: pd.DataFrame, agents: pd.DataFrame) -> Iterator[str]:
     """Yield two sentences per cohort: its loss beside the best alternatives', and the worst swap.
 
+    Of more than ``MANY`` cohorts three are said: who fares best and worst beside the best
+    alternative to what they did, by losses in [0, 1], and the worst swap of all.
+
     Parameters
     ----------
     verdict, agents : DataFrame
         The tables of a run.
     """
-    for name, rows in verdict.groupby("cohort", sort=False):
-        own, members = rows.iloc[0], agents[agents["cohort"] == name]
+    cohorts = [rows for _, rows in verdict.groupby("cohort", sort=False)]
+    if len(cohorts) > MANY:
+        yield from _in_short(cohorts, agents)
+        return
+    for rows in cohorts:
         best = best_of_each(rows).iloc[1:]
-        policy = (best["kind"] == "policy") & (best["mean_loss"] >= own["mean_loss"])
-        others = [_compared(own, row, rows) for _, row in best[~policy].iterrows()]
-        how = "by listening" if members["bound_from_bias"].notna().any() else "by their own rules"
-        lost = f"{name} lost {own['mean_loss']:.4f} a round {how}: {', '.join(others)}."
-        yield " ".join([lost, *_swapped(leading_regret(members))])
+        policy = (best["kind"] == "policy") & (best["mean_loss"] >= rows["mean_loss"].iloc[0])
+        regret = leading_regret(agents)[agents["cohort"] == rows["cohort"].iloc[0]]
+        yield " ".join([_lost(rows, best[~policy], agents, "", ":"), *_swapped(regret)])
+
+
+def _in_short(cohorts: list[pd.DataFrame], agents: pd.DataFrame) -> Iterator[str]:
+    """Yield who fares best and who worst beside the best alternative, and the worst swap."""
+    best = [best_of_each(rows).iloc[1:].nsmallest(1, "mean_loss") for rows in cohorts]
+    pairs = zip(cohorts, best, strict=True)
+    gains = [other["mean_loss"].item() - rows["mean_loss"].iloc[0] for rows, other in pairs]
+    first = f"Best off of {len(cohorts)} cohorts, beside the best alternative of each, are"
+    for word, place in ((first, np.argmax(gains)), ("Worst off are", np.argmin(gains))):
+        yield f"{word} {_lost(cohorts[place], best[place], agents, ', who', ',')}"
+    regret = leading_regret(agents)
+    if regret.notna().any():
+        yield from _swapped(regret, f", one of {agents['cohort'].iloc[int(regret.argmax())]},")
+
+
+def _lost(
+    rows: pd.DataFrame, others: pd.DataFrame, agents: pd.DataFrame, who: str, then: str
+) -> str:
+    """Say what a cohort lost, and whether that is more than with the others."""
+    own = rows.iloc[0]
+    heard = agents.loc[agents["cohort"] == own["cohort"], "bound_from_bias"].notna().any()
+    how = "by listening" if heard else "by their own rules"
+    told = ", ".join(_compared(own, row, rows) for _, row in others.iterrows())
+    return f"{own['cohort']}{who} lost {own['mean_loss']:.4f} a round {how}{then} {told}."
 
 
 def best_of_each(rows: pd.DataFrame) -> pd.DataFrame:
@@ -65,10 +94,10 @@ def _compared(own: pd.Series[Any], other: pd.Series[Any], rows: pd.DataFrame) ->
     return f"{word} with {what[other['kind']]} ({losses[1]})"
 
 
-def _swapped(regret: pd.Series[float]) -> Iterator[str]:
+def _swapped(regret: pd.Series[float], of: str = "") -> Iterator[str]:
     """Say what swapping actions in hindsight would have saved the worst agent."""
     if regret.notna().any():
-        whom = f"the worst of {len(regret):,} agents" if len(regret) > 1 else "the agent"
+        whom = f"the worst of {len(regret):,} agents{of}" if len(regret) > 1 else "the agent"
         saved = f"{max(regret.max(), 0.0):.4f} a round"
         yield f"Swapping actions in hindsight would have saved {whom} {saved}."
 

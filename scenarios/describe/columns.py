@@ -38,6 +38,8 @@ from regretless.scenarios.spec.files import DATA
 
 FEW_NUMBERS, FEW_WORDS = 31, 12  # different values of a context
 LONGEST_SEASON, LEAST_PEAK = 400, 0.2
+GROUPED = r"[+-]?\d{1,3}([., ']?\d{3})*([.,]\d+)?"  # digits in threes
+MARKED = "numbers with a mark between thousands: write them without it"
 LOOKED_AT = 1000  # rows from which separator and decimal mark are told
 
 
@@ -48,7 +50,8 @@ class Column:
     Parameters
     ----------
     kind : str
-        "numbers", "whole numbers", "yes or no", "dates", "words" or "nothing".
+        "numbers", "whole numbers", "yes or no", "dates", "marked numbers", "words" or
+        "nothing".
     role : str
         "index", "outcome", "context" or "".
     missing, distinct : int
@@ -147,6 +150,8 @@ def _column(frame: pd.DataFrame, name: str, form: Form) -> Column:
     try:
         numbers = numeric(frame, [name], name, form)[:, 0]
     except UserError:
+        if words.str.fullmatch(GROUPED).all():
+            return Column(name, "marked numbers", "", missing, distinct, note=MARKED)
         role = "context" if distinct <= FEW_WORDS else ""
         note = "" if role else "too many different words for a context"
         return Column(name, "words", role, missing, distinct, values=_words(words), note=note)

@@ -61,6 +61,7 @@ function show(state) {
   if (document.activeElement !== at("speed")) at("speed").value = state.speed;
   list(at("promises"), state.promises);
   list(at("swaps"), state.swaps);
+  at("claim").hidden = state.swaps.length > 0;  // which is of the file as it stands
   if (state.agent) person(state);
 }
 

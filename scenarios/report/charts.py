@@ -27,6 +27,8 @@ LEAST = 1e-5  # logarithmic axes end here: what is smaller, or zero, is drawn on
 FAR = 1.5  # what is this many times higher than the curves waits, hidden, in the legend
 EDGE = 110  # pixels above and below the panels: margins, the name of the axis, one line of legend
 GAP = 44  # pixels between panels
+# few ticks name decades, 2 and 5; else Plotly crams all nine digits
+SCALES = {"linear": {"type": "linear", "nticks": 0}, "logarithmic": {"type": "log", "nticks": 3}}
 SLOT = 26  # pixels of a row with a name beside the axis
 LAYOUT: dict[str, Any] = {
     "template": "none",
@@ -58,8 +60,17 @@ for (const data of document.querySelectorAll("script.chart")) {
   const chart = JSON.parse(data.textContent);
   box.parentNode.hidden = false;
   if (small) chart.layout.dragmode = false;
+  for (const axis of small ? Object.values(chart.layout) : []) if (axis.ticktext)
+    Object.assign(axis, { tickfont: { size: 10 },
+      ticktext: axis.ticktext.map((text) => text.replace(/(.{9,}?) /g, "$1<br>")) });
   box.style.height = `${chart.layout.height}px`;  // which Plotly forgets when a window is resized
-  Plotly.newPlot(box, chart.data, chart.layout, config);
+  Plotly.newPlot(box, chart.data, chart.layout, config).then(() => {
+    const legend = box.querySelector(".legend .bg");  // one line of it is in the height
+    const more = legend ? Math.ceil(legend.getBoundingClientRect().height) - 30 : 0;
+    if (more <= 0) return;
+    box.style.height = `${chart.layout.height + more}px`;
+    Plotly.relayout(box, { height: chart.layout.height + more });
+  });
   boxes.push(box);
 }
 addEventListener("beforeprint", () => boxes.forEach((box) =>
@@ -126,10 +137,10 @@ def panels(
     return made.update_yaxes(AXIS)
 
 
-def slotted(slots: Mapping[Any, Sequence[str]], **grid: Any) -> go.Figure:
-    """Make a panel per name, with a row for each of its plain texts, from top to bottom."""
-    counts = [len(names) for names in slots.values()]
-    each = max(SLOT * (sum(counts) // len(counts) + 1), 3 * SLOT)
+def slotted(slots: Mapping[Any, Sequence[str]], *, marks: int = 1, **grid: Any) -> go.Figure:
+    """Make a panel per name, with a row of so many marks for each plain text, from the top."""
+    counts, slot = [len(names) for names in slots.values()], max(SLOT, 12 * marks)
+    each = max(slot * (sum(counts) // len(counts) + 1), 3 * SLOT)
     grid = {"shared_xaxes": "all"} | grid
     figure = panels(list(map(short, slots)), rows=len(slots), each=each, heights=counts, **grid)
     for row, names in enumerate(slots.values(), 1):
@@ -226,16 +237,15 @@ def spans_decades(means: pd.Series[float]) -> bool:
 def choose_scale(figure: go.Figure, *, logarithmic: bool) -> None:
     """Let two buttons choose the scale of all vertical axes, and begin with the one."""
     names = [axis.plotly_name for axis in figure.select_yaxes()]
-    scales = {"linear": "linear", "logarithmic": "log"}
     buttons = [
         {
             "label": word,
             "method": "relayout",
-            "args": [{f"{name}.type": scale for name in names}],
+            "args": [{f"{n}.{key}": v for n in names for key, v in SCALES[word].items()}],
         }
-        for word, scale in scales.items()
+        for word in SCALES
     ]
-    figure.update_yaxes(type="log" if logarithmic else "linear")
+    figure.update_yaxes(SCALES["logarithmic" if logarithmic else "linear"])
     choose(figure, buttons, type="buttons", direction="right", active=int(logarithmic))
 
 

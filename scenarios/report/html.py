@@ -28,6 +28,10 @@ h2 { margin: 2.4rem 0 .6rem; font-size: 1.2rem; }
 .note, figcaption, footer { color: var(--faint); font-size: .9rem; }
 .note { margin: .4rem 0; max-width: 46rem; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; }
+.wide.more::before { content: "scroll sideways \\2192"; display: block; position: sticky; left: 0;
+  width: max-content; color: var(--faint); font-size: .75rem; }
+.wide.more table:not(:has([rowspan])) :is(th, td):first-child { position: sticky; left: 0;
+  background: var(--page); }
 .wide:has(td.runs) { width: min(96vw, 84rem); margin-left: calc(50% - min(48vw, 42rem)); }
 table { border-collapse: collapse; width: 100%; font-size: .85rem;
   font-variant-numeric: tabular-nums; }
@@ -58,18 +62,25 @@ a { color: inherit; }
 @media print { :root { color-scheme: light; font-size: 13px; --ink: #1c1c1c;
   --faint: #626262; --line: #d9d9d9; --page: #fff; --code: #f1f1ef; }
   body { max-width: none; padding: 0; }
+  .wide.more::before { display: none; }
   .wide, .wide:has(td.runs) { width: auto; margin: 0; overflow: visible; }
   table, table:has(td.runs) { font-size: .7rem; } th, td { padding: .2rem .3rem; }
   td.runs, table:has(td.runs) th:last-child { display: none; }
   h2 { break-after: avoid; } tr, figure { break-inside: avoid; }
   .card { padding: 0; border: 0; } .modebar, .updatemenu-container { display: none; } }
-pre { overflow-x: auto; padding: .8rem 1rem; border-radius: 6px; background: var(--code);
-  font-size: .85rem; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; padding: .8rem 1rem; border-radius: 6px;
+  background: var(--code); font-size: .85rem; }
 footer { margin-top: 2.5rem; padding-top: .8rem; border-top: 1px solid var(--line); }
 """
 
 SORT = """
 "use strict";
+const hint = () => document.querySelectorAll(".wide").forEach((box) => {
+  const more = box.classList.toggle("more", box.scrollWidth > box.clientWidth);
+  more ? box.tabIndex = 0 : box.removeAttribute("tabindex");
+});
+hint();
+addEventListener("resize", hint);
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   table.querySelectorAll("thead th").forEach((head, column) => {

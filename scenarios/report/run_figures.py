@@ -179,7 +179,7 @@ def bounds(tables: Tables) -> go.Figure | None:
             drawn = charts.line(own["round"], own[column], word, color=shades[name], **style)
             drawn = charts.lifted(drawn)
             figure.add_trace(drawn.update(legendgroup=word, showlegend=row == 1), row=row, col=1)
-    figure.update_yaxes(type="log", title_text="per round")
+    figure.update_yaxes(charts.SCALES["logarithmic"] | {"title_text": "per round"})
     return figure.update_xaxes(type="log").update_xaxes(title_text="round", row=len(groups))
 
 

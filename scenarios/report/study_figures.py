@@ -56,8 +56,9 @@ def effects(table: pd.DataFrame) -> go.Figure | None:
     if not measures:
         return None
     slots = {key: list(rows["value"].unique()) for key, rows in own.groupby("key", sort=False)}
-    figure = charts.slotted({k: list(map(value_text, v)) for k, v in slots.items()})
     shades = charts.colours(own["cohort"].unique())
+    words = {key: [value_text(name, 40) for name in told] for key, told in slots.items()}
+    figure = charts.slotted(words, marks=len(shades))
     for row, (key, values) in enumerate(slots.items(), 1):
         for measure in measures:
             for i, (cohort, colour) in enumerate(shades.items()):
@@ -86,7 +87,8 @@ def values(table: pd.DataFrame, labels: pd.Series[str]) -> go.Figure:
     shades = charts.colours(table["baseline"].unique())
     cohorts = dict(iter(table.groupby("cohort", sort=False)))
     slots = {name: list(labels[own.index].unique()) for name, own in cohorts.items()}
-    figure = charts.slotted({k: list(map(value_text, v)) for k, v in slots.items()})
+    words = {name: list(map(value_text, told)) for name, told in slots.items()}
+    figure = charts.slotted(words, marks=len(shades))
     for row, (cohort, own) in enumerate(cohorts.items(), 1):
         for i, (baseline, colour) in enumerate(shades.items()):
             points = own[own["baseline"] == baseline]

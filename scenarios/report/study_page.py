@@ -106,7 +106,8 @@ def _sections(study: Study) -> Iterator[str]:
 def _headline(cohorts: pd.DataFrame, settings: pd.Series[str]) -> str | None:
     """Say under which settings the worst agents regret least and most, means over seeds."""
     column = DECISION if cohorts[DECISION].notna().any() else SWAP
-    names = cohorts["cohort"] + " under " + cohorts["run"].map(settings)
+    under = " under " + cohorts["run"].map(settings) if len(settings.unique()) > 1 else ""
+    names = cohorts["cohort"] + under
     means = cohorts[column].groupby(names.to_numpy(), sort=False).mean().dropna()
     if len(means) < 2:
         return None

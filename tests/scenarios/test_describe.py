@@ -125,6 +125,17 @@ def test_the_command_writes_a_file_that_runs(
     assert "data file 'nothing.csv' does not exist" in capsys.readouterr().err
 
 
+def test_marks_between_thousands_are_named(tmp_path: Path) -> None:
+    rows = [f"{i / 10:.1f};{1 + i % 7}.2{i:02},5;{100 + i},0;a {i}.200,5\n" for i in range(40)]
+    text = "".join(["x;marked;plain;words\n", *rows]).replace(";0.", ";0,")
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
+    columns = {column.name: column for column in described(tmp_path / "a.csv").columns}
+    kinds = [columns[name].kind for name in ("marked", "plain", "words")]
+    assert kinds == ["marked numbers", "whole numbers", "words"]
+    assert "write them without it" in columns["marked"].note
+    assert columns["words"].role == "index"
+
+
 def test_a_table_without_an_outcome_says_so(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,y\n1,a\n2,b\n1,a\n", encoding="utf-8")
     with pytest.raises(UserError, match="no column that can be an outcome"):

@@ -320,8 +320,8 @@ def test_two_buttons_choose_the_scale(tables: dict[str, pd.DataFrame]) -> None:
     assert figure is not None
     (menu,) = figure.layout.updatemenus
     assert [button.args[0] for button in menu.buttons] == [
-        {"yaxis.type": "linear"},
-        {"yaxis.type": "log"},
+        {"yaxis.type": "linear", "yaxis.nticks": 0},
+        {"yaxis.type": "log", "yaxis.nticks": 3},
     ]
     assert menu.buttons[menu.active].args[0]["yaxis.type"] == figure.layout.yaxis.type
 

@@ -60,6 +60,16 @@ def test_a_run_page_draws_its_figures(tmp_path: Path) -> None:
     assert "crowd &lt;/script&gt;&lt;" in seen.document  # in the legend
 
 
+def test_tables_that_are_wider_than_the_screen_say_that_they_scroll(tmp_path: Path) -> None:
+    tables = [table([f"column {i}" for i in range(count)], []) for count in (3, 60)]
+    written = tmp_path / "page.html"
+    written.write_text(page("widths", "".join(tables)), encoding="utf-8")
+    seen = visit(written, tmp_path / "profile")
+    assert seen.console == ()
+    boxes = re.findall(r'<div class="wide[^>]*>', seen.document)
+    assert boxes == ['<div class="wide">', '<div class="wide more" tabindex="0">']
+
+
 def test_tables_are_sorted_by_a_click(tmp_path: Path) -> None:
     """Numbers by value, whatever follows them, and what is missing last, both ways."""
     values = ["10 ± 1", "9", "-", "1,000"]
