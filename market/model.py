@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, restore_generator
 from regretless.market.exploitability import tracker
@@ -37,7 +38,6 @@ from regretless.market.logs.windows import Span, Windows
 from regretless.market.shown import Shown
 from regretless.market.trader import Trader
 
-Array = NDArray[np.float64]
 Recipe = Callable[["MarketModel", Mapping[str, Any], Mapping[str, Any]], "MarketModel"]
 
 __all__ = ["Guarantee", "MarketModel", "Trader"]

@@ -23,11 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
-
-Array = NDArray[np.float64]
 
 LINE = "line"  # name of a frame's index where rows have lines of a file
 MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"}

@@ -58,12 +58,7 @@ class Certificate:
 
 
 def certify(
-    table: Array,
-    play: Array,
-    comparators: Indices,
-    *,
-    measure: Measure,
-    kappa: float,
+    table: Array, play: Array, comparators: Indices, *, measure: Measure, kappa: float
 ) -> Certificate:
     """Certify one loss.
 

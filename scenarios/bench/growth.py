@@ -9,8 +9,6 @@ show as growth. Over the rounds T the seconds of the whole run are fitted, and m
 exponent is 0 where it is flat.
 """
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.agents.policies import NamedPolicy
 from regretless.agents.utilities.populations import Population
 from regretless.market import register
+from regretless.market.core.arrays import Indices
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.bimatrix import Bimatrix
@@ -28,7 +28,6 @@ from regretless.scenarios.build.construct import construct, drawn_values
 from regretless.scenarios.spec.cohort import CohortSpec, SignalSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
-Indices = NDArray[np.intp]
 MOST_SHAKEN = 6  # coordinates with noise of one's own, 3 nodes each
 
 

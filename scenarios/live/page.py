@@ -5,8 +5,6 @@ They stand in ``page.html`` beside this file, what fills them in ``page.js``, th
 ``page.css``. The page's policy lets it talk to the server that it came from, and to nobody else.
 """
 
-from __future__ import annotations
-
 from html import escape
 from pathlib import Path
 

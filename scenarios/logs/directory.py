@@ -6,8 +6,6 @@ into a temporary file that takes the table's name in one step. What is killed ca
 ``.partial/``; what completes leaves nothing but the tables and the manifest.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Collection, Iterator

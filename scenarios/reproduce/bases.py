@@ -30,16 +30,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
 from regretless.scenarios.reproduce.families import FAMILIES
 from regretless.scenarios.reproduce.figures import panelled, split, written
 from regretless.scenarios.studies.processes import collect
-
-Array = NDArray[np.float64]
 
 TICKS = {1: 4999, 2: 53, 3: 14}  # of the grid of outcomes, along a coordinate
 FEWEST_TICKS = 5

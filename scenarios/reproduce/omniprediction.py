@@ -9,8 +9,6 @@ of the best single action there, and the greatest difference over groups and lis
 It is above 0 by noise alone, as the best action is chosen after the fact: so for all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -24,6 +22,7 @@ from numpy.typing import NDArray
 
 from regretless.forecaster import OfflineOmnipredictor
 from regretless.forecaster.omniprediction import ContinuousLoss
+from regretless.market.core.arrays import Array
 from regretless.scenarios.reproduce import figures
 from regretless.scenarios.reproduce.omniprediction_tasks import (
     LATER,
@@ -39,7 +38,6 @@ from regretless.scenarios.reproduce.omniprediction_tasks import (
 )
 from regretless.scenarios.studies.processes import collect
 
-Array = NDArray[np.float64]
 Actions = NDArray[np.intp]
 
 OURS = "omnipredictor"

@@ -18,8 +18,6 @@ that value. In a full grid these are main effects; in a list, keys that vary tog
 apart.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any

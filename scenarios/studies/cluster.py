@@ -5,8 +5,6 @@ folder with the client. A user's modules of one file are sent to them. A task wh
 dying is given up by the scheduler (``distributed.scheduler.allowed-failures``) and recorded.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import logging

@@ -1,7 +1,5 @@
 """Conduct a study: check every setting, play what is missing, sum it up."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 Whatever goes wrong in a run, a user's own code included, comes back as a failure to be recorded.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import threading

@@ -14,8 +14,6 @@ the parent is gone. Array work keeps to one thread per worker unless the environ
 otherwise: the processors are busy with runs, and the same sums come out everywhere.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys
