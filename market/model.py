@@ -6,8 +6,6 @@ as ``mesa.batch_run`` expects. The model's own logs do not go through them (see
 ``market.logs.journal``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -153,7 +151,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
             self.journal.face(getattr(self.game.adversary, "payoff", None), self.game.market)
         self._cache.clear()
 
-    def branch(self, changes: Mapping[str, Any] | None = None, **players: Any) -> MarketModel:
+    def branch(self, changes: Mapping[str, Any] | None = None, **players: Any) -> "MarketModel":
         """Return a second market with this one's past and random numbers, and something changed.
 
         ``changes`` are dotted keys of the scenario and ``agent.NUMBER``

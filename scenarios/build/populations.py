@@ -5,8 +5,6 @@ A **draft** is a cohort between its population and its seat in the game. Its age
 ``root`` is the root seed of a run, ``goods`` the number d of coordinates of an outcome.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -86,7 +84,7 @@ class Draft:
         found, row_of = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
         return found[:, 0], row_of.ravel()
 
-    def with_room(self, count: int, rounds: int, *, apart: bool) -> Draft:
+    def with_room(self, count: int, rounds: int, *, apart: bool) -> "Draft":
         """Return the draft with its last agents kept out of a run of so many rounds."""
         if not count:
             return replace(self, apart=apart)

@@ -10,8 +10,6 @@ knows. The **season** of a column is the lag of the highest peak of its autocorr
 above twice what noise would have, 2 / sqrt(T), and above 0.2.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -153,7 +151,7 @@ def _column(frame: pd.DataFrame, name: str, form: Form) -> Column:
     return _of_numbers(name, numbers)
 
 
-def _words(words: pd.Series[Any]) -> tuple[str, ...]:
+def _words(words: "pd.Series[Any]") -> tuple[str, ...]:
     return tuple(sorted(words.unique())) if words.nunique() <= FEW_WORDS else ()
 
 
@@ -173,7 +171,7 @@ def _of_numbers(name: str, numbers: Array) -> Column:
     return Column(name, kind, role, missing, distinct, *ends, season=_season(numbers), note=note)
 
 
-def _gaps(words: pd.Series[Any]) -> str:
+def _gaps(words: "pd.Series[Any]") -> str:
     """Say how far apart dates are, and how often they are not."""
     dates = pd.to_datetime(words, errors="coerce", format="mixed")
     steps = dates.diff().dropna()

@@ -9,8 +9,6 @@ It answers who asks for this host by name, and asks in JSON, which no page of an
 without being allowed to. Everything that a page needs is in the page.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 import socket
@@ -99,7 +97,7 @@ ACTIONS: dict[str, Callable[[Session, Json], None]] = {
 class Handler(BaseHTTPRequestHandler):
     """Answers one question; ``server`` is a ``Live``."""
 
-    server: Live
+    server: "Live"
 
     def do_GET(self) -> None:
         """Send the page."""

@@ -14,8 +14,6 @@ that of normalised losses, or of the paper's losses as they stand (``lipschitz_o
 for regret is the cost, lambda sqrt(n), at a given error. The paper's numbers are in ``printed``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -183,7 +181,7 @@ def _layout(rows: pd.DataFrame) -> str:
     return pd.DataFrame(shown).to_string(index=False)
 
 
-def _printed(rows: pd.DataFrame, column: str) -> pd.Series[str]:
+def _printed(rows: pd.DataFrame, column: str) -> "pd.Series[str]":
     """Return what the paper prints, the leading term where that is all."""
     exact, leading = rows[f"paper_{column}"], rows[f"paper_{column}_leading"]
     rough = ("~" + leading.map(BRIEF)).where(leading.notna(), "")

@@ -13,8 +13,6 @@ utility's own units) and ``loss_gain`` (in [0, 1]), above 0 for who is better of
 over all agents, the worst is the worst of all; what is in a utility's own units is not pooled.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -102,7 +100,7 @@ def _of_branches(branches: pd.DataFrame, parameters: pd.DataFrame) -> Iterator[l
                 yield [*words, *_over_seeds(means[measure])]
 
 
-def _over_seeds(pairs: pd.Series[float]) -> tuple[Any, ...]:
+def _over_seeds(pairs: "pd.Series[float]") -> tuple[Any, ...]:
     """Count seeds that have all of their pairs, and return the interval of their means."""
     by_seed = pairs.groupby("seed")
     counted = by_seed.count()
