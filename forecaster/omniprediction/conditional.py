@@ -175,13 +175,7 @@ def learn_law(estimator: Any, listed: Listed, rows: Examples) -> Conditional:
     return Conditional(listed, learn(sample, tables, estimator.base), len(outcomes))
 
 
-def examples(
-    ends: Any,
-    X: Any,  # noqa: N803 - scikit-learn's names
-    Y: Any,  # noqa: N803
-    sample_weight: Any,
-    groups: Any,
-) -> tuple[Examples, Array]:
+def examples(ends: Any, X: Any, Y: Any, sample_weight: Any, groups: Any) -> tuple[Examples, Array]:
     """Check a table and scale its outcomes; suggestions are left out, the ends come along."""
     given = checked_outcomes(Y)
     features = checked_features(X, len(given))

@@ -152,14 +152,7 @@ class OfflineOmnipredictor(RandomisedPredictor):
 
     # fitting
 
-    def fit(
-        self,
-        X: Any,  # noqa: N803 - scikit-learn's names
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        groups: Any = None,
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Learn from a table.
 
         Parameters
@@ -211,7 +204,7 @@ class OfflineOmnipredictor(RandomisedPredictor):
         settings = Settings.of(self, len(rows.outcomes))
         self.fitted_ = run(listed, rows.seen.suggestions, rows.outcomes, settings)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return minus the mean loss, over rows and listed losses; higher is better."""
         seen = self._seen(X)
         losses, outcomes = self.fitted_.listed.singles, scaled(checked_outcomes(y), self.ends_)
@@ -222,11 +215,7 @@ class OfflineOmnipredictor(RandomisedPredictor):
     # regret and bounds
 
     def decision_swap_regret(
-        self,
-        loss: AnyLoss,
-        policies: Sequence[Any] | None,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
+        self, loss: AnyLoss, policies: Sequence[Any] | None, X: Any, Y: Any
     ) -> float:
         """Measure decision swap regret on other examples, in expectation over the predictor.
 
@@ -246,21 +235,13 @@ class OfflineOmnipredictor(RandomisedPredictor):
         return reference.decision_swap_regret(*self._against(loss, policies, X, Y))
 
     def omniprediction_regret(
-        self,
-        loss: AnyLoss,
-        policies: Sequence[Any] | None,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
+        self, loss: AnyLoss, policies: Sequence[Any] | None, X: Any, Y: Any
     ) -> float:
         """Measure the loss above that of the best constant or policy; the rest is as above."""
         return reference.omniprediction_regret(*self._against(loss, policies, X, Y))
 
     def _against(
-        self,
-        loss: AnyLoss,
-        policies: Sequence[Any] | None,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
+        self, loss: AnyLoss, policies: Sequence[Any] | None, X: Any, Y: Any
     ) -> tuple[Array, Array, Indices]:
         """Losses (m, A), laws of play (m, A) and comparators' actions (A + C, m)."""
         seen = self._seen(X)

@@ -38,7 +38,7 @@ class Threshold:
     below: int
     above: int
 
-    def predict(self, X: ArrayLike) -> Indices:  # noqa: N803 - scikit-learn's name
+    def predict(self, X: ArrayLike) -> Indices:
         """Suggest an action for each row of a table (m, f): (m,)."""
         values = np.asarray(X, dtype=np.float64)[:, self.column]
         return np.where(values >= self.at, self.above, self.below).astype(np.intp)
@@ -76,7 +76,7 @@ class LinearScore:
         if (np.diff(self.edges) < 0).any():
             raise ValueError("edges must ascend")
 
-    def predict(self, X: ArrayLike) -> Indices:  # noqa: N803 - scikit-learn's name
+    def predict(self, X: ArrayLike) -> Indices:
         """Suggest an action for each row of a table (m, f): (m,)."""
         score = np.asarray(X, dtype=np.float64) @ np.asarray(self.weights, dtype=np.float64)
         place = np.searchsorted(self.edges, score, side="right")
@@ -124,7 +124,7 @@ class Tree:
             action,
         )
 
-    def predict(self, X: ArrayLike) -> Indices:  # noqa: N803 - scikit-learn's name
+    def predict(self, X: ArrayLike) -> Indices:
         """Suggest an action for each row of a table (m, f): (m,)."""
         table = np.asarray(X).astype(np.float32)
         node = np.zeros(len(table), dtype=np.intp)
@@ -150,7 +150,7 @@ KINDS: dict[str, type[Threshold | LinearScore | Tree]] = {
 }
 
 
-def best_tree(X: ArrayLike, losses: Array, *, depth: int = 2, seed: int = 0) -> Tree:  # noqa: N803
+def best_tree(X: ArrayLike, losses: Array, *, depth: int = 2, seed: int = 0) -> Tree:
     """Fit a decision tree to the best actions of a sample, each row weighed by what is at stake.
 
     Parameters
