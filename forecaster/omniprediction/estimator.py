@@ -267,9 +267,7 @@ class OfflineOmnipredictor(RandomisedPredictor):
     def _certify(
         self, losses: Sequence[AnyLoss], measure: Measure, kappa: float
     ) -> list[Certificate]:
-        held = self.held_
-        if held is None:
-            return []
+        held: Any = self.held_
         parts = (self._compared(loss, held.seen, held.outcomes) for loss in losses)
         own = kappa / len(losses)
         return [certify(*part, measure=measure, kappa=own) for part in parts]

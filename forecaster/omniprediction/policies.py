@@ -43,10 +43,6 @@ class Threshold:
         values = np.asarray(X, dtype=np.float64)[:, self.column]
         return np.where(values >= self.at, self.above, self.below).astype(np.intp)
 
-    def numbers(self) -> dict[str, Any]:
-        """Return what a model file holds."""
-        return {"column": self.column, "at": self.at, "below": self.below, "above": self.above}
-
 
 @dataclass(frozen=True, eq=False)
 class LinearScore:
@@ -81,11 +77,6 @@ class LinearScore:
         score = np.asarray(X, dtype=np.float64) @ np.asarray(self.weights, dtype=np.float64)
         place = np.searchsorted(self.edges, score, side="right")
         return np.asarray(self.actions, dtype=np.intp)[place]
-
-    def numbers(self) -> dict[str, Any]:
-        """Return what a model file holds."""
-        parts = {"weights": self.weights, "edges": self.edges, "actions": self.actions}
-        return {name: np.asarray(value) for name, value in parts.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,11 +127,6 @@ class Tree:
                 value <= self.threshold[here], self.left[here], self.right[here]
             )
         return np.asarray(self.action[node])
-
-    def numbers(self) -> dict[str, Any]:
-        """Return what a model file holds."""
-        names = "feature", "threshold", "left", "right", "action"
-        return {name: getattr(self, name) for name in names}
 
 
 KINDS: dict[str, type[Threshold | LinearScore | Tree]] = {

@@ -34,7 +34,7 @@ from regretless.forecaster.omniprediction.laws.members import (
     kernel,
 )
 from regretless.forecaster.omniprediction.laws.trees import Trees
-from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 
 BASES = ("auto", "ridge", "none")
@@ -208,19 +208,13 @@ def _unseen(sample: Sample, table: Array, forecasts: Array, places: Indices, wid
     """Expect each row from its neighbours in other folds: (m, q)."""
     expected = np.full(table.shape, np.nan)
     for learned, tested in sample.folds:
-        seen = places[_among(learned, places, len(table))]
+        seen = places[np.isin(places, learned)]
         if not len(seen):  # the first fold of a time split: nobody was forecast before
             expected[tested] = np.average(table[learned], 0, sample.weights[learned])
             continue
         near = kernel(forecasts[tested], forecasts[seen], width) * sample.weights[seen]
         expected[tested] = near @ table[seen] / near.sum(1, keepdims=True)
     return expected
-
-
-def _among(rows: Indices, places: Indices, count: int) -> Mask:
-    inside = np.zeros(count, dtype=bool)
-    inside[rows] = True
-    return np.asarray(inside[places])
 
 
 def shares(found: Sequence[Candidate], table: Array, weights: Array) -> Array:
