@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from regretless.forecaster.omniprediction import nets, storage
+from regretless.forecaster.omniprediction import conditional, nets, storage
 from regretless.forecaster.omniprediction.batch_bounds import BatchBound, Measure
 from regretless.forecaster.omniprediction.certificates import Certificate, certify
 from regretless.forecaster.omniprediction.choices import (
@@ -26,14 +26,6 @@ from regretless.forecaster.omniprediction.choices import (
     is_listed,
     listing,
     steepest,
-)
-from regretless.forecaster.omniprediction.conditional import (
-    Conditional,
-    Examples,
-    Seen,
-    examples,
-    held_out,
-    learn_law,
 )
 from regretless.forecaster.omniprediction.fitting import EventKind, Fitted, Listed, Settings, run
 from regretless.forecaster.omniprediction.nets import ContinuousLoss
@@ -172,16 +164,16 @@ class OfflineOmnipredictor(RandomisedPredictor):
             If a parameter, a row, a loss or a policy's suggestion is out of its range.
         """
         check_numbers(self)
-        rows, self.ends_ = examples(self.ends, X, y, sample_weight, groups)
+        rows, self.ends_ = conditional.examples(self.ends, X, y, sample_weight, groups)
         self.feature_names_in_ = named(X, None)
         if self.feature_names_in_ is None:
             del self.feature_names_in_  # scikit-learn's habit
         listed, self.net_ = listing(self, rows.outcomes)
         self.basis_, self.n_features_in_ = listed.basis, rows.seen.features.shape[1]
         asked = suggested(self.policies, X, len(rows.seen), actions=listed.actions, net=self.net_)
-        rows = replace(rows, seen=Seen(rows.seen.features, asked))
-        held = held_out(self, rows)
-        self.held_: Examples | None = rows[held] if held.any() else None
+        rows = replace(rows, seen=conditional.Seen(rows.seen.features, asked))
+        held = conditional.held_out(self, rows)
+        self.held_: conditional.Examples | None = rows[held] if held.any() else None
         self._learn(listed, rows[~held])
         self.readout_ = readout(listed.basis, rows[~held].outcomes)
         places = [Position(s, k) for s, o in enumerate(listed.offsets) for k in range(len(o))]
@@ -195,9 +187,9 @@ class OfflineOmnipredictor(RandomisedPredictor):
         self.notes_: dict[str, Any] = {}
         return self
 
-    def _learn(self, listed: Listed, rows: Examples) -> None:
+    def _learn(self, listed: Listed, rows: conditional.Examples) -> None:
         if self.base != "none":
-            self.fitted_ = learn_law(self, listed, rows)
+            self.fitted_ = conditional.learn_law(self, listed, rows)
             return
         if not rows.exchangeable:
             raise UserError("base = 'none' knows no sample_weight and groups; use base='auto'")
@@ -253,13 +245,13 @@ class OfflineOmnipredictor(RandomisedPredictor):
         return self._compared(loss, seen, outcomes, asked.T)
 
     def _compared(
-        self, loss: AnyLoss, seen: Seen, outcomes: Array, others: Indices | None = None
+        self, loss: AnyLoss, seen: conditional.Seen, outcomes: Array, others: Indices | None = None
     ) -> tuple[Array, Array, Indices]:
         """Compare with constants and others: by default with the policies and the law's members."""
         finite, (play, _) = self._finite(loss), self._play([loss], seen)[0]
         if others is None:
             others = seen.suggestions.T
-            if isinstance(self.fitted_, Conditional):
+            if isinstance(self.fitted_, conditional.Conditional):
                 others = np.concatenate([others, self.fitted_.instead(finite, seen)])
         constants = np.tile(np.arange(finite.actions)[:, None], len(outcomes))
         return finite.losses(outcomes), play, np.concatenate([constants, others])
@@ -312,7 +304,7 @@ class OfflineOmnipredictor(RandomisedPredictor):
             neither listed nor within ``gamma`` of one that is.
         """
         self._size()
-        if isinstance(self.fitted_, Conditional):
+        if isinstance(self.fitted_, conditional.Conditional):
             return self.certificate(loss, measure)
         chosen = choose(self.fitted_.listed, self._finite(loss), gamma=self.gamma)
         if chosen.place is None:
@@ -327,7 +319,7 @@ class OfflineOmnipredictor(RandomisedPredictor):
 
         None with a base, and for a loss that is neither listed nor near one that is.
         """
-        if isinstance(self.fitted_, Conditional):
+        if isinstance(self.fitted_, conditional.Conditional):
             return None
         chosen = choose(self.fitted_.listed, self._finite(loss), gamma=self.gamma)
         if chosen.place is None:

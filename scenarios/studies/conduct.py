@@ -76,10 +76,6 @@ def conduct(
     progress : callable, optional
         Called with the number of runs that are over.
 
-    Returns
-    -------
-    Study
-
     Raises
     ------
     UserError
