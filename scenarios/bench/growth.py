@@ -10,7 +10,7 @@ exponent is 0 where it is flat.
 """
 
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import process_time
@@ -101,7 +101,7 @@ def fitted(work: str, size: str, sizes: Sizes, measured: list[float]) -> Growth:
     return Growth(work, size, sizes, tuple(measured), float(fit.slope), float(fit.stderr))
 
 
-def least_seconds(steps: list[Callable[[], Any]]) -> list[float]:
+def least_seconds(steps: Sequence[Callable[[], Any]]) -> list[float]:
     """Time each step in turn; the least seconds of a call."""
     seconds = np.full((TURNS, len(steps)), np.inf)
     for step in steps:

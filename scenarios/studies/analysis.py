@@ -189,7 +189,7 @@ def effects_table(cohorts: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFra
             needed = chosen["setting"].nunique()
             runs = chosen[["run", "seed", "setting"]].merge(cohorts, on="run")
             found = _averages(runs, needed)
-            rows += [[key, json.dumps(_plain(value)), *row] for row in found]
+            rows += [[key, text_of(value), *row] for row in found]
     return pd.DataFrame(rows, columns=list(EFFECTS)).astype(EFFECTS)
 
 
@@ -209,5 +209,6 @@ def _averages(runs: pd.DataFrame, needed: int) -> Iterator[tuple[Any, ...]]:
                 yield cohort, measure, len(means), *interval(means)
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+def text_of(value: Any) -> str:
+    """Write a key's value as JSON."""
+    return json.dumps(value.item() if isinstance(value, np.generic) else value)
