@@ -6,8 +6,6 @@ as ``mesa.batch_run`` expects. The model's own logs do not go through them (see
 ``market.logs.journal``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, restore_generator
 from regretless.market.exploitability import tracker
@@ -37,7 +36,6 @@ from regretless.market.logs.windows import Span, Windows
 from regretless.market.shown import Shown
 from regretless.market.trader import Trader
 
-Array = NDArray[np.float64]
 Recipe = Callable[["MarketModel", Mapping[str, Any], Mapping[str, Any]], "MarketModel"]
 
 __all__ = ["Guarantee", "MarketModel", "Trader"]
@@ -153,7 +151,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
             self.journal.face(getattr(self.game.adversary, "payoff", None), self.game.market)
         self._cache.clear()
 
-    def branch(self, changes: Mapping[str, Any] | None = None, **players: Any) -> MarketModel:
+    def branch(self, changes: Mapping[str, Any] | None = None, **players: Any) -> "MarketModel":
         """Return a second market with this one's past and random numbers, and something changed.
 
         ``changes`` are dotted keys of the scenario and ``agent.NUMBER``

@@ -1,7 +1,5 @@
 """How a market presents itself: in a line, and in figures, which whoever loaded it can draw."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A thin view on one agent, as Mesa wants one: everything is read from its cohort's arrays."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from typing import Any

@@ -6,8 +6,6 @@ found, in which row, and what would cure it. Data rows are counted from 1, lines
 a row that spans several lines (a quoted value may) is named by its first.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -23,11 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
-
-Array = NDArray[np.float64]
 
 LINE = "line"  # name of a frame's index where rows have lines of a file
 MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"}
@@ -175,7 +171,7 @@ def _check_header(header: list[str], where: str, form: Form) -> None:
             raise UserError(f"{there}; is it separated by {json.dumps(other)}? give it {cure}")
 
 
-def column_of(frame: pd.DataFrame, column: str, key: str) -> pd.Series[Any]:
+def column_of(frame: pd.DataFrame, column: str, key: str) -> "pd.Series[Any]":
     """Return a column; UserError, under ``key``, if it is not there or there twice."""
     names = [str(name) for name in frame]
     if column not in names:
@@ -220,7 +216,7 @@ def _numbers(frame: pd.DataFrame, column: str, key: str, form: Form) -> Array:
     return numbers
 
 
-def _quick(cells: pd.Series[Any], decimal: str) -> Array | None:
+def _quick(cells: "pd.Series[Any]", decimal: str) -> Array | None:
     """Read a column's texts in one go; None unless each is a finite number."""
     try:
         column = pa.chunked_array(pa.array(cells))

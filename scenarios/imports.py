@@ -1,7 +1,5 @@
 """Importing: modules of the user, heavy libraries quickly, and where this project's code lies."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import sys

@@ -1,7 +1,5 @@
 """``regretless list``: scenarios, studies, and every name that a scenario file may use."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import textwrap

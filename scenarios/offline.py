@@ -4,8 +4,6 @@ The losses are drawn as a scenario's cohorts are. The certificate's assumption, 
 the user's to judge: ``--groups``, ``--weight`` and ``--ordered`` say that it does not hold.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from regretless.forecaster import OfflineOmnipredictor
 from regretless.forecaster.omniprediction.storage import readable
 from regretless.forecaster.omniprediction.suggestions import ends_of
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.core.atomic import replacing
 from regretless.market.core.errors import UserError, closest
 from regretless.market.losses import Loss
@@ -27,8 +25,6 @@ from regretless.scenarios.build.populations import drawn_losses
 from regretless.scenarios.frames import numeric, read_frame
 from regretless.scenarios.spec.cohort import CohortSpec
 from regretless.scenarios.spec.files import override
-
-Array = NDArray[np.float64]
 
 FEWEST = 10  # rows
 

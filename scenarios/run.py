@@ -1,7 +1,5 @@
 """Run one scenario and write its logs."""
 
-from __future__ import annotations
-
 import json
 import platform
 import signal

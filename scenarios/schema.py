@@ -4,8 +4,6 @@ Keys, types and limits are those of the models that read the files, and what a k
 line below it in its model. What models check beyond that, a schema does not know.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What a run says at its end: a row per cohort, and where the logs lie."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -177,7 +175,7 @@ def worst_windows(model: MarketModel) -> Iterator[str]:
         )
 
 
-def mean_and_worst(values: pd.Series[float]) -> str:
+def mean_and_worst(values: "pd.Series[float]") -> str:
     """Write mean and maximum; a dash where the measure was not kept."""
     if values.isna().all():
         return "-"

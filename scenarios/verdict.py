@@ -4,8 +4,6 @@ Every number is one of the tables ``verdict`` and ``agents``, rounded as it is p
 count as alike where they are printed alike, or where the interval of their difference holds zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -78,7 +76,7 @@ def best_of_each(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.loc[ranked.index.sort_values()]
 
 
-def _compared(own: pd.Series[Any], other: pd.Series[Any], rows: pd.DataFrame) -> str:
+def _compared(own: "pd.Series[Any]", other: "pd.Series[Any]", rows: pd.DataFrame) -> str:
     """Say whether a cohort lost more or less than with an alternative."""
     losses = [f"{row['mean_loss']:.4f}" for row in (own, other)]
     if losses[0] == losses[1] or abs(other["gain"]) <= other["gain_half"]:
@@ -94,7 +92,7 @@ def _compared(own: pd.Series[Any], other: pd.Series[Any], rows: pd.DataFrame) ->
     return f"{word} with {what[other['kind']]} ({losses[1]})"
 
 
-def _swapped(regret: pd.Series[float], of: str = "") -> Iterator[str]:
+def _swapped(regret: "pd.Series[float]", of: str = "") -> Iterator[str]:
     """Say what swapping actions in hindsight would have saved the worst agent."""
     if regret.notna().any():
         whom = f"the worst of {len(regret):,} agents{of}" if len(regret) > 1 else "the agent"
@@ -134,7 +132,7 @@ def lines(verdict: pd.DataFrame) -> Iterator[list[str]]:
             yield ["" if place else str(name), *_cells(row)]
 
 
-def _cells(row: pd.Series[Any]) -> list[str]:
+def _cells(row: "pd.Series[Any]") -> list[str]:
     """Write an alternative, its mean loss, worth, who is better off with it, and by how much."""
     kind = KINDS[str(row["kind"])]
     what = f"{kind} {row['name']}" if row["kind"] in {"model", "policy"} else kind

@@ -15,8 +15,6 @@
 ``agents.cohorts.scripted`` answers for one agent; its instances sit side by side in a crowd, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass

@@ -66,12 +66,7 @@ def hedge_pass(total: Array, losses: Array, rate: float) -> Array:
 
 @numba.njit(cache=True)
 def bandit_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    total: Array,
-    law: Array,
-    losses: Array,
-    actions: Indices,
-    rate: float,
-    exploration: float,
+    total: Array, law: Array, losses: Array, actions: Indices, rate: float, exploration: float
 ) -> Array:
     """Add each row's estimate from its own loss and return the next laws (K, A).
 

@@ -27,23 +27,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.agents.parameters import brief, numbers, require, table
+from regretless.market import losses
 from regretless.market.core.arrays import Array
-from regretless.market.losses import (
-    Convex1D,
-    ExponentialOfSum,
-    Linear,
-    Loss,
-    MinimumOfRatios,
-    PowerOfSum,
-    SeparablePower,
-)
 
-Form = TypeVar("Form", bound=Loss)
+Form = TypeVar("Form", bound=losses.Loss)
 
 LEAST = 1e-6  # a curvature nearer to 0 drowns in rounding; its limit has a utility of its own
 
 
-def LinearUtility(weights: ArrayLike) -> Linear:  # noqa: N802 - beside CES
+def LinearUtility(weights: ArrayLike) -> losses.Linear:  # noqa: N802 - beside CES
     """Linear utility as a normalised loss.
 
     Parameters
@@ -51,12 +43,12 @@ def LinearUtility(weights: ArrayLike) -> Linear:  # noqa: N802 - beside CES
     weights : array (..., A, d)
         Value of each good under each action.
     """
-    return Linear(-table("weights", weights)).normalised()
+    return losses.Linear(-table("weights", weights)).normalised()
 
 
 def CES(  # noqa: N802 - the economist's name
     weights: ArrayLike, rho: ArrayLike, v: ArrayLike | None = None, y_min: float = 0.0
-) -> SeparablePower | PowerOfSum:
+) -> losses.SeparablePower | losses.PowerOfSum:
     """Constant elasticity of substitution, 1 / (1 - rho), as a normalised loss.
 
     Parameters
@@ -75,7 +67,7 @@ def CES(  # noqa: N802 - the economist's name
         cure = "must be positive; at 0 use Cobb-Douglas, below 0 give v and y_min"
         require("rho", power, power > 0, cure)
         require("y_min", floor, floor == 0, "needs v; the additive form starts at 0")
-        return SeparablePower(-table("weights", weights, [power]), power).normalised()
+        return losses.SeparablePower(-table("weights", weights, [power]), power).normalised()
     degree = numbers("v", v)
     shares = table("weights", weights, [power, degree])
     require("rho", power, np.abs(power) >= LEAST, "too near 0; use Cobb-Douglas, the limit there")
@@ -90,7 +82,7 @@ def CES(  # noqa: N802 - the economist's name
     whole = np.round(ratio)  # 0.6 / 0.2 is not quite 3
     ratio = np.where(np.abs(ratio - whole) < 1e-12, whole, ratio)
     return _normalised(
-        lambda: PowerOfSum(shares, ratio, power, floor, amplitude=np.array(-1.0)),
+        lambda: losses.PowerOfSum(shares, ratio, power, floor, amplitude=np.array(-1.0)),
         "make each action's weights sum to 1, raise y_min or take rho further from 0",
     )
 
@@ -99,7 +91,7 @@ def CobbDouglas(  # noqa: N802
     alpha: ArrayLike,
     A: ArrayLike = 1.0,  # noqa: N803 - total factor productivity
     y_min: float = 0.01,
-) -> ExponentialOfSum:
+) -> losses.ExponentialOfSum:
     """Cobb-Douglas utility or output as a normalised loss.
 
     Parameters
@@ -117,11 +109,12 @@ def CobbDouglas(  # noqa: N802
     exponents = table("alpha", alpha, [factor[..., 0] if factor.ndim else factor])
     require("alpha", exponents, exponents >= 0, "must be at least 0")
     return _normalised(
-        lambda: ExponentialOfSum(exponents, np.array(0.0), floor, amplitude=-factor), "lower A"
+        lambda: losses.ExponentialOfSum(exponents, np.array(0.0), floor, amplitude=-factor),
+        "lower A",
     )
 
 
-def Leontief(a: ArrayLike) -> MinimumOfRatios:  # noqa: N802
+def Leontief(a: ArrayLike) -> losses.MinimumOfRatios:  # noqa: N802
     """Leontief utility or output, goods in fixed proportions, as a normalised loss.
 
     Parameters
@@ -132,10 +125,10 @@ def Leontief(a: ArrayLike) -> MinimumOfRatios:  # noqa: N802
     needs = table("a", a)
     require("a", needs, needs >= 0, "must be at least 0")
     require("a", needs, needs.max(-1, keepdims=True) > 0, "each action must need some good")
-    return _normalised(lambda: MinimumOfRatios(needs), "raise the smallest positive a")
+    return _normalised(lambda: losses.MinimumOfRatios(needs), "raise the smallest positive a")
 
 
-def CARA(weights: ArrayLike, risk_aversion: ArrayLike) -> ExponentialOfSum:  # noqa: N802
+def CARA(weights: ArrayLike, risk_aversion: ArrayLike) -> losses.ExponentialOfSum:  # noqa: N802
     """Constant absolute risk aversion as a normalised loss.
 
     Parameters
@@ -148,14 +141,16 @@ def CARA(weights: ArrayLike, risk_aversion: ArrayLike) -> ExponentialOfSum:  # n
     gamma = _aversion(risk_aversion)
     holdings = table("weights", weights, [gamma])
     return _normalised(
-        lambda: ExponentialOfSum(-gamma[..., None, None] * holdings, amplitude=np.array(1.0)),
+        lambda: losses.ExponentialOfSum(
+            -gamma[..., None, None] * holdings, amplitude=np.array(1.0)
+        ),
         "lower risk_aversion",
     )
 
 
 def MeanVariance(  # noqa: N802
     weights: ArrayLike, risk_aversion: ArrayLike, reference: ArrayLike = 0.0
-) -> PowerOfSum:
+) -> losses.PowerOfSum:
     """Mean-variance utility as a normalised loss.
 
     With the expected return as reference, the expected utility is E R - (gamma / 2) Var R; with
@@ -178,7 +173,7 @@ def MeanVariance(  # noqa: N802
     gamma, centre = _aversion(risk_aversion), numbers("reference", reference)
     portfolio = table("weights", weights, [gamma, centre])
     return _normalised(
-        lambda: PowerOfSum(
+        lambda: losses.PowerOfSum(
             portfolio,
             np.array(2.0),
             intercept=-(centre + 1 / gamma)[..., None],
@@ -196,7 +191,7 @@ def Newsvendor(  # noqa: N802
     *,
     coordinate: int = 0,
     outcomes: int = 1,
-) -> Convex1D:
+) -> losses.Convex1D:
     """Cost of an order before demand is known, as a normalised loss.
 
     Parameters
@@ -220,7 +215,7 @@ def Newsvendor(  # noqa: N802
         cure = f"give a whole number from 0 to {outcomes - 1}"
         raise ValueError(f"coordinate = {brief(coordinate)}: {cure}")
     both, over = short[..., None] + over[..., None], over[..., None]
-    return Convex1D(
+    return losses.Convex1D(
         kinks=np.broadcast_to(both, quantity.shape)[..., None],
         knots=quantity[..., None],
         slope=-over,
@@ -232,7 +227,7 @@ def Newsvendor(  # noqa: N802
 
 def LpTarget(  # noqa: N802
     targets: ArrayLike, p: ArrayLike = 2.0, weights: ArrayLike = 1.0
-) -> SeparablePower:
+) -> losses.SeparablePower:
     """Distance of the outcome to a target, to the power p, as a normalised loss.
 
     Parameters
@@ -253,7 +248,7 @@ def LpTarget(  # noqa: N802
     except ValueError:
         told = f"weights have shape {importance.shape}, targets {centre.shape}"
         raise ValueError(f"{told}; give one weight for each good") from None
-    return SeparablePower(importance, power, centre=centre).normalised()
+    return losses.SeparablePower(importance, power, centre=centre).normalised()
 
 
 def _floor(y_min: float) -> Array:

@@ -29,14 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from regretless.forecaster.bases.approximation.lattice import (
-    lattice_points,
-    least_products,
-    merged,
-    mrelu_coefficients,
-    orthant_coefficients,
-    rounded,
-)
+from regretless.forecaster.bases.approximation import lattice
 from regretless.forecaster.bases.approximation.mrelu import MReLUCover, MReLUSpan
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.game.basis import Basis
@@ -56,14 +49,14 @@ def worst_cases(top: int, dimension: int) -> sparse.csr_array:
         The coefficients of all g, or of all orthants times top^2 if there are too many.
     """
     if top**dimension > LISTED:
-        return orthant_coefficients(top, dimension) * float(top**2)
-    members = lattice_points(1, top, dimension)
+        return lattice.orthant_coefficients(top, dimension) * float(top**2)
+    members = lattice.lattice_points(1, top, dimension)
     return sparse.csr_array(np.stack([min_coefficients(b, top) for b in members]))
 
 
 def min_coefficients(b: Indices, top: int) -> Array:
     """Coefficients of g(z) = min_j b_j z_j over the thresholds {0..top}^d, flat."""
-    return merged(mrelu_coefficients(least_products(b, top))).ravel()
+    return lattice.merged(lattice.mrelu_coefficients(lattice.least_products(b, top))).ravel()
 
 
 def printed_size(cells: int, dimension: int) -> int:
@@ -138,7 +131,7 @@ class LeontiefBasis(Basis):
     def transform(self, y: ArrayLike) -> Array:
         """Map outcomes (d,) or (T, d) to (n,) or (T, n): constant on each cell of the lattice."""
         outcomes = np.asarray(y, dtype=np.float64)
-        z = rounded(self.cells * outcomes, self.bottom, self.top).reshape(-1, self.outcomes)
+        z = lattice.rounded(self.cells * outcomes, self.bottom, self.top).reshape(-1, self.outcomes)
         return self.span.transform(z).reshape(*outcomes.shape[:-1], self.size)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
@@ -160,4 +153,4 @@ class LeontiefBasis(Basis):
         if (ratios.requirements * self.cells < rates * (1 - 1e-9)).any():
             raise ValueError(f"a requirement is below |amplitude| / {self.constant:.6g} (1/L)")
         needed = np.where(rates > 0, ratios.requirements, 1.0)
-        return rounded(rates / needed, self.bottom, self.top)
+        return lattice.rounded(rates / needed, self.bottom, self.top)

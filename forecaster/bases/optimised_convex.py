@@ -23,8 +23,6 @@ With the cap 1, lambda is L as for ``ReLUBasis``, and n is 3, 7, 11, 19, 28 at e
 at most and costs more in lambda sqrt(n).
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from dataclasses import dataclass
@@ -76,7 +74,7 @@ class ConvexTable:
         diagonal = np.abs(np.diag(form, 1) + np.diag(form, -1)).max() / 2
         return float(max(corners, diagonal)) + 1e-12
 
-    def stretched(self) -> ConvexTable:
+    def stretched(self) -> "ConvexTable":
         """Return the same forms over functions that fill [0, 1]: no coefficient grows."""
         low = self.functions.min(0)
         span = self.functions.max(0) - low

@@ -183,13 +183,7 @@ class Events(Remembering):
         return float((total + beside) / self.experts)
 
     def charge(
-        self,
-        awake: Happening,
-        points: Array,
-        mass: Array,
-        truth: Array,
-        *,
-        squared: bool = False,
+        self, awake: Happening, points: Array, mass: Array, truth: Array, *, squared: bool = False
     ) -> None:
         """Add a round to the biases, in expectation over the mixture.
 

@@ -176,11 +176,7 @@ class AdaptiveWeights:
         return powers, top
 
     def _table(
-        self,
-        awake: list[Awake],
-        shape: tuple[int, int],
-        powers: Array,
-        top: float,
+        self, awake: list[Awake], shape: tuple[int, int], powers: Array, top: float
     ) -> tuple[Array, float]:
         """Return the signed weights (rows, n) of all coordinates relative to exp(top), their sum.
 

@@ -21,8 +21,6 @@ every s in the box or simplex, so it holds whatever outcomes the basis can produ
 points and programs together.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

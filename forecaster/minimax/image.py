@@ -15,8 +15,6 @@ is small enough.
 The certificate uses the oracle's bound, which covers every outcome.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -165,12 +165,7 @@ def _opened(
 
 @numba.njit(cache=True)
 def _lifted(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    dictionary: Array,
-    levels: Array,
-    costs: Array,
-    basic: Integers,
-    nonbasic: Integers,
-    count: int,
+    dictionary: Array, levels: Array, costs: Array, basic: Integers, nonbasic: Integers, count: int
 ) -> None:
     """Put u = r - g into the row of the least g_i, and r_i = u + g_i into the others."""
     size = levels.shape[0] - 1

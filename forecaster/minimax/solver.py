@@ -10,15 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from regretless.forecaster.events.protected import Rows
-from regretless.forecaster.minimax.box import (
-    GOLDEN,
-    closer_for,
-    explore,
-    field_at,
-    project,
-    walk_for,
-    worst_case,
-)
+from regretless.forecaster.minimax import box
 from regretless.forecaster.minimax.program import best_mixture
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
@@ -85,7 +77,7 @@ class CubeSolver(Remembering):
     def __init__(self, size: int, hull: Hull = "box", *, off_ties: bool = False) -> None:
         self.hull: Hull = hull
         self.off_ties = off_ties
-        unlike = (np.arange(1, size + 1) * GOLDEN) % 1 - 0.5  # equal numbers would tie
+        unlike = (np.arange(1, size + 1) * box.GOLDEN) % 1 - 0.5  # equal numbers would tie
         self.origin: Array = np.full(size, 0.5 if hull == "box" else 1 / size)
         if off_ties and hull == "box":
             self.origin = np.asarray(0.5 + OFF_CENTRE * unlike, dtype=np.float64)
@@ -104,16 +96,16 @@ class CubeSolver(Remembering):
             Above 0. While the certificate exceeds it, points are added: those of the last mixture,
             and at most ``WALKS`` walks from nature's answers.
         """
-        walk = walk_for(tolerance, off_ties=self.off_ties)
-        points, fields = explore(rows, table, self.origin, hull=self.hull, walk=walk)
+        walk = box.walk_for(tolerance, off_ties=self.off_ties)
+        points, fields = box.explore(rows, table, self.origin, hull=self.hull, walk=walk)
         mass, answer = best_mixture(points, fields, hull=self.hull)
         known = self.last[~np.isnan(self.last[:, 0])]
         for _ in range(WALKS):
-            if worst_case(mass, points, fields, hull=self.hull) <= tolerance:
+            if box.worst_case(mass, points, fields, hull=self.hull) <= tolerance:
                 break
-            closer = closer_for(tolerance, off_ties=self.off_ties)
-            nearer = explore(rows, table, answer, hull=self.hull, walk=closer)
-            there = [field_at(rows, table, point) for point in known]
+            closer = box.closer_for(tolerance, off_ties=self.off_ties)
+            nearer = box.explore(rows, table, answer, hull=self.hull, walk=closer)
+            there = [box.field_at(rows, table, point) for point in known]
             points = np.vstack([points, known, nearer[0]])
             fields = np.vstack([fields, *there, nearer[1]])
             mass, answer = best_mixture(points, fields, hull=self.hull)
@@ -121,12 +113,12 @@ class CubeSolver(Remembering):
         heavy = mass > LIGHTEST
         mass = mass[heavy] / mass[heavy].sum()
         points, fields = points[heavy], fields[heavy]
-        return Solution(points, mass, worst_case(mass, points, fields, hull=self.hull))
+        return Solution(points, mass, box.worst_case(mass, points, fields, hull=self.hull))
 
     def confined(self, point: Array) -> Array:
         """Return the point of the hull that is nearest to ``point`` (n,)."""
         inside = point.copy()
-        project(inside, self.hull == "simplex")
+        box.project(inside, self.hull == "simplex")
         return inside
 
     def check(self, truth: Array) -> None:

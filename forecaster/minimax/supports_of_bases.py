@@ -20,13 +20,7 @@ from regretless.forecaster import bases
 from regretless.forecaster.bases.approximation.functions import LossFunctions
 from regretless.forecaster.bases.approximation.lattice import lattice_points
 from regretless.forecaster.bases.exponential import ExponentialBasis
-from regretless.forecaster.minimax.support import (
-    CellSupport,
-    ListedSupport,
-    SeparableSupport,
-    Support,
-    lattice,
-)
+from regretless.forecaster.minimax import support
 from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
 
@@ -36,7 +30,7 @@ LARGEST_LIST = 8_000_000  # numbers in the s of listed outcomes
 
 
 @singledispatch
-def support_of(basis: Basis) -> Support:
+def support_of(basis: Basis) -> support.Support:
     """Make the support oracle of a basis.
 
     Raises
@@ -49,12 +43,12 @@ def support_of(basis: Basis) -> Support:
 
 
 @support_of.register
-def _(basis: bases.LinearBasis) -> Support:
+def _(basis: bases.LinearBasis) -> support.Support:
     return _separable(basis, np.array([0.0, 1.0]), np.zeros(basis.size), np.zeros(basis.size))
 
 
 @support_of.register
-def _(basis: bases.PowerBasis) -> Support:
+def _(basis: bases.PowerBasis) -> support.Support:
     rho = np.tile(basis.exponents, basis.outcomes)
     knots = np.linspace(0, 1, KNOTS) ** max(2.0, 2 / float(rho.min()))
     width = np.diff(knots)[:, None]
@@ -68,7 +62,7 @@ def _(basis: bases.PowerBasis) -> Support:
 
 
 @support_of.register
-def _(basis: bases.BernsteinBasis) -> Support:
+def _(basis: bases.BernsteinBasis) -> support.Support:
     knots = np.linspace(0, 1, KNOTS)
     bend = 2 * basis.degree * (basis.degree - 1)
     errors = np.full(basis.size, bend / (8 * (KNOTS - 1) ** 2))
@@ -76,55 +70,55 @@ def _(basis: bases.BernsteinBasis) -> Support:
 
 
 @support_of.register
-def _(basis: bases.ReLUBasis) -> Support:
+def _(basis: bases.ReLUBasis) -> support.Support:
     return _along(basis, basis.knots, basis.coordinate)
 
 
 @support_of.register
-def _(basis: bases.OptimisedConvexBasis) -> Support:
+def _(basis: bases.OptimisedConvexBasis) -> support.Support:
     return _along(basis, np.linspace(0, 1, len(basis.table.functions)), basis.coordinate)
 
 
 @support_of.register
-def _(basis: bases.ConvexRankBasis) -> Support:
+def _(basis: bases.ConvexRankBasis) -> support.Support:
     return _along(basis, np.arange(basis.cells + 1) / basis.cells, basis.coordinate)
 
 
 @support_of.register
-def _(basis: bases.RampBasis) -> Support:
-    return _listed(basis, lattice(basis.knots, basis.outcomes))
+def _(basis: bases.RampBasis) -> support.Support:
+    return _listed(basis, support.lattice(basis.knots, basis.outcomes))
 
 
 @support_of.register
-def _(basis: bases.LipschitzGridBasis) -> Support:
+def _(basis: bases.LipschitzGridBasis) -> support.Support:
     return _listed(basis, basis.points)
 
 
 @support_of.register
-def _(basis: bases.LeontiefBasis) -> Support:
+def _(basis: bases.LeontiefBasis) -> support.Support:
     return _listed(basis, lattice_points(basis.bottom, basis.top, basis.outcomes) / basis.cells)
 
 
 @support_of.register
-def _(basis: bases.MonomialBasis) -> Support:
+def _(basis: bases.MonomialBasis) -> support.Support:
     levels = _levels(basis, basis.floor**basis.power, 1.0)
-    return CellSupport(_Polynomials(basis, 0.0, 1.0), levels, basis.outcomes)
+    return support.CellSupport(_Polynomials(basis, 0.0, 1.0), levels, basis.outcomes)
 
 
 @support_of.register
-def _(basis: ExponentialBasis) -> Support:
+def _(basis: ExponentialBasis) -> support.Support:
     pieces = _Polynomials(basis, basis._origin, basis._unit)  # noqa: SLF001 - a view on the basis
     ends = sorted((np.array([basis._low, basis._high]) - basis._origin) / basis._unit)  # noqa: SLF001
-    return CellSupport(pieces, _levels(basis, ends[0], ends[1]), basis.outcomes)
+    return support.CellSupport(pieces, _levels(basis, ends[0], ends[1]), basis.outcomes)
 
 
 @support_of.register
-def _(basis: bases.ExactLossesBasis) -> Support:
+def _(basis: bases.ExactLossesBasis) -> support.Support:
     return _of_losses(basis, basis.functions)
 
 
 @support_of.register
-def _(basis: bases.ReducedBasis) -> Support:
+def _(basis: bases.ReducedBasis) -> support.Support:
     return _of_losses(basis, basis.functions)
 
 
@@ -178,22 +172,22 @@ class _Losses:
         return errors, errors
 
 
-def _separable(basis: Basis, knots: Array, above: Array, below: Array) -> Support:
+def _separable(basis: Basis, knots: Array, above: Array, below: Array) -> support.Support:
     images = basis.transform(np.repeat(knots[:, None], basis.outcomes, axis=1))
-    return SeparableSupport(knots, images, basis.outcomes, above=above, below=below)
+    return support.SeparableSupport(knots, images, basis.outcomes, above=above, below=below)
 
 
-def _along(basis: Basis, knots: Array, coordinate: int) -> Support:
+def _along(basis: Basis, knots: Array, coordinate: int) -> support.Support:
     """List the knots of the one coordinate that matters."""
     places = np.full((len(knots), basis.outcomes), 0.5)
     places[:, coordinate] = knots
     return _listed(basis, places)
 
 
-def _listed(basis: Basis, places: Array) -> Support:
+def _listed(basis: Basis, places: Array) -> support.Support:
     if len(places) * basis.size > LARGEST_LIST:
         raise ValueError(f"{len(places)} x {basis.size} numbers are too many; use a coarser basis")
-    return ListedSupport(places, basis.transform(places))
+    return support.ListedSupport(places, basis.transform(places))
 
 
 def _levels(basis: Basis, low: float, high: float) -> Array:
@@ -202,5 +196,5 @@ def _levels(basis: Basis, low: float, high: float) -> Array:
     return np.linspace(low, high, max(int(points ** (1 / basis.outcomes) + 1e-9), 2))
 
 
-def _of_losses(basis: Basis, functions: LossFunctions) -> Support:
-    return CellSupport(_Losses(functions), _levels(basis, 0.0, 1.0) ** 2, basis.outcomes)
+def _of_losses(basis: Basis, functions: LossFunctions) -> support.Support:
+    return support.CellSupport(_Losses(functions), _levels(basis, 0.0, 1.0) ** 2, basis.outcomes)

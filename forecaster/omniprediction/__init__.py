@@ -9,12 +9,7 @@ from regretless.forecaster.omniprediction.nets import (
     SquaredError,
     theta_net,
 )
-from regretless.forecaster.omniprediction.policies import (
-    LinearScore,
-    Threshold,
-    Tree,
-    best_tree,
-)
+from regretless.forecaster.omniprediction.policies import LinearScore, Threshold, Tree, best_tree
 
 __all__ = [
     "ActionLoss",

@@ -58,12 +58,7 @@ class Certificate:
 
 
 def certify(
-    table: Array,
-    play: Array,
-    comparators: Indices,
-    *,
-    measure: Measure,
-    kappa: float,
+    table: Array, play: Array, comparators: Indices, *, measure: Measure, kappa: float
 ) -> Certificate:
     """Certify one loss.
 
@@ -77,10 +72,6 @@ def certify(
         Actions; the first A are the constants.
     kappa : float
         Probability that the bound fails, divided by the number of losses certified at once.
-
-    Returns
-    -------
-    Certificate
     """
     swap = measure == "decision_swap"
     rule = reference.decision_swap_regret if swap else reference.omniprediction_regret

@@ -148,8 +148,10 @@ def choose(listed: Listed, loss: Loss, *, gamma: float) -> Choice:
             best, at = float(cover.radius[0]), Position(s, int(cover.served[0]))
     if at is None or best > max(gamma, SAME):
         return Choice(offset, weights, None, np.inf)
-    stack = listed.stacks[at.stack]
-    apart = 0.0 if _same(loss, stack[at.row]) else best + _errors(listed, loss, stack[at.row])
+    served, apart = listed.stacks[at.stack][at.row], 0.0
+    if not _same(loss, served):
+        errors = [listed.basis.certified_error(own.as_stack()) for own in (loss, served)]
+        apart = best + float(sum(errors))
     return Choice(listed.offsets[at.stack][at.row], listed.weights[at.stack][at.row], at, apart)
 
 
@@ -164,7 +166,3 @@ def _same(loss: Loss, other: Loss) -> bool:
         return False
     ours, theirs = loss.rows(), other.rows()
     return ours.shape == theirs.shape and bool((ours == theirs).all())
-
-
-def _errors(listed: Listed, *losses: Loss) -> float:
-    return float(sum(listed.basis.certified_error(loss.as_stack()) for loss in losses))

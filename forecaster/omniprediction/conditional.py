@@ -6,8 +6,6 @@ The paper's theorem is about the online run (``fitting``) and says nothing of it
 is certified on rows that nothing was learned from (``certificates``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +48,7 @@ class Seen:
     def __len__(self) -> int:
         return len(self.features)
 
-    def __getitem__(self, rows: Any) -> Seen:
+    def __getitem__(self, rows: Any) -> "Seen":
         return Seen(self.features[rows], self.suggestions[rows])
 
     @property
@@ -76,7 +74,7 @@ class Examples:
     weights: Array
     groups: Any = None
 
-    def __getitem__(self, rows: Mask) -> Examples:
+    def __getitem__(self, rows: Mask) -> "Examples":
         groups = None if self.groups is None else np.asarray(self.groups)[rows]
         return Examples(self.seen[rows], self.outcomes[rows], self.weights[rows], groups)
 
@@ -177,13 +175,7 @@ def learn_law(estimator: Any, listed: Listed, rows: Examples) -> Conditional:
     return Conditional(listed, learn(sample, tables, estimator.base), len(outcomes))
 
 
-def examples(
-    ends: Any,
-    X: Any,  # noqa: N803 - scikit-learn's names
-    Y: Any,  # noqa: N803
-    sample_weight: Any,
-    groups: Any,
-) -> tuple[Examples, Array]:
+def examples(ends: Any, X: Any, Y: Any, sample_weight: Any, groups: Any) -> tuple[Examples, Array]:
     """Check a table and scale its outcomes; suggestions are left out, the ends come along."""
     given = checked_outcomes(Y)
     features = checked_features(X, len(given))

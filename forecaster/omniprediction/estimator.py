@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from regretless.forecaster.omniprediction import nets, storage
+from regretless.forecaster.omniprediction import conditional, nets, storage
 from regretless.forecaster.omniprediction.batch_bounds import BatchBound, Measure
 from regretless.forecaster.omniprediction.certificates import Certificate, certify
 from regretless.forecaster.omniprediction.choices import (
@@ -26,14 +26,6 @@ from regretless.forecaster.omniprediction.choices import (
     is_listed,
     listing,
     steepest,
-)
-from regretless.forecaster.omniprediction.conditional import (
-    Conditional,
-    Examples,
-    Seen,
-    examples,
-    held_out,
-    learn_law,
 )
 from regretless.forecaster.omniprediction.fitting import EventKind, Fitted, Listed, Settings, run
 from regretless.forecaster.omniprediction.nets import ContinuousLoss
@@ -152,14 +144,7 @@ class OfflineOmnipredictor(RandomisedPredictor):
 
     # fitting
 
-    def fit(
-        self,
-        X: Any,  # noqa: N803 - scikit-learn's names
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        groups: Any = None,
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Learn from a table.
 
         Parameters
@@ -179,16 +164,16 @@ class OfflineOmnipredictor(RandomisedPredictor):
             If a parameter, a row, a loss or a policy's suggestion is out of its range.
         """
         check_numbers(self)
-        rows, self.ends_ = examples(self.ends, X, y, sample_weight, groups)
+        rows, self.ends_ = conditional.examples(self.ends, X, y, sample_weight, groups)
         self.feature_names_in_ = named(X, None)
         if self.feature_names_in_ is None:
             del self.feature_names_in_  # scikit-learn's habit
         listed, self.net_ = listing(self, rows.outcomes)
         self.basis_, self.n_features_in_ = listed.basis, rows.seen.features.shape[1]
         asked = suggested(self.policies, X, len(rows.seen), actions=listed.actions, net=self.net_)
-        rows = replace(rows, seen=Seen(rows.seen.features, asked))
-        held = held_out(self, rows)
-        self.held_: Examples | None = rows[held] if held.any() else None
+        rows = replace(rows, seen=conditional.Seen(rows.seen.features, asked))
+        held = conditional.held_out(self, rows)
+        self.held_: conditional.Examples | None = rows[held] if held.any() else None
         self._learn(listed, rows[~held])
         self.readout_ = readout(listed.basis, rows[~held].outcomes)
         places = [Position(s, k) for s, o in enumerate(listed.offsets) for k in range(len(o))]
@@ -202,16 +187,16 @@ class OfflineOmnipredictor(RandomisedPredictor):
         self.notes_: dict[str, Any] = {}
         return self
 
-    def _learn(self, listed: Listed, rows: Examples) -> None:
+    def _learn(self, listed: Listed, rows: conditional.Examples) -> None:
         if self.base != "none":
-            self.fitted_ = learn_law(self, listed, rows)
+            self.fitted_ = conditional.learn_law(self, listed, rows)
             return
         if not rows.exchangeable:
             raise UserError("base = 'none' knows no sample_weight and groups; use base='auto'")
         settings = Settings.of(self, len(rows.outcomes))
         self.fitted_ = run(listed, rows.seen.suggestions, rows.outcomes, settings)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return minus the mean loss, over rows and listed losses; higher is better."""
         seen = self._seen(X)
         losses, outcomes = self.fitted_.listed.singles, scaled(checked_outcomes(y), self.ends_)
@@ -222,11 +207,7 @@ class OfflineOmnipredictor(RandomisedPredictor):
     # regret and bounds
 
     def decision_swap_regret(
-        self,
-        loss: AnyLoss,
-        policies: Sequence[Any] | None,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
+        self, loss: AnyLoss, policies: Sequence[Any] | None, X: Any, Y: Any
     ) -> float:
         """Measure decision swap regret on other examples, in expectation over the predictor.
 
@@ -246,21 +227,13 @@ class OfflineOmnipredictor(RandomisedPredictor):
         return reference.decision_swap_regret(*self._against(loss, policies, X, Y))
 
     def omniprediction_regret(
-        self,
-        loss: AnyLoss,
-        policies: Sequence[Any] | None,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
+        self, loss: AnyLoss, policies: Sequence[Any] | None, X: Any, Y: Any
     ) -> float:
         """Measure the loss above that of the best constant or policy; the rest is as above."""
         return reference.omniprediction_regret(*self._against(loss, policies, X, Y))
 
     def _against(
-        self,
-        loss: AnyLoss,
-        policies: Sequence[Any] | None,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
+        self, loss: AnyLoss, policies: Sequence[Any] | None, X: Any, Y: Any
     ) -> tuple[Array, Array, Indices]:
         """Losses (m, A), laws of play (m, A) and comparators' actions (A + C, m)."""
         seen = self._seen(X)
@@ -272,13 +245,13 @@ class OfflineOmnipredictor(RandomisedPredictor):
         return self._compared(loss, seen, outcomes, asked.T)
 
     def _compared(
-        self, loss: AnyLoss, seen: Seen, outcomes: Array, others: Indices | None = None
+        self, loss: AnyLoss, seen: conditional.Seen, outcomes: Array, others: Indices | None = None
     ) -> tuple[Array, Array, Indices]:
         """Compare with constants and others: by default with the policies and the law's members."""
         finite, (play, _) = self._finite(loss), self._play([loss], seen)[0]
         if others is None:
             others = seen.suggestions.T
-            if isinstance(self.fitted_, Conditional):
+            if isinstance(self.fitted_, conditional.Conditional):
                 others = np.concatenate([others, self.fitted_.instead(finite, seen)])
         constants = np.tile(np.arange(finite.actions)[:, None], len(outcomes))
         return finite.losses(outcomes), play, np.concatenate([constants, others])
@@ -286,9 +259,7 @@ class OfflineOmnipredictor(RandomisedPredictor):
     def _certify(
         self, losses: Sequence[AnyLoss], measure: Measure, kappa: float
     ) -> list[Certificate]:
-        held = self.held_
-        if held is None:
-            return []
+        held: Any = self.held_
         parts = (self._compared(loss, held.seen, held.outcomes) for loss in losses)
         own = kappa / len(losses)
         return [certify(*part, measure=measure, kappa=own) for part in parts]
@@ -333,7 +304,7 @@ class OfflineOmnipredictor(RandomisedPredictor):
             neither listed nor within ``gamma`` of one that is.
         """
         self._size()
-        if isinstance(self.fitted_, Conditional):
+        if isinstance(self.fitted_, conditional.Conditional):
             return self.certificate(loss, measure)
         chosen = choose(self.fitted_.listed, self._finite(loss), gamma=self.gamma)
         if chosen.place is None:
@@ -348,7 +319,7 @@ class OfflineOmnipredictor(RandomisedPredictor):
 
         None with a base, and for a loss that is neither listed nor near one that is.
         """
-        if isinstance(self.fitted_, Conditional):
+        if isinstance(self.fitted_, conditional.Conditional):
             return None
         chosen = choose(self.fitted_.listed, self._finite(loss), gamma=self.gamma)
         if chosen.place is None:

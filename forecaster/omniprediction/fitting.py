@@ -1,7 +1,5 @@
 """Fitting: the online forecaster over the rows in random order, some rounds' predictors kept."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +44,7 @@ class Listed:
     weights: tuple[Array, ...]
 
     @classmethod
-    def of(cls, losses: Sequence[Loss], basis: Basis) -> Listed:
+    def of(cls, losses: Sequence[Loss], basis: Basis) -> "Listed":
         """List losses in a basis; UserError where it does not span them."""
         stacks = [unique_losses(loss if loss.stack else loss.as_stack())[0] for loss in losses]
         try:
@@ -104,7 +102,7 @@ class Settings:
     seed: int
 
     @classmethod
-    def of(cls, estimator: Any, rounds: int) -> Settings:
+    def of(cls, estimator: Any, rounds: int) -> "Settings":
         """Return an estimator's, for so many rounds; 10 sqrt(T) are kept unless it says."""
         kept = estimator.rounds_kept or math.ceil(10 * math.sqrt(rounds))
         seed = estimator.random_state or 0

@@ -38,14 +38,10 @@ class Threshold:
     below: int
     above: int
 
-    def predict(self, X: ArrayLike) -> Indices:  # noqa: N803 - scikit-learn's name
+    def predict(self, X: ArrayLike) -> Indices:
         """Suggest an action for each row of a table (m, f): (m,)."""
         values = np.asarray(X, dtype=np.float64)[:, self.column]
         return np.where(values >= self.at, self.above, self.below).astype(np.intp)
-
-    def numbers(self) -> dict[str, Any]:
-        """Return what a model file holds."""
-        return {"column": self.column, "at": self.at, "below": self.below, "above": self.above}
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,16 +72,11 @@ class LinearScore:
         if (np.diff(self.edges) < 0).any():
             raise ValueError("edges must ascend")
 
-    def predict(self, X: ArrayLike) -> Indices:  # noqa: N803 - scikit-learn's name
+    def predict(self, X: ArrayLike) -> Indices:
         """Suggest an action for each row of a table (m, f): (m,)."""
         score = np.asarray(X, dtype=np.float64) @ np.asarray(self.weights, dtype=np.float64)
         place = np.searchsorted(self.edges, score, side="right")
         return np.asarray(self.actions, dtype=np.intp)[place]
-
-    def numbers(self) -> dict[str, Any]:
-        """Return what a model file holds."""
-        parts = {"weights": self.weights, "edges": self.edges, "actions": self.actions}
-        return {name: np.asarray(value) for name, value in parts.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +115,7 @@ class Tree:
             action,
         )
 
-    def predict(self, X: ArrayLike) -> Indices:  # noqa: N803 - scikit-learn's name
+    def predict(self, X: ArrayLike) -> Indices:
         """Suggest an action for each row of a table (m, f): (m,)."""
         table = np.asarray(X).astype(np.float32)
         node = np.zeros(len(table), dtype=np.intp)
@@ -137,11 +128,6 @@ class Tree:
             )
         return np.asarray(self.action[node])
 
-    def numbers(self) -> dict[str, Any]:
-        """Return what a model file holds."""
-        names = "feature", "threshold", "left", "right", "action"
-        return {name: getattr(self, name) for name in names}
-
 
 KINDS: dict[str, type[Threshold | LinearScore | Tree]] = {
     "threshold": Threshold,
@@ -150,7 +136,7 @@ KINDS: dict[str, type[Threshold | LinearScore | Tree]] = {
 }
 
 
-def best_tree(X: ArrayLike, losses: Array, *, depth: int = 2, seed: int = 0) -> Tree:  # noqa: N803
+def best_tree(X: ArrayLike, losses: Array, *, depth: int = 2, seed: int = 0) -> Tree:
     """Fit a decision tree to the best actions of a sample, each row weighed by what is at stake.
 
     Parameters

@@ -62,7 +62,7 @@ class RandomisedPredictor(Parameters):
     fitted_: Fitted | Conditional
     readout_: Array
 
-    def _seen(self, X: Any) -> Seen:  # noqa: N803
+    def _seen(self, X: Any) -> Seen:
         """Features of a table and the fitted policies' suggestions."""
         self._size()  # fitted
         features = checked_features(X)
@@ -84,7 +84,7 @@ class RandomisedPredictor(Parameters):
         for i, point in enumerate(self.fitted_.mean(seen)):
             yield np.array([i]), Mixture(point[None], np.ones(1))
 
-    def predict(self, X: Any, *, draw: bool = False) -> Array:  # noqa: N803
+    def predict(self, X: Any, *, draw: bool = False) -> Array:
         """Predict s(y) for every row of a table: (m, n).
 
         Parameters
@@ -114,7 +114,7 @@ class RandomisedPredictor(Parameters):
             raise not_fitted()
         return self.basis_.size
 
-    def predict_outcome(self, X: Any) -> Array:  # noqa: N803
+    def predict_outcome(self, X: Any) -> Array:
         """Forecast the outcome (m, d), in its own units.
 
         It is the mean of the conditional law. Without a base it is read off the mean prediction,
@@ -123,7 +123,7 @@ class RandomisedPredictor(Parameters):
         """
         return self._in_units(self._unscaled(self._seen(X), X))
 
-    def _unscaled(self, seen: Seen, X: Any) -> Array:  # noqa: N803
+    def _unscaled(self, seen: Seen, X: Any) -> Array:
         if isinstance(self.fitted_, Conditional):
             return self.fitted_.law.expected(seen.joined, self.fitted_.law.outcomes)
         design = np.insert(self.predict(X), 0, 1.0, axis=1)
@@ -134,7 +134,7 @@ class RandomisedPredictor(Parameters):
         low, high = self.ends_.T.reshape(2, -1, *[1] * (values.ndim - 2))
         return np.asarray(low + values * (high - low))
 
-    def predict_quantiles(self, X: Any, levels: Sequence[float] = LEVELS) -> Array:  # noqa: N803
+    def predict_quantiles(self, X: Any, levels: Sequence[float] = LEVELS) -> Array:
         """Return quantiles of the outcomes (m, d, levels) in their own units.
 
         Raises
@@ -147,7 +147,7 @@ class RandomisedPredictor(Parameters):
             raise UserError("base = 'none' has no law of outcomes; fit with base='auto'")
         return self._in_units(self.fitted_.forecast([], seen, checked_levels(levels))[2])
 
-    def predict_mixture(self, X: Any) -> tuple[Indices, list[Mixture]]:  # noqa: N803
+    def predict_mixture(self, X: Any) -> tuple[Indices, list[Mixture]]:
         """Return the randomised predictor itself.
 
         Returns
@@ -179,7 +179,7 @@ class RandomisedPredictor(Parameters):
             found.append((play, mean))
         return found
 
-    def act_proba(self, loss: AnyLoss, X: Any) -> Array:  # noqa: N803
+    def act_proba(self, loss: AnyLoss, X: Any) -> Array:
         """Return the law (m, A) of a loss's best response, ties to the lowest.
 
         Parameters
@@ -190,7 +190,7 @@ class RandomisedPredictor(Parameters):
         """
         return self._play([loss], self._seen(X))[0][0]
 
-    def act(self, loss: AnyLoss, X: Any) -> NDArray[Any]:  # noqa: N803
+    def act(self, loss: AnyLoss, X: Any) -> NDArray[Any]:
         """Draw an action for every row: indices (m,), or points (m, k) of the net.
 
         The draws depend on ``random_state`` and on the place of a row in the table alone.
@@ -203,13 +203,13 @@ class RandomisedPredictor(Parameters):
         rng = stream(self.random_state or 0, "omniprediction", "act")
         return np.array([draw_index(law, rng) for law in laws], dtype=np.intp)
 
-    def expected_loss(self, loss: AnyLoss, X: Any) -> Array:  # noqa: N803
+    def expected_loss(self, loss: AnyLoss, X: Any) -> Array:
         """Return what a loss expects of its own action: (m,)."""
         return self._play([loss], self._seen(X))[0][1]
 
     def predict_frame(
         self,
-        X: Any,  # noqa: N803
+        X: Any,
         *,
         levels: Sequence[float] = LEVELS,
         laws: bool = False,

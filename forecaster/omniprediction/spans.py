@@ -14,15 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from regretless.forecaster.bases import (
-    BernsteinBasis,
-    DirectSumBasis,
-    ExactLossesBasis,
-    LinearBasis,
-    PowerBasis,
-    ReducedBasis,
-    ReLUBasis,
-)
+from regretless.forecaster import bases
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Convex1D, Loss, SeparablePower
 
@@ -44,7 +36,7 @@ def default_basis(losses: Sequence[Loss], delta: float | None = None) -> Basis:
     for loss in losses:
         kinds.setdefault(_kind(loss), []).append(loss)
     parts = [_part(kind, members, delta or DELTA) for (kind, _), members in kinds.items()]
-    return parts[0] if len(parts) == 1 else DirectSumBasis(parts)
+    return parts[0] if len(parts) == 1 else bases.DirectSumBasis(parts)
 
 
 def _kind(loss: Loss) -> tuple[str, int]:
@@ -63,18 +55,18 @@ def _part(kind: str, losses: Sequence[Loss], delta: float) -> Basis:
     outcomes = losses[0].outcomes
     separable = [loss for loss in losses if isinstance(loss, SeparablePower)]
     if kind == "linear":
-        return LinearBasis(outcomes)
+        return bases.LinearBasis(outcomes)
     if kind == "powers":
         exponents = np.unique(np.concatenate([loss.exponent.ravel() for loss in separable]))
         if len(exponents) <= FEW_EXPONENTS:
-            return PowerBasis(exponents, outcomes)
+            return bases.PowerBasis(exponents, outcomes)
     if kind == "bernstein":
         degree = max(int(loss.exponent.max()) for loss in separable)
-        return BernsteinBasis(outcomes, degree)
+        return bases.BernsteinBasis(outcomes, degree)
     convex = [loss for loss in losses if isinstance(loss, Convex1D)]
     if kind == "convex":
         steepest = max(float(loss.lipschitz().max()) for loss in convex)
         place = convex[0].coordinate
-        return ReLUBasis(error=delta, outcomes=outcomes, coordinate=place, constant=steepest)
-    listed = ExactLossesBasis(losses)
-    return listed if listed.size <= FEW_FUNCTIONS else ReducedBasis(losses, error=delta)
+        return bases.ReLUBasis(error=delta, outcomes=outcomes, coordinate=place, constant=steepest)
+    listed = bases.ExactLossesBasis(losses)
+    return listed if listed.size <= FEW_FUNCTIONS else bases.ReducedBasis(losses, error=delta)

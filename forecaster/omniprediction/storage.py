@@ -55,21 +55,7 @@ CONTINUOUS: dict[str, type[nets.SquaredError | nets.Pinball]] = {
     "SquaredError": nets.SquaredError,
     "Pinball": nets.Pinball,
 }
-PLAIN = (
-    "delta",
-    "theta",
-    "gamma",
-    "kappa",
-    "rounds_kept",
-    "burn_in",
-    "events",
-    "weights",
-    "random_state",
-    "base",
-    "trees",
-    "holdout",
-    "ends",
-)
+APART = {"losses", "policies", "basis", "cv"}  # parameters that are not plain values
 RESULTS = ("n_features_in_", "bound_", "certified_on_holdout_")
 MEMBERS = {kind.__name__: kind for kind in (Leaf, Neighbours, Marginal, Linear, Boosted, Trees)}
 
@@ -79,7 +65,7 @@ def save(model: Any, path: Path, notes: dict[str, Any]) -> None:
     tree = {
         "format": FORMAT,
         "notes": notes,
-        "parameters": {name: getattr(model, name) for name in PLAIN},
+        "parameters": {n: value for n, value in model.get_params().items() if n not in APART},
         "losses": numbered(loss_numbers(loss) for loss in as_list(model.losses)),
         "policies": numbered(policy_numbers(policy) for policy in model.policies),
         "basis": basis_numbers(model.basis),
@@ -234,8 +220,8 @@ def loss_numbers(loss: Any) -> dict[str, Any]:
     """Return the numbers of a loss; UserError for a function of the user's."""
     name = type(loss).__name__
     if name in CONTINUOUS or name in FORMS:
-        made = {f.name: getattr(loss, f.name) for f in fields(loss) if f.init}
-        return {"form": name, "numbers": made or {}}
+        numbers = {f.name: getattr(loss, f.name) for f in fields(loss) if f.init}
+        return {"form": name, "numbers": numbers}
     raise UserError(f"a {name} is a function and cannot be saved; use a form of market.losses")
 
 
@@ -249,7 +235,9 @@ def policy_numbers(policy: Any) -> dict[str, Any]:
     """Return the numbers of a policy; UserError for code."""
     for name, kind in policies.KINDS.items():
         if type(policy) is kind:
-            return {"kind": name, "numbers": policy.numbers()}
+            values = {f.name: getattr(policy, f.name) for f in fields(policy)}
+            numbers = {n: v if np.isscalar(v) else np.asarray(v) for n, v in values.items()}
+            return {"kind": name, "numbers": numbers}
     known = ", ".join(kind.__name__ for kind in policies.KINDS.values())
     raise UserError(f"policy {called(policy)} is code and cannot be saved; use one of: {known}")
 

@@ -18,7 +18,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.records import Context
 
 
-def checked_features(X: Any, rows: int | None = None) -> Array:  # noqa: N803
+def checked_features(X: Any, rows: int | None = None) -> Array:
     """Return the features (m, f) as numbers; None and an empty list are no features.
 
     Parameters
@@ -58,7 +58,7 @@ def checked_features(X: Any, rows: int | None = None) -> Array:  # noqa: N803
     return table
 
 
-def named(X: Any, known: Any) -> NDArray[Any] | None:  # noqa: N803 - scikit-learn's name
+def named(X: Any, known: Any) -> NDArray[Any] | None:
     """Return the columns' names of a table that has them; UserError if they are not ``known``."""
     columns = getattr(X, "columns", None)
     if columns is None or not all(isinstance(name, str) for name in columns):
@@ -72,7 +72,7 @@ def named(X: Any, known: Any) -> NDArray[Any] | None:  # noqa: N803 - scikit-lea
     return names
 
 
-def checked_outcomes(Y: Any) -> Array:  # noqa: N803
+def checked_outcomes(Y: Any) -> Array:
     """Return outcomes (m, d) as numbers; a one-dimensional list is d = 1.
 
     Raises
@@ -136,12 +136,7 @@ def scaled(outcomes: Array, ends: Array) -> Array:
 
 
 def suggested(
-    policies: Sequence[Any],
-    X: Any,  # noqa: N803
-    rows: int,
-    *,
-    actions: int | None,
-    net: Array | None = None,
+    policies: Sequence[Any], X: Any, rows: int, *, actions: int | None, net: Array | None = None
 ) -> Indices:
     """Ask every policy about every row, once.
 
@@ -186,13 +181,13 @@ def suggested(
     return table
 
 
-def _answers(policy: Any, X: Any, rows: int) -> Any:  # noqa: N803
+def _answers(policy: Any, X: Any, rows: int) -> Any:
     if hasattr(policy, "predict"):
         return np.asarray(policy.predict(np.empty((rows, 0)) if X is None else X))
     return np.array([policy(row) for row in _rows(X, rows)])
 
 
-def _rows(X: Any, rows: int) -> Sequence[Any]:  # noqa: N803
+def _rows(X: Any, rows: int) -> Sequence[Any]:
     if X is None:
         return [np.empty(0)] * rows
     names = getattr(X, "columns", None)

@@ -1,7 +1,5 @@
 """Files that are there whole or not at all, and survive a loss of power once they are there."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

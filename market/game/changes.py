@@ -11,8 +11,6 @@ Regret goes on and stays exact, since it is counted from what was played. Promis
     another adversary or market       as before, unless the new one sees the draw or answers it
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -7,8 +7,6 @@ best response to the empirical law of outcomes (follow the leader). Before the f
 mean is 1/2 in every coordinate, as for the running-mean forecaster.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -61,7 +59,7 @@ class Relay:
         points = self.mean[None].copy()
         return Forecast(Mixture(points, np.ones(1), labels=self.basis.inverse(points)), 0)
 
-    def copied(self) -> Relay:
+    def copied(self) -> "Relay":
         """Return a copy that goes on by itself."""
         twin = Relay(self.basis, self.depth)
         twin.past, twin.mean, twin.rounds = self.past, self.mean, self.rounds

@@ -22,8 +22,6 @@ a sleeping action, too, is what is expected of the one that was played. Exploita
 of accounts: its counterfactuals may be beyond them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

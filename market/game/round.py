@@ -31,14 +31,7 @@ from regretless.market.game.markets import UNPROMISED, Market, check_leader, cle
 from regretless.market.game.means import Means, held
 from regretless.market.game.network import Network
 from regretless.market.game.presence import Stay, checked_stays, present, seated
-from regretless.market.game.protocols import (
-    Adversary,
-    Cohort,
-    Forecaster,
-    Resumable,
-    Scoring,
-    tell,
-)
+from regretless.market.game.protocols import Adversary, Cohort, Forecaster, Resumable, Scoring, tell
 from regretless.market.game.rollout import Seating
 from regretless.market.game.signals import Signal, suggestions
 from regretless.market.records import (

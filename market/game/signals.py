@@ -10,8 +10,6 @@ benchmark policies may read it, too: they are then scored for each agent by what
 covers regret to those, since the forecast was made in ignorance of the signal.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

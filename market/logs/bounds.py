@@ -4,8 +4,6 @@ One row per cohort to which a theorem applies, with the greatest value over its 
 column. The bounds hold in all rounds at once, so that one may stop a run when one of them pleases.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -8,8 +8,6 @@ an agent from a deviation of its own is what policy regret compares (Arora, Deke
 Online bandit learning against an adaptive adversary): regret holds outcomes fixed, this does not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The tables that close a run, one row per agent, played action or event."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -76,7 +74,7 @@ def _beside_models(game: Game, guarantees: Sequence[Guarantee]) -> dict[str, Arr
     }
 
 
-def _whereabouts(game: Game, rounds: int) -> dict[str, pd.Series[int]]:
+def _whereabouts(game: Game, rounds: int) -> dict[str, "pd.Series[int]"]:
     """Return the round before which each agent entered and left; empty for who never came."""
     entered, left = [], []
     for cohort, given in zip(game.cohorts, game.stays, strict=True):

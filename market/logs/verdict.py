@@ -4,8 +4,6 @@ All losses are per round and in [0, 1], those of the agents' own records; **wort
 utility per round in the utility's own units, averaged over the agents of a cohort.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

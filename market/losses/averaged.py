@@ -14,8 +14,6 @@ puts on each coordinate that it shakes
 whose first five moments are the normal law's (Gauss and Hermite's three nodes), independently.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

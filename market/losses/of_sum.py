@@ -48,14 +48,10 @@ class OfSum(Loss):
         corner = self._spread(np.zeros(self.outcomes))
         return self._sum_between(corner, corner + 1.0)
 
-    def _sum_slope(self) -> Array:
-        """Bound |dS| per unit of sup norm (..., A)."""
-        steepest = slope(self.power, self.floor)[..., None, None]
-        return np.asarray((np.abs(self.weights) * np.where(self.weights == 0, 0, steepest)).sum(-1))
-
     def _slope(self, outer: Array) -> Array:
         """Bound the slope (...), given a bound on the outer function's slope (..., A)."""
-        inner = self._sum_slope()
+        rates = slope(self.power, self.floor)[..., None, None]
+        inner = (np.abs(self.weights) * np.where(self.weights == 0, 0, rates)).sum(-1)
         still = (self.amplitude == 0) | (inner == 0) | (outer == 0)  # no matter how steep the rest
         steepest = np.where(still, 0, outer) * np.where(still, 0, inner)
         return np.asarray((np.abs(self.amplitude) * steepest).max(-1))

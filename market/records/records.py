@@ -3,8 +3,6 @@
 Shapes: d coordinates of an outcome, n functions of a basis, m atoms of a law, f features.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -44,7 +42,7 @@ class Context:
     index: tuple[str, str] | None = None
     own: Mapping[str, Any] = field(default_factory=dict)
 
-    def of(self, agent: int) -> Context:
+    def of(self, agent: int) -> "Context":
         """Return what one agent of a cohort sees: its own numbers in place of everybody's."""
         if not self.own:
             return self
@@ -112,7 +110,7 @@ class Mixture:
         """Mean prediction (n,)."""
         return np.asarray(self.weights @ self.points)
 
-    def draw(self, rng: np.random.Generator) -> Forecast:
+    def draw(self, rng: np.random.Generator) -> "Forecast":
         """Draw one prediction."""
         return Forecast(self, draw_index(self.weights, rng))
 

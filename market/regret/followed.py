@@ -13,8 +13,6 @@ correlation, so that a t interval over them (**batch means**) holds for a statio
 batches double when there are too many.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import ClassVar
 

@@ -17,8 +17,6 @@ approximation error of the basis), and since p_a <= p_b + gap for the action pla
 where c runs over the comparators: the bound from the biases, valid on every log.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import copy
 
@@ -185,7 +183,7 @@ class Ledger(Remembering):
             table = predicted - losses
             over_rows(_record, rows, play, table, suggested, *surprises, self._nothing)
 
-    def excerpt(self, rows: Indices | slice = slice(None)) -> Ledger:
+    def excerpt(self, rows: Indices | slice = slice(None)) -> "Ledger":
         """Return a copy of some rows as they stand, to be read and not added to.
 
         Biases and contextual sums are left out: it gives no bound and no contextual swap regret.
@@ -201,7 +199,7 @@ class Ledger(Remembering):
             part.rounds = np.array(self.rounds[rows])
         return part
 
-    def since(self, earlier: Ledger) -> Ledger:
+    def since(self, earlier: "Ledger") -> "Ledger":
         """Return the sums of the rounds after an earlier excerpt of the same rows."""
         span = copy(self)
         span.rounds = self.rounds - earlier.rounds

@@ -5,8 +5,6 @@ who goes first alternates too, so that a slow spell of the machine meets both. E
 compared: a benchmark of different answers is none.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass

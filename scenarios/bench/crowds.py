@@ -11,8 +11,6 @@ mean as a label forecast and respond to their own losses there (certainty equiva
 form itself, at the forecast and at the outcome.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import cycle

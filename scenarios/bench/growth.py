@@ -9,11 +9,10 @@ show as growth. Over the rounds T the seconds of the whole run are fitted, and m
 exponent is 0 where it is flat.
 """
 
-from __future__ import annotations
-
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import process_time
 from typing import Any
 
@@ -81,7 +80,7 @@ def measure(*, quick: bool, progress: Callable[[int], None] = lambda _: None) ->
 
     for size, (fixed, sizes) in CROWDS.items():
         crowds = [_shrunk(fixed | {size: value}, shrink) for value in sizes]
-        steps = [_round_of(Crowd(**crowd)) for crowd in crowds]
+        steps = [partial(play_round, Crowd(**crowd).game()) for crowd in crowds]
         keep("agent-steps", size, tuple(crowd[size] for crowd in crowds), least_seconds(steps))
     for size, (fixed, sizes) in FORECASTS.items():
         rounds = [Rounds(**fixed | {size: value}).ours for value in sizes]
@@ -102,7 +101,7 @@ def fitted(work: str, size: str, sizes: Sizes, measured: list[float]) -> Growth:
     return Growth(work, size, sizes, tuple(measured), float(fit.slope), float(fit.stderr))
 
 
-def least_seconds(steps: list[Callable[[], Any]]) -> list[float]:
+def least_seconds(steps: Sequence[Callable[[], Any]]) -> list[float]:
     """Time each step in turn; the least seconds of a call."""
     seconds = np.full((TURNS, len(steps)), np.inf)
     for step in steps:
@@ -119,11 +118,6 @@ def least_seconds(steps: list[Callable[[], Any]]) -> list[float]:
 def _shrunk(sizes: dict[str, int], shrink: int) -> dict[str, int]:
     many = {"agents", "losses"}
     return {name: value // (shrink if name in many else 1) for name, value in sizes.items()}
-
-
-def _round_of(crowd: Crowd) -> Callable[[], Any]:
-    game = crowd.game()
-    return lambda: play_round(game)
 
 
 def _small() -> Any:

@@ -1,7 +1,5 @@
 """The peers: packages that do the same work, imported only where one is timed."""
 
-from __future__ import annotations
-
 import importlib
 import warnings
 from typing import Any

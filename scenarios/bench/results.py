@@ -1,7 +1,5 @@
 """What ``regretless bench`` does: measure all that the peers allow, show it, write it as JSON."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -6,8 +6,6 @@ biases of a mixture charged. NumPy broadcasts over (losses, actions, functions) 
 tables between.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from regretless.forecaster.events.coordinate import Events

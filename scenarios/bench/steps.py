@@ -5,8 +5,6 @@ response and the losses together, both tables of losses written and read, and th
 actions played, read and written. The ratio is the share of the machine's bandwidth reached.
 """
 
-from __future__ import annotations
-
 import resource
 import sys
 from collections.abc import Callable

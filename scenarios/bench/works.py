@@ -8,8 +8,6 @@ a power method, ``solve_stackelberg`` are Conitzer and Sandholm's programs in CV
 sums the players' swap regrets. noregret: ``BlumMansour`` with eigenvectors. NumPy: a plain loop.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -5,8 +5,6 @@ its own: as the ``weights`` of its payoff if it takes them, otherwise beside it,
 is measured although it does not pursue it. Its support are then the pure actions.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Sequence
 from typing import Any

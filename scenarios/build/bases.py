@@ -14,14 +14,11 @@
 Losses without an exact or small basis of their own share one reduced basis.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.forecaster import bases
 from regretless.market.core.errors import UserError, closest
@@ -37,7 +34,6 @@ from regretless.market.losses import (
 )
 from regretless.scenarios.build.construct import construct
 
-Array = NDArray[np.float64]
 Form = TypeVar("Form", bound=Loss)
 
 MOST_EXACT = 6  # distinct exponents that are listed one by one; more are interpolated

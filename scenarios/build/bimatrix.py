@@ -1,16 +1,13 @@
 """Game files as scenarios: outcomes are the leader's actions, followers lose what the file says."""
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability.bimatrix import Bimatrix, read_game
 from regretless.market.losses.spaces import Box
 from regretless.scenarios.spec.scenario import ScenarioSpec
-
-Array = NDArray[np.float64]
 
 
 class MixedActions(Box):

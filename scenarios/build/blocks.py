@@ -1,13 +1,9 @@
 """The blocks of a broadcast: which cohorts share a basis, and their coefficients in it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Basis
 from regretless.market.kernels.layout import side_by_side
@@ -15,7 +11,6 @@ from regretless.market.losses import Loss
 from regretless.scenarios.build.bases import make, natural_kind, variant
 from regretless.scenarios.build.populations import Draft
 
-Array = NDArray[np.float64]
 Key = tuple[str, tuple[float, ...], str]
 
 

@@ -16,8 +16,6 @@ is cut as where players are swapped (``market.game.changes``), and a cohort that
 rule is promised nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace

@@ -13,8 +13,6 @@ Learners with full information and equal losses share a row. A bandit learner is
 its own draw alone, so every agent has a row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +30,7 @@ from regretless.forecaster.events.bounds import recommended_eta
 from regretless.forecaster.events.cover import Cover, clustered, paper_gamma, snapped
 from regretless.forecaster.events.protected import LossGroup
 from regretless.market import register
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
@@ -45,7 +44,6 @@ from regretless.scenarios.build.construct import construct, drawn_values, offeri
 from regretless.scenarios.build.populations import Draft, first_of
 from regretless.scenarios.spec.cohort import CohortSpec, CoverSpec
 
-Array = NDArray[np.float64]
 RULE = ("name", "hears_label", "lipschitz", "gap", "predicted", "play")  # must offer
 NEEDED = ("name", "bandit", "start", "play", "learn")  # so must a learner
 Anybody = Cohort | ScriptedCohort | LearnerCohort

@@ -1,7 +1,5 @@
 """Making registered building blocks from the parameters of a scenario file."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterable
 from typing import Any

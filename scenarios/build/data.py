@@ -1,20 +1,16 @@
 """Reading a table of outcomes: columns by name, a stated scaling into [0, 1]."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.frames import Form, numeric, place, read_frame, spelled, texts
 from regretless.scenarios.spec.data import DataSpec
 from regretless.scenarios.spec.files import DATA
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,5 @@
 """From the [forecaster] table of a scenario to one forecaster per block."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -126,12 +124,7 @@ def _decision_swap(
     if spec.objective != "none":
         solver = WishfulSolver(basis.size, hull, off_ties=spec.off_ties)
     return UnbiasedPrediction(
-        events,
-        weights=weights,
-        horizon=rounds,
-        hull=hull,
-        solver=solver,
-        off_ties=spec.off_ties,
+        events, weights=weights, horizon=rounds, hull=hull, solver=solver, off_ties=spec.off_ties
     )
 
 
@@ -146,10 +139,7 @@ def _events(
 
 
 def _anchored(
-    spec: ForecasterSpec,
-    basis: Basis,
-    events: Sequence[LossGroup] | LossEvents,
-    models: Models,
+    spec: ForecasterSpec, basis: Basis, events: Sequence[LossGroup] | LossEvents, models: Models
 ) -> Forecaster:
     where = f"forecaster.base '{spec.base.kind}'"
     if spec.models:

@@ -10,15 +10,12 @@ only grows, so that the bound of an agent that has left stays valid without any 
 round.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.agents.cohorts.responding import Cohort
 from regretless.agents.responses import ExpectedLoss
@@ -32,7 +29,7 @@ from regretless.forecaster.events.intervals import IntervalEvents, covering
 from regretless.forecaster.events.protected import LossGroup, best_responses, rows_of
 from regretless.forecaster.turns import players
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market.core.arrays import Indices
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.presence import Stay
@@ -40,7 +37,6 @@ from regretless.market.game.round import Block
 from regretless.market.regret.followed import Followed
 from regretless.scenarios.build.cohorts import Anybody, Seat
 
-Array = NDArray[np.float64]
 Member = tuple[Seat, Guarantee]
 
 
@@ -237,10 +233,7 @@ def followed(seat: Seat, block: Block) -> Followed | None:
         return best_responses(late, forecaster.base.points)[lines]
 
     return Followed(
-        forecaster.models,
-        seat.cohort.row_of,
-        scale=seat.cohort.loss.unit_scale,
-        suggest=suggest,
+        forecaster.models, seat.cohort.row_of, scale=seat.cohort.loss.unit_scale, suggest=suggest
     )
 
 

@@ -11,14 +11,11 @@ own loss, are served as well as the basis allows, and are promised nothing. Scal
 nothing either.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.agents.cohorts.responding import Cohort
 from regretless.agents.responses import COMPILED, BestResponse
@@ -27,6 +24,7 @@ from regretless.forecaster.events.cover import Cover, nearest, paper_gamma
 from regretless.forecaster.events.draws import swap_draws
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Basis
 from regretless.market.game.guarantees import Guarantee
@@ -34,18 +32,9 @@ from regretless.market.game.presence import Stay
 from regretless.market.game.round import Block
 from regretless.market.losses import Loss, unique_losses
 from regretless.scenarios.build.cohorts import Anybody, Place, Seat, learner_cohort, seat_of, told
-from regretless.scenarios.build.guarantees import (
-    Member,
-    exact_for,
-    guarantee,
-    over_stays,
-    stayed,
-)
+from regretless.scenarios.build.guarantees import Member, exact_for, guarantee, over_stays, stayed
 from regretless.scenarios.build.populations import Draft
 from regretless.scenarios.spec.cohort import CohortSpec
-
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 def latecomers(

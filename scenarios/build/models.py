@@ -1,7 +1,5 @@
 """From the names of models in a scenario to models of a block's numbers."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import dataclass
 from typing import Any

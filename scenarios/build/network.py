@@ -3,8 +3,6 @@
 Agents are numbered from 1 through all cohorts in the order of the file, as in the agents table.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -5,17 +5,15 @@ A **draft** is a cohort between its population and its seat in the game. Its age
 ``root`` is the root seed of a run, ``goods`` the number d of coordinates of an outcome.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.agents.policies import NamedPolicy
 from regretless.agents.utilities.populations import Population
 from regretless.market import register
+from regretless.market.core.arrays import Indices
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.bimatrix import Bimatrix
@@ -28,7 +26,6 @@ from regretless.scenarios.build.construct import construct, drawn_values
 from regretless.scenarios.spec.cohort import CohortSpec, SignalSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
-Indices = NDArray[np.intp]
 MOST_SHAKEN = 6  # coordinates with noise of one's own, 3 nodes each
 
 
@@ -87,7 +84,7 @@ class Draft:
         found, row_of = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
         return found[:, 0], row_of.ravel()
 
-    def with_room(self, count: int, rounds: int, *, apart: bool) -> Draft:
+    def with_room(self, count: int, rounds: int, *, apart: bool) -> "Draft":
         """Return the draft with its last agents kept out of a run of so many rounds."""
         if not count:
             return replace(self, apart=apart)

@@ -17,14 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regretless.market.core.errors import UserError, closest
-from regretless.scenarios.cli.exits import (
-    INTERRUPTED,
-    fail,
-    interrupted,
-    misused,
-    own_code,
-    unusable,
-)
+from regretless.scenarios.cli import exits
 from regretless.scenarios.cli.live_commands import dashboard
 from regretless.scenarios.cli.offline_commands import fit, predict
 from regretless.scenarios.imports import import_for_good, import_modules
@@ -275,7 +268,7 @@ def study(  # noqa: PLR0913 - one parameter per option
     if not quiet:
         print_summary(done)
     if not done.runs():
-        fail(f"all {len(design)} runs failed; see {out / 'failures.parquet'}", 1)
+        exits.fail(f"all {len(design)} runs failed; see {out / 'failures.parquet'}", 1)
 
 
 @app.command("sample-size")
@@ -371,17 +364,17 @@ def main() -> None:
     try:
         status = app(sys.argv[1:] or ["--help"], standalone_mode=False) or 0
     except UserError as error:
-        fail(str(error), 2)
+        exits.fail(str(error), 2)
     except (KeyboardInterrupt, typer.Abort):
-        interrupted()
+        exits.interrupted()
     except BaseException as error:
         if hasattr(error, "format_message"):
-            misused(error)
-        if (where := own_code(error)) is not None:
-            fail(f"{where}: {type(error).__name__}: {error}; mend it", 2)
+            exits.misused(error)
+        if (where := exits.own_code(error)) is not None:
+            exits.fail(f"{where}: {type(error).__name__}: {error}; mend it", 2)
         if isinstance(error, OSError | MemoryError):
-            unusable(error)
+            exits.unusable(error)
         raise
-    if status == INTERRUPTED:  # what the parser makes of Ctrl-C
-        interrupted()
+    if status == exits.INTERRUPTED:  # what the parser makes of Ctrl-C
+        exits.interrupted()
     sys.exit(status)

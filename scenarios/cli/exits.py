@@ -4,8 +4,6 @@
 A fault in a module of the user's own is the user's mistake too, and the line says where it is.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

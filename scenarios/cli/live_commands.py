@@ -1,7 +1,5 @@
 """The command that serves the live page."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -3,8 +3,6 @@
 Heavy libraries are imported by the commands, as in ``cli``.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

@@ -10,8 +10,6 @@ knows. The **season** of a column is the lag of the highest peak of its autocorr
 above twice what noise would have, 2 / sqrt(T), and above 0.2.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,18 +20,7 @@ from scipy.signal import correlate, find_peaks
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.scenarios.frames import (
-    COMMA,
-    DATE,
-    MISSING,
-    POINT,
-    SEPARATORS,
-    TRUTHS,
-    Form,
-    column_of,
-    numeric,
-    read_frame,
-)
+from regretless.scenarios import frames
 from regretless.scenarios.spec.files import DATA
 
 FEW_NUMBERS, FEW_WORDS = 31, 12  # different values of a context
@@ -83,12 +70,12 @@ class Description:
 
     file: Path
     frame: pd.DataFrame
-    form: Form
+    form: frames.Form
     columns: tuple[Column, ...]
 
     def numbers(self, column: Column) -> Array:
         """Return the numbers of a column that are there (t,)."""
-        found = numeric(self.frame, [column.name], "the table", self.form)[:, 0]
+        found = frames.numeric(self.frame, [column.name], "the table", self.form)[:, 0]
         return np.asarray(found[np.isfinite(found)])
 
     def named(self, role: str) -> list[Column]:
@@ -107,9 +94,9 @@ def described(file: Path) -> Description:
     if not file.is_file() and not (file := DATA / (given := file)).is_file():
         raise UserError(f"data file '{given}' does not exist; check the path")
     separator = _separator(file) if file.suffix == ".csv" else ","
-    frame = read_frame(file, f"data file {file.name}", Form(separator=separator))
+    frame = frames.read_frame(file, f"data file {file.name}", frames.Form(separator=separator))
     decimal = _decimal(frame) if file.suffix == ".csv" else "."
-    form = Form(separator=separator, decimal=decimal, gaps=True)
+    form = frames.Form(separator=separator, decimal=decimal, gaps=True)
     columns = [_column(frame, str(name), form) for name in frame.columns]
     dates = [c.name for c in columns if c.kind == "dates" and c.distinct == len(frame)]
     first = next((c.name for c in columns if _names_rows(c, len(frame), dates)), None)
@@ -121,7 +108,7 @@ def _separator(file: Path) -> str:
     """Return the separator that cuts the header and the first rows into most columns, alike."""
     lines = file.read_bytes().decode("utf-8-sig", "replace").splitlines()[:LOOKED_AT]
     lines = [line for line in lines if line.strip()]
-    counts = {mark: [line.count(mark) for line in lines] for mark in SEPARATORS}
+    counts = {mark: [line.count(mark) for line in lines] for mark in frames.SEPARATORS}
     alike = {mark: found[0] for mark, found in counts.items() if lines and len(set(found)) == 1}
     best = max(alike, key=lambda mark: alike[mark], default=",")
     return best if alike.get(best) else ","
@@ -130,25 +117,25 @@ def _separator(file: Path) -> str:
 def _decimal(frame: pd.DataFrame) -> str:
     """Return the mark that numbers are written with."""
     cells = frame.head(LOOKED_AT).astype(str).to_numpy().ravel()
-    commas = sum(bool(COMMA.fullmatch(cell.strip())) for cell in cells)
-    points = sum(bool(POINT.fullmatch(cell.strip())) for cell in cells)
+    commas = sum(bool(frames.COMMA.fullmatch(cell.strip())) for cell in cells)
+    points = sum(bool(frames.POINT.fullmatch(cell.strip())) for cell in cells)
     return "," if commas > points else "."
 
 
-def _column(frame: pd.DataFrame, name: str, form: Form) -> Column:
-    cells = column_of(frame, name, "the table").astype(object)
+def _column(frame: pd.DataFrame, name: str, form: frames.Form) -> Column:
+    cells = frames.column_of(frame, name, "the table").astype(object)
     written = cells.map(lambda cell: str(cell).strip())
-    gone = written.str.casefold().isin(MISSING) | cells.isna()
+    gone = written.str.casefold().isin(frames.MISSING) | cells.isna()
     words = written[~gone]
     missing, distinct = int(gone.sum()), int(words.nunique())
     if not len(words):
         return Column(name, "nothing", "", missing, 0, note="every value is missing")
-    if words.str.casefold().isin(TRUTHS).all():
+    if words.str.casefold().isin(frames.TRUTHS).all():
         return Column(name, "yes or no", "context", missing, distinct, values=_words(words))
-    if words.map(lambda word: DATE.fullmatch(word) is not None).all():
+    if words.map(lambda word: frames.DATE.fullmatch(word) is not None).all():
         return Column(name, "dates", "", missing, distinct, note=_gaps(words))
     try:
-        numbers = numeric(frame, [name], name, form)[:, 0]
+        numbers = frames.numeric(frame, [name], name, form)[:, 0]
     except UserError:
         if words.str.fullmatch(GROUPED).all():
             return Column(name, "marked numbers", "", missing, distinct, note=MARKED)
@@ -158,7 +145,7 @@ def _column(frame: pd.DataFrame, name: str, form: Form) -> Column:
     return _of_numbers(name, numbers)
 
 
-def _words(words: pd.Series[Any]) -> tuple[str, ...]:
+def _words(words: "pd.Series[Any]") -> tuple[str, ...]:
     return tuple(sorted(words.unique())) if words.nunique() <= FEW_WORDS else ()
 
 
@@ -178,7 +165,7 @@ def _of_numbers(name: str, numbers: Array) -> Column:
     return Column(name, kind, role, missing, distinct, *ends, season=_season(numbers), note=note)
 
 
-def _gaps(words: pd.Series[Any]) -> str:
+def _gaps(words: "pd.Series[Any]") -> str:
     """Say how far apart dates are, and how often they are not."""
     dates = pd.to_datetime(words, errors="coerce", format="mixed")
     steps = dates.diff().dropna()

@@ -1,7 +1,5 @@
 """``regretless describe``: the columns as a table on the terminal, and the starter file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -5,8 +5,6 @@ cohorts with different wants: newsvendors and quadratic planners where there is 
 and CES utilities where there are several. The first context column cuts a policy to compare with.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -5,8 +5,6 @@ scenario files. Where the schema sets no limit a slider needs one all the same: 
 ``REACH`` times the value, and the number beside it goes further.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@
 another model; a ``MarketModel`` is made of a game's parts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 

@@ -6,8 +6,6 @@ the data, whose context goes on: what everybody sees before a round, such as the
 the models' forecasts were, still comes from there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

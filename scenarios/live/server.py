@@ -6,10 +6,10 @@
     POST /do      what a control asks for: play, pause, step, restart, speed, set, load, swap, save
 
 It answers who asks for this host by name, and asks in JSON, which no page of another site may do
-without being allowed to. Everything that a page needs is in the page.
+without being allowed to. Everything that a page needs is in the page: native controls in
+``page.html``, what fills them in ``page.js``, their style in ``page.css``. Its policy lets it talk
+to the server that it came from, and to nobody else.
 """
-
-from __future__ import annotations
 
 import json
 import secrets
@@ -18,19 +18,23 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.live.page import live_page
 from regretless.scenarios.live.session import SPEEDS, Session
 from regretless.scenarios.live.source import Saving, Source
 from regretless.scenarios.live.view import answer
+from regretless.scenarios.report.charts import scripts
+from regretless.scenarios.report.html import page
+from regretless.scenarios.spec.files import catalogue
 
 HOST = "127.0.0.1"
 MOST = 8  # sessions; whoever asked for nothing for longest goes first
 LONGEST = 100_000  # bytes of a question
+STILL = "Scripts are off: this page is nothing without them."
 Json = dict[str, Any]
 
 
@@ -96,10 +100,21 @@ ACTIONS: dict[str, Callable[[Session, Json], None]] = {
 }
 
 
+def live_page() -> str:
+    """Return the page, for all viewers alike."""
+    file = Path(__file__).resolve().with_name("page")
+    body, program, style = (
+        file.with_suffix(ending).read_text(encoding="utf-8") for ending in (".html", ".js", ".css")
+    )
+    names = "".join(f"<option>{escape(name)}</option>" for name in catalogue())
+    body = body.replace("{scenarios}", names)
+    return page("regretless", body, (*scripts(), program), style=style, still=STILL)
+
+
 class Handler(BaseHTTPRequestHandler):
     """Answers one question; ``server`` is a ``Live``."""
 
-    server: Live
+    server: "Live"
 
     def do_GET(self) -> None:
         """Send the page."""

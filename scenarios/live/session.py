@@ -5,8 +5,6 @@ time, whoever watches: kernels share threads and memory. What goes wrong in a ro
 and leaves a line for the page; a change that does not fit leaves the market as it was.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ anew, in a process of its own, from the file that was saved: players that were s
 are not in it.
 """
 
-from __future__ import annotations
-
 import copy
 import re
 import subprocess
@@ -35,7 +33,7 @@ class Source:
     origin: Path
 
     @classmethod
-    def of(cls, name: str, assignments: tuple[str, ...] = ()) -> Source:
+    def of(cls, name: str, assignments: tuple[str, ...] = ()) -> "Source":
         """Read a scenario by name or path; UserError if there is none."""
         path = find(name)
         return cls(name, override(read(path), assignments), path.resolve().parent)
@@ -44,7 +42,7 @@ class Source:
         """Return what is to be built; UserError if the file does not validate."""
         return Scenario(validated(copy.deepcopy(self.raw), origin=self.origin))
 
-    def changed(self, key: str, value: Any) -> Source:
+    def changed(self, key: str, value: Any) -> "Source":
         """Return it with a value under a dotted key."""
         raw = copy.deepcopy(self.raw)
         assign(raw, key, value)

@@ -1,7 +1,5 @@
 """What a page is told of a session: the state of its controls, a sentence, figures and an agent."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Sequence

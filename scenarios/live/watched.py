@@ -7,8 +7,6 @@ window     the tables of the last ``WINDOW`` rounds, as they are
 paths      at every point each agent's loss and regret so far, among at most ``PATHS`` agents
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

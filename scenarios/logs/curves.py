@@ -5,8 +5,6 @@ the mean and the worst regret per cohort and round: these are gathered part by p
 columns of at most ``PART`` rows in memory at a time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -37,7 +35,7 @@ def thinned(rounds: np.ndarray[Any, Any], points: int = MOST_POINTS) -> np.ndarr
     return kept
 
 
-def leading_regret(frame: pd.DataFrame) -> pd.Series[float]:
+def leading_regret(frame: pd.DataFrame) -> "pd.Series[float]":
     """Return decision swap regret of each row, swap regret where the first was not kept."""
     return frame["decision_swap_regret"].fillna(frame["swap_regret"])
 
@@ -69,7 +67,7 @@ def regret_curves(parts: Iterable[pd.DataFrame], agents: pd.DataFrame) -> pd.Dat
     return found.assign(loss=total["lost"] / total["agents"])
 
 
-def _summed(part: pd.DataFrame, cohort: pd.Series[str]) -> pd.DataFrame:
+def _summed(part: pd.DataFrame, cohort: "pd.Series[str]") -> pd.DataFrame:
     keys = [part["agent"].map(cohort).rename("cohort"), part["round"]]
     found = leading_regret(part).groupby(keys, sort=False).agg(["sum", "count", "max"])
     kept = part["decision_swap_regret"].groupby(keys, sort=False).count()

@@ -6,8 +6,6 @@ into a temporary file that takes the table's name in one step. What is killed ca
 ``.partial/``; what completes leaves nothing but the tables and the manifest.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Collection, Iterator
@@ -131,7 +129,7 @@ class RunDirectory:
             if len(frame):
                 part = self.partial / f"{table}-{self._chunks:06d}.parquet"
                 with replacing(part) as draft:
-                    _write_parquet(draft, frame)
+                    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), draft)
                 self._digest = _chained(self._digest, part)
         self._chunks += 1
 
@@ -208,10 +206,6 @@ class RunDirectory:
         concatenate = _concatenate_csv if self.format == "csv" else _concatenate_parquet
         with replacing(self.path / f"{table}.{self.format}") as draft:
             concatenate(draft, parts)
-
-
-def _write_parquet(path: Path, frame: pd.DataFrame) -> None:
-    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path)
 
 
 def _chained(digest: str, part: Path) -> str:

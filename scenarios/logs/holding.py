@@ -1,7 +1,5 @@
 """One writer for a directory: a run or a study that is being written is held by a lock."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path

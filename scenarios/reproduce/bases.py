@@ -14,8 +14,6 @@ that of normalised losses, or of the paper's losses as they stand (``lipschitz_o
 for regret is the cost, lambda sqrt(n), at a given error. The paper's numbers are in ``printed``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -30,16 +28,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
-from numpy.typing import NDArray
 
+from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
 from regretless.scenarios.reproduce.families import FAMILIES
 from regretless.scenarios.reproduce.figures import panelled, split, written
 from regretless.scenarios.studies.processes import collect
-
-Array = NDArray[np.float64]
 
 TICKS = {1: 4999, 2: 53, 3: 14}  # of the grid of outcomes, along a coordinate
 FEWEST_TICKS = 5
@@ -185,7 +181,7 @@ def _layout(rows: pd.DataFrame) -> str:
     return pd.DataFrame(shown).to_string(index=False)
 
 
-def _printed(rows: pd.DataFrame, column: str) -> pd.Series[str]:
+def _printed(rows: pd.DataFrame, column: str) -> "pd.Series[str]":
     """Return what the paper prints, the leading term where that is all."""
     exact, leading = rows[f"paper_{column}"], rows[f"paper_{column}_leading"]
     rough = ("~" + leading.map(BRIEF)).where(leading.notna(), "")

@@ -3,8 +3,6 @@
 A basis is built for the population that is measured: its Lipschitz constant, its reach, its g.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What all tables share in being drawn and written: panels, lines, dots, bars; files at once."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle

@@ -9,8 +9,6 @@ of the best single action there, and the greatest difference over groups and lis
 It is above 0 by noise alone, as the best action is chosen after the fact: so for all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -24,22 +22,11 @@ from numpy.typing import NDArray
 
 from regretless.forecaster import OfflineOmnipredictor
 from regretless.forecaster.omniprediction import ContinuousLoss
+from regretless.market.core.arrays import Array
 from regretless.scenarios.reproduce import figures
-from regretless.scenarios.reproduce.omniprediction_tasks import (
-    LATER,
-    LISTED,
-    SIZES,
-    THETA,
-    Chooses,
-    Task,
-    losses,
-    net,
-    rivals,
-    task,
-)
+from regretless.scenarios.reproduce import omniprediction_tasks as tasks
 from regretless.scenarios.studies.processes import collect
 
-Array = NDArray[np.float64]
 Actions = NDArray[np.intp]
 
 OURS = "omnipredictor"
@@ -60,7 +47,7 @@ Run = tuple[str, int, int]
 
 def plan(seeds: int) -> list[Run]:
     """List all runs: table, examples, seed."""
-    return [(t, m, seed) for seed in range(seeds) for t in SIZES for m in SIZES[t]]
+    return [(t, m, seed) for seed in range(seeds) for t in tasks.SIZES for m in tasks.SIZES[t]]
 
 
 def cells(seeds: int) -> int:
@@ -71,19 +58,21 @@ def cells(seeds: int) -> int:
 def one_run(run: Run) -> list[dict[str, Any]]:
     """Fit everything to one sample; a row per method and setting."""
     name, examples, seed = run
-    given = task(name, examples, seed)
-    model = OfflineOmnipredictor(list(LISTED.values()), theta=THETA, random_state=seed)
+    given = tasks.task(name, examples, seed)
+    model = OfflineOmnipredictor(list(tasks.LISTED.values()), theta=tasks.THETA, random_state=seed)
     model.fit(given.x, given.y)
 
     def ours(_: str, loss: ContinuousLoss) -> Actions:
         return np.asarray(model.act_proba(loss, given.fresh_x).argmax(1))
 
-    methods: dict[str, Chooses] = {OURS: ours} | rivals(given)
+    methods: dict[str, tasks.Chooses] = {OURS: ours} | tasks.rivals(given)
     played = {
-        method: {n: choose(n, loss) for n, loss in (LISTED | LATER).items()}
+        method: {n: choose(n, loss) for n, loss in (tasks.LISTED | tasks.LATER).items()}
         for method, choose in methods.items()
     }
-    tables = {n: losses(loss, given.fresh_y) for n, loss in (LISTED | LATER).items()}
+    tables = {
+        n: tasks.losses(loss, given.fresh_y) for n, loss in (tasks.LISTED | tasks.LATER).items()
+    }
     cell = {"table": name, "examples": examples, "seed": seed}
     rows = []
     for method, acts in played.items():
@@ -96,15 +85,15 @@ def one_run(run: Run) -> list[dict[str, Any]]:
 
 
 def means(
-    acts: dict[str, Actions | None], tables: dict[str, Array], given: Task
+    acts: dict[str, Actions | None], tables: dict[str, Array], given: tasks.Task
 ) -> dict[str, float]:
     """Mean loss in each setting; NaN where a method has nothing to say."""
     lost = {
         n: np.full(len(given.fresh_y), np.nan) if own is None else _lost(tables[n], own)
         for n, own in acts.items()
     }
-    listed = np.mean([lost[n] for n in LISTED], axis=0)
-    later = np.mean([lost[n] for n in LATER], axis=0)
+    listed = np.mean([lost[n] for n in tasks.LISTED], axis=0)
+    later = np.mean([lost[n] for n in tasks.LATER], axis=0)
     found = (listed.mean(), later.mean(), listed[given.shifted].mean())
     return dict(zip(SETTINGS, map(float, found), strict=True))
 
@@ -118,7 +107,7 @@ def subgroup(
 ) -> float:
     """Return the worst regret of a method in a subgroup, over listed losses."""
     worst = 0.0
-    for name in LISTED:
+    for name in tasks.LISTED:
         table, own = tables[name], acts[name]
         least = max(SMALLEST, SHARE * len(table))
         for group in _groups(own, [other[name] for m, other in played.items() if m != OURS]):
@@ -131,7 +120,7 @@ def subgroup(
 def _groups(own: Actions, suggested: list[Actions]) -> Iterator[NDArray[np.bool_]]:
     """Yield the rows where a suggestion and an own action come together."""
     for others in suggested:
-        for a, b in product(range(len(net())), repeat=2):
+        for a, b in product(range(len(tasks.net())), repeat=2):
             yield (own == a) & (others == b)
 
 

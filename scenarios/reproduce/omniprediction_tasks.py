@@ -15,8 +15,6 @@ the exact expected loss; `a model per loss` is boosted for each listed loss, and
 on later ones. All but the last are one model for all losses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,11 +24,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from regretless.forecaster.omniprediction import ContinuousLoss, Pinball, SquaredError, theta_net
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.scenarios.spec.files import DATA
-
-Array = NDArray[np.float64]
 
 THETA = 0.05
 LEVELS = {"squared": 0.5, "absolute": 0.5, "pinball 20 %": 0.2, "pinball 80 %": 0.8}

@@ -5,8 +5,6 @@ population that is measured. An O(.) is evaluated with the constant 1, and its c
 ``_leading``; the other columns are as printed.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

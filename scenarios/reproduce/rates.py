@@ -26,8 +26,6 @@ Twenty agents with five actions. Streams without a context have no policies but 
 decision swap regret is swap regret here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count, product, takewhile

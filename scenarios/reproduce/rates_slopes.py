@@ -20,8 +20,6 @@ The verdict compares the linear part with T^(-1/2):
 bound may fall more slowly for a while; the bound itself does, by its logarithms (``bound_slope``).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -68,7 +66,7 @@ def slopes(table: pd.DataFrame, paper: Mapping[str, float]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _fitted(cell: pd.DataFrame, values: pd.Series[float]) -> dict[str, float]:
+def _fitted(cell: pd.DataFrame, values: "pd.Series[float]") -> dict[str, float]:
     """Fit one measure of a family and stream, seed by seed."""
     seeds = pd.DataFrame({"rounds": cell["rounds"], "value": values}).groupby(cell["seed"])
     found = np.array([slope(rows["rounds"], rows["value"]) for _, rows in seeds])

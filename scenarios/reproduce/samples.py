@@ -5,20 +5,16 @@ extreme: a single good, equal shares, targets at corners, one kink. The mixed po
 agents of each of three utilities with eight actions each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.agents.utilities import forms, populations
+from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Convex1D, LipschitzLoss, Loss
-
-Array = NDArray[np.float64]
 
 AGENTS, ACTIONS = 40, 3
 MIXED_AGENTS, MIXED_ACTIONS = 200, 8

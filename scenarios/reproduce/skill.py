@@ -7,8 +7,6 @@ plus ``REAL_MARGIN``. On hostile streams it should lose no more than the plain f
 regret at most FACTOR times as much plus MARGIN.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes

@@ -5,8 +5,6 @@ its run directories, which rows and cells are printed, and the figure. The folde
 directory, so that what was interrupted goes on where it was, and every run has its logs.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -112,7 +110,7 @@ class Layout:
     lines: Sequence[str]  # columns by which lines are told apart
     cells: Mapping[str, Cell]  # by their heads
     across: tuple[str, Cell] | None = None  # a column, and what each of its values has, in front
-    only: Callable[[pd.DataFrame], pd.Series[bool]] | None = None  # which rows count
+    only: Callable[[pd.DataFrame], "pd.Series[bool]"] | None = None  # which rows count
     head: str = ""  # a line above
 
     def text(self, table: pd.DataFrame) -> str:

@@ -5,8 +5,6 @@ stand beside the worst agent's regret: ``bound`` the theorem's, ``bound_from_bia
 run's own biases.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -3,8 +3,6 @@
 Names are looked up in ``market.register``; nothing is built or played.
 """
 
-from __future__ import annotations
-
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.scenarios.spec.cohort import CohortSpec

@@ -1,7 +1,5 @@
 """What a scenario file may say of a cohort, and the rules of all its tables."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
@@ -85,7 +83,7 @@ class CoverSpec(Strict):
     """Whose best response an agent plays; "own" leaves it without a guarantee."""
 
     @model_validator(mode="after")
-    def _keys_fit(self) -> CoverSpec:
+    def _keys_fit(self) -> "CoverSpec":
         if self.kind == "snap" and (self.radius is not None or self.count is not None):
             raise ValueError("a snapped cover takes gamma alone; drop radius and count")
         if self.kind == "cluster" and (
@@ -208,7 +206,7 @@ class CohortSpec(Strict):
         return eta
 
     @model_validator(mode="after")
-    def _eta_goes_with_quantal(self) -> CohortSpec:
+    def _eta_goes_with_quantal(self) -> "CohortSpec":
         check_names(self.action_names, self.actions, "actions")
         if self.response != "ensemble" and (self.response == "quantal") == (self.eta is None):
             raise ValueError('eta is the smoothness of response = "quantal"; give both or neither')

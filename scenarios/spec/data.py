@@ -1,7 +1,5 @@
 """What a scenario file may say of replayed data: outcomes, contexts, and users' own forecasts."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Literal
 
@@ -42,7 +40,7 @@ class ForecastColumnsSpec(Strict):
         return [[one] for one in self.point or ()] or self.quantiles or self.samples or []
 
     @model_validator(mode="after")
-    def _is_one_kind(self) -> ForecastColumnsSpec:
+    def _is_one_kind(self) -> "ForecastColumnsSpec":
         if [self.point, self.quantiles, self.samples].count(None) != 2:
             raise ValueError("give exactly one of point, quantiles and samples")
         if (self.levels is None) != (self.quantiles is None):
@@ -104,7 +102,7 @@ class DataSpec(Strict):
         return index
 
     @model_validator(mode="after")
-    def _forecasts_fit(self) -> DataSpec:
+    def _forecasts_fit(self) -> "DataSpec":
         for name, own in self.forecasts.items():
             if not name or "." in name:
                 raise ValueError(f"forecasts: '{name}' is no name; give one without dots")

@@ -3,8 +3,6 @@
 A scenario file is data (TOML). Reading one imports and evaluates nothing.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path

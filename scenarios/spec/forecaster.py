@@ -1,7 +1,5 @@
 """What a scenario file may say of the forecaster: its kind, its models, and the base among them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
@@ -72,7 +70,7 @@ class ForecasterSpec(Open):
         return named
 
     @model_validator(mode="after")
-    def _goes_together(self) -> ForecasterSpec:
+    def _goes_together(self) -> "ForecasterSpec":
         if self.models:
             self._choose_base()
         anchored = self.base.kind != "none"

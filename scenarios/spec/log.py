@@ -1,7 +1,5 @@
 """What a scenario file may say of its logs: windows of rounds over which regret is taken."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Annotated
 
@@ -24,7 +22,7 @@ class WindowsSpec(Strict):
     """Length of each, with starts; without it one lasts until the next starts."""
 
     @model_validator(mode="after")
-    def _keys_fit(self) -> WindowsSpec:
+    def _keys_fit(self) -> "WindowsSpec":
         if (self.every is None) == (self.starts is None):
             raise ValueError("give exactly one of every and starts")
         if self.length is not None and self.starts is None:

@@ -1,7 +1,5 @@
 """What a scenario file may say of a market: prices that follow demand, or a registered one."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag

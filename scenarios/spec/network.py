@@ -1,7 +1,5 @@
 """What a scenario file may say of its network."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -48,7 +46,7 @@ class NetworkSpec(Strict):
         return given
 
     @model_validator(mode="after")
-    def _keys_fit(self) -> NetworkSpec:
+    def _keys_fit(self) -> "NetworkSpec":
         own = KEYS[self.graph]
         for key in ("neighbours", "rewiring", "attachments", "file"):
             if getattr(self, key) is not None and key not in own:

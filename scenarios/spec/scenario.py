@@ -4,8 +4,6 @@ Unknown keys are refused, never swallowed. Every complaint is one line with the 
 the cure.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -66,7 +64,7 @@ class AdversarySpec(Open):
         return counted(raw, "outcomes")
 
     @model_validator(mode="after")
-    def _named_once(self) -> AdversarySpec:
+    def _named_once(self) -> "AdversarySpec":
         check_names(self.outcome_names, self.outcomes, "outcomes")
         return self
 
@@ -131,7 +129,7 @@ class ScenarioSpec(Strict):
         return (self.adversary.outcome_names if self.adversary else None) or []
 
     @model_validator(mode="after")
-    def _consistent(self) -> ScenarioSpec:
+    def _consistent(self) -> "ScenarioSpec":
         if (self.data is None) == (self.adversary is None):
             raise ValueError("give exactly one of the tables [data] and [adversary]")
         if self.game is not None and (self.adversary is None or self.space is not None):

@@ -4,8 +4,6 @@ Numbers are finite and fit into 64 bits, as the tables hold them; text has no co
 which names would carry into folders, tables and terminals; tables are nested as people nest them.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

@@ -18,8 +18,6 @@ that value. In a full grid these are main effects; in a list, keys that vary tog
 apart.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -191,7 +189,7 @@ def effects_table(cohorts: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFra
             needed = chosen["setting"].nunique()
             runs = chosen[["run", "seed", "setting"]].merge(cohorts, on="run")
             found = _averages(runs, needed)
-            rows += [[key, json.dumps(_plain(value)), *row] for row in found]
+            rows += [[key, text_of(value), *row] for row in found]
     return pd.DataFrame(rows, columns=list(EFFECTS)).astype(EFFECTS)
 
 
@@ -211,5 +209,6 @@ def _averages(runs: pd.DataFrame, needed: int) -> Iterator[tuple[Any, ...]]:
                 yield cohort, measure, len(means), *interval(means)
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+def text_of(value: Any) -> str:
+    """Write a key's value as JSON."""
+    return json.dumps(value.item() if isinstance(value, np.generic) else value)

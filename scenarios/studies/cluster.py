@@ -5,8 +5,6 @@ folder with the client. A user's modules of one file are sent to them. A task wh
 dying is given up by the scheduler (``distributed.scheduler.allowed-failures``) and recorded.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import logging
@@ -14,7 +12,7 @@ import queue
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Self
+from typing import Any
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.studies.design import Task
@@ -75,12 +73,6 @@ class DaskWorkers:
         alone = found is not None and not found.submodule_search_locations and "." not in module
         if alone and found is not None and str(found.origin).endswith(".py"):
             self._client.upload_file(found.origin, load=False)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connection; what is not done is given up."""

@@ -1,8 +1,7 @@
 """Conduct a study: check every setting, play what is missing, sum it up."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -77,10 +76,6 @@ def conduct(
     progress : callable, optional
         Called with the number of runs that are over.
 
-    Returns
-    -------
-    Study
-
     Raises
     ------
     UserError
@@ -102,7 +97,7 @@ def _write(
     """Play what a directory that is held lacks, and sum it up."""
     design, known = directory.design, directory.check(resume=options.resume)
     settings = design.settings_to_check(options.imports)
-    with _workers(options) as workers:
+    with closing(_workers(options)) as workers:
         if not known:
             _check(design, workers, settings)
         missing = directory.start()

@@ -13,15 +13,19 @@ utility's own units) and ``loss_gain`` (in [0, 1]), above 0 for who is better of
 over all agents, the worst is the worst of all; what is in a utility's own units is not pooled.
 """
 
-from __future__ import annotations
-
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
-from regretless.scenarios.studies.analysis import COHORTS, EFFECTS, MEASURES, REGRETS, interval
+from regretless.scenarios.studies.analysis import (
+    COHORTS,
+    EFFECTS,
+    MEASURES,
+    REGRETS,
+    interval,
+    text_of,
+)
 
 EVERYBODY = "everybody"
 GAINS = ("gain", "loss_gain")
@@ -86,7 +90,7 @@ def _of_key(
             for measure in measures:
                 pairs = (one[measure] - two[measure]).dropna()
                 if len(pairs):
-                    words = [key, _text(value), _text(first), cohort, measure]
+                    words = [key, text_of(value), text_of(first), cohort, measure]
                     yield [*words, *_over_seeds(pairs)]
 
 
@@ -98,17 +102,13 @@ def _of_branches(branches: pd.DataFrame, parameters: pd.DataFrame) -> Iterator[l
         for cohort, group in branch.groupby("cohort", sort=False):
             means = group.groupby(["seed", "run"])[list(GAINS)].mean()
             for measure in GAINS[1:] if several and cohort == EVERYBODY else GAINS:
-                words = ["branch", _text(label), _text("trunk"), cohort, measure]
+                words = ["branch", text_of(label), text_of("trunk"), cohort, measure]
                 yield [*words, *_over_seeds(means[measure])]
 
 
-def _over_seeds(pairs: pd.Series[float]) -> tuple[Any, ...]:
+def _over_seeds(pairs: "pd.Series[float]") -> tuple[Any, ...]:
     """Count seeds that have all of their pairs, and return the interval of their means."""
     by_seed = pairs.groupby("seed")
     counted = by_seed.count()
     means = by_seed.mean()[counted == counted.max()].tolist()
     return len(means), *interval(means)
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value.item() if hasattr(value, "item") else value)

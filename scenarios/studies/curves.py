@@ -5,8 +5,6 @@ setting these have a mean and a 95 % Student interval (``analysis.interval``). L
 run in bounded memory, and not at all where they are larger than ``MOST_BYTES`` in all.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,7 @@ TOGETHER = 12_000  # points of all settings, so that a page of many stays small
 COLUMNS = ["setting", "cohort", "round", "seeds", "mean", "low", "high"]
 
 
-def setting_curves(study: Study, settings: pd.Series[str]) -> pd.DataFrame | None:
+def setting_curves(study: Study, settings: "pd.Series[str]") -> pd.DataFrame | None:
     """Average the regret logs of a study.
 
     Parameters

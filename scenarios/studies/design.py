@@ -7,8 +7,6 @@ product a **label** may stand for several keys, as the name of a stream for a wh
 the setting (common random numbers: Glasserman and Yao, Management Science 38, 1992).
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
@@ -86,7 +84,7 @@ class StudySpec(Strict):
         return seeds
 
     @model_validator(mode="after")
-    def _one_design(self) -> StudySpec:
+    def _one_design(self) -> "StudySpec":
         if self.grid and self.rows:
             raise ValueError("give either [grid] or [[list]], not both")
         for key, values in self.grid.items():
@@ -181,7 +179,7 @@ class Design:
         """Count the runs."""
         return len(self.settings) * len(self.spec.seeds)
 
-    def sized(self, *, rounds: int | None = None, seeds: int | None = None) -> Design:
+    def sized(self, *, rounds: int | None = None, seeds: int | None = None) -> "Design":
         """Return the same study with other rounds, or with so many seeds; None changes nothing."""
         changed: dict[str, Any] = {} if rounds is None else {"rounds": rounds}
         if seeds is not None:

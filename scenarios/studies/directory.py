@@ -12,8 +12,6 @@ A run is written into a draft folder and moved to its place in one step. What is
 drafts, which nobody reads and the next start removes.
 """
 
-from __future__ import annotations
-
 import json
 import platform
 import shutil

@@ -3,8 +3,6 @@
 Whatever goes wrong in a run, a user's own code included, comes back as a failure to be recorded.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import threading
@@ -76,14 +74,10 @@ def play(task: Task) -> Answer:
 def _guarded(task: Task, work: Callable[[Task], dict[str, bytes]]) -> Answer:
     try:
         with TURN:
-            import_modules([name for name in task.imports if _missing(name)])
+            import_modules([n for n in task.imports if n.removesuffix(".py") not in sys.modules])
             return Answer(task.run, files=work(task))
     except BaseException as error:  # noqa: BLE001 - a user's code may raise SystemExit too
         return Answer(task.run, failure_of(error))
-
-
-def _missing(module: str) -> bool:
-    return module.removesuffix(".py") not in sys.modules
 
 
 def _build(task: Task) -> dict[str, bytes]:

@@ -14,8 +14,6 @@ the parent is gone. Array work keeps to one thread per worker unless the environ
 otherwise: the processors are busy with runs, and the same sums come out everywhere.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys
@@ -28,7 +26,7 @@ from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 from regretless.market.core.errors import UserError
 
@@ -60,12 +58,6 @@ class LocalWorkers(Generic[T, A]):
         self._died = died
         self._idle: list[_Worker] = []
         self._busy: list[_Worker] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """End all workers, whatever they are doing."""
@@ -194,7 +186,7 @@ def collect(
     """
     found: dict[int, A] = {}
     attempt = partial(_attempt, work)
-    with LocalWorkers(jobs, _death) as workers:
+    with contextlib.closing(LocalWorkers(jobs, _death)) as workers:
         alone = map(attempt, enumerate(tasks))
         answers = alone if jobs == 1 else workers.answers(attempt, enumerate(tasks))
         for place, answer, error in answers:

@@ -1,7 +1,5 @@
 """A study directory, read back as data frames."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

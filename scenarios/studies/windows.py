@@ -6,8 +6,6 @@ seeds of a setting, independent repetitions, it has the mean and the 95 % Studen
 ``analysis.interval``. A window that a cohort did not play in a run is missing there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

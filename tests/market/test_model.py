@@ -136,9 +136,10 @@ def test_frames_have_the_promised_columns() -> None:
         "round", "agent", "action", "loss",
         "external_regret", "swap_regret", "decision_swap_regret",
     ]  # fmt: skip
-    assert {"agent", "action", "count", "best_replacement", "best_policy", "contribution"} == set(
-        model.swaps_frame()
-    )
+    assert list(model.swaps_frame()) == [
+        "agent", "action", "count", "best_replacement", "best_policy", "contribution",
+        "action_name", "best_replacement_name",
+    ]  # fmt: skip
     atoms = model.forecasts_frame()
     assert {"round", "block", "atom", "weight", "drawn", "p_0", "label_2"} <= set(atoms)
     assert atoms.groupby(["round", "block"])["weight"].sum().to_numpy() == pytest.approx(1.0)

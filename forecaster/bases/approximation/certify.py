@@ -22,8 +22,6 @@ are even in sqrt(y), finer towards 0, where losses such as y ** 0.3 are steep.
 The bound is true in exact arithmetic; ``ROUNDING`` is added for floating point.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -74,10 +72,10 @@ class _Pairs:
     place: NDArray[np.int32]  # (P, d) the box's coordinates on the grid of its level
     bound: Array  # (P,)
 
-    def __getitem__(self, index: Indices | Mask) -> _Pairs:
+    def __getitem__(self, index: Indices | Mask) -> "_Pairs":
         return _Pairs(self.owner[index], self.level[index], self.place[index], self.bound[index])
 
-    def __add__(self, other: _Pairs) -> _Pairs:
+    def __add__(self, other: "_Pairs") -> "_Pairs":
         both = zip(vars(self).values(), vars(other).values(), strict=True)
         return _Pairs(*(np.concatenate(pair) for pair in both))
 

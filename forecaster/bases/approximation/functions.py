@@ -7,8 +7,6 @@ The loss of action a of loss k, with range [low, high] over the cube, gives the 
 so a normalised loss is its own linear form with sum |r_i| <= 1. Equal functions are listed once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -105,7 +103,7 @@ class LossFunctions:
         )
         return least, greatest
 
-    def chosen(self, functions: Iterable[int]) -> LossFunctions:
+    def chosen(self, functions: Iterable[int]) -> "LossFunctions":
         """Keep only these functions, in ascending order."""
         order = sorted({int(function) for function in functions})
         kept = object.__new__(LossFunctions)

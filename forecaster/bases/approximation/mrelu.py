@@ -20,21 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from regretless.forecaster.bases.approximation.dyadic import (
-    NearIdentity,
-    Shape,
-    near_identity,
-    only,
-    suffix_piece,
-    used_shapes,
-)
-from regretless.forecaster.bases.approximation.lattice import (
-    lattice_points,
-    mrelu,
-    step_lows,
-    threshold_index,
-    turned,
-)
+from regretless.forecaster.bases.approximation import dyadic, lattice
 from regretless.market.core.arrays import Array, Indices
 
 Entries = list[tuple[Indices, Indices]]
@@ -70,7 +56,7 @@ class MReLUCover:
 
     def __init__(self, dimension: int, bottom: int, top: int, stride: int) -> None:
         self.dimension, self.bottom, self.top, self.stride = dimension, bottom, top, stride
-        self.thresholds = lattice_points(0, top, dimension)
+        self.thresholds = lattice.lattice_points(0, top, dimension)
         # The last threshold, (top..top), is zero on the lattice: it needs no base and no steps.
         self._moving = self.thresholds[:-1]
         self._bases = self._moving // stride * stride
@@ -83,20 +69,22 @@ class MReLUCover:
         taken = path @ steps
         used = np.diff(sparse.csc_array(taken).indptr) > 0
         self.usage = sparse.csr_array(-taken[:, np.flatnonzero(used)])
-        self.spaces = [only(self._shapes, mask) for mask in np.split(used, dimension)]
+        self.spaces = [dyadic.only(self._shapes, mask) for mask in np.split(used, dimension)]
         self.constant = fixed - path @ everywhere
 
     def _extremes(self, thresholds: Indices) -> tuple[Indices, Indices]:
         """Least and greatest value on the lattice of MReLUs (..., d)."""
         ones = np.ones(self.dimension, dtype=np.intp)
-        return mrelu(self.bottom * ones, thresholds), mrelu(self.top * ones, thresholds)
+        return lattice.mrelu(self.bottom * ones, thresholds), lattice.mrelu(
+            self.top * ones, thresholds
+        )
 
     def _start(self) -> tuple[sparse.csr_array, Array]:
         """Weights of coarse functions, scaled to [0, 1], and constants, for each threshold."""
         low, high = self._extremes(self._bases)
         moves = np.flatnonzero(high > low)
-        positions = threshold_index(self.coarse, self.top)
-        columns = np.searchsorted(positions, threshold_index(self._bases[moves], self.top))
+        positions = lattice.threshold_index(self.coarse, self.top)
+        columns = np.searchsorted(positions, lattice.threshold_index(self._bases[moves], self.top))
         shape = len(self.thresholds), len(self.coarse)
         base = sparse.csr_array(((high - low)[moves].astype(float), (moves, columns)), shape=shape)
         return base, np.append(low.astype(float), 0.0)
@@ -106,17 +94,17 @@ class MReLUCover:
         span, count = self.top - self.bottom, len(self.thresholds)
         heights = (span.bit_length(), *[(2 * span).bit_length()] * (self.dimension - 1))
         # The turned coordinates of all points are the same set in each of the d spaces.
-        points = lattice_points(self.bottom, self.top, self.dimension)
-        self._shapes = used_shapes(turned(points, 0, self.bottom, self.top), heights)
+        points = lattice.lattice_points(self.bottom, self.top, self.dimension)
+        self._shapes = dyadic.used_shapes(lattice.turned(points, 0, self.bottom, self.top), heights)
         boxes = sum(len(shape.codes) for shape in self._shapes)
         place: Entries = []
         everywhere = np.zeros(self.dimension * count)
         for axis in range(self.dimension):
-            lows = step_lows(self.thresholds, axis, self.bottom, self.top)
+            lows = lattice.step_lows(self.thresholds, axis, self.bottom, self.top)
             everywhere[axis * count :][:count] = (lows == 0).all(-1)
             for shape in self._shapes:
                 sides = zip(lows.T, heights, shape.sides, strict=True)
-                box = shape.locate(np.stack([suffix_piece(*side) for side in sides], -1))
+                box = shape.locate(np.stack([dyadic.suffix_piece(*side) for side in sides], -1))
                 step = np.flatnonzero(box >= 0)
                 place.append((axis * count + step, axis * boxes + shape.start + box[step]))
         return _marks(place, (self.dimension * count, self.dimension * boxes)), everywhere
@@ -132,7 +120,7 @@ class MReLUCover:
                 walks = np.flatnonzero(here[:, axis] + offset < self._moving[:, axis])
                 step = here[walks]
                 step[:, axis] += offset
-                place.append((walks, axis * count + threshold_index(step, self.top)))
+                place.append((walks, axis * count + lattice.threshold_index(step, self.top)))
         return _marks(place, (count, self.dimension * count))
 
     def load(self, mixtures: Any) -> float:
@@ -172,7 +160,7 @@ class MReLUSpan:
     def __init__(self, cover: MReLUCover, mu: float, seed: int = 0) -> None:
         self.cover = cover
         shapes = [shape for space in cover.spaces for shape in space]
-        self.factors = [near_identity(len(shape.codes), mu, seed) for shape in shapes]
+        self.factors = [dyadic.near_identity(len(shape.codes), mu, seed) for shape in shapes]
         self._counts = np.array([factor.rows for factor in self.factors], dtype=np.intp)
         self.size = len(cover.coarse) + sum(factor.columns for factor in self.factors)
         encoders = [_encoder(factor) for factor in self.factors]
@@ -191,10 +179,10 @@ class MReLUSpan:
         values = np.zeros((len(z), self.size))
         start = len(cover.coarse)
         reach = cover.high - cover.low
-        values[:, :start] = (mrelu(z[:, None, :], cover.coarse) - cover.low) / reach
+        values[:, :start] = (lattice.mrelu(z[:, None, :], cover.coarse) - cover.low) / reach
         factors = iter(self.factors)
         for axis, shapes in enumerate(cover.spaces):
-            w = turned(z, axis, cover.bottom, cover.top)
+            w = lattice.turned(z, axis, cover.bottom, cover.top)
             for shape, factor in zip(shapes, factors, strict=False):
                 _fill(values[:, start : start + factor.columns], shape, factor, w)
                 start += factor.columns
@@ -210,7 +198,7 @@ class MReLUSpan:
         return float((abs(mixtures @ self.cover.usage) @ each).max(initial=0.0))
 
 
-def _fill(values: Array, shape: Shape, factor: NearIdentity, w: Indices) -> None:
+def _fill(values: Array, shape: dyadic.Shape, factor: dyadic.NearIdentity, w: Indices) -> None:
     """Write the functions of one shape at points (T, d) of its space."""
     row = shape.locate(w >> np.array(shape.sides))
     inside = np.flatnonzero(row >= 0)
@@ -221,7 +209,7 @@ def _fill(values: Array, shape: Shape, factor: NearIdentity, w: Indices) -> None
         values[inside] += factor.signs[row[inside]] / 2
 
 
-def _encoder(factor: NearIdentity) -> tuple[Any, Array]:
+def _encoder(factor: dyadic.NearIdentity) -> tuple[Any, Array]:
     """Box indicators (N) in the functions (1 + sqrt(K) nu) / 2: weights (N, K) and constants."""
     if factor.signs is None:
         return sparse.eye_array(factor.rows), np.zeros(factor.rows)

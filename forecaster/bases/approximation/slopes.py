@@ -15,16 +15,8 @@ import functools
 
 import numpy as np
 
+from regretless.market import losses
 from regretless.market.core.arrays import Array
-from regretless.market.losses import (
-    Convex1D,
-    ExponentialOfSum,
-    LipschitzLoss,
-    Loss,
-    MinimumOfRatios,
-    PowerOfSum,
-    SeparablePower,
-)
 from regretless.market.losses.of_sum import OfSum
 from regretless.market.losses.transforms import transformed
 
@@ -33,7 +25,7 @@ Range = tuple[Array, Array]
 STEEPEST = 1e150  # stands for infinity, and can be multiplied and added up
 
 
-def loss_slopes(loss: Loss, low: Array, high: Array) -> Range:
+def loss_slopes(loss: losses.Loss, low: Array, high: Array) -> Range:
     """Bound the partial derivatives of a loss over boxes.
 
     Parameters
@@ -57,14 +49,14 @@ def loss_slopes(loss: Loss, low: Array, high: Array) -> Range:
 
 
 @functools.singledispatch
-def _slopes(loss: Loss, low: Array, high: Array) -> Range:
+def _slopes(loss: losses.Loss, low: Array, high: Array) -> Range:
     """Claim nothing about a form that is not known."""
     bound = np.full(_shape(loss, low, high), STEEPEST)
     return -bound, bound
 
 
 @_slopes.register
-def _(loss: SeparablePower, low: Array, high: Array) -> Range:
+def _(loss: losses.SeparablePower, low: Array, high: Array) -> Range:
     left, right = low - loss.centre, high - loss.centre
     rho = loss.exponent[..., None, None]
     first = rho * np.abs(left) ** (rho - 1) * np.where(left >= 0, 1.0, -1.0)
@@ -76,7 +68,7 @@ def _(loss: SeparablePower, low: Array, high: Array) -> Range:
 
 
 @_slopes.register
-def _(loss: PowerOfSum, low: Array, high: Array) -> Range:
+def _(loss: losses.PowerOfSum, low: Array, high: Array) -> Range:
     beta = loss.exponent[..., None]
     least, most = _sums(loss, low, high)
     ends = beta * least ** (beta - 1), beta * most ** (beta - 1)
@@ -87,13 +79,13 @@ def _(loss: PowerOfSum, low: Array, high: Array) -> Range:
 
 
 @_slopes.register
-def _(loss: ExponentialOfSum, low: Array, high: Array) -> Range:
+def _(loss: losses.ExponentialOfSum, low: Array, high: Array) -> Range:
     least, most = _sums(loss, low, high)
     return _chained(loss, (np.exp(least), np.exp(most)), low, high)
 
 
 @_slopes.register
-def _(loss: MinimumOfRatios, low: Array, high: Array) -> Range:
+def _(loss: losses.MinimumOfRatios, low: Array, high: Array) -> Range:
     needed = loss.requirements > 0
     rates = 1 / np.where(needed, loss.requirements, np.inf)
     under, over = (np.where(needed, end * rates, np.inf) for end in (low, high))
@@ -105,7 +97,7 @@ def _(loss: MinimumOfRatios, low: Array, high: Array) -> Range:
 
 
 @_slopes.register
-def _(loss: Convex1D, low: Array, high: Array) -> Range:
+def _(loss: losses.Convex1D, low: Array, high: Array) -> Range:
     own = np.arange(loss.outcomes) == loss.coordinate
     left, right = (end[..., loss.coordinate, None] for end in (low, high))
     least = loss.slope + np.where(loss.knots <= left, loss.kinks, 0.0).sum(-1)
@@ -114,12 +106,12 @@ def _(loss: Convex1D, low: Array, high: Array) -> Range:
 
 
 @_slopes.register
-def _(loss: LipschitzLoss, low: Array, high: Array) -> Range:
+def _(loss: losses.LipschitzLoss, low: Array, high: Array) -> Range:
     bound = np.broadcast_to(loss.lipschitz()[..., None, None], _shape(loss, low, high))
     return -bound, bound
 
 
-def _shape(loss: Loss, low: Array, high: Array) -> tuple[int, ...]:
+def _shape(loss: losses.Loss, low: Array, high: Array) -> tuple[int, ...]:
     """Return (T, ..., A, d)."""
     return np.broadcast_shapes(low.shape, high.shape, (*loss.offset.shape, loss.outcomes))
 

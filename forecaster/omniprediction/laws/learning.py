@@ -24,17 +24,9 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.stats import rankdata
 
-from regretless.forecaster.omniprediction.laws.members import (
-    Boosted,
-    Leaf,
-    Linear,
-    Marginal,
-    Member,
-    Neighbours,
-    kernel,
-)
+from regretless.forecaster.omniprediction.laws import members
 from regretless.forecaster.omniprediction.laws.trees import Trees
-from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 
 BASES = ("auto", "ridge", "none")
@@ -86,7 +78,7 @@ class Candidate:
     """A member, and what it expected of rows that it had not seen, (m, q)."""
 
     name: str
-    member: Member
+    member: members.Member
     expected: Array
 
 
@@ -101,7 +93,7 @@ def candidates(sample: Sample, table: Array, base: str) -> list[Candidate]:
     blank = np.full(table.shape, np.nan)
     for learned, tested in sample.folds:
         blank[tested] = np.average(table[learned], 0, sample.weights[learned])
-    return [*found, Candidate("marginal", Marginal(sample.weights), blank)]
+    return [*found, Candidate("marginal", members.Marginal(sample.weights), blank)]
 
 
 def _forest(sample: Sample, table: Array, name: str) -> Candidate:
@@ -112,7 +104,7 @@ def _forest(sample: Sample, table: Array, name: str) -> Candidate:
     return Candidate(name, leaves(sample, sample.all, name), expected)
 
 
-def leaves(sample: Sample, rows: Indices, name: str) -> Leaf:
+def leaves(sample: Sample, rows: Indices, name: str) -> members.Leaf:
     """Grow a forest on some rows."""
     ensemble = _sklearn()
     many = len(rows) > MOST_ROWS
@@ -133,7 +125,7 @@ def leaves(sample: Sample, rows: Indices, name: str) -> Leaf:
     trees = Trees.of(forest.fit(sample.features[rows], target, own).estimators_)
     weights = np.zeros(len(sample.outcomes))
     weights[rows] = own
-    return Leaf(trees, trees.leaves(sample.features), weights)
+    return members.Leaf(trees, trees.leaves(sample.features), weights)
 
 
 def _sklearn() -> Any:
@@ -145,10 +137,10 @@ def _sklearn() -> Any:
     return ensemble
 
 
-Maker = Callable[[Sample, Indices], Linear | Boosted]
+Maker = Callable[[Sample, Indices], members.Linear | members.Boosted]
 
 
-def ridge(sample: Sample, rows: Indices) -> Linear:
+def ridge(sample: Sample, rows: Indices) -> members.Linear:
     """Fit ridge regression, its penalty by generalised cross-validation (Golub et al. 1979)."""
     own = sample.weights[rows] / sample.weights[rows].mean()
     table, outcomes, root = sample.features[rows], sample.outcomes[rows], np.sqrt(own)[:, None]
@@ -165,10 +157,10 @@ def ridge(sample: Sample, rows: Indices) -> Linear:
         if score < best:
             best = score
             chosen = vt.T @ ((s / (s**2 + penalty))[:, None] * common) / spread[:, None]
-    return Linear(np.vstack([mean - centre @ chosen, chosen]))
+    return members.Linear(np.vstack([mean - centre @ chosen, chosen]))
 
 
-def boosted(sample: Sample, rows: Indices) -> Boosted:
+def boosted(sample: Sample, rows: Indices) -> members.Boosted:
     """Boost shallow trees for every coordinate of the outcome."""
     ensemble, own, trees = _sklearn(), sample.weights[rows], []
     share = min(0.6, MOST_ROWS / len(rows))
@@ -183,7 +175,7 @@ def boosted(sample: Sample, rows: Indices) -> Boosted:
         )
         model.fit(sample.features[rows], column - np.average(column, weights=own), own)
         trees.append(Trees.of(model.estimators_[:, 0], rate=model.learning_rate))
-    return Boosted(np.average(sample.outcomes[rows], 0, own), tuple(trees))
+    return members.Boosted(np.average(sample.outcomes[rows], 0, own), tuple(trees))
 
 
 def _neighbours(sample: Sample, table: Array, name: str, make: Maker) -> Candidate:
@@ -200,7 +192,9 @@ def _neighbours(sample: Sample, table: Array, name: str, make: Maker) -> Candida
     tried = [(_unseen(sample, table, forecasts, places, w * spread), w) for w in WIDTHS]
     errors = [np.nansum((e - table) ** 2 * sample.weights[:, None]) for e, _ in tried]
     expected, width = tried[int(np.argmin(errors))]
-    law = Neighbours(model, places, forecasts[places], sample.weights[places], width * spread)
+    law = members.Neighbours(
+        model, places, forecasts[places], sample.weights[places], width * spread
+    )
     return Candidate(name, law, expected)
 
 
@@ -208,19 +202,13 @@ def _unseen(sample: Sample, table: Array, forecasts: Array, places: Indices, wid
     """Expect each row from its neighbours in other folds: (m, q)."""
     expected = np.full(table.shape, np.nan)
     for learned, tested in sample.folds:
-        seen = places[_among(learned, places, len(table))]
+        seen = places[np.isin(places, learned)]
         if not len(seen):  # the first fold of a time split: nobody was forecast before
             expected[tested] = np.average(table[learned], 0, sample.weights[learned])
             continue
-        near = kernel(forecasts[tested], forecasts[seen], width) * sample.weights[seen]
+        near = members.kernel(forecasts[tested], forecasts[seen], width) * sample.weights[seen]
         expected[tested] = near @ table[seen] / near.sum(1, keepdims=True)
     return expected
-
-
-def _among(rows: Indices, places: Indices, count: int) -> Mask:
-    inside = np.zeros(count, dtype=bool)
-    inside[rows] = True
-    return np.asarray(inside[places])
 
 
 def shares(found: Sequence[Candidate], table: Array, weights: Array) -> Array:

@@ -5,12 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regretless.forecaster.omniprediction.laws.learning import (
-    Sample,
-    candidates,
-    centred,
-    shares,
-)
+from regretless.forecaster.omniprediction.laws.learning import Sample, candidates, centred, shares
 from regretless.forecaster.omniprediction.laws.members import Member
 from regretless.market.core.arrays import Array
 
