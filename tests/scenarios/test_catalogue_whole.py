@@ -195,7 +195,7 @@ CLAIMED: dict[str, list[Claimed]] = {
         (BELOW, r"gained ([\d.]+) a round", worst()),
         (ABOUT, r"leaves ([\d.]+)\.", under("consumers", RUNNING_MEAN, worst())),
     ],
-    "crop-choice": [(BELOW, r"a (hundredth) of a day", worst())],
+    "crop-choice": [(BELOW, r"none of them ([\d.]+) a day", worst())],
     "crowding": [
         (ABOUT, r"\(concentration ([\d.]+),", concentration),
         (BELOW, r"gained (2 hundredths)", worst("swap_regret", "followers")),
