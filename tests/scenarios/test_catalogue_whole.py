@@ -333,7 +333,6 @@ CLAIMED: dict[str, list[Claimed]] = {
     ],
 }
 WORDS = {
-    "hundredth": 0.01,
     "thousandth": 0.001,
     "2 hundredths": 0.02,
     "3 hundredths": 0.03,
