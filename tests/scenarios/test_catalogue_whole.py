@@ -150,7 +150,7 @@ CLAIMED: dict[str, list[Claimed]] = {
         (ABOUT, r"full ones ([\d.]+) do", under("bank-run", "market.start=1.0", settled("y_0"))),
     ],
     "braess": [
-        (ABOUT, r"longer: (\d+) in 100", lambda tables: 100 * settled("flow_4")(tables)),
+        (BELOW, r"fewer than (\d+) in", lambda tables: 100 * (1 - settled("flow_4")(tables))),
         (ABOUT, r"takes ([\d.]+) of an hour", settled("time_0")),
         (ABOUT, r"took ([\d.]+) before", under("braess", "market.toll=1.0", settled("time_0"))),
     ],
@@ -258,7 +258,7 @@ CLAIMED: dict[str, list[Claimed]] = {
     ],
     "quiet-times": [
         (BELOW, r"at most ([\d.]+) of swap", worst("swap_regret")),
-        (ABOUT, r"leaves ([\d.]+)\.", under("quiet-times", DECISION_SWAP, worst("swap_regret"))),
+        (BELOW, r"less than ([\d.]+)\.", under("quiet-times", DECISION_SWAP, worst("swap_regret"))),
     ],
     "retailers": [
         (ABOUT, r"lose ([\d.]+) an hour", mean()),
@@ -328,8 +328,8 @@ CLAIMED: dict[str, list[Claimed]] = {
     "ways-of-listening": [
         (ABOUT, r"regret ([\d.]+) a round", mean("swap_regret", "certain")),
         (ABOUT, r"smoothly ([\d.]+);", mean("swap_regret", "smooth")),
-        (ABOUT, r"they regret ([\d.]+)\.", mean("swap_regret", "sophisticated")),
-        (BELOW, r"they regret ([\d.]+)\.", mean("swap_regret", "ensemble")),
+        (BELOW, r"regret less than ([\d.]+)\.", mean("swap_regret", "sophisticated")),
+        (BELOW, r"regret less than ([\d.]+)\.", mean("swap_regret", "ensemble")),
     ],
 }
 WORDS = {
