@@ -220,6 +220,9 @@ def deviate(branch: MarketModel, agents: Mapping[int, Any]) -> None:
         policies = {
             agent: _policy(first + agent, what, cohort.loss.actions) for agent, what in own.items()
         }
+        if policies and branch.game.means[place] is not None:
+            why = f"branch: cohort.{cohort.name} lives within its means, which a policy may exceed"
+            raise UserError(f"{why}; drop within_means")
         if policies:
             branch.game.deviations[place] = _deviations(cohort, policies)
             for row in branch.game.deviations[place].rows:

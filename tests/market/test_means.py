@@ -190,6 +190,13 @@ def test_orders_in_an_auction_are_not_cut_where_agents_choose_within_their_means
     assert market.accounts.goods[:-1].min() == 0  # some had nothing left to sell
 
 
+def test_nobody_deviates_beyond_its_means() -> None:
+    model = tolls()
+    model.run(3)
+    with pytest.raises(UserError, match=r"cohort\.own lives within its means"):
+        model.branch({"agent.1": 2})
+
+
 def test_mistakes_are_a_line() -> None:
     with pytest.raises(UserError, match="agent 1 of own chose what it cannot afford"):
         tolls("spender", settings={"careful": 0.0}, cash=0.25).run()
