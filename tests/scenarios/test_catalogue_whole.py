@@ -306,6 +306,8 @@ CLAIMED: dict[str, list[Claimed]] = {
     "spite": [
         (ABOUT, r"to ([\d.]+) in 1,000", worst("swap_regret")),
         (ABOUT, r"would be ([\d.]+)\.", under("spite", RUNNING_MEAN, worst("swap_regret"))),
+        (ABOUT, r"lose ([\d.]+) a round", mean()),
+        (ABOUT, r"running mean ([\d.]+)\.", under("spite", RUNNING_MEAN, mean())),
     ],
     "survival": [
         (ABOUT, r"own ([\d.]+) after", of_market("wealth_share", "followers")),
