@@ -258,7 +258,8 @@ def study(  # noqa: PLR0913 - one parameter per option
     if patience is not None and scheduler is not None:
         raise UserError("--patience is for local processes; a cluster has its own, drop it")
     import_modules(imports or [])
-    from regretless.scenarios.studies.conduct import PATIENCE, Options, conduct, print_summary
+    from regretless.scenarios.studies.answers import print_summary
+    from regretless.scenarios.studies.conduct import PATIENCE, Options, conduct
     from regretless.scenarios.studies.design import read_study
 
     design = read_study(file)

@@ -6,26 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-import pandas as pd
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
 from regretless.scenarios.logs.holding import held
 from regretless.scenarios.studies import analysis
 from regretless.scenarios.studies.cluster import DaskWorkers
-from regretless.scenarios.studies.contrasts import GAINS
 from regretless.scenarios.studies.design import Design, Task
 from regretless.scenarios.studies.directory import StudyDirectory
 from regretless.scenarios.studies.play import Answer, Failure, check, play
 from regretless.scenarios.studies.processes import LocalWorkers
 from regretless.scenarios.studies.results import Study
 
-ANSWER = "What it changes, by pairs of runs with the same seed"
-ANSWERS = ("mean_loss", "gain", "welfare_mean")  # beside a study's own measures
-KNOWN = {*analysis.MEASURES, *GAINS}
-MOST = 12  # lines of an answer
 PATIENCE = 1800.0  # seconds without a round that a run may take
 
 
@@ -149,40 +138,12 @@ def _sum_up(directory: StudyDirectory, status: str) -> None:
     cohorts, parameters = study.cohorts(), study.parameters()
     directory.write("cohorts", cohorts)
     directory.write("value", analysis.value_table(cohorts, parameters))
-    directory.write("effects", analysis.effects_table(cohorts, parameters))
+    directory.write("effects", study.effects())
     directory.write("contrasts", study.contrasts())
+    if study.sample is not None:
+        directory.write("sensitivity", study.sensitivity())
+        if study.sample.targets:
+            directory.write("calibration", study.calibration())
     if study.has_windows:
         directory.write("windows", study.windows())
     directory.finish(status)
-
-
-def print_summary(study: Study) -> None:
-    """Print where the tables are, what failed, and last the answer: what each key changed."""
-    console, record = Console(markup=False, highlight=False), study.record
-    done = f"{record['complete']} of {record['runs']} runs complete, {record['failed']} failed"
-    console.print(f"Study: {study.path} ({done})", soft_wrap=True)
-    for failure in study.failures().head(3).to_dict("records"):
-        console.print(f"Run {failure['run']} failed: {failure['kind']}: {failure['error']}")
-    if record["failed"]:
-        console.print("All failures: failures.parquet; --resume tries them again.")
-    found = pd.read_parquet(study.path / "contrasts.parquet")
-    answer = found[found["measure"].isin(ANSWERS) | ~found["measure"].isin(KNOWN)]
-    if answer.empty:
-        return
-    console.print(_answers(answer.head(MOST)))
-    if len(answer) > MOST:
-        console.print(f"{len(answer) - MOST} more, and all other measures: contrasts.parquet")
-
-
-def _answers(found: pd.DataFrame) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, title_justify="left", title=ANSWER)
-    for name in ("what", "cohort", "measure"):
-        table.add_column(name)
-    for name in ("change", "95 % interval"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in found.to_dict("records"):
-        ends = "-" if np.isnan(row["low"]) else f"{row['low']:.3g} to {row['high']:.3g}"
-        value, other = (row[name].strip('"') for name in ("value", "against"))
-        what = value if row["key"] == "branch" else f"{row['key']} = {value}, not {other}"
-        table.add_row(what, row["cohort"], row["measure"], f"{row['mean']:.3g}", ends)
-    return table

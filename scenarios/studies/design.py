@@ -1,10 +1,11 @@
 """What a study file says, and the runs that it stands for.
 
-A study is a base scenario, keys that vary (a full product, or a list of rows) and seeds. In a
-product a **label** may stand for several keys, as the name of a stream for a whole adversary. A
-**setting** is one choice of all that varies; a run is a setting and a seed. Runs are numbered from
-0, all seeds of the first setting first. Runs with equal seeds share their random streams, whatever
-the setting (common random numbers: Glasserman and Yao, Management Science 38, 1992).
+A study is a base scenario, keys that vary (a full product, a list of rows, or a sample from ranges,
+``scenarios.studies.sampling``) and seeds. In a product a **label** may stand for several keys, as
+the name of a stream for a whole adversary. A **setting** is one choice of all that varies; a run is
+a setting and a seed. Runs are numbered from 0, all seeds of the first setting first. Runs with
+equal seeds share their random streams, whatever the setting (common random numbers: Glasserman and
+Yao, Management Science 38, 1992); only the points of a Latin hypercube have seeds of their own.
 """
 
 import itertools
@@ -27,6 +28,8 @@ from regretless.scenarios.spec.files import find as find_scenario
 from regretless.scenarios.spec.scenario import fault_line, validated
 from regretless.scenarios.spec.values import check_values, shown
 from regretless.scenarios.studies.analysis import COHORTS, EFFECTS, VALUE
+from regretless.scenarios.studies.calibration import check_targets
+from regretless.scenarios.studies.sampling import SampleSpec
 
 # What a run directory may do without: nothing in a study is computed from these tables.
 Dispensable = Literal["rounds", "forecasts", "regret_log", "swaps", "biases", "edges"]
@@ -68,6 +71,8 @@ class StudySpec(Strict):
     for: all combinations are played."""
     rows: list[Setting] = Field(default_factory=list, alias="list")
     """Dotted keys that vary together: a table is a setting."""
+    sample: SampleSpec | None = None
+    """Dotted keys that are sampled from ranges."""
     branch: BranchSpec | None = None
     """What would have happened otherwise, in every run."""
 
@@ -85,23 +90,20 @@ class StudySpec(Strict):
 
     @model_validator(mode="after")
     def _one_design(self) -> "StudySpec":
-        if self.grid and self.rows:
-            raise ValueError("give either [grid] or [[list]], not both")
+        if bool(self.grid) + bool(self.rows) + bool(self.sample) > 1:
+            raise ValueError("give one of [grid], [[list]] and [sample]")
         for key, values in self.grid.items():
             _check_axis(key, values)
         runs = len(self.seeds) * math.prod(map(len, self.grid.values())) * max(len(self.rows), 1)
-        if runs > MOST_RUNS:
+        if runs * (1 if self.sample is None else len(self.sample)) > MOST_RUNS:
             raise ValueError(f"more than {MOST_RUNS} runs; give fewer values, or fewer seeds")
-        _refuse_repeats("list", self.rows)
-        for number, row in enumerate(self.rows):
-            for key in row:
-                _refuse_taken(f"list row {number}: {key}", key)
-            if set(row) != set(self.rows[0]):
-                key = min(set(row) ^ set(self.rows[0]))
-                raise ValueError(f"list row {number}: not every row has '{key}'; give it to all")
+        self._check_rows()
         own = {} if self.rounds is None else {"rounds": self.rounds}
+        sampled: Setting = {} if self.sample is None else dict.fromkeys(self.sample.keys)
+        for key in sampled:
+            _refuse_taken(f"sample.keys.{key}", key)
         given: set[str] = set()
-        for axis in ([own], [self.fixed], self.rows, *map(self._axis, self.grid)):
+        for axis in ([own], [self.fixed], [sampled], self.rows, *map(self._axis, self.grid)):
             keys = {key for table in axis for key in table}
             if keys & given:
                 raise ValueError(f"key '{min(keys & given)}' is given twice; drop one of them")
@@ -109,6 +111,15 @@ class StudySpec(Strict):
             for table in axis:
                 _check_keys(table)
         return self
+
+    def _check_rows(self) -> None:
+        _refuse_repeats("list", self.rows)
+        for number, row in enumerate(self.rows):
+            for key in row:
+                _refuse_taken(f"list row {number}: {key}", key)
+            if set(row) != set(self.rows[0]):
+                key = min(set(row) ^ set(self.rows[0]))
+                raise ValueError(f"list row {number}: not every row has '{key}'; give it to all")
 
     def _axis(self, name: str) -> list[Setting]:
         """Return what each value or label of a grid's entry puts into the scenario."""
@@ -119,10 +130,17 @@ class StudySpec(Strict):
 
     def settings(self) -> list[Setting]:
         """Every choice of what varies, a label by its name; the last entry runs fastest."""
+        if self.sample is not None:
+            return self.sample.settings()
         if self.rows:
             return self.rows
         product = itertools.product(*self.grid.values())  # of a table its labels
         return [dict(zip(self.grid, values, strict=True)) for values in product]
+
+    def seed_of(self, setting: int, place: int) -> int:
+        """Return a seed of a setting, by their numbers."""
+        own = self.sample is not None and self.sample.own_seeds
+        return self.seeds[place] + own * setting * (max(self.seeds) + 1)
 
     def keys_of(self, setting: Setting) -> Setting:
         """Return what a setting puts into the scenario, with the keys that a label stands for."""
@@ -188,8 +206,8 @@ class Design:
 
     def parameters(self) -> list[Setting]:
         """Return the keys and the seed of every run, in the runs' order."""
-        pairs = itertools.product(self.settings, self.spec.seeds)
-        return [setting | {"seed": seed} for setting, seed in pairs]
+        pairs = itertools.product(enumerate(self.settings), range(len(self.spec.seeds)))
+        return [row | {"seed": self.spec.seed_of(place, seed)} for (place, row), seed in pairs]
 
     def task(self, run: int, imports: tuple[str, ...] = (), folder: str | None = None) -> Task:
         """Return a run, ready to be sent to a worker; UserError if a key has no place."""
@@ -198,7 +216,8 @@ class Design:
             keys["rounds"] = self.spec.rounds
         raw = deepcopy(self.base)
         setting, seed = divmod(run, len(self.spec.seeds))
-        keys |= self.spec.keys_of(self.settings[setting]) | {"seed": self.spec.seeds[seed]}
+        keys |= self.spec.keys_of(self.settings[setting])
+        keys["seed"] = self.spec.seed_of(setting, seed)
         for key, value in keys.items():
             assign(raw, key, deepcopy(value))
         origin, left_out = str(self.origin.resolve()), tuple(self.spec.leave_out)
@@ -217,7 +236,9 @@ class Design:
         for run in range(0, len(self), len(self.spec.seeds)):
             try:
                 tasks.append(self.task(run, imports))
-                tasks[-1].scenario()
+                scenario = tasks[-1].scenario()
+                if self.spec.sample is not None:
+                    check_targets(self.spec.sample, scenario.spec)
             except UserError as error:
                 raise self.complaint(run, str(error)) from error
         return tasks

@@ -6,6 +6,7 @@
     failures.parquet      a row per run that failed: `run`, `kind`, `error`, `traceback`
     cohorts, value, effects .parquet    what `scenarios.studies.analysis` makes of the runs
     contrasts.parquet     what each key and branch changes (`scenarios.studies.contrasts`)
+    sensitivity, calibration .parquet   of keys that were sampled (`scenarios.studies.sampling`)
     windows.parquet       regret over windows, where the runs have it (`scenarios.studies.windows`)
 
 A run is written into a draft folder and moved to its place in one step. What is killed leaves

@@ -1,5 +1,6 @@
 """A study directory, read back as data frames."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,11 @@ import pandas as pd
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.studies import analysis, windows
+from regretless.scenarios.studies.calibration import calibration_table
 from regretless.scenarios.studies.contrasts import contrasts_table
 from regretless.scenarios.studies.directory import read_record
+from regretless.scenarios.studies.sampling import SampleSpec
+from regretless.scenarios.studies.sensitivity import sensitivity_table
 
 
 def run_table(home: Path, name: str) -> pd.DataFrame:
@@ -103,13 +107,43 @@ class Study:
 
     def effects(self) -> pd.DataFrame:
         """Means for each value of each key; see ``analysis.effects_table``."""
-        return analysis.effects_table(self.cohorts(), self.parameters())
+        return analysis.effects_table(self.cohorts(), self._levels())
 
     def contrasts(self) -> pd.DataFrame:
         """Return what each key and branch changes; see ``contrasts.contrasts_table``."""
         branched = self.record["study"]["file"].get("branch") and self.runs()
         found = self.table("branches") if branched else None
-        return contrasts_table(self.cohorts(), self.parameters(), found)
+        return contrasts_table(self.cohorts(), self._levels(), found)
+
+    @property
+    def sample(self) -> SampleSpec | None:
+        """What was sampled from ranges; None where values were listed."""
+        told = self.record["study"]["file"].get("sample")
+        return None if told is None else SampleSpec.model_validate(told)
+
+    def _levels(self) -> pd.DataFrame:
+        """Return the parameters without keys that were sampled: none has a value twice."""
+        known = self.parameters()
+        return known if self.sample is None else known[["run", "seed"]]
+
+    def sensitivity(self) -> pd.DataFrame:
+        """How strongly each sampled key moves a measure; see ``sensitivity.sensitivity_table``."""
+        if self.sample is None:
+            raise UserError(f"{self.path}: nothing was sampled; give the study file a [sample]")
+        return sensitivity_table(self.cohorts(), self.parameters(), self.sample)
+
+    def calibration(self, targets: Mapping[str, float] | None = None) -> pd.DataFrame:
+        """Keys that give what was observed; see ``calibration.calibration_table``.
+
+        ``targets`` are measures with their values, by default those of the study file.
+        """
+        sample = self.sample
+        if sample is not None and targets is not None:
+            sample = sample.model_copy(update={"targets": dict(targets)})
+        if sample is None or not sample.own_seeds or not sample.targets:
+            wanted = "a [sample] of method 'latin-hypercube' with targets"
+            raise UserError(f"{self.path}: nothing to calibrate; give the study file {wanted}")
+        return calibration_table(self.cohorts(), self.parameters(), sample)
 
     @property
     def has_windows(self) -> bool:

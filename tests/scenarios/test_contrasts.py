@@ -11,7 +11,8 @@ import pytest
 from regretless.market.core.errors import UserError
 from regretless.scenarios.report.page import write_report
 from regretless.scenarios.studies.analysis import COHORTS
-from regretless.scenarios.studies.conduct import Options, conduct, print_summary
+from regretless.scenarios.studies.answers import print_summary
+from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.contrasts import EVERYBODY, contrasts_table, with_everybody
 from regretless.scenarios.studies.design import read_study
 

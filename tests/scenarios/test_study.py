@@ -166,7 +166,7 @@ FAULTS = {
     GRID + "seed = [1, 2]\n": "key 'seed' is taken by the study; use seeds = [...]",
     GRID + 'forecaster = [{kind = "constant"}]\n': "forecaster is a table; write a dotted key",
     GRID + "rounds = [5]\n[set]\nrounds = 4\n": "key 'rounds' is given twice; drop one",
-    GRID + "rounds = [5]\n[[list]]\nrounds = 4\n": "give either [grid] or [[list]], not both",
+    GRID + "rounds = [5]\n[[list]]\nrounds = 4\n": "give one of [grid], [[list]] and [sample]",
     GRID + "rounds = 5\n": "grid.rounds = 5: give a list of values, or a table of keys for each",
     GRID + "stream = {a = 3}\n": "grid.stream = {'a': 3}: give a list of values, or a table",
     GRID + "run = {a = {}}\n": "grid.run: labels need a name without dots that no table's column",

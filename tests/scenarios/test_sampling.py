@@ -1,0 +1,174 @@
+"""Keys sampled from ranges: designs, published indices, and planted values found again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from regretless.market.core.errors import UserError
+from regretless.scenarios.studies.analysis import COHORTS
+from regretless.scenarios.studies.answers import print_summary
+from regretless.scenarios.studies.calibration import calibration_table
+from regretless.scenarios.studies.conduct import Options, conduct
+from regretless.scenarios.studies.design import Design, read_study
+from regretless.scenarios.studies.sampling import SampleSpec, Span
+from regretless.scenarios.studies.sensitivity import sensitivity_table
+
+BASE = """
+name = "tiny"
+rounds = 20
+adversary = { kind = "iid", outcomes = 2, concentration = 5.0 }
+[[cohort]]
+name = "one"
+utility = "linear"
+count = 3
+actions = 2
+"""
+STUDY = """
+scenario = "tiny.toml"
+seeds = 2
+[sample]
+points = 8
+[sample.keys]
+"cohort.one.count" = [2, 5]
+"adversary.concentration" = { low = 0.5, high = 50.0, log = true }
+"""
+
+
+def design(folder: Path, text: str) -> Design:
+    """Read a study file beside a tiny scenario."""
+    (folder / "tiny.toml").write_text(BASE, encoding="utf-8")
+    (folder / "study.toml").write_text(text, encoding="utf-8")
+    return read_study(str(folder / "study.toml"))
+
+
+def tables(sample: SampleSpec, losses: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Make a study's cohorts and parameters, one run per setting, with these mean losses."""
+    parameters = pd.DataFrame(sample.settings()).rename_axis("run").reset_index().assign(seed=0)
+    rows = {"run": parameters["run"], "cohort": "one", "agents": 1, "mean_loss": losses(parameters)}
+    return pd.DataFrame(rows).reindex(columns=COHORTS), parameters
+
+
+def test_a_hypercube_has_one_point_in_each_stratum_and_seeds_of_its_own(tmp_path: Path) -> None:
+    found = design(tmp_path, STUDY)
+    rows = pd.DataFrame(found.parameters())
+    assert len(found) == 16
+    assert rows["seed"].tolist() == list(range(16))
+    share = np.log(rows["adversary.concentration"][::2] / 0.5) / np.log(100)
+    assert sorted(np.floor(share * 8)) == list(range(8))
+    assert rows["cohort.one.count"].value_counts().to_dict() == dict.fromkeys(range(2, 6), 4)
+    again, key = pd.DataFrame(found.sized(seeds=1).parameters()), "adversary.concentration"
+    assert again[key].tolist() == rows[key][::2].tolist()
+    raw = found.task(5).raw
+    assert (raw["seed"], raw["adversary"]["concentration"]) == (
+        5,
+        rows["adversary.concentration"][5],
+    )
+
+
+def test_the_blocks_of_a_sobol_design_differ_in_one_key() -> None:
+    keys = {"a": [0.0, 1.0], "b": [2.0, 4.0]}
+    sample = SampleSpec.model_validate({"method": "sobol", "points": 8, "keys": keys})
+    table = pd.DataFrame(sample.settings()).to_numpy().reshape(4, 8, 2)
+    a, b, mixed_a, mixed_b = table
+    assert len(sample) == 32
+    np.testing.assert_array_equal(mixed_a, np.column_stack([b[:, 0], a[:, 1]]))
+    np.testing.assert_array_equal(mixed_b, np.column_stack([a[:, 0], b[:, 1]]))
+
+
+def test_published_indices_of_ishigami_s_function() -> None:
+    """Sobol and Levitan 1999: with a = 7 and b = 0.1."""
+    ends = [-np.pi, np.pi]
+    raw = {"method": "sobol", "points": 1024, "keys": dict.fromkeys("xyz", ends)}
+    sample = SampleSpec.model_validate(raw)
+
+    def ishigami(p: pd.DataFrame) -> Any:
+        return np.sin(p["x"]) * (1 + 0.1 * p["z"] ** 4) + 7 * np.sin(p["y"]) ** 2
+
+    found = sensitivity_table(*tables(sample, ishigami), sample).set_index(["value", "key"])
+    wanted = {"first order": [0.3139, 0.4424, 0.0], "total order": [0.5576, 0.4424, 0.2437]}
+    for index, numbers in wanted.items():
+        for key, number in zip("xyz", numbers, strict=True):
+            row = found.loc[(index, key)]
+            assert abs(row["mean"] - number) < 0.05
+            assert row["low"] < row["mean"] < row["high"]
+
+
+def test_a_rank_correlation_sees_what_is_monotone() -> None:
+    sample = SampleSpec.model_validate({"points": 40, "keys": {"a": [0.0, 1.0], "b": [0.0, 1.0]}})
+    found = sensitivity_table(*tables(sample, lambda p: np.exp(p["a"])), sample).set_index("key")
+    assert found["mean"]["a"] == pytest.approx(1.0)
+    assert found["low"]["b"] < 0 < found["high"]["b"]
+    assert found["runs"].tolist() == [40, 40]
+
+
+def test_calibration_covers_what_was_planted() -> None:
+    """Of linear moments with normal noise the interval holds the truth in 95 % of trials."""
+    rng = np.random.default_rng(5)
+    sample = SampleSpec.model_validate({"points": 400, "keys": {"impact": [0.0, 1.0]}})
+    runs = tables(sample, lambda p: 2 * p["impact"] + rng.normal(0, 0.2, len(p)))
+    held, widths = 0, []
+    truths = rng.uniform(0.2, 0.8, 200)
+    for truth in truths:
+        target = {"one.mean_loss": 2 * truth + rng.normal(0, 0.2)}
+        row = calibration_table(*runs, sample.model_copy(update={"targets": target})).iloc[0]
+        held += row["low"] <= truth <= row["high"]
+        widths.append(row["high"] - row["low"])
+    assert 180 <= held <= 198
+    assert np.mean(widths) == pytest.approx(2 * 1.96 * 0.1, rel=0.15)
+
+
+def test_what_no_run_comes_near_is_not_estimated() -> None:
+    sample = SampleSpec.model_validate({"points": 20, "keys": {"a": [0.0, 1.0]}})
+    runs = tables(sample, lambda p: p["a"])
+    row = calibration_table(*runs, sample.model_copy(update={"targets": {"one.mean_loss": 3.0}}))
+    assert row[["estimate", "low", "high"]].isna().all(axis=None)
+    assert row["runs"].tolist() == [0]
+
+
+def test_a_sampled_study_is_played_and_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = STUDY + '[sample.targets]\n"one.mean_loss" = 0.5\n'
+    study = conduct(design(tmp_path, text), Options(tmp_path / "out", jobs=1))
+    assert pd.read_parquet(study.path / "effects.parquet").empty
+    sensitivity = pd.read_parquet(study.path / "sensitivity.parquet")
+    assert set(sensitivity["key"]) == {"cohort.one.count", "adversary.concentration"}
+    calibration = pd.read_parquet(study.path / "calibration.parquet")
+    assert calibration["low"].le(calibration["estimate"]).all()
+    print_summary(study)
+    printed = capsys.readouterr().out
+    assert "The values that give what was observed" in printed
+    assert "rank correlation" in printed
+    with pytest.raises(UserError, match="every run measured it"):
+        study.calibration({"one.unheard_of": 0.1})
+
+
+def test_shares_and_values_are_inverse() -> None:
+    for span in (Span(low=2.0, high=8.0), Span(low=0.1, high=10.0, log=True), Span(low=1, high=9)):
+        values = span.values(np.linspace(0.01, 0.99, 7))
+        np.testing.assert_allclose(span.values(span.shares(np.array(values))), values)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("points = 8", "points = 4", "at least 8"),
+        ("points = 8", 'points = 12\nmethod = "sobol"', "power of 2"),
+        ("[2, 5]", "[5, 2]", "lower end first"),
+        ("[2, 5]", "[2]", "give \\[low, high\\]"),
+        ("low = 0.5", "low = -1.0", "above 0"),
+        ('"cohort.one.count"', '"cohort.nobody.count"', "nobody"),
+        ('"cohort.one.count"', '"seed"', "taken by the study"),
+        ("[sample]", '[grid]\n"cohort.one.actions" = [2, 3]\n[sample]', "one of \\[grid\\]"),
+        ("log = true }", 'log = true }\n[sample.targets]\n"on.loss" = 0.5', "no such measure"),
+    ],
+)
+def test_what_a_sample_may_not_say(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in STUDY
+    with pytest.raises(UserError, match=words):
+        design(tmp_path, STUDY.replace(old, new)).settings_to_check(())
