@@ -37,6 +37,9 @@ def make_adversary(
     UserError if its name is unknown, or a parameter or the space does not fit.
     """
     if spec.data is not None and table is not None:
+        if spec.data.bootstrap is not None:
+            drawn = stream(root, "data", "bootstrap")
+            table = table.resampled(spec.data.bootstrap, spec.rounds, drawn)
         chosen: Adversary = Replay(
             table.outcomes,
             table.contexts,

@@ -1,7 +1,12 @@
-"""Reading a table of outcomes: columns by name, a stated scaling into [0, 1]."""
+r"""Reading a table of outcomes: columns by name, a stated scaling into [0, 1].
+
+``Table.resampled`` is the stationary bootstrap (Politis and Romano, Journal of the American
+Statistical Association 89, 1994): rows follow one another as in the table, the first after the
+last, and after each a new block begins with probability 1 / block at any row alike.
+"""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -39,6 +44,17 @@ class Table:
     names: tuple[str, ...] = ()
     index: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
+
+    def resampled(self, block: int, rounds: int, rng: np.random.Generator) -> "Table":
+        """Return so many rows, drawn in blocks of this mean length."""
+        begins = rng.random(rounds) < 1 / block
+        begins[0] = True
+        first = np.maximum.accumulate(np.where(begins, np.arange(rounds), 0))
+        starts = rng.integers(len(self.outcomes), size=rounds)
+        rows = (starts[first] + np.arange(rounds) - first) % len(self.outcomes)
+        index = tuple(self.index[row] for row in rows) if self.index else ()
+        outcomes, contexts = self.outcomes[rows], self.contexts[rows]
+        return replace(self, outcomes=outcomes, contexts=contexts, index=index)
 
 
 def read_table(spec: DataSpec) -> Table:

@@ -20,12 +20,14 @@ import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
 from regretless.scenarios.report import charts
+from regretless.scenarios.studies.analysis import MEASURES
 
 SHOWN = {  # measures of the effects, with their units
     "gain": "better off by, own units",
     "loss_gain": "better off by, of losses in [0, 1]",
     "decision_swap_regret_worst": "decision swap regret, worst",
     "decision_swap_regret_mean": "decision swap regret, mean",
+    "mean_loss": "mean loss",
     "welfare_mean": "welfare, own units",
     "welfare_gini": "Gini of welfare",
     "exploitability_worst": "exploitability, worst",
@@ -50,9 +52,11 @@ def setting_colours(labels: Sequence[str]) -> dict[str, str]:
 
 
 def effects(table: pd.DataFrame) -> go.Figure | None:
-    """Draw a panel per key; a menu chooses the measure. None where none of them is known."""
-    own = table[table["measure"].isin(SHOWN)].dropna(subset="mean")
-    measures = [name for name in SHOWN if (own["measure"] == name).any()]
+    """Draw a panel per key; a menu chooses the measure, one's own first. None without any."""
+    found = table["measure"].unique()
+    shown = {name: name for name in found if name not in (*MEASURES, *SHOWN)} | SHOWN
+    own = table[table["measure"].isin(shown)].dropna(subset="mean")
+    measures = [name for name in shown if (own["measure"] == name).any()]
     if not measures:
         return None
     slots = {key: list(rows["value"].unique()) for key, rows in own.groupby("key", sort=False)}
@@ -69,17 +73,17 @@ def effects(table: pd.DataFrame) -> go.Figure | None:
                 marks.update(meta=measure, visible=measure == measures[0])
                 figure.add_trace(marks.update(showlegend=row == 1), row=row, col=1)
         figure.add_vline(0, line={"color": charts.INK, "width": 1}, row=row, col=1)
-    axis = figure.get_subplot(len(slots), 1).xaxis.update(title_text=SHOWN[measures[0]]).plotly_name
-    buttons = [_button(figure, measure, axis) for measure in measures]
+    axis = figure.get_subplot(len(slots), 1).xaxis.update(title_text=shown[measures[0]]).plotly_name
+    buttons = [_button(figure, measure, shown[measure], axis) for measure in measures]
     charts.choose(figure, buttons, direction="down")
     return figure
 
 
-def _button(figure: go.Figure, measure: str, axis: str) -> dict[str, Any]:
+def _button(figure: go.Figure, measure: str, words: str, axis: str) -> dict[str, Any]:
     """Return the entry that shows the marks of one measure and names it on the axis."""
     shown = {"visible": [mark.meta == measure for mark in figure.data]}
-    named = {f"{axis}.title.text": SHOWN[measure]}
-    return {"label": SHOWN[measure], "method": "update", "args": [shown, named]}
+    named = {f"{axis}.title.text": words}
+    return {"label": words, "method": "update", "args": [shown, named]}
 
 
 def values(table: pd.DataFrame, labels: pd.Series[str]) -> go.Figure:

@@ -17,7 +17,7 @@ from regretless.market.core.errors import UserError
 from regretless.scenarios.report import study_figures
 from regretless.scenarios.report.charts import card, scripts
 from regretless.scenarios.report.html import cell, page, save, table
-from regretless.scenarios.studies.analysis import REGRETS, interval, value_table
+from regretless.scenarios.studies.analysis import REGRETS, Ends
 from regretless.scenarios.studies.curves import setting_curves
 from regretless.scenarios.studies.results import Study
 
@@ -35,6 +35,7 @@ COLUMNS = {  # of the table of settings
     "welfare_mean": "welfare, own units",
     "welfare_gini": "Gini",
 }
+MOST = 40  # seeds that are listed one by one
 NEGLIGIBLE = 1e-9  # a reach of rounding errors alone
 CAPTIONS = {
     "effects": (
@@ -42,6 +43,11 @@ CAPTIONS = {
         "mean differences of runs with the same seed, averaged over all other keys, and 95 % "
         "intervals over seeds. An interval across the line leaves open whether there is any. The "
         "menu chooses the measure, also for paper."
+    ),
+    "sensitivity": (
+        "How strongly each sampled key moves a measure, with 95 % intervals: rank correlations "
+        "from -1 to 1, or Sobol's indices, the share of the measure's variance that it explains "
+        "alone (first order) and with all that it does together with others (total order)."
     ),
     "value": (
         "Value of the forecast: welfare with Decision-Swap less that with another forecaster on "
@@ -85,7 +91,8 @@ def _sections(study: Study) -> Iterator[str]:
     file, parameters = study.record["study"]["file"], study.parameters()
     cohorts = study.cohorts()
     yield f"<h1>{escape(str(study.record['name']))}</h1>"
-    if (headline := _headline(cohorts, setting_names(parameters))) is not None:
+    listed = study.sample is None
+    if listed and (headline := _headline(cohorts, setting_names(parameters))) is not None:
         yield f'<p class="claim">{escape(headline)}</p>'
     yield f'<p class="note">{escape(_facts(study, parameters))}</p>'
     if file.get("claim"):
@@ -94,11 +101,13 @@ def _sections(study: Study) -> Iterator[str]:
     yield _varied(file, parameters)
     yield from _failures(study)
     yield from _effects(study.contrasts())
-    yield from _value(value_table(cohorts, parameters))
-    yield from _curves(study, parameters)
-    yield from _windows(study)
-    yield "<h2>All settings</h2>"
-    yield _settings(study, cohorts, parameters)
+    yield from _sampled(study)
+    yield from _value(study.value())
+    if listed:  # a line or a row for each sampled point would show nothing
+        yield from _curves(study, parameters)
+        yield from _windows(study)
+        yield "<h2>All settings</h2>"
+        yield _settings(study, cohorts, parameters)
     version = study.record.get("versions", {}).get("regretless", "")
     yield f"<footer>{escape(f'Written by regretless {version}'.strip())}.</footer>"
 
@@ -143,7 +152,7 @@ def _coloured(settings: pd.Series[str]) -> str:
 
 def _facts(study: Study, parameters: pd.DataFrame) -> str:
     done, failed = len(study.runs()), len(study.failures())
-    seeds = parameters["seed"].nunique()
+    seeds = len(study.record["study"]["file"]["seeds"])
     each, settings = f"{seeds:,} seed{'s' * (seeds > 1)}", len(parameters) // seeds
     return (
         f"{len(parameters):,} runs: {settings:,} setting{'s' * (settings > 1)}, {each} each. "
@@ -154,17 +163,28 @@ def _facts(study: Study, parameters: pd.DataFrame) -> str:
 
 def _varied(file: dict[str, Any], parameters: pd.DataFrame) -> str:
     rows: list[tuple[str, str, Any]]
-    rows = [(key, "varied", parameters[key].unique()) for key in keys_of(parameters)]
+    ranges = (file.get("sample") or {}).get("keys", {})
+    rows = [
+        (key, "sampled", [f"from {ranges[key]['low']} to {ranges[key]['high']}"])
+        if key in ranges
+        else (key, "varied", parameters[key].unique())
+        for key in keys_of(parameters)
+    ]
     rows += [(key, "fixed", [value]) for key, value in file["set"].items()]
     rows += [(k, "fixed", [file[k]]) for k in ("rounds", "log_every") if file.get(k) is not None]
     if branch := file.get("branch"):
         rows.append(("branch", f"from round {branch['at']}", list(branch["changes"])))
-    rows.append(("seed", "repeated", parameters["seed"].unique()))
+    rows.append(("seed", "repeated", _few(parameters["seed"].unique())))
     lines = []
     for key, how, values in rows:
         cells = (key, how, ", ".join(map(str, values)))
         lines.append(f"<tr>{''.join(cell(text, left=True) for text in cells)}</tr>")
     return table(["key", "", "values"], lines, left=3)
+
+
+def _few(values: Any) -> list[Any]:
+    """Return values to be listed, of many the first and the last."""
+    return list(values) if len(values) <= MOST else [*values[:3], "...", values[-1]]
 
 
 def _failures(study: Study) -> Iterator[str]:
@@ -186,6 +206,29 @@ def _effects(contrasts: pd.DataFrame) -> Iterator[str]:
     if figure is not None:
         yield "<h2>Effects</h2>"
         yield card(figure, "effects", CAPTIONS["effects"])
+
+
+def _sampled(study: Study) -> Iterator[str]:
+    if study.sample is None:
+        return
+    found = study.sensitivity().rename(columns={"runs": "seeds"})
+    if (figure := study_figures.effects(found)) is not None:
+        yield "<h2>What moves the measures</h2>"
+        yield card(figure, "sensitivity", CAPTIONS["sensitivity"])
+    if study.sample.targets:
+        yield "<h2>The values that give what was observed</h2>"
+        asked = ", ".join(f"{name} = {value:.5g}" for name, value in study.sample.targets.items())
+        yield f'<p class="note">Observed: {escape(asked)}.</p>'
+        rows = []
+        for row in study.calibration().to_dict("records"):
+            near = not np.isnan(row["estimate"])
+            ends = f"{row['low']:.3g} to {row['high']:.3g}" if near else "-"
+            told = f"{row['estimate']:.3g}" if near else "no run near"
+            prior = f"{row['prior_low']:.3g} to {row['prior_high']:.3g}"
+            cells = [cell(row["key"], left=True), *map(cell, (told, ends, prior, row["runs"]))]
+            rows.append(f"<tr>{''.join(cells)}</tr>")
+        head = ["key", "estimate", "95 % interval", "range", "runs that counted"]
+        yield table(head, rows, left=1)
 
 
 def _value(value: pd.DataFrame) -> Iterator[str]:
@@ -247,7 +290,7 @@ def _settings(study: Study, cohorts: pd.DataFrame, parameters: pd.DataFrame) -> 
         for name in found["cohort"].unique() if len(found) else ["-"]:
             own = found[found["cohort"] == name]
             cells = [cell(word, left=True) for word in (*words, name)]
-            cells += [cell(_with_reach(own[column].dropna())) for column in known]
+            cells += [cell(_with_reach(own[column].dropna(), study.ends)) for column in known]
             rows.append(f"<tr>{''.join(cells)}{_links(runs['run'], done)}</tr>")
     head = [*keys, "cohort", *(COLUMNS[column] for column in known), "runs"]
     note = (
@@ -258,9 +301,9 @@ def _settings(study: Study, cohorts: pd.DataFrame, parameters: pd.DataFrame) -> 
     return f'<p class="note">{escape(note)}</p>\n{listing}'
 
 
-def _with_reach(values: pd.Series[float]) -> str:
+def _with_reach(values: pd.Series[float], ends: Ends) -> str:
     """Write a mean and half the width of its interval, this to two digits, that as far as it."""
-    mean, low, high = interval(values.tolist())
+    mean, low, high = ends(values.tolist())
     half = (high - low) / 2
     if not half > abs(mean) * NEGLIGIBLE:  # nor where there is no interval
         return _number(mean)

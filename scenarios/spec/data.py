@@ -76,6 +76,8 @@ class DataSpec(Strict):
     """Missing values: take the row before's, or drop the row; without it they are refused."""
     codes: dict[Name, dict[str, float]] = Field(default_factory=dict)
     """For a column, numbers that stand for texts or for True and False."""
+    bootstrap: Annotated[int, Field(ge=1)] | None = None
+    """Each seed draws the rows anew, in blocks of this mean length, in place of their order."""
     forecasts: dict[str, ForecastColumnsSpec] = Field(default_factory=dict)
     """Forecasts that the file holds beside the outcomes, in their units, by name."""
 

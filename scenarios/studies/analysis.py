@@ -16,10 +16,14 @@ part of the value.
 seed by seed, and the interval is over seeds. A seed counts if it has a run for every setting with
 that value. In a full grid these are main effects; in a list, keys that vary together are not told
 apart.
+
+Where seeds resample the data of one history (``data.bootstrap``), each is a replicate of what might
+have been measured: the ends are then quantiles of the replicates, and more of them do not bring
+them closer together (Efron and Tibshirani, *An Introduction to the Bootstrap*, ch. 13).
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,6 +58,7 @@ COHORTS = [
     "welfare_mean_difference",
 ]
 INTERVAL = ["mean", "low", "high"]
+Ends = Callable[[Any], tuple[float, float, float]]  # of values by seed: mean, low, high
 EFFECTS = {
     **dict.fromkeys(["key", "value", "cohort", "measure"], "str"),
     "seeds": "int64",
@@ -135,7 +140,18 @@ def interval(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, floa
     return mean, mean - half, mean + half
 
 
-def value_table(cohorts: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
+def replicates(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float, float]:
+    """Mean and 95 % percentile interval of bootstrap replicates: of one history, not of a mean."""
+    mean, _, _ = interval(values)
+    if len(values) < 2:
+        return mean, float("nan"), float("nan")
+    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return mean, float(low), float(high)
+
+
+def value_table(
+    cohorts: pd.DataFrame, parameters: pd.DataFrame, ends: Ends = interval
+) -> pd.DataFrame:
     """Value of Decision-Swap against each other forecast, per cohort and setting of the other keys.
 
     Parameters
@@ -158,20 +174,22 @@ def value_table(cohorts: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame
         runs = parameters.merge(cohorts[["run", "cohort", "welfare_mean"]], on="run")
         for place, group in runs.groupby(["cohort", *others], sort=False):
             wide = group.pivot_table(index="seed", columns=FORECASTER, values="welfare_mean")
-            rows += [[*place, *found] for found in _differences(wide)]
+            rows += [[*place, *found] for found in _differences(wide, ends)]
     types = VALUE | {key: parameters[key].dtype for key in others}
     return pd.DataFrame(rows, columns=columns).astype(types)
 
 
-def _differences(wide: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
+def _differences(wide: pd.DataFrame, ends: Ends) -> Iterator[tuple[Any, ...]]:
     """Yield baseline, pairs and interval from a table of seeds by forecasters."""
     for baseline in wide.columns if OURS in wide else ():
         if baseline != OURS:
             pairs = (wide[OURS] - wide[baseline]).dropna().to_numpy()
-            yield baseline, len(pairs), *interval(pairs)
+            yield baseline, len(pairs), *ends(pairs)
 
 
-def effects_table(cohorts: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
+def effects_table(
+    cohorts: pd.DataFrame, parameters: pd.DataFrame, ends: Ends = interval
+) -> pd.DataFrame:
     """Mean of every measure for each value of each key, with intervals over seeds.
 
     Returns
@@ -188,12 +206,12 @@ def effects_table(cohorts: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFra
         for value, chosen in placed.groupby(key, sort=False):
             needed = chosen["setting"].nunique()
             runs = chosen[["run", "seed", "setting"]].merge(cohorts, on="run")
-            found = _averages(runs, needed)
+            found = _averages(runs, needed, ends)
             rows += [[key, text_of(value), *row] for row in found]
     return pd.DataFrame(rows, columns=list(EFFECTS)).astype(EFFECTS)
 
 
-def _averages(runs: pd.DataFrame, needed: int) -> Iterator[tuple[Any, ...]]:
+def _averages(runs: pd.DataFrame, needed: int, ends: Ends) -> Iterator[tuple[Any, ...]]:
     """Yield cohort, measure, seeds and interval; a seed needs a number for every setting.
 
     Of ``needed`` settings those do not count in which a cohort has nobody (``count = 0``).
@@ -206,7 +224,7 @@ def _averages(runs: pd.DataFrame, needed: int) -> Iterator[tuple[Any, ...]]:
             counted = by_seed[measure].count()
             means = by_seed[measure].mean()[counted == wanted].to_numpy()
             if counted.any():
-                yield cohort, measure, len(means), *interval(means)
+                yield cohort, measure, len(means), *ends(means)
 
 
 def text_of(value: Any) -> str:

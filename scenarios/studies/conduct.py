@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from regretless.scenarios.logs.holding import held
-from regretless.scenarios.studies import analysis
 from regretless.scenarios.studies.cluster import DaskWorkers
 from regretless.scenarios.studies.design import Design, Task
 from regretless.scenarios.studies.directory import StudyDirectory
@@ -135,9 +134,8 @@ def _task(directory: StudyDirectory, run: int, workers: Workers, options: Option
 def _sum_up(directory: StudyDirectory, status: str) -> None:
     """Write the tables of the study, then its record."""
     study = Study(directory.path)
-    cohorts, parameters = study.cohorts(), study.parameters()
-    directory.write("cohorts", cohorts)
-    directory.write("value", analysis.value_table(cohorts, parameters))
+    directory.write("cohorts", study.cohorts())
+    directory.write("value", study.value())
     directory.write("effects", study.effects())
     directory.write("contrasts", study.contrasts())
     if study.sample is not None:

@@ -23,6 +23,7 @@ from regretless.scenarios.studies.analysis import (
     EFFECTS,
     MEASURES,
     REGRETS,
+    Ends,
     interval,
     text_of,
 )
@@ -31,11 +32,16 @@ EVERYBODY = "everybody"
 GAINS = ("gain", "loss_gain")
 POOLED = ("mean_loss", *(f"{regret}_mean" for regret in REGRETS))
 WORST = ("exploitability_worst", *(f"{regret}_worst" for regret in REGRETS))
+Compared = tuple[list[Any], "pd.Series[float]"]  # what differs, and by how much, by seed
 CONTRASTS = {"key": "str", "value": "str", "against": "str"} | EFFECTS
 
 
 def contrasts_table(
-    cohorts: pd.DataFrame, parameters: pd.DataFrame, branches: pd.DataFrame | None = None
+    cohorts: pd.DataFrame,
+    parameters: pd.DataFrame,
+    branches: pd.DataFrame | None = None,
+    *,
+    ends: Ends = interval,
 ) -> pd.DataFrame:
     """Compare each value of each key with its first, and each branch with its trunk.
 
@@ -57,9 +63,10 @@ def contrasts_table(
     keys = [str(key) for key in parameters if key not in {"run", "seed"}]
     runs = parameters.merge(with_everybody(cohorts), on="run")
     measures = (*MEASURES, *(str(name) for name in cohorts if name not in COHORTS))
-    rows = [row for key in keys for row in _of_key(runs, key, keys, measures)]
+    found = [pair for key in keys for pair in _of_key(runs, key, keys, measures)]
     if branches is not None and len(branches):
-        rows += _of_branches(branches, parameters)
+        found += _of_branches(branches, parameters)
+    rows = [[*words, *_over_seeds(pairs, ends)] for words, pairs in found]
     return pd.DataFrame(rows, columns=list(CONTRASTS)).astype(CONTRASTS)
 
 
@@ -80,7 +87,7 @@ def with_everybody(cohorts: pd.DataFrame) -> pd.DataFrame:
 
 def _of_key(
     runs: pd.DataFrame, key: str, keys: list[str], measures: tuple[str, ...]
-) -> Iterator[list[Any]]:
+) -> Iterator[Compared]:
     place = ["seed", *(other for other in keys if other != key)]
     first, *others = runs[key].drop_duplicates()
     for value in others:
@@ -91,10 +98,10 @@ def _of_key(
                 pairs = (one[measure] - two[measure]).dropna()
                 if len(pairs):
                     words = [key, text_of(value), text_of(first), cohort, measure]
-                    yield [*words, *_over_seeds(pairs)]
+                    yield words, pairs
 
 
-def _of_branches(branches: pd.DataFrame, parameters: pd.DataFrame) -> Iterator[list[Any]]:
+def _of_branches(branches: pd.DataFrame, parameters: pd.DataFrame) -> Iterator[Compared]:
     runs = branches.merge(parameters[["run", "seed"]], on="run")
     several = len(runs["cohort"].unique()) > 1
     parts = [runs, runs.assign(cohort=EVERYBODY)] if several else [runs]
@@ -103,12 +110,12 @@ def _of_branches(branches: pd.DataFrame, parameters: pd.DataFrame) -> Iterator[l
             means = group.groupby(["seed", "run"])[list(GAINS)].mean()
             for measure in GAINS[1:] if several and cohort == EVERYBODY else GAINS:
                 words = ["branch", text_of(label), text_of("trunk"), cohort, measure]
-                yield [*words, *_over_seeds(means[measure])]
+                yield words, means[measure]
 
 
-def _over_seeds(pairs: "pd.Series[float]") -> tuple[Any, ...]:
+def _over_seeds(pairs: "pd.Series[float]", ends: Ends) -> tuple[Any, ...]:
     """Count seeds that have all of their pairs, and return the interval of their means."""
     by_seed = pairs.groupby("seed")
     counted = by_seed.count()
     means = by_seed.mean()[counted == counted.max()].tolist()
-    return len(means), *interval(means)
+    return len(means), *ends(means)

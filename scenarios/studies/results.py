@@ -103,17 +103,17 @@ class Study:
 
     def value(self) -> pd.DataFrame:
         """Value of the forecast, in the utility's own units; see ``analysis.value_table``."""
-        return analysis.value_table(self.cohorts(), self.parameters())
+        return analysis.value_table(self.cohorts(), self.parameters(), self.ends)
 
     def effects(self) -> pd.DataFrame:
         """Means for each value of each key; see ``analysis.effects_table``."""
-        return analysis.effects_table(self.cohorts(), self._levels())
+        return analysis.effects_table(self.cohorts(), self._levels(), self.ends)
 
     def contrasts(self) -> pd.DataFrame:
         """Return what each key and branch changes; see ``contrasts.contrasts_table``."""
         branched = self.record["study"]["file"].get("branch") and self.runs()
         found = self.table("branches") if branched else None
-        return contrasts_table(self.cohorts(), self._levels(), found)
+        return contrasts_table(self.cohorts(), self._levels(), found, ends=self.ends)
 
     @property
     def sample(self) -> SampleSpec | None:
@@ -148,7 +148,20 @@ class Study:
     @property
     def has_windows(self) -> bool:
         """Whether the study's runs take regret over windows of rounds."""
+        return any(key.partition(".")[0] == "windows" for key in self._keys())
+
+    @property
+    def ends(self) -> analysis.Ends:
+        """How means over seeds get their intervals: seeds may be replicates of one history."""
+        replicated = "data.bootstrap" in self._keys()
+        return analysis.replicates if replicated else analysis.interval
+
+    def _keys(self) -> set[str]:
+        """Return the dotted keys of the base scenario's tables and of the study."""
         base, file = self.record["study"]["base"], self.record["study"]["file"]
+        found = {
+            f"{name}.{key}" for name, own in base.items() if isinstance(own, dict) for key in own
+        }
         labels = [
             table
             for values in file["grid"].values()
@@ -156,8 +169,7 @@ class Study:
             for table in values.values()
         ]
         tables = file["set"], file["grid"], *file["list"], *labels
-        keys = [key for table in tables for key in table]
-        return "windows" in base or any(key.startswith("windows.") for key in keys)
+        return found.union(*tables)
 
     def windows(self) -> pd.DataFrame:
         """Regret over windows of rounds; see ``windows.windows_table``. Empty without windows."""
