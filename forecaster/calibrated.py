@@ -34,7 +34,6 @@ event per action instead.
 """
 
 from collections.abc import Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -42,7 +41,7 @@ import numpy as np
 from regretless.forecaster.events.bounds import centred_norm, spread
 from regretless.forecaster.events.protected import LossGroup, moved_mass
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, grid_points
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Hull
 from regretless.market.records import Mixture
@@ -96,7 +95,7 @@ class CalibratedMultiaccurate(UnbiasedPrediction):
         if not groups:
             raise ValueError("a forecaster needs at least one loss to protect")
         size = int(groups[0].weights.shape[-1])
-        self.grid = regular_grid(size, checked_cells(size, cells))
+        self.grid = grid_points(np.linspace(0.0, 1.0, checked_cells(size, cells)), size)
         self.radius = float(self.grid[1, -1] - self.grid[0, -1]) / 2
         accuracy = [multiaccuracy(group) for group in groups if len(group.policies)]
         events = [calibration(self.grid), *accuracy]
@@ -161,11 +160,6 @@ def checked_cells(size: int, cells: int | None) -> int:
             f"{MOST:,}; this recipe is for small problems: lower cells or use 'decision-swap'"
         )
     return cells
-
-
-def regular_grid(size: int, cells: int) -> Array:
-    """Return the points (cells^size, size) of the regular grid of the cube, corners included."""
-    return np.array(list(product(np.linspace(0.0, 1.0, cells), repeat=size)))
 
 
 def calibration(grid: Array) -> LossGroup:

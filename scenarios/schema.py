@@ -4,9 +4,6 @@ Keys, types and limits are those of the models that read the files, and what a k
 line below it in its model. What models check beyond that, a schema does not know.
 """
 
-import ast
-import inspect
-from itertools import pairwise
 from typing import Any
 
 from pydantic import BaseModel
@@ -14,7 +11,6 @@ from pydantic import BaseModel
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.build.bases import MAKERS
-from regretless.scenarios.spec.cohort import Open, Strict
 from regretless.scenarios.spec.files import catalogue
 from regretless.scenarios.spec.scenario import ScenarioSpec
 from regretless.scenarios.studies.design import StudySpec
@@ -30,26 +26,13 @@ def schema(file: str) -> Json:
         raise UserError(f"unknown schema '{file}'; {closest(file, FILES)}")
     whole: Json = _plain(FILES[file].model_json_schema())
     tables = whole.get("$defs", {}) | {FILES[file].__name__: whole}
-    for model in (*Strict.__subclasses__(), *Open.__subclasses__()):
-        keys = tables.get(model.__name__, {}).get("properties", {})
-        for field, meaning in meanings(model).items() if keys else ():
-            key = model.model_fields[field].alias or field
-            also = _also().get(f"{model.__name__}.{key}", [])
-            form = {"anyOf": [*also, keys[key]]} if also else keys[key]
-            keys[key] = {"description": meaning} | form
+    for place, also in _also().items():
+        table, key = place.split(".")
+        if table in tables:
+            keys = tables[table]["properties"]
+            meaning = {"description": keys[key].pop("description")}
+            keys[key] = meaning | {"anyOf": [*also, keys[key]]}
     return {"$schema": DIALECT, "title": f"A {file} file of regretless"} | whole
-
-
-def meanings(model: type[BaseModel]) -> dict[str, str]:
-    """Return what a model's source says below each of its fields."""
-    (known,) = ast.parse(inspect.getsource(model)).body
-    found = {}
-    for field, text in pairwise(known.body) if isinstance(known, ast.ClassDef) else ():
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-            said = text.value if isinstance(text, ast.Expr) else None
-            if isinstance(said, ast.Constant):
-                found[field.target.id] = " ".join(str(said.value).split())
-    return found
 
 
 def _also() -> dict[str, list[Json]]:
@@ -84,7 +67,7 @@ def _also() -> dict[str, list[Json]]:
 
 
 def _plain(node: Any) -> Any:
-    """Drop titles, which repeat the keys, and null, which TOML does not have."""
+    """Drop titles, which repeat the keys, and null, which TOML does not have; unwrap meanings."""
     if isinstance(node, list):
         return [_plain(entry) for entry in node if entry != {"type": "null"}]
     if not isinstance(node, dict):
@@ -92,6 +75,8 @@ def _plain(node: Any) -> Any:
     kept = {key: _plain(entry) for key, entry in node.items() if entry is not None}
     if isinstance(kept.get("title"), str):
         del kept["title"]
+    if isinstance(kept.get("description"), str):
+        kept["description"] = " ".join(kept["description"].split())
     if len(kept.get("anyOf", ())) == 1:
         kept |= kept.pop("anyOf")[0]
     return kept

@@ -28,7 +28,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, grid_points
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
 
@@ -88,8 +88,7 @@ class LipschitzGridBasis(Basis):
     def points(self) -> Array:
         """Where losses are evaluated, one point for each cell: (n, d)."""
         ticks = (np.arange(self.cells) + (0.5 if self.centred else 1.0)) / self.cells
-        axes = np.meshgrid(*[ticks] * self.outcomes, indexing="ij")
-        return np.stack([axis.ravel() for axis in axes], axis=-1)
+        return grid_points(ticks, self.outcomes)
 
     def transform(self, y: ArrayLike) -> Array:
         """Map outcomes (..., d) to the indicators of their cells (..., n)."""

@@ -1,4 +1,4 @@
-r"""The paper's basis for Leontief losses: rounding, MReLUs, dyadic boxes, near-identity.
+r"""The paper's basis for Leontief losses: rounding, MReLUs, dyadic boxes.
 
 Family. ``offset + A min_j y_j / a_j`` with a_j / |A| >= 1/L for all j, in other words L-Lipschitz
 in every input (A = -1 is the paper's; the amplitude of a normalised loss goes into a).
@@ -9,17 +9,16 @@ Construction (Lu, Roth and Shi, the section on Leontief functions), with delta =
    |f - L delta^2 g| <= L delta^2 (2 m - 1), below the printed 2 L delta. Rounding to {0..m}, the
    option ``nearest``, halves it: L delta^2 (m - 1/4).
 2. g is a sum of MReLUs (``lattice``), those of a coarse grid with s = ceil(m^(d/(d+2))) and dyadic
-   boxes (``mrelu``), and the boxes of one shape share the columns of a near-identity (``dyadic``).
-3. The default mu spends L delta on the near-identities, so that the total is within the 3 L delta
-   of the proposition. The family of g is finite: its worst member decides mu, the declared error
-   and lambda. Where it has more than ``LISTED`` members, the worst orthant bounds them all (g is
-   a mixture of orthants with total weight top min_j b_j <= top^2), 10 to 60 times less tightly.
+   boxes (``mrelu``). The family of g is finite, and its worst member decides lambda. Where it has
+   more than ``LISTED`` members, the worst orthant bounds them all (g is a mixture of orthants with
+   total weight top min_j b_j <= top^2), 10 to 60 times less tightly.
 
-At every practical size the default mu asks for more columns than there are boxes. The basis then
-keeps the boxes themselves and its error is that of rounding alone. It is larger than the lattice
-whose points it replaces, let alone than a grid of cells with the same error: 133 functions at
-d = 2, m = 10, where the lattice has 81 points and ``printed_size``, which counts every box of
-{1..2m}^d, 3,702. Use a basis of real losses where size matters; this one is the paper's.
+The proposition has 3 L delta and lets near-identities of the boxes spend the rest; where there are
+several inputs they would have more columns than there are boxes at every practical size. The basis
+is larger than the lattice whose points it replaces, let alone than a grid of cells with the same
+error: 133 functions at d = 2, m = 10, where the lattice has 81 points and the printed construction,
+which counts every box of {1..2m}^d, 3,702. Use a basis of real losses where size matters; this one
+is the paper's.
 """
 
 import math
@@ -30,14 +29,13 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from regretless.forecaster.bases.approximation import lattice
-from regretless.forecaster.bases.approximation.mrelu import MReLUCover, MReLUSpan
+from regretless.forecaster.bases.approximation.mrelu import MReLUCover
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss, MinimumOfRatios
 
 MOST_POINTS = 20_000
 LISTED = 2500
-LARGEST_MU = 0.5  # above, a matrix is not a near-identity in any useful sense
 
 
 def worst_cases(top: int, dimension: int) -> sparse.csr_array:
@@ -59,13 +57,6 @@ def min_coefficients(b: Indices, top: int) -> Array:
     return lattice.merged(lattice.mrelu_coefficients(lattice.least_products(b, top))).ravel()
 
 
-def printed_size(cells: int, dimension: int) -> int:
-    """Count what is printed: R_s, and in d spaces all dyadic boxes of {1..2m}^d."""
-    pieces = sum((2 * cells >> h) + 1 for h in range((2 * cells).bit_length()))
-    coarse = cells // paper_stride(cells, dimension)
-    return int(coarse**dimension + dimension * pieces**dimension)
-
-
 def paper_stride(cells: int, dimension: int) -> int:
     """Spacing of the coarse thresholds, s = ceil(m^(d/(d+2)))."""
     return math.ceil(round(math.pow(cells, dimension / (dimension + 2)), 9))
@@ -84,21 +75,10 @@ class LeontiefBasis(Basis):
         L: requirements are at least |amplitude| / L.
     nearest : bool
         Round to {0..m}, not to the paper's {1..m-1}.
-    mu : float, optional
-        Error of a dyadic box that the near-identities may make; 0 keeps all boxes.
-    seed : int
-        Root seed of the random signs.
     """
 
-    def __init__(  # noqa: PLR0913 - keyword-only choices, each with a default
-        self,
-        outcomes: int,
-        cells: int,
-        *,
-        constant: float = 1.0,
-        nearest: bool = False,
-        mu: float | None = None,
-        seed: int = 0,
+    def __init__(
+        self, outcomes: int, cells: int, *, constant: float = 1.0, nearest: bool = False
     ) -> None:
         if not constant > 0:
             raise ValueError(f"the constant {constant} must be above 0")
@@ -109,30 +89,25 @@ class LeontiefBasis(Basis):
         self.outcomes, self.cells, self.constant = outcomes, cells, constant
         self.bottom, self.top = (0, cells) if nearest else (1, cells - 1)
         self._unit = constant / cells**2
-        cover = MReLUCover(outcomes, self.bottom, self.top, paper_stride(cells, outcomes))
-        worst = worst_cases(self.top, outcomes)
-        if mu is None:
-            mu = min(cells / max(cover.load(worst), 1.0), LARGEST_MU)
-        self.mu = mu
-        self.span = MReLUSpan(cover, mu, seed)
-        self.size = self.span.size
-        self.lipschitz = self._unit * self.span.weight(worst)
-        rounding = cells - 0.25 if nearest else 2 * cells - 1
-        self.error = self._unit * (rounding + self.span.slack(worst))
+        stride = paper_stride(cells, outcomes)
+        self.cover = MReLUCover(outcomes, self.bottom, self.top, stride)
+        self.size = self.cover.size
+        self.lipschitz = self._unit * self.cover.weight(worst_cases(self.top, outcomes))
+        self.error = self._unit * (cells - 0.25 if nearest else 2 * cells - 1)
 
     @classmethod
     def covering(
         cls, outcomes: int, *, constant: float = 1.0, error: float = 0.1, nearest: bool = False
     ) -> Self:
-        """Coarsest basis with the error that is asked for, all of it spent on rounding."""
+        """Coarsest basis with the error that is asked for."""
         cells = max(math.ceil(round((1 if nearest else 2) * constant / error, 9)), 3)
-        return cls(outcomes, cells, constant=constant, nearest=nearest, mu=0.0)
+        return cls(outcomes, cells, constant=constant, nearest=nearest)
 
     def transform(self, y: ArrayLike) -> Array:
         """Map outcomes (d,) or (T, d) to (n,) or (T, n): constant on each cell of the lattice."""
         outcomes = np.asarray(y, dtype=np.float64)
         z = lattice.rounded(self.cells * outcomes, self.bottom, self.top).reshape(-1, self.outcomes)
-        return self.span.transform(z).reshape(*outcomes.shape[:-1], self.size)
+        return self.cover.transform(z).reshape(*outcomes.shape[:-1], self.size)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Write every row's g in MReLUs and these in the functions."""
@@ -142,8 +117,8 @@ class LeontiefBasis(Basis):
         in_mrelus = np.stack([min_coefficients(b, self.top) for b in distinct])
         row = row.reshape(factors.shape[:-1])
         scale = np.sign(ratios.amplitude) * self._unit
-        offset = ratios.offset + scale * (in_mrelus @ self.span.constant)[row]
-        weights = (in_mrelus @ self.span.table)[row]
+        offset = ratios.offset + scale * (in_mrelus @ self.cover.constant)[row]
+        weights = (in_mrelus @ self.cover.table)[row]
         weights *= scale[..., None]
         return offset, weights
 

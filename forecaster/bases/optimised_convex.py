@@ -27,14 +27,13 @@ import functools
 import math
 from dataclasses import dataclass
 
-import highspy
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.relu import ROUNDING, ConvexBasis
 from regretless.market.core.arrays import Array
-from regretless.market.kernels.linear_programs import new_highs, optimise
+from regretless.market.kernels.linear_programs import Program, hand_over, new_highs, optimise
 from regretless.market.losses import Loss
 
 COARSEST = 65
@@ -271,18 +270,14 @@ class _SupFit:
         slack, summed = np.ones((count, 1)), np.ones((1, width))
         summed[0, [0, -1]] = 0.0  # all but the constant and e
         matrix = np.concatenate([np.block([[design, -slack], [design, slack]]), summed])
-        program = highspy.HighsLp()
-        program.num_col_, program.num_row_ = width, 2 * count + 1
-        program.col_cost_ = np.append(np.zeros(width - 1), 1.0)
-        program.col_lower_ = np.append(lower, 0.0)
-        program.col_upper_ = np.append(np.full(width - 1, upper), np.inf)
-        program.row_lower_ = np.full(2 * count + 1, -np.inf)
-        program.row_upper_ = np.append(np.full(2 * count, np.inf), cap or np.inf)
-        program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        program.a_matrix_.start_ = np.arange(0, matrix.size + 1, width)
-        program.a_matrix_.index_ = np.tile(np.arange(width), len(matrix))
-        program.a_matrix_.value_ = matrix.ravel()
-        self._solver.passModel(program)
+        program = Program(
+            cost=np.append(np.zeros(width - 1), 1.0),
+            matrix=matrix,
+            row_upper=np.append(np.full(2 * count, np.inf), cap or np.inf),
+            lower=np.append(lower, 0.0),
+            upper=np.append(np.full(width - 1, upper), np.inf),
+        )
+        hand_over(self._solver, program)
         self._rows = np.arange(2 * count, dtype=np.int32)
 
     def __call__(self, least: Array, most: Array) -> Array:

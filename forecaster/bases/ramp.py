@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.approximation.certify import ROUNDING, Certificate, certify
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, grid_points
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
 
@@ -170,14 +170,9 @@ class RampBasis(Basis):
             products = wider.reshape(*wider.shape[:-2], wider.shape[-2] * wider.shape[-1])
         return np.ascontiguousarray(products[..., 1:])
 
-    def _grid(self, levels: Array) -> Array:
-        """All outcomes (T, d) with these levels, the last coordinate fastest."""
-        axes = np.meshgrid(*[levels] * self.outcomes, indexing="ij")
-        return np.stack(axes, axis=-1).reshape(-1, self.outcomes)
-
     def _fit(self, loss: Loss) -> _Fit:
         """Interpolate a loss."""
-        values = loss.losses(self._grid(self.knots))
+        values = loss.losses(grid_points(self.knots, self.outcomes))
         table = values.reshape(*[len(self.knots)] * self.outcomes, *values.shape[1:])
         for axis in range(self.outcomes):
             table = np.diff(table, axis=axis, prepend=0.0)
@@ -190,7 +185,7 @@ class RampBasis(Basis):
     def _excess(self, loss: Loss, offset: Array, weights: Array) -> tuple[Array, Array]:
         """Least and greatest height (..., A) of the form above the loss, at and between knots."""
         middles = (self.knots[1:] + self.knots[:-1]) / 2
-        outcomes = self._grid(np.sort(np.concatenate([self.knots, middles])))
+        outcomes = grid_points(np.sort(np.concatenate([self.knots, middles])), self.outcomes)
         rows = max(1, NUMBERS // max(offset.size, self.size))
         least, most = np.zeros(offset.shape), np.zeros(offset.shape)
         for first in range(0, len(outcomes), rows):

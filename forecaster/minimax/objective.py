@@ -20,7 +20,7 @@ import numpy as np
 from regretless.forecaster.events.protected import Rows
 from regretless.forecaster.minimax.box import explore, field_at, walk_for, worst_case
 from regretless.forecaster.minimax.solver import LIGHTEST, CubeSolver, Solution
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, grid_points
 from regretless.market.kernels.linear_programs import Program, UnsolvedError, solver
 
 Objective = Callable[[Array], Array]  # points (m, n) to values (m,), the less the better
@@ -64,8 +64,7 @@ class WishfulSolver(CubeSolver):
         steps = int(MOST_POINTS ** (1 / size))
         if steps < 2:
             return np.empty((0, size))
-        grid = np.meshgrid(*[np.linspace(0, 1, steps)] * size, indexing="ij")
-        return np.stack(grid, axis=-1).reshape(-1, size)
+        return grid_points(np.linspace(0, 1, steps), size)
 
 
 def best_within(

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, grid_points
 
 ROUNDING = 1e-12  # of s(y), which is in [0, 1]
 PRECISION = 3e-4  # gap per unit of |h|_1 at which cells are not split any more
@@ -60,12 +60,6 @@ class Support(ABC):
 def values(images: Array, direction: Array) -> Array:
     """Compute h . s (V,), without the threads that a matrix product would start."""
     return np.asarray(np.einsum("vi,i->v", images, direction))
-
-
-def lattice(levels: Array, outcomes: int) -> Array:
-    """List all points (k^d, d) of a grid, the last axis fastest."""
-    axes = np.meshgrid(*[levels] * outcomes, indexing="ij")
-    return np.stack([axis.ravel() for axis in axes], axis=-1)
 
 
 def excess(direction: Array, above: Array, below: Array) -> Array:
@@ -166,11 +160,14 @@ class CellSupport(Support):
     def __init__(self, pieces: Pieces, levels: Array, outcomes: int) -> None:
         self.outcomes, self._pieces = outcomes, pieces
         self._shape = (len(levels),) * outcomes
-        grid = lattice(levels, outcomes)
+        grid = grid_points(levels, outcomes)
         self._places = pieces.place(grid)
         self._images = np.ascontiguousarray(pieces.images(grid))
         self.size = self._images.shape[1]
-        self._low, self._high = lattice(levels[:-1], outcomes), lattice(levels[1:], outcomes)
+        self._low, self._high = (
+            grid_points(levels[:-1], outcomes),
+            grid_points(levels[1:], outcomes),
+        )
         above, below = pieces.errors(self._low, self._high)
         self._above, self._below = _shared(above), _shared(below)
         self._corners = np.array(list(product([0.0, 1.0], repeat=outcomes)))

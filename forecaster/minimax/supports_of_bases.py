@@ -21,7 +21,7 @@ from regretless.forecaster.bases.approximation.functions import LossFunctions
 from regretless.forecaster.bases.approximation.lattice import lattice_points
 from regretless.forecaster.bases.exponential import ExponentialBasis
 from regretless.forecaster.minimax import support
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, grid_points
 from regretless.market.game.basis import Basis
 
 KNOTS = 2049
@@ -86,7 +86,7 @@ def _(basis: bases.ConvexRankBasis) -> support.Support:
 
 @support_of.register
 def _(basis: bases.RampBasis) -> support.Support:
-    return _listed(basis, support.lattice(basis.knots, basis.outcomes))
+    return _listed(basis, grid_points(basis.knots, basis.outcomes))
 
 
 @support_of.register

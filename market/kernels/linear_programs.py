@@ -146,6 +146,31 @@ class Optimum:
     duals: Array
 
 
+def hand_over(highs: highspy.Highs, program: Program) -> None:
+    """Let ``highs`` hold a program; UnsolvedError if it is none."""
+    matrix = sp.csr_array(program.matrix)
+    rows, columns = matrix.shape
+    taken = highs.passModel(
+        columns,
+        rows,
+        matrix.nnz,
+        int(highspy.MatrixFormat.kRowwise),
+        int(highspy.ObjSense.kMinimize),
+        0.0,
+        np.asarray(program.cost, dtype=np.float64),
+        _filled(program.lower, columns),
+        _filled(program.upper, columns),
+        _filled(program.row_lower, rows),
+        _filled(program.row_upper, rows),
+        matrix.indptr.astype(np.int32),
+        matrix.indices.astype(np.int32),
+        matrix.data.astype(np.float64),
+        np.zeros(columns, dtype=np.int32),  # no integers
+    )
+    if taken == highspy.HighsStatus.kError:
+        raise UnsolvedError(highspy.HighsModelStatus.kModelError)
+
+
 class ProgramSolver:
     """One HiGHS object, used again and again; results do not depend on what it solved before."""
 
@@ -163,27 +188,7 @@ class ProgramSolver:
         UnsolvedError
             If it is infeasible or unbounded, or HiGHS gives up.
         """
-        matrix = sp.csr_array(program.matrix)
-        rows, columns = matrix.shape
-        taken = self._highs.passModel(
-            columns,
-            rows,
-            matrix.nnz,
-            int(highspy.MatrixFormat.kRowwise),
-            int(highspy.ObjSense.kMinimize),
-            0.0,
-            np.asarray(program.cost, dtype=np.float64),
-            _filled(program.lower, columns),
-            _filled(program.upper, columns),
-            _filled(program.row_lower, rows),
-            _filled(program.row_upper, rows),
-            matrix.indptr.astype(np.int32),
-            matrix.indices.astype(np.int32),
-            matrix.data.astype(np.float64),
-            np.zeros(columns, dtype=np.int32),  # no integers
-        )
-        if taken == highspy.HighsStatus.kError:
-            raise UnsolvedError(highspy.HighsModelStatus.kModelError)
+        hand_over(self._highs, program)
         return self._run(program)
 
     def again(self, row: int, upper: float) -> Optimum:

@@ -151,7 +151,7 @@ def curves(table: pd.DataFrame) -> go.Figure:
 
 
 def windows(table: pd.DataFrame) -> go.Figure:
-    """Draw one measure of ``windows.windows_table``, with the column ``setting``."""
+    """Draw one measure of ``analysis.windows_table``, with the column ``setting``."""
     figure, count = _by_cohort(table, each=200), table["setting"].nunique()
     spans = sorted({(row["first"], row["last"]) for row in table.to_dict("records")})
     for row, place, colour, own, style in _settings(table):

@@ -42,13 +42,17 @@ def check_names(names: list[str] | None, number: int | None, key: str) -> None:
 class Strict(BaseModel):
     """A table in which every key is known."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
+    model_config = ConfigDict(
+        extra="forbid", allow_inf_nan=False, strict=True, use_attribute_docstrings=True
+    )
 
 
 class Open(BaseModel):
     """Keys beyond the named ones are parameters of the building block that is named."""
 
-    model_config = ConfigDict(extra="allow", allow_inf_nan=False, strict=True)
+    model_config = ConfigDict(
+        extra="allow", allow_inf_nan=False, strict=True, use_attribute_docstrings=True
+    )
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class ModelSpec(Open):
 
 
 class ForecasterSpec(Open):
-    """Who predicts."""
+    """The forecaster: who predicts, and how."""
 
     kind: Name = "decision-swap"
     """The forecaster of the theorem, or the name of a model."""

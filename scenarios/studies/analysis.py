@@ -20,6 +20,11 @@ apart.
 Where seeds resample the data of one history (``data.bootstrap``), each is a replicate of what might
 have been measured: the ends are then quantiles of the replicates, and more of them do not bring
 them closer together (Efron and Tibshirani, *An Introduction to the Bootstrap*, ch. 13).
+
+**Windows.** Where the runs of a study take regret over windows of rounds (``market.logs.windows``),
+as after each change of regime, a measure of a window is the mean or the maximum over a cohort's
+logged agents, and over the seeds of a setting it has the same interval. A window that a cohort did
+not play in a run is missing there.
 """
 
 import json
@@ -46,12 +51,12 @@ MEASURES = (
     "welfare_mean",
     "welfare_gini",
 )
+LOSSES = ("mean_loss", *(f"{regret}_{which}" for regret in REGRETS for which in ("mean", "worst")))
 COHORTS = [
     "run",
     "cohort",
     "agents",
-    "mean_loss",
-    *(f"{regret}_{which}" for regret in REGRETS for which in ("mean", "worst")),
+    *LOSSES,
     "exploitability_worst",
     "welfare_mean",
     "welfare_gini",
@@ -59,6 +64,7 @@ COHORTS = [
 ]
 INTERVAL = ["mean", "low", "high"]
 Ends = Callable[[Any], tuple[float, float, float]]  # of values by seed: mean, low, high
+WINDOW = ["cohort", "first", "last"]
 EFFECTS = {
     **dict.fromkeys(["key", "value", "cohort", "measure"], "str"),
     "seeds": "int64",
@@ -230,3 +236,55 @@ def _averages(runs: pd.DataFrame, needed: int, ends: Ends) -> Iterator[tuple[Any
 def text_of(value: Any) -> str:
     """Write a key's value as JSON."""
     return json.dumps(value.item() if isinstance(value, np.generic) else value)
+
+
+def windows_of(windows: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
+    """Sum up a run's windows table, one row per cohort and window.
+
+    Returns
+    -------
+    frame
+        ``cohort``, ``first``, ``last`` and ``LOSSES``: per round of the window, losses in [0, 1].
+        What was not measured is NaN.
+    """
+    cohort = windows["agent"].map(agents.set_index("agent")["cohort"])
+    return losses_of(windows.assign(cohort=cohort).groupby(WINDOW, sort=False)).reset_index()
+
+
+def windows_table(
+    windows: pd.DataFrame, parameters: pd.DataFrame, ends: Ends = interval
+) -> pd.DataFrame:
+    """Mean and interval over seeds of every window's measures, per setting and cohort.
+
+    Parameters
+    ----------
+    windows : frame
+        ``run`` and the columns of ``windows_of``, of all runs.
+    parameters : frame
+        ``run``, ``seed`` and the keys.
+
+    Returns
+    -------
+    frame
+        The keys, ``cohort``, ``first``, ``last``, ``measure`` (one of ``LOSSES``), ``seeds``,
+        ``mean``, ``low``, ``high``. Measures that no run of a setting has are left out.
+    """
+    keys = [str(key) for key in parameters if key not in {"run", "seed"}]
+    runs = parameters.merge(windows, on="run")
+    rows = [
+        [*place, *found]
+        for place, group in runs.groupby([*keys, *WINDOW], sort=False)
+        for found in _of_window(group, ends)
+    ]
+    types: dict[str, Any] = {key: parameters[key].dtype for key in keys}
+    types |= {"cohort": "str", "first": "int64", "last": "int64", "measure": "str"}
+    types |= {"seeds": "int64"} | dict.fromkeys(INTERVAL, "float64")
+    return pd.DataFrame(rows, columns=list(types)).astype(types)
+
+
+def _of_window(group: pd.DataFrame, ends: Ends) -> Iterator[tuple[Any, ...]]:
+    """Yield measure, seeds and interval of one window."""
+    for measure in LOSSES:
+        values = group[measure].dropna().to_numpy()
+        if len(values):
+            yield measure, len(values), *ends(values)

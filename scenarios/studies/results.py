@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.studies import analysis, windows
+from regretless.scenarios.studies import analysis
 from regretless.scenarios.studies.calibration import calibration_table
 from regretless.scenarios.studies.contrasts import contrasts_table
 from regretless.scenarios.studies.directory import read_record
@@ -172,15 +172,15 @@ class Study:
         return found.union(*tables)
 
     def windows(self) -> pd.DataFrame:
-        """Regret over windows of rounds; see ``windows.windows_table``. Empty without windows."""
-        parts = [pd.DataFrame(columns=["run", *windows.WINDOW, *windows.MEASURES])]
+        """Regret over windows of rounds; see ``analysis.windows_table``. Empty without windows."""
+        parts = [pd.DataFrame(columns=["run", *analysis.WINDOW, *analysis.LOSSES])]
         for run, home in self.homes().items():
             if (home / "windows.parquet").exists():
                 names = ("windows", "agents")
                 tables = [run_table(home, n) for n in names]
-                parts.append(windows.windows_of(*tables).assign(run=run))
+                parts.append(analysis.windows_of(*tables).assign(run=run))
         found = pd.concat(parts[1:] or parts, ignore_index=True).astype({"run": "int64"})
-        return windows.windows_table(found, self.parameters())
+        return analysis.windows_table(found, self.parameters(), self.ends)
 
     def homes(self) -> dict[int, Path]:
         """Return the folder of each complete run, in order."""

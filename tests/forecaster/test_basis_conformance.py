@@ -398,7 +398,6 @@ CASES: dict[str, Case] = {
         lambda: bases.LeontiefBasis.covering(2, constant=1.5, error=0.2, nearest=True),
         ratios(1.5, 2),
     ),
-    "leontief of random signs": Case(lambda: bases.LeontiefBasis(2, 12, mu=0.9), ratios(1.0, 2)),
     "exact": Case(lambda: bases.ExactLossesBasis(crowd()), members),
     "reduced": Case(lambda: bases.ReducedBasis(crowd(), error=0.06), members, refused=ANY),
     "reduced loosely": Case(

@@ -11,9 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from regretless.forecaster import CalibratedMultiaccurate
-from regretless.forecaster.calibrated import calibration, checked_cells, regular_grid
+from regretless.forecaster.calibrated import calibration, checked_cells
 from regretless.forecaster.events.protected import LossGroup, Rows
 from regretless.forecaster.minimax.solver import CubeSolver, Solution
+from regretless.market.core.arrays import grid_points
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.records import Mixture
@@ -250,13 +251,13 @@ def test_impossible_grids_are_refused_in_one_line(size: int, cells: Any, line: s
 
 
 def test_the_pseudo_loss_is_the_squared_distance() -> None:
-    grid = regular_grid(2, 4)
+    grid = grid_points(np.linspace(0, 1, 4), 2)
     losses = calibration(grid)
     point = np.array([0.3, 0.9])
     values = losses.offset[0] + losses.weights[0] @ point
     distance = ((grid - point) ** 2).sum(1)
     assert 4 * values - 2 + point @ point == pytest.approx(distance)
-    corners = losses.offset[0] + regular_grid(2, 2) @ losses.weights[0].T
+    corners = losses.offset[0] + grid_points(np.linspace(0, 1, 2), 2) @ losses.weights[0].T
     assert (corners.min(), corners.max()) == pytest.approx((0.0, 1.0))
 
 

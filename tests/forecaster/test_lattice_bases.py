@@ -10,17 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import sparse
 
 from regretless.forecaster.bases import leontief
-from regretless.forecaster.bases.approximation.dyadic import (
-    coherence,
-    dyadic_boxes,
-    dyadic_pieces,
-    enough_columns,
-    near_identity,
-    suffix_piece,
-)
 from regretless.forecaster.bases.approximation.lattice import (
     lattice_points,
     least_products,
@@ -33,14 +24,9 @@ from regretless.forecaster.bases.approximation.lattice import (
     threshold_index,
     turned,
 )
-from regretless.forecaster.bases.approximation.mrelu import MReLUCover, MReLUSpan
-from regretless.forecaster.bases.convex_rank import ConvexRankBasis, affordable_mu, least_size
-from regretless.forecaster.bases.leontief import (
-    LeontiefBasis,
-    paper_stride,
-    printed_size,
-    worst_cases,
-)
+from regretless.forecaster.bases.approximation.mrelu import MReLUCover, suffix_piece
+from regretless.forecaster.bases.convex_rank import ConvexRankBasis
+from regretless.forecaster.bases.leontief import LeontiefBasis, paper_stride, worst_cases
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Convex1D, Linear, Loss, MinimumOfRatios
 
@@ -231,7 +217,19 @@ def test_adjacent_mrelus_differ_by_a_box(dimension: int, top: int, bottom: int) 
         assert np.array_equal(difference, shifted)
 
 
-# --- dyadic intervals and boxes
+# --- dyadic intervals
+
+
+def dyadic_pieces(low: int, high: int) -> list[tuple[int, int]]:
+    """Split {low..high} into the fewest dyadic intervals (h, a) = {a 2^h .. (a + 1) 2^h - 1}."""
+    pieces = []
+    while low <= high:
+        fits = (high - low + 1).bit_length() - 1
+        aligned = (low & -low).bit_length() - 1 if low else fits
+        h = min(fits, aligned)
+        pieces.append((h, low >> h))
+        low += 1 << h
+    return pieces
 
 
 @pytest.mark.parametrize("cells", range(1, 17))
@@ -253,22 +251,6 @@ def test_the_printed_bounds_on_pieces_and_lengths_are_too_small() -> None:
     assert math.log(2 * 16) < 4
 
 
-def test_every_box_is_a_disjoint_union_of_dyadic_boxes() -> None:
-    """In two dimensions, all boxes of {1..6}^2, within (2 log2 6)^2 pieces."""
-    ticks = range(1, 7)
-    w = lattice_points(1, 6, 2)
-    sides = [(low, high) for low in ticks for high in range(low, 7)]
-    for (a, b), (c, d) in itertools.product(sides, repeat=2):
-        boxes = dyadic_boxes((a, c), (b, d))
-        count = sum(
-            np.logical_and.reduce([w[:, k] >> h == at for k, (h, at) in enumerate(box)]).astype(int)
-            for box in boxes
-        )
-        inside = (w[:, 0] >= a) & (w[:, 0] <= b) & (w[:, 1] >= c) & (w[:, 1] <= d)
-        assert np.array_equal(count, inside)
-        assert len(boxes) <= (2 * math.log2(6)) ** 2
-
-
 @pytest.mark.parametrize("height", range(6))
 def test_suffixes_take_one_piece_of_each_length(height: int) -> None:
     """The closed form gives the same pieces as the greedy split: right halves, or the whole."""
@@ -280,47 +262,6 @@ def test_suffixes_take_one_piece_of_each_length(height: int) -> None:
         assert all(a % 2 == 1 or h == height for h, a in found)
 
 
-# --- near-identity
-
-
-@pytest.mark.parametrize(("rows", "mu"), [(512, 0.3), (200, 0.5), (1000, 0.25)])
-def test_random_signs_are_a_near_identity_with_fewer_columns(rows: int, mu: float) -> None:
-    """V V^T is 1 on the diagonal and within mu elsewhere, which is what the record says."""
-    factor = near_identity(rows, mu)
-    assert factor.columns < min(rows, 4 * math.log(rows) / mu**2)
-    gram = factor.matrix() @ factor.matrix().T
-    assert np.diag(gram) == pytest.approx(np.ones(rows))
-    rest = np.abs(gram - np.diag(np.diag(gram)))
-    assert rest.max() == pytest.approx(factor.mu)
-    assert factor.mu <= mu
-
-
-def test_a_near_identity_is_seeded() -> None:
-    """Equal arguments give equal signs, other seeds others."""
-    first, again, other = (near_identity.__wrapped__(100, 0.5, seed) for seed in (0, 0, 1))
-    assert np.array_equal(first.matrix(), again.matrix())
-    assert first.matrix().shape != other.matrix().shape or (first.matrix() != other.matrix()).any()
-
-
-@pytest.mark.parametrize(("rows", "mu"), [(50, 0.01), (50, 0.0), (1, 0.5), (2, 0.9), (3000, 0.02)])
-def test_where_signs_do_not_pay_the_near_identity_is_the_identity(rows: int, mu: float) -> None:
-    """Then nothing is lost: mu is 0."""
-    factor = near_identity(rows, mu)
-    assert (factor.rows, factor.columns, factor.mu) == (rows, rows, 0.0)
-    assert factor.signs is None
-    assert np.array_equal(near_identity(3, 0.0).matrix(), np.eye(3))
-    assert enough_columns(rows, mu) <= rows
-
-
-def test_coherence_is_exact_across_blocks() -> None:
-    """A pair of equal rows far apart is found, and stops the search."""
-    rows = np.random.default_rng(3).choice(np.array([-1, 1], dtype=np.float32), (700, 60))
-    rows[690] = -rows[3]
-    assert coherence(rows) == 1.0
-    assert coherence(rows, 0.1) > 0.1
-    assert coherence(rows[:1]) == 0.0
-
-
 # --- the cover of all MReLUs
 
 COVERS = [(1, 0, 9, 3), (1, 1, 9, 1), (2, 1, 9, 4), (2, 0, 6, 3), (2, 1, 5, 9), (3, 1, 4, 2)]
@@ -330,15 +271,14 @@ COVERS = [(1, 0, 9, 3), (1, 1, 9, 1), (2, 1, 9, 4), (2, 0, 6, 3), (2, 1, 5, 9), 
 def test_the_cover_represents_every_mrelu_exactly(
     dimension: int, bottom: int, top: int, stride: int
 ) -> None:
-    """With all boxes kept, the linear forms of all thresholds are the MReLUs themselves."""
-    span = MReLUSpan(MReLUCover(dimension, bottom, top, stride), 0.0)
+    """The linear forms of all thresholds are the MReLUs themselves."""
+    span = MReLUCover(dimension, bottom, top, stride)
     z = lattice_points(bottom, top, dimension)
     thresholds = lattice_points(0, top, dimension)
     values = span.transform(z)
     assert values.shape == (len(z), span.size)
     linear = values @ span.table.toarray().T + span.constant
     assert linear == pytest.approx(mrelu(z[:, None], thresholds[None]), abs=1e-9)
-    assert span.slack(sparse.eye_array(len(thresholds))) == 0
 
 
 @pytest.mark.parametrize(("dimension", "bottom", "top", "stride"), COVERS)
@@ -346,37 +286,11 @@ def test_no_function_is_constant_or_idle(
     dimension: int, bottom: int, top: int, stride: int
 ) -> None:
     """Each fills [0, 1] on the lattice and is used by some MReLU."""
-    span = MReLUSpan(MReLUCover(dimension, bottom, top, stride), 0.0)
+    span = MReLUCover(dimension, bottom, top, stride)
     values = span.transform(lattice_points(bottom, top, dimension))
     assert np.array_equal(values.min(0), np.zeros(span.size))
     assert np.array_equal(values.max(0), np.ones(span.size))
     assert (np.abs(span.table.toarray()).sum(0) > 0).all()
-
-
-@pytest.mark.parametrize("mu", [0.35, 0.6])
-@pytest.mark.parametrize(
-    ("dimension", "bottom", "top", "stride"), [(1, 0, 400, 8), (2, 0, 20, 5), (2, 1, 24, 6)]
-)
-def test_shared_columns_keep_every_mrelu_within_its_slack(
-    dimension: int, bottom: int, top: int, stride: int, mu: float
-) -> None:
-    """The low-rank path: fewer functions, errors that exist and are within mu times the boxes."""
-    cover = MReLUCover(dimension, bottom, top, stride)
-    span, exact = MReLUSpan(cover, mu, seed=1), MReLUSpan(cover, 0.0)
-    if mu > 0.5:
-        assert span.size < exact.size
-    z = lattice_points(bottom, top, dimension)
-    values = span.transform(z)
-    assert values.min() >= 0
-    assert values.max() <= 1
-    errors = values @ span.table.toarray().T + span.constant
-    errors -= mrelu(z[:, None], cover.thresholds[None])
-    slack = [span.slack(row) for row in sparse.eye_array(len(cover.thresholds)).tocsr()[[7, -2]]]
-    assert np.abs(errors).max(0)[[7, -2]] == pytest.approx(0, abs=max(slack) + 1e-9)
-    worst = span.slack(sparse.eye_array(len(cover.thresholds)))
-    assert np.abs(errors).max() <= worst + 1e-9
-    if span.size < exact.size:
-        assert np.abs(errors).max() > 0.01
 
 
 @pytest.mark.parametrize("cells", [7, 8, 10, 16, 27, 64, 125, 1000])
@@ -432,10 +346,7 @@ MAKERS: dict[str, Case] = {
     "leontief 2": (lambda: LeontiefBasis(2, 10), lambda: ratios(2)),
     "leontief 2, steep": (lambda: LeontiefBasis(2, 9, constant=3.0), lambda: ratios(2, 3.0)),
     "leontief 2, nearest": (lambda: LeontiefBasis(2, 10, nearest=True), lambda: ratios(2)),
-    "leontief 2, shared": (
-        lambda: LeontiefBasis(2, 20, nearest=True, mu=0.6),
-        lambda: ratios(2),
-    ),
+    "leontief 2, many": (lambda: LeontiefBasis(2, 20, nearest=True), lambda: ratios(2)),
     "leontief 2, smallest": (lambda: LeontiefBasis(2, 3), lambda: ratios(2)),
     "leontief 3": (lambda: LeontiefBasis(3, 4), lambda: ratios(3)),
     "convex 0.1": (lambda: ConvexRankBasis(error=0.1), broken),
@@ -443,7 +354,7 @@ MAKERS: dict[str, Case] = {
     "convex, one cell": (lambda: ConvexRankBasis(error=0.6), broken),
     "convex, steep": (lambda: ConvexRankBasis(error=0.1, constant=4.0), lambda: broken(4.0)),
     "convex, ReLUs": (lambda: ConvexRankBasis(error=0.03, stride=1), broken),
-    "convex, shared": (lambda: ConvexRankBasis(error=0.02, mu=0.6, stride=4), broken),
+    "convex, stride 4": (lambda: ConvexRankBasis(error=0.02, stride=4), broken),
     "convex of 2": (
         lambda: ConvexRankBasis(error=0.05, outcomes=2, coordinate=1),
         lambda: broken(dimension=2, coordinate=1),
@@ -501,9 +412,11 @@ def test_a_single_loss_has_the_coefficients_of_its_row_in_a_stack(
         assert single[1] == pytest.approx(weights[k], abs=1e-12)
 
 
-def shared(basis: LeontiefBasis | ConvexRankBasis) -> int:
-    """Count the shapes with fewer functions than boxes."""
-    return sum(factor.columns < factor.rows for factor in basis.span.factors)
+def printed_size(cells: int, dimension: int) -> int:
+    """Count what is printed: R_s, and in d spaces all dyadic boxes of {1..2m}^d."""
+    pieces = sum((2 * cells >> h) + 1 for h in range((2 * cells).bit_length()))
+    coarse = cells // paper_stride(cells, dimension)
+    return int(coarse**dimension + dimension * pieces**dimension)
 
 
 @pytest.mark.parametrize(
@@ -512,9 +425,8 @@ def shared(basis: LeontiefBasis | ConvexRankBasis) -> int:
 def test_the_leontief_basis_is_larger_than_the_lattice_it_replaces(
     outcomes: int, cells: int, size: int
 ) -> None:
-    """No near-identity pays within the error budget, and the printed count is far higher."""
+    """And the printed count is far higher."""
     basis = LeontiefBasis(outcomes, cells)
-    assert shared(basis) == 0
     assert basis.size == size > (cells - 1) ** outcomes
     assert basis.error == pytest.approx((2 * cells - 1) / cells**2)
     assert basis.error <= 3 / cells
@@ -524,16 +436,6 @@ def test_the_leontief_basis_is_larger_than_the_lattice_it_replaces(
 def test_the_printed_size_at_two_inputs() -> None:
     """Twice the square of 43 dyadic intervals of {0..20}, and 4 coarse MReLUs."""
     assert printed_size(10, 2) == 2 * 43**2 + 4
-
-
-def test_a_given_mu_enters_the_declared_error() -> None:
-    """Fewer functions, and a larger error that is declared."""
-    kept = LeontiefBasis(2, 20, nearest=True, mu=0.0)
-    fewer = LeontiefBasis(2, 20, nearest=True, mu=0.6)
-    assert shared(fewer) > 0
-    assert fewer.size < kept.size
-    assert fewer.error > kept.error
-    assert fewer.audit(ratios(2), even(2)) > kept.audit(ratios(2), even(2))
 
 
 def test_the_declared_constants_hold_for_all_of_the_family() -> None:
@@ -548,13 +450,12 @@ def test_the_declared_constants_hold_for_all_of_the_family() -> None:
 
 def test_many_losses_are_bounded_by_orthants(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the family is too long to list, the constants are larger and still hold."""
-    exact = LeontiefBasis(2, 12, nearest=True, mu=0.6)
+    exact = LeontiefBasis(2, 12, nearest=True)
     monkeypatch.setattr(leontief, "LISTED", 10)
     assert worst_cases(12, 2).shape == (144, 169)
-    loose = LeontiefBasis(2, 12, nearest=True, mu=0.6)
+    loose = LeontiefBasis(2, 12, nearest=True)
     assert loose.size == exact.size
     assert loose.lipschitz > exact.lipschitz
-    assert loose.error > exact.error
 
 
 def test_the_amplitude_and_the_offset_of_a_loss_are_kept() -> None:
@@ -615,14 +516,14 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: ConvexRankBasis(error=0.1, outcomes=2).coefficients(
             broken(dimension=2, coordinate=1)
         ),
-        "a loss of y_1; the basis has y_0",
+        "convex in coordinate 1; the basis is for 0",
     ),
     "slope": (
         lambda: ConvexRankBasis(error=0.1).coefficients(broken(1.01)),
-        "a slope of 1.01 is above 1",
+        "slopes up to 1.01; the basis is for at most 1",
     ),
     "no coordinate": (lambda: ConvexRankBasis(error=0.1, coordinate=1), "coordinate 1 is not"),
-    "error": (lambda: ConvexRankBasis(error=0.0), "above 0"),
+    "error": (lambda: ConvexRankBasis(error=0.0), "not positive"),
     "tiny error": (lambda: ConvexRankBasis(error=1e-7), "more than 100000 cells"),
 }
 
@@ -640,7 +541,6 @@ def test_what_a_basis_does_not_serve_is_refused(name: str) -> None:
 def test_the_convex_rank_basis_is_larger_than_a_relu_grid(error: float, size: int) -> None:
     """Two to three times 1/(4 error), with the whole error spent on rounding."""
     basis = ConvexRankBasis(error=error)
-    assert shared(basis) == 0
     assert basis.size == size
     assert 2 < size * 4 * error < 3
     assert basis.error == pytest.approx(error)
@@ -654,12 +554,23 @@ def test_small_errors_are_still_built() -> None:
     assert basis.audit(few, np.random.default_rng(4).random((300, 1))) <= basis.error
 
 
-def test_shared_intervals_need_fewer_functions_than_intervals() -> None:
-    """The low-rank path of the convex basis, within the error that was asked for."""
-    basis = ConvexRankBasis(error=0.02, mu=0.6, stride=4)
-    assert shared(basis) > 0
-    assert basis.size < basis.cells
-    assert 0.5 / basis.cells < basis.error <= 0.02
+def least_size(error: float) -> float:
+    """Count the functions at the best s and split of the error, near-identities by a union bound.
+
+    The intervals of one length, N of them, share min(N, 4 ln N / mu^2) columns.
+    """
+
+    def columns(count: int, mu: float) -> float:
+        return min(count, 4 * math.log(count) / mu**2 + 1) if count > 1 else count
+
+    sizes = [0.5 / error]  # s = 1: no intervals
+    for share in np.linspace(0.05, 0.95, 19):
+        cells = math.ceil(0.5 / (error * share))
+        counts = [max((cells >> h) + 1, 2) // 2 for h in range(cells.bit_length())]
+        for stride in 2 ** np.arange(1, len(counts)):
+            mu = error * (1 - share) / (2 * (int(stride) - 1) / cells * len(counts))
+            sizes.append(cells / stride + sum(columns(count, mu) for count in counts))
+    return float(min(sizes))
 
 
 def test_the_convex_rank_pays_only_at_errors_that_nobody_needs() -> None:
@@ -668,6 +579,3 @@ def test_the_convex_rank_pays_only_at_errors_that_nobody_needs() -> None:
     assert all(shares[k] == pytest.approx(2) for k in range(1, 9))
     assert shares[9] > 1 > shares[10]
     assert shares[10] > shares[11] > shares[12] > shares[13]
-    assert affordable_mu(1e-3, None) == 0
-    assert affordable_mu(1e-4, 1) == 0
-    assert affordable_mu(1e-15, 1000) > 0

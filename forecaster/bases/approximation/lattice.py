@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, grid_points
 
 
 def rounded(x: ArrayLike, bottom: int, top: int) -> Indices:
@@ -57,8 +57,7 @@ def rounded(x: ArrayLike, bottom: int, top: int) -> Indices:
 
 def lattice_points(bottom: int, top: int, dimension: int) -> Indices:
     """List {bottom..top}^d in lexicographic order, (count, d)."""
-    ticks = np.arange(bottom, top + 1)
-    return np.stack(np.meshgrid(*[ticks] * dimension, indexing="ij"), -1).reshape(-1, dimension)
+    return grid_points(np.arange(bottom, top + 1), dimension)
 
 
 def mrelu(z: Indices, threshold: Indices) -> Indices:

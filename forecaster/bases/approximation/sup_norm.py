@@ -10,11 +10,10 @@ right-hand sides change, and HiGHS starts from the last solution: about a millis
 
 from dataclasses import dataclass
 
-import highspy
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.kernels.linear_programs import new_highs, optimise
+from regretless.market.kernels.linear_programs import Program, hand_over, new_highs, optimise
 
 SLACK = 1.05  # a point joins the working points if its error exceeds the program's by this factor
 MOST_WORKING = 1200
@@ -79,17 +78,13 @@ class SupNormFit:
     def _load(self) -> None:
         """Hand the program to the solver: r+, r-, r_0 and the error e; the values come later."""
         size = len(self.table)
-        program = highspy.HighsLp()
-        program.num_col_, program.num_row_ = 2 * size + 2, 1
-        program.col_cost_ = np.append(np.zeros(2 * size + 1), 1.0)
-        program.col_lower_ = np.concatenate([np.zeros(2 * size), [-np.inf, 0.0]])
-        program.col_upper_ = np.full(2 * size + 2, np.inf)
-        program.row_lower_, program.row_upper_ = np.array([-np.inf]), np.array([self.cap])
-        program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        program.a_matrix_.start_ = np.array([0, 2 * size])
-        program.a_matrix_.index_ = np.arange(2 * size)
-        program.a_matrix_.value_ = np.ones(2 * size)
-        self._solver.passModel(program)
+        program = Program(
+            cost=np.append(np.zeros(2 * size + 1), 1.0),
+            matrix=np.append(np.ones(2 * size), [0.0, 0.0])[None],
+            row_upper=self.cap,
+            lower=np.append(np.zeros(2 * size), [-np.inf, 0.0]),
+        )
+        hand_over(self._solver, program)
         self._columns = np.arange(2 * size + 2, dtype=np.int32)
         for point in self.working:
             self._require(point)
