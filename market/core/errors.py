@@ -8,6 +8,9 @@ class UserError(ValueError):
     """A mistake in what the user gave; its text is one line that names the key and the cure."""
 
 
+MOST, NEAREST = 24, 6  # names in a line: all, or of more the nearest
+
+
 def closest(name: str, known: Iterable[str]) -> str:
     """Say what is known, the nearest name first, for the end of an error line.
 
@@ -21,4 +24,7 @@ def closest(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean '{near[0]}'? " if near else ""
+    if len(names) > MOST:
+        nearest = difflib.get_close_matches(name, names, n=NEAREST, cutoff=0.0)
+        return f"{hint}choose one of {len(names)}, such as {', '.join(nearest)}"
     return f"{hint}choose one of: {', '.join(names) or '(none)'}"

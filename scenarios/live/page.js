@@ -215,7 +215,7 @@ for (const role of ["forecaster", "adversary"]) {
   onSubmit(`swap-${role}`, () => act("swap", { role, name: at(role).value }));
 }
 onSubmit("saver", (event) =>
-  act("save", { name: at("as").value, play: event.submitter.value === "run" }));
+  act("save", { name: at("as").value, way: event.submitter.value }));
 
 const seen = new IntersectionObserver((entries) => {
   for (const entry of entries) visible[entry.isIntersecting ? "add" : "delete"](entry.target);

@@ -75,8 +75,11 @@ class Viewers:
 
 
 def _save(session: Session, given: Json) -> None:
-    save = session.saving.run if given.get("play") else session.saving.file
-    save(session.source, str(given.get("name", "")))
+    saving = session.saving
+    ways = {"file": saving.file, "run": saving.run, "study": saving.study}
+    if (way := given.get("way")) not in ways:
+        raise UserError(f"save {way!r}: choose one of {', '.join(ways)}")
+    ways[way](session.source, str(given.get("name", "")))
 
 
 def _speed(session: Session, given: Json) -> None:

@@ -1,6 +1,6 @@
-"""A scenario as it was read and changed, and saved: as a file, and a run of it as a directory.
+"""A scenario as it was read and changed, and saved: as a file, with a run of it, or with a study.
 
-Both go to one folder, under a name without a path. A file that is there stays. The run is played
+All go to one folder, under a name without a path. A file that is there stays. The run is played
 anew, in a process of its own, from the file that was saved: players that were swapped on the page
 are not in it.
 """
@@ -21,6 +21,8 @@ from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.files import assign, find, override, read
 from regretless.scenarios.spec.scenario import validated
 
+RIVALS = ("running-mean", "exponential-smoothing", "last-value")  # of the forecaster in a study
+SEEDS = 5
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}")
 
 
@@ -73,14 +75,16 @@ class Saving:
         path = self.folder / f"{name}.toml"
         if path.exists():
             raise UserError(f"save as {name}: {path} is there already; give another name")
-        try:
-            with replacing(path) as draft:
-                text = tomli_w.dumps(source.portable(self.folder) | {"name": name})
-                draft.write_text(text, encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise UserError(f"save as {name}: {path}: {error.strerror}; make room") from error
+        self._write(path, source.portable(self.folder) | {"name": name})
         self._said = f"Saved: {path}"
         return path
+
+    def _write(self, path: Path, raw: dict[str, Any]) -> None:
+        try:
+            with replacing(path) as draft:
+                draft.write_text(tomli_w.dumps(raw), encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise UserError(f"save as {path}: {error.strerror}; make room") from error
 
     def run(self, source: Source, name: str) -> None:
         """Save a scenario file and play it into ``runs/NAME``; UserError as of ``file``."""
@@ -93,6 +97,21 @@ class Saving:
         self._process = subprocess.Popen(  # noqa: S603 - our own command, its words checked
             words, cwd=self.folder, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
         )
+
+    def study(self, source: Source, name: str) -> None:
+        """Save a scenario file and a study of it, ``NAME-study.toml``; UserError as of ``file``.
+
+        It compares the forecaster with the baselines that the scenario can have in its place, and
+        is to be extended.
+        """
+        kind = source.scenario().spec.forecaster.kind
+        rivals = [rival for rival in RIVALS if rival != kind and _fits(source, rival)]
+        grid = {} if not rivals else {"grid": {"forecaster.kind": [kind, *rivals]}}
+        path = self.folder / f"{name}-study.toml"
+        if path.exists():
+            raise UserError(f"save as {name}: {path} is there already; give another name")
+        self._write(path, {"scenario": self.file(source, name).name, "seeds": SEEDS} | grid)
+        self._said += f" and {path}. Play it: regretless study {path} --out runs/{name}-study"
 
     def told(self) -> str:
         """Say in a line what was saved, or how far it is."""
@@ -107,3 +126,12 @@ class Saving:
             self._said += f". Run: {self._target}; regretless report {self._target} makes its page"
         self._process = None
         return self._said
+
+
+def _fits(source: Source, forecaster: str) -> bool:
+    """Whether a scenario can have another forecaster and nothing else changed."""
+    try:
+        source.changed("forecaster.kind", forecaster).scenario().build()
+    except UserError:
+        return False
+    return True

@@ -29,6 +29,7 @@ from regretless.scenarios.live.source import Saving, Source
 from regretless.scenarios.live.view import answer
 from regretless.scenarios.spec.files import catalogue
 from regretless.scenarios.spec.scenario import resolved, validated
+from regretless.scenarios.studies.design import read_study
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -256,6 +257,20 @@ def test_a_scenario_is_saved_and_played(session: Session, tmp_path: Path) -> Non
     manifest = json.loads((tmp_path / "runs" / "mine" / "manifest.json").read_text())
     assert manifest["status"] == "complete"
     assert (manifest["rounds"], manifest["seed"], manifest["scenario"]) == (6, 5, "mine")
+
+
+def test_a_scenario_is_sent_to_a_study(session: Session, tmp_path: Path) -> None:
+    session.set("rounds", 6)
+    session.saving.study(session.source, "mine")
+    assert session.saving.told().endswith("--out runs/mine-study")
+    design = read_study(str(tmp_path / "mine-study.toml"))
+    kinds = [setting["forecaster.kind"] for setting in design.settings]
+    assert kinds[0] == session.scenario.spec.forecaster.kind
+    assert "running-mean" in kinds[1:]
+    assert len(design.settings_to_check(())) == len(kinds)
+    assert design.task(0).scenario().spec.rounds == 6
+    with pytest.raises(UserError, match="is there already"):
+        session.saving.study(session.source, "mine")
 
 
 def test_a_saved_scenario_finds_its_data(tmp_path: Path) -> None:

@@ -270,6 +270,9 @@ def test_a_scenario_is_saved_from_the_page(viewer: Viewer, tmp_path: Path) -> No
     }
     viewer.button("Scenario file").click()
     viewer.shows("#fault", "mine.toml is there already; give another name")
+    viewer.page.get_by_label("Name").fill("more")
+    viewer.button("File and study").click()
+    viewer.shows("#saving", "^Saved: .*more.toml and .*more-study.toml. Play it: ")
 
 
 def test_a_market_that_falls_over_leaves_the_page_alive(viewer: Viewer, live: Live) -> None:
