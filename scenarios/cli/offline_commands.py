@@ -49,6 +49,8 @@ def fit(  # noqa: PLR0913 - one parameter per option
     ordered: Annotated[bool, typer.Option("--ordered", help="Rows are in time's order.")] = False,
 ) -> None:
     """Learn one predictor from a table for all losses of some utilities."""
+    from rich.console import Console
+
     from regretless.scenarios.offline import Request, fit_table, share
 
     request = Request(
@@ -68,7 +70,9 @@ def fit(  # noqa: PLR0913 - one parameter per option
         weight=weight,
         ordered=ordered,
     )
-    for line in fit_table(request, out):
+    with Console(stderr=True).status(f"Learning from {data.name} ..."):  # a terminal's alone
+        lines = fit_table(request, out)
+    for line in lines:
         typer.echo(line)
 
 
