@@ -155,14 +155,8 @@ class ReducedBasis(Basis):
             if key not in self._others:
                 self._others[key] = self._fit(np.ascontiguousarray(values[one]))
 
-    def certified_error(self, losses: Loss, *, budget: int = BUDGET) -> float:
-        """Prove a bound on the error of these losses over the whole cube, by branch and bound.
-
-        Parameters
-        ----------
-        budget : int
-            Evaluations of (loss, action, box): more prove a smaller bound.
-        """
+    def certified_error(self, losses: Loss) -> float:
+        """Prove a bound on the error of these losses over the whole cube, by branch and bound."""
         offset, weights = self.coefficients(losses)
         return certify(
             losses,
@@ -170,7 +164,7 @@ class ReducedBasis(Basis):
             weights,
             self.functions.enclosure,
             slopes=self.functions.slopes,
-            budget=budget,
+            budget=BUDGET,
             target=self.promise,
         ).upper
 

@@ -216,14 +216,11 @@ class Events(Remembering):
         """Return the bound on the events' biases; ``run`` are the other fields of ``BiasBound``."""
         return BiasBound(self.experts, **run)
 
-    def from_variation(
-        self, bound: BiasBound, group: LossGroup, *, contextual: bool = False
-    ) -> Array:
+    def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,).
 
         sum_a max_c sum_i |r(c) - r(a)|_i |B_{a,i}| with the bound at its variation for every bias;
-        for a policy its suggestions add up, r(c) being that of the suggestion. ``contextual``: swap
-        regret within each policy's suggestions, of the worst policy.
+        for a policy its suggestions add up, r(c) being that of the suggestion.
         """
         weights, place = group.weights, next(i for i, g in enumerate(self.groups) if g is group)
         actions, (_, cross, _) = weights.shape[1], self._cross[place]
@@ -233,13 +230,8 @@ class Events(Remembering):
         each = []
         for j in range(len(group.policies)):
             biases = [bound.bias_at(cross[j, b]).reshape(weights.shape) for b in range(actions)]
-            if contextual:
-                cells = [np.max([(g * one).sum(2) for g in gaps], axis=0) for one in biases]
-            else:
-                cells = [(gap * one).sum(2) for gap, one in zip(gaps, biases, strict=True)]
-            each.append(np.sum(cells, axis=0))
-        if contextual:
-            return np.asarray(np.max([worst.sum(1), *(part.sum(1) for part in each)], axis=0))
+            parts = [(gap * one).sum(2) for gap, one in zip(gaps, biases, strict=True)]
+            each.append(np.sum(parts, axis=0))
         return np.asarray(np.max([worst, *each], axis=0).sum(1))
 
     def table(self) -> Iterator[tuple[int, int, int | None, int | None, float, Array]]:

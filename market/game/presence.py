@@ -61,10 +61,9 @@ class Stay:
         return np.asarray((self.entered > 0) & (self.entered >= rounds))
 
 
-def whole(rows: int, *, joins: int = 0, leaves: int | None = None) -> Stay:
-    """Return the stay of rows that come and go together; without ``leaves`` they never go."""
-    last = np.iinfo(np.intp).max if leaves is None else leaves
-    return Stay(np.full(rows, joins), np.full(rows, last))
+def whole(rows: int, *, joins: int = 0) -> Stay:
+    """Return the stay of rows that come together and never go."""
+    return Stay(np.full(rows, joins), np.full(rows, np.iinfo(np.intp).max))
 
 
 def checked_stays(

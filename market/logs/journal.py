@@ -64,8 +64,6 @@ class Journal(Remembering):
     log_every : int
         ``regret_log`` has a row per agent every so many rounds, counted from the first, and none
         between.
-    sink : callable or None
-        Receives each full chunk, a frame per table.
     payoff : object or None
         The adversary's, if it has one: ``payoff.values(loss, outcomes)`` gives (m, K, A).
     market : Market or None
@@ -75,6 +73,8 @@ class Journal(Remembering):
 
     Attributes
     ----------
+    sink : callable or None
+        Receives each full chunk, a frame per table.
     watchers : dict
         Who adds rows to tables of their own, by the table's name.
 
@@ -92,13 +92,13 @@ class Journal(Remembering):
         blocks: Sequence[str],
         *,
         log_every: int = 1,
-        sink: Sink | None = None,
         payoff: Any = None,
         market: Market | None = None,
         logged: Sequence[Logged] = (),
         windows: Windows | None = None,
     ) -> None:
-        self.log_every, self.sink = log_every, sink
+        self.log_every = log_every
+        self.sink: Sink | None = None
         self._cohorts, self._blocks = tuple(cohorts), tuple(blocks)
         self.logged, self.windows = tuple(logged) or logged_agents(self._cohorts, None), windows
         agents = sum(len(own.ids) for own in self.logged)  # with latecomers: chunks stay short

@@ -4,11 +4,19 @@ The game is played on [0, 1]^d. A box [low, high] is that cube in other units, y
 low) u. A convex polytope is mapped onto the cube by its bounding box; its outcomes are then a part
 of the cube, and everything that holds for all outcomes of the cube holds for them (the paper
 allows any convex, bounded space in this way).
+
+``pulled_back`` turns a loss that is stated in the space's own units into one over the cube: exactly
+where the affine map can be absorbed (separable powers, functions of a weighted sum of y itself,
+convex losses of one coordinate), and as a ``LipschitzLoss`` for minima of ratios and for functions
+with a Lipschitz constant of their own.
 """
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from regretless.market import losses
 from regretless.market.core.arrays import Array
 
 
@@ -43,9 +51,78 @@ class Box:
         """Map outcomes (..., d) in own units into the cube."""
         return np.asarray((np.asarray(y) - self.low) / (self.high - self.low))
 
+    def from_unit(self, u: ArrayLike) -> Array:
+        """Map outcomes (..., d) of the cube into own units."""
+        return np.asarray(self.low + (self.high - self.low) * np.asarray(u))
+
     def confined(self, u: ArrayLike) -> Array:
         """Move outcomes (..., d) of the cube into the space; here they are in it already."""
         return np.asarray(u, dtype=np.float64)
+
+    def pulled_back(self, loss: losses.Loss) -> losses.Loss:
+        """Turn a loss (..., A) in own units into the same loss over the cube.
+
+        ``loss`` itself may be evaluated anywhere in the space; its range there is what
+        ``normalised`` of the result uses.
+        """
+        if loss.outcomes != self.outcomes:
+            raise ValueError(f"a loss over {loss.outcomes} outcomes in {self.outcomes} dimensions")
+        span = self.high - self.low
+        plain = isinstance(loss, losses.PowerOfSum | losses.ExponentialOfSum) and not (
+            (loss.power != 1).any() or loss.floor.any()
+        )
+        match loss:
+            case losses.SeparablePower() if not loss.centred and (loss.exponent == 1).all():
+                units = {"unit_scale": loss.unit_scale, "unit_offset": loss.unit_offset}
+                return losses.Linear(
+                    loss.weights * span, loss.offset + loss.weights @ self.low, **units
+                )
+            case losses.SeparablePower():
+                sides = span ** loss.exponent[..., None, None]
+                return losses.SeparablePower(
+                    loss.weights * sides,
+                    loss.exponent,
+                    loss.offset,
+                    loss.unit_scale,
+                    loss.unit_offset,
+                    centre=(loss.centre - self.low) / span,
+                )
+            case losses.PowerOfSum() if plain:
+                shifted = loss.intercept + loss.weights @ self.low
+                return replace(loss, weights=loss.weights * span, intercept=shifted)
+            case losses.ExponentialOfSum() if plain:
+                factor = loss.amplitude * np.exp(loss.weights @ self.low)
+                return replace(loss, weights=loss.weights * span, amplitude=factor)
+            case losses.Convex1D():
+                low, side = self.low[loss.coordinate], span[loss.coordinate]
+                return replace(
+                    loss,
+                    kinks=loss.kinks * side,
+                    knots=(loss.knots - low) / side,
+                    slope=loss.slope * side,
+                    offset=loss.offset + loss.slope * low,
+                )
+            case losses.MinimumOfRatios() | losses.LipschitzLoss():
+                return self._wrapped(loss)
+        raise ValueError(
+            f"a {loss.form} loss of transformed outcomes is defined on the unit cube only; "
+            "state it there, or as a LipschitzLoss"
+        )
+
+    def _wrapped(self, loss: losses.MinimumOfRatios | losses.LipschitzLoss) -> losses.Loss:
+        """Wrap a loss whose Lipschitz constant holds everywhere."""
+        low, high = loss.enclosure(self.low, self.high)
+        steepest = loss.lipschitz() * (self.high - self.low).max()
+        return losses.LipschitzLoss(
+            lambda u: loss.losses(self.from_unit(u)),
+            constant=steepest,
+            shape=loss.offset.shape,
+            dimension=self.outcomes,
+            low=low.min(-1),
+            high=high.max(-1),
+            unit_scale=loss.unit_scale,
+            unit_offset=loss.unit_offset,
+        )
 
 
 class Polytope(Box):

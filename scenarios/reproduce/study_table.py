@@ -88,9 +88,9 @@ def mean(column: str, form: str = ".4f", empty: str = "none") -> Cell:
     return lambda rows: empty if pd.isna(m := rows[column].mean()) else f"{m:{form}}"
 
 
-def median(column: str, form: str = ".2f") -> Cell:
+def median(column: str) -> Cell:
     """Return the cell that holds a column's median: of times, which have a long tail."""
-    return lambda rows: f"{rows[column].median():{form}}"
+    return lambda rows: f"{rows[column].median():.2f}"
 
 
 def first(column: str) -> Cell:

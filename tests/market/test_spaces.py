@@ -10,13 +10,70 @@ import pytest
 from numpy.typing import NDArray
 
 from regretless.market.core.errors import UserError
+from regretless.market.losses import (
+    Convex1D,
+    ExponentialOfSum,
+    Linear,
+    LipschitzLoss,
+    Loss,
+    MinimumOfRatios,
+    PowerOfSum,
+    SeparablePower,
+)
 from regretless.market.losses.spaces import Box, Polytope
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
 
 Array = NDArray[np.float64]
 RNG = np.random.default_rng(3)
+BOX = Box([-1.0, 2.0, 0.5], [1.0, 5.0, 0.75])
 TRIANGLE = [[0.0, 0.0], [4.0, 0.0], [0.0, 2.0]]
+K, A = 3, 2
+
+PULLED: list[Loss] = [
+    Linear(RNG.normal(size=(K, A, 3)), RNG.normal(size=(K, A))),
+    SeparablePower(
+        RNG.normal(size=(K, A, 3)), RNG.uniform(0.5, 3, K), centre=RNG.normal(size=(K, A, 3))
+    ),
+    PowerOfSum(RNG.normal(size=(K, A, 3)), 2.0, intercept=RNG.normal(size=(K, A))),
+    ExponentialOfSum(RNG.normal(size=(K, A, 3)), amplitude=RNG.normal(size=(K, A))),
+    Convex1D(
+        RNG.random((K, A, 2)), RNG.uniform(2, 5, (K, A, 2)), slope=-0.3, coordinate=1, dimension=3
+    ),
+]
+WRAPPED: list[Loss] = [
+    LipschitzLoss(lambda y: np.abs(y[:, :2]), constant=1.0, shape=(2,), dimension=3, high=5.0),
+]
+
+
+@pytest.mark.parametrize("loss", PULLED + WRAPPED, ids=lambda loss: loss.form)
+def test_a_pulled_back_loss_is_the_loss_in_own_units(loss: Loss) -> None:
+    unit = RNG.random((50, 3))
+    pulled = BOX.pulled_back(loss)
+    assert pulled.losses(unit) == pytest.approx(loss.losses(BOX.from_unit(unit)), abs=1e-9)
+    normal = pulled.normalised()
+    table = normal.losses(np.vstack([unit, np.zeros(3), np.ones(3)]))
+    assert table.min() >= -1e-9
+    assert table.max() <= 1 + 1e-9
+    own = normal.unit_offset[..., None] + normal.unit_scale[..., None] * normal.losses(unit)
+    assert own == pytest.approx(loss.losses(BOX.from_unit(unit)), abs=1e-9)
+
+
+def test_a_minimum_of_ratios_keeps_its_slope() -> None:
+    box = Box([0.0, 1.0], [10.0, 2.0])
+    loss = MinimumOfRatios(np.array([[1.0, 4.0], [2.0, 0.5]]))
+    pulled = box.pulled_back(loss)
+    unit = RNG.random((40, 2))
+    assert pulled.losses(unit) == pytest.approx(loss.losses(box.from_unit(unit)))
+    assert pulled.lipschitz() == pytest.approx(10 * loss.lipschitz())
+
+
+def test_a_transformed_sum_has_no_other_space() -> None:
+    loss = ExponentialOfSum(np.ones((1, 3)), power=0.0, floor=0.1)
+    with pytest.raises(ValueError, match="unit cube"):
+        BOX.pulled_back(loss)
+    with pytest.raises(ValueError, match="2 outcomes in 3"):
+        BOX.pulled_back(Linear(np.ones((1, 2))))
 
 
 @pytest.mark.parametrize(
@@ -30,6 +87,11 @@ TRIANGLE = [[0.0, 0.0], [4.0, 0.0], [0.0, 2.0]]
 def test_a_box_needs_sides(low: Any, high: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Box(low, high)
+
+
+def test_there_and_back() -> None:
+    outcomes = BOX.from_unit(RNG.random((20, 3)))
+    assert BOX.from_unit(BOX.to_unit(outcomes)) == pytest.approx(outcomes)
 
 
 def test_a_polytope_keeps_what_is_inside_and_draws_the_rest_to_its_border() -> None:
