@@ -93,8 +93,9 @@ class RunDirectory:
             (self.partial / MARK).touch()  # at every instant the directory is known to be a run's
             self._remove_tables()
             (self.partial / CHECKPOINT).unlink(missing_ok=True)
-            for part in self.partial.glob("*.parquet"):
-                part.unlink()
+            for part in self.partial.iterdir():
+                if part.name != MARK:
+                    part.unlink()
         except OSError as error:
             reason = f"--out {self.path} cannot be written: {error.strerror}"
             raise UserError(f"{reason}; give another directory") from error
