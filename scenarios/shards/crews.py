@@ -8,6 +8,7 @@ import queue
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from multiprocessing.connection import wait
 from typing import Any, Protocol
 
@@ -166,7 +167,7 @@ class DaskCrew:
         client = self._cluster.client
         for future in self._given:
             future.cancel()
-        if client.status == "running":
-            for run in self._runs:
-                client.run(forget, run, wait=False)
+        with suppress(OSError, TimeoutError):  # who is gone remembers nothing
+            for run in self._runs if client.status == "running" else ():
+                client.run(forget, run, on_error="ignore")
         self._cluster.close()

@@ -10,6 +10,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -232,7 +233,7 @@ def test_shares_give_the_bytes_of_the_whole(
     assert_same(tmp_path / "logs", reference(text, log_every=7))
 
 
-@pytest.mark.parametrize("name", ["consumers", "mixed-bazaar", "umbrellas", "assembly-lines"])
+@pytest.mark.parametrize("name", ["umbrellas", "quiet-times"])
 def test_bundled_scenarios_can_be_shared_out(name: str, tmp_path: Path) -> None:
     brief = scenario(name, "rounds=60")
     run(brief, Options(tmp_path / "alone"))
@@ -272,19 +273,20 @@ class Mortal(LocalCrew):
             self._at = time.monotonic() + self._rng.uniform(0.0, 6.0)
 
 
-@pytest.mark.parametrize("deaths", [2, pytest.param(20, marks=pytest.mark.crashes)])
-def test_processes_that_are_killed(
-    deaths: int, tmp_path: Path, reference: Reference, monkeypatch: pytest.MonkeyPatch
+def with_deaths(out: Path, deaths: int, **more: Any) -> None:
+    """Play with processes of which so many are killed."""
+    loaded, options = scenario(PLAIN, "rounds=4000"), Options(out, **more)
+    with closing(Mortal(deaths, seed=deaths)) as crew:
+        run(loaded, options, player=Conductor(loaded, crew, options, 2))
+        assert crew.deaths == 0
+
+
+@pytest.mark.crashes
+def test_twenty_processes_that_are_killed(
+    tmp_path: Path, reference: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conduct, "DEATHS", 21)
-    loaded, options = scenario(PLAIN, "rounds=4000"), Options(tmp_path / "logs")
-    crew = Mortal(deaths, seed=deaths)
-    conductor = Conductor(loaded, crew, options, 2)
-    try:
-        run(loaded, options, player=conductor)
-    finally:
-        crew.close()
-    assert crew.deaths == 0
+    with_deaths(tmp_path / "logs", 20)
     assert_same(tmp_path / "logs", reference(PLAIN, "rounds=4000"))
 
 
@@ -363,12 +365,12 @@ def test_damaged_checkpoints_of_a_share_are_passed_over(
     assert_same(out, reference(PLAIN))
 
 
-def test_a_killed_conductor_is_resumed(tmp_path: Path, reference: Reference) -> None:
+def test_a_killed_conductor_is_resumed_though_a_worker_dies(
+    tmp_path: Path, reference: Reference
+) -> None:
     (tmp_path / "plain.toml").write_text(PLAIN, encoding="utf-8")
     words = [COMMAND, "run", "plain.toml", "--set", "rounds=4000", "--out", "logs", "--quiet"]
-    words += ["--workers", "2"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    process = subprocess.Popen(words, cwd=tmp_path, **quiet)
+    process = subprocess.Popen([*words, "--workers", "2"], cwd=tmp_path, stderr=subprocess.PIPE)
     deadline = time.monotonic() + PATIENCE
     while not (tmp_path / "logs/.partial/checkpoint.npz").exists() and process.poll() is None:
         assert time.monotonic() < deadline
@@ -376,8 +378,7 @@ def test_a_killed_conductor_is_resumed(tmp_path: Path, reference: Reference) -> 
     process.kill()
     process.communicate(timeout=PATIENCE)
     assert process.returncode == -signal.SIGKILL
-    done = subprocess.run([*words, "--resume"], cwd=tmp_path, **quiet, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
+    with_deaths(tmp_path / "logs", 1, resume=True)
     assert_same(tmp_path / "logs", reference(PLAIN, "rounds=4000"))
 
 
