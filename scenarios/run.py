@@ -197,6 +197,7 @@ class Alone:
         if resumable and model.rounds > model.journal.chunk_rounds:  # there will be a checkpoint
             check_tree(model.state())  # now, and not after hours of play
         model.stream_logs_to(directory.add_chunk)
+        self._directory = directory
         with interrupts_between_rounds() as stopped:
             while model.played < model.rounds:
                 model.step()
@@ -209,6 +210,7 @@ class Alone:
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that close the run."""
+        self.model.stream_logs_to(self._directory.hold)
         self.model.journal.flush()
         self.closed = _closing_tables(self.model)
         return self.closed
