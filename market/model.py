@@ -352,7 +352,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
 
     def verdict_frame(self) -> pd.DataFrame:
         """One row per cohort and alternative: who would have been better off with what."""
-        return verdict.verdict_table(self.game)
+        return verdict.verdict_table(verdict.comparisons(self.game))
 
     def biases_frame(self) -> pd.DataFrame:
         """One row per event with at least one per cent of the rounds."""

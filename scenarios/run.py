@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+import pandas as pd
 
 from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.market.core.checkpoint import check_tree
@@ -46,8 +48,33 @@ class Options:
     resume: bool = False
 
 
+class Player(Protocol):
+    """Plays a model, alone or with others who have the agents."""
+
+    shared: bool
+    closed: dict[str, pd.DataFrame]
+
+    def take(self, model: MarketModel) -> None:
+        """Be given the model, which has played no round."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+
+    def play(
+        self, directory: RunDirectory, config: dict[str, Any], progress: Callable[[int], Any] | None
+    ) -> None:
+        """Play what is left; KeyboardInterrupt between two rounds."""
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Hand on what is left of the logs; return, and keep, the tables that close the run."""
+
+
 def run(
-    scenario: Scenario, options: Options, *, progress: Callable[[int], Any] | None = None
+    scenario: Scenario,
+    options: Options,
+    *,
+    progress: Callable[[int], Any] | None = None,
+    player: Player | None = None,
 ) -> MarketModel:
     """Play a scenario to its end and write its run directory.
 
@@ -55,6 +82,8 @@ def run(
     ----------
     progress : callable, optional
         Called with the number of rounds played, after every round.
+    player : Player, optional
+        Who plays it; by default this process alone.
 
     Returns
     -------
@@ -68,16 +97,18 @@ def run(
     KeyboardInterrupt
         After the tables so far and a manifest that says ``interrupted`` have been written.
     """
-    model = scenario.build(log_every=options.log_every)
+    model, player = scenario.build(log_every=options.log_every), player or Alone()
+    player.take(model)
     directory = RunDirectory(options.out, options.format)
     with directory.held():
-        _write(scenario, model, directory, options, progress)
+        _write(scenario, model, player, directory, options, progress)
     return model
 
 
-def _write(
+def _write(  # noqa: PLR0913 - the parts of a run
     scenario: Scenario,
     model: MarketModel,
+    player: Player,
     directory: RunDirectory,
     options: Options,
     progress: Callable[[int], Any] | None,
@@ -85,18 +116,19 @@ def _write(
     """Play a model from its start or its checkpoint, and write the directory that is held."""
     config = resolved(scenario.spec) | {"log_every": options.log_every}
     manifest = _manifest(scenario, model, config)
-    state = _resumed(directory, model, config) if options.resume else None
+    state = _resumed(directory, model, config, shared=player.shared) if options.resume else None
     if state is None:
         directory.start()
     else:
-        model.restore(state)
+        player.restore(state)
     started = time.perf_counter()
     try:
         directory.write_manifest(manifest)
-        _play_out(model, directory, manifest, started, progress)
+        _play_out(model, player, directory, manifest, started, progress)
     except UserError as error:
         directory.abandon()
-        raise UserError(f"round {model.played}: {error}") from error
+        where = "" if str(error).startswith("--") else f"round {model.played}: "
+        raise UserError(f"{where}{error}") from error
     except KeyboardInterrupt:
         raise
     except BaseException:  # in the user's own code, or no room; once mended, --resume goes on
@@ -104,8 +136,9 @@ def _write(
         raise
 
 
-def _play_out(
+def _play_out(  # noqa: PLR0913 - the parts of a run
     model: MarketModel,
+    player: Player,
     directory: RunDirectory,
     manifest: dict[str, Any],
     started: float,
@@ -113,16 +146,20 @@ def _play_out(
 ) -> None:
     """Play what is left and write the tables, those of an interrupted run too."""
     try:
-        _play(model, directory, manifest["config"], progress)
+        player.play(directory, manifest["config"], progress)
     except KeyboardInterrupt:
-        _finish(model, directory, manifest, started)
+        _finish(model, player.tables(), directory, manifest, started)
         raise
     manifest["status"] = "complete"
-    _finish(model, directory, manifest, started)
+    _finish(model, player.tables(), directory, manifest, started)
 
 
 def _finish(
-    model: MarketModel, directory: RunDirectory, manifest: dict[str, Any], started: float
+    model: MarketModel,
+    tables: dict[str, pd.DataFrame],
+    directory: RunDirectory,
+    manifest: dict[str, Any],
+    started: float,
 ) -> None:
     manifest["wall_seconds"] = round(time.perf_counter() - started, 3)
     manifest["exploitability"] = recorded(model)
@@ -132,31 +169,51 @@ def _finish(
             told["trust_lost"] = block.forecaster.lost
     if model.game.market is not None:
         manifest["market"] = model.game.market.described()
-    model.journal.flush()
-    tables = _closing_tables(model)
     manifest["welfare"] = welfare_record(tables["agents"])
     directory.finish(tables, manifest)
 
 
-def _play(
-    model: MarketModel,
-    directory: RunDirectory,
-    config: dict[str, Any],
-    progress: Callable[[int], Any] | None,
-) -> None:
-    resumable = not model.game.forgetful()
-    if resumable and model.rounds > model.journal.chunk_rounds:  # there will be a checkpoint
-        check_tree(model.state())  # now, and not after hours of play
-    model.stream_logs_to(directory.add_chunk)
-    with interrupts_between_rounds() as stopped:
-        while model.played < model.rounds:
-            model.step()
-            if progress is not None:
-                progress(model.played)
-            if resumable and model.journal.at_chunk_end:
-                directory.save_checkpoint(model.state(), config)
-            if stopped.is_set():
-                raise KeyboardInterrupt
+class Alone:
+    """Plays a model in this process."""
+
+    shared = False
+    model: MarketModel
+    closed: dict[str, pd.DataFrame]
+
+    def take(self, model: MarketModel) -> None:
+        """Be given the model."""
+        self.model = model
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        self.model.restore(state)
+
+    def play(
+        self, directory: RunDirectory, config: dict[str, Any], progress: Callable[[int], Any] | None
+    ) -> None:
+        """Play what is left."""
+        model = self.model
+        resumable = not model.game.forgetful()
+        if resumable and model.rounds > model.journal.chunk_rounds:  # there will be a checkpoint
+            check_tree(model.state())  # now, and not after hours of play
+        model.stream_logs_to(directory.add_chunk)
+        self._directory = directory
+        with interrupts_between_rounds() as stopped:
+            while model.played < model.rounds:
+                model.step()
+                if progress is not None:
+                    progress(model.played)
+                if resumable and model.journal.at_chunk_end:
+                    directory.save_checkpoint(model.state(), config)
+                if stopped.is_set():
+                    raise KeyboardInterrupt
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return the tables that close the run."""
+        self.model.stream_logs_to(self._directory.hold)
+        self.model.journal.flush()
+        self.closed = _closing_tables(self.model)
+        return self.closed
 
 
 @contextmanager
@@ -174,7 +231,7 @@ def interrupts_between_rounds() -> Iterator[threading.Event]:
 
 
 def _resumed(
-    directory: RunDirectory, model: MarketModel, config: dict[str, Any]
+    directory: RunDirectory, model: MarketModel, config: dict[str, Any], *, shared: bool
 ) -> dict[str, Any] | None:
     forgetful = model.game.forgetful()
     if forgetful:
@@ -194,10 +251,15 @@ def _resumed(
         by = f"regretless {begun['regretless']}" if "regretless" in begun else "another version"
         where = f"--resume: the run in {directory.path} was begun by {by}"
         raise UserError(f"{where}; continue it with that version or run without --resume")
-    return directory.load_checkpoint(config)
+    state = directory.load_checkpoint(config)
+    if state is not None and ("shared" in state) != shared:
+        how, cure = ("without", "drop") if shared else ("with", "give")
+        options = "--workers or --scheduler"
+        raise UserError(f"--resume: the run was begun {how} {options}; {cure} them")
+    return state
 
 
-def _closing_tables(model: MarketModel) -> dict[str, Any]:
+def _closing_tables(model: MarketModel) -> dict[str, pd.DataFrame]:
     tables = {
         "agents": model.agents_frame(),
         "swaps": model.swaps_frame(),

@@ -1,6 +1,6 @@
 """What a run says at its end: a row per cohort, and where the logs lie."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -41,9 +41,21 @@ BREAK = "decision\nswap\nmean"  # begins the second table
 UNINFORMATIVE = {"from\nvariation"}  # columns that are left out where they tell nothing of anybody
 
 
-def print_summary(scenario: Scenario, model: MarketModel, out: Path) -> None:
-    """Print what a run comes to: the verdict in words, then tables, remarks, and where logs lie."""
-    agents, verdict = model.agents_frame(), model.verdict_frame()
+def print_summary(
+    scenario: Scenario,
+    model: MarketModel,
+    out: Path,
+    closed: Mapping[str, pd.DataFrame] | None = None,
+) -> None:
+    """Print what a run comes to: the verdict in words, then tables, remarks, and where logs lie.
+
+    Parameters
+    ----------
+    closed : dict, optional
+        The tables that closed the run, in place of the model's own.
+    """
+    own = closed or {"agents": model.agents_frame(), "verdict": model.verdict_frame()}
+    agents, verdict = own["agents"], own["verdict"]
     console = Console(markup=False, highlight=False)
     if not console.is_terminal:
         console = Console(markup=False, highlight=False, width=WIDTH)

@@ -5,6 +5,7 @@ rows, one per distinct loss, and ``row_of`` says which row an agent belongs to. 
 a handful of passes over ``(K, A)`` and ``(K, A, n)``.
 """
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -164,8 +165,11 @@ class Cohort(Remembering):
         return self.response.gap(self.loss.actions)
 
     def _draw(self, play: Array) -> Indices:
-        """Draw one action per agent; pure play needs no draw."""
-        if (play == 1.0).any(1).all():
+        """Draw one action per agent; a hard rule's pure play needs no draw.
+
+        A smooth rule's does: whether others are as sure is not known where agents are shared out.
+        """
+        if not math.isfinite(self.response.lipschitz) and (play == 1.0).any(1).all():
             return np.asarray(play.argmax(1)[self.row_of])
         ladder = np.cumsum(play, axis=1)[self.row_of]
         thrown = (self.rng.random(len(self.row_of))[:, None] >= ladder).sum(1)

@@ -7,11 +7,16 @@ from pathlib import Path
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, *, alone: bool = True) -> Iterator[Path]:
     """Yield a draft beside a file that takes the file's name once the block is done.
 
     The draft, ``.NAME.tmp``, is synced before it is renamed and the folder after; whoever reads
     sees the old file or the new one. If the block raises or writes nothing the file stays.
+
+    Parameters
+    ----------
+    alone : bool
+        Whether the folder is synced; else who replaces several files does that once.
 
     Raises
     ------
@@ -24,7 +29,8 @@ def replacing(path: Path) -> Iterator[Path]:
         if draft.exists():
             sync(draft)
             draft.replace(path)
-            sync(path.parent)
+            if alone:
+                sync(path.parent)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise OSError(error.errno, reason, str(path)) from error

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from regretless.market.core.arrays import Array, Indices
+
 
 def stream(seed: int, *name: str) -> np.random.Generator:
     """Return the generator of one consumer.
@@ -34,3 +36,34 @@ def generator_state(rng: np.random.Generator) -> dict[str, Any]:
 def restore_generator(rng: np.random.Generator, state: dict[str, Any]) -> None:
     """Put a generator back into a recorded state."""
     rng.bit_generator.state = state
+
+
+class Some(np.random.Generator):
+    """Draws uniform numbers for everybody, and returns those of a few: none is computed in vain.
+
+    Parameters
+    ----------
+    rng : numpy Generator
+        Of everybody, from now on drawn by nobody else.
+    places : int array (n,)
+        Whose numbers are wanted, ascending.
+    total : int
+        How many everybody draws at a time.
+    """
+
+    def __init__(self, rng: np.random.Generator, places: Indices, total: int) -> None:
+        super().__init__(rng.bit_generator)
+        runs = np.split(places, np.flatnonzero(np.diff(places) != 1) + 1)
+        self._runs = [(int(run[0]), len(run)) for run in runs if len(run)]
+        self._total = total
+
+    def random(self, size: int) -> Array:  # type: ignore[override]  # what agents draw by
+        """Return the next number of each (n,), as if all had drawn."""
+        bits: Any = self.bit_generator
+        parts, at = [np.zeros(0)], 0
+        for first, count in self._runs:
+            bits.advance(first - at)
+            parts.append(np.asarray(super().random(count)))
+            at = first + count
+        bits.advance(self._total - at)
+        return np.concatenate(parts)

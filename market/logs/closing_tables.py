@@ -104,12 +104,19 @@ def _cohort_rows(cohort: Cohort, guarantee: Guarantee, first: int) -> pd.DataFra
             "loss_offset": loss.unit_offset[cohort.row_of],
             **{f"{measure}_regret": agent_regret(cohort, measure) for measure in MEASURES},
             "bound_from_bias": _spread_out(from_bias, cohort),
-            "bound_from_variation": _promised(guarantee.from_variation, cohort, guarantee),
-            "bound": _promised(guarantee.bound, cohort, guarantee),
-            "contextual_swap_bound": _promised(guarantee.contextual, cohort, guarantee),
+            **promises(cohort, guarantee),
             "guarantee": guarantee.label,
         }
     )
+
+
+def promises(cohort: Cohort, guarantee: Guarantee) -> dict[str, Array]:
+    """Return what each agent of a cohort is promised (N,), by column; NaN without a theorem."""
+    return {
+        "bound_from_variation": _promised(guarantee.from_variation, cohort, guarantee),
+        "bound": _promised(guarantee.bound, cohort, guarantee),
+        "contextual_swap_bound": _promised(guarantee.contextual, cohort, guarantee),
+    }
 
 
 def _promised(bound: Callable[[], Array] | None, cohort: Cohort, guarantee: Guarantee) -> Array:

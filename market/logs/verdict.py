@@ -4,7 +4,8 @@ All losses are per round and in [0, 1], those of the agents' own records; **wort
 utility per round in the utility's own units, averaged over the agents of a cohort.
 """
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,47 @@ def regret_to_models(cohort: Cohort, followed: Followed | None) -> Array:
     return np.asarray(ledger.mean_loss() - followed.mean_loss(ledger.rounds).min(1))
 
 
-def verdict_table(game: Game) -> pd.DataFrame:
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """What agents of a cohort lost a round, and what they would have with each alternative.
+
+    Parameters
+    ----------
+    alternatives : list of (str, str)
+        The kind and the name of each, the broadcast first.
+    losses : array (J, n)
+        With each of them, of the agents that came.
+    scale, offset : array (n,)
+        Of a loss in the units of the agent's utility.
+    gains : dict
+        By alternative, how much listening was worth more and half its interval, where known.
+    """
+
+    cohort: str
+    alternatives: list[tuple[str, str]]
+    losses: Array
+    scale: Array
+    offset: Array
+    gains: Mapping[int, tuple[float, float]]
+
+
+def joined(parts: Sequence[Compared]) -> Compared:
+    """Put the agents of a cohort together that were compared in parts, one part after another."""
+    losses = np.concatenate([part.losses for part in parts], axis=1)
+    units = [np.concatenate([getattr(p, name) for p in parts]) for name in ("scale", "offset")]
+    return replace(parts[0], losses=losses, scale=units[0], offset=units[1])
+
+
+def comparisons(game: Game) -> list[Compared]:
+    """Compare the agents of each cohort of which somebody has played."""
+    return [
+        _compared(cohort, followed)
+        for cohort, followed in zip(game.cohorts, game.followed, strict=True)
+        if np.any(cohort.ledger.rounds)
+    ]
+
+
+def verdict_table(compared: Sequence[Compared]) -> pd.DataFrame:
     """One row per cohort and alternative, the broadcast first, then models, policies, actions.
 
     ``kind`` is "broadcast", "model", "policy" or "action" (every agent's own best fixed action).
@@ -64,43 +105,44 @@ def verdict_table(game: Game) -> pd.DataFrame:
     have lost less with it. ``gain`` is by how much listening was worth more per round, with
     ``gain_half``, half the length of its interval at 95 %, where that is known (models).
     """
-    rows: list[dict[str, Any]] = []
-    for cohort, followed in zip(game.cohorts, game.followed, strict=True):
-        if np.any(cohort.ledger.rounds):
-            rows += _alternatives(cohort, followed)
-    return pd.DataFrame(rows)
+    return pd.DataFrame([_row(own, j) for own in compared for j in range(len(own.losses))])
 
 
-def _alternatives(cohort: Cohort, followed: Followed | None) -> Iterator[dict[str, Any]]:
-    ledger = cohort.ledger
+def _compared(cohort: Cohort, followed: Followed | None) -> Compared:
+    ledger, rows = cohort.ledger, cohort.row_of[_who_came(cohort)]
     rounds = np.broadcast_to(np.maximum(ledger.rounds, 1), len(ledger.count))
-    yield _row(cohort, BROADCAST, "", ledger.mean_loss())
+    found, gains = [((BROADCAST, ""), ledger.mean_loss())], {}
     if followed is not None:
         lost, (means, halves) = followed.mean_loss(ledger.rounds), followed.gaps()
         for m, name in enumerate(followed.names):
-            known = {"gain": 0.0 - means[m], "gain_half": halves[m]}
-            yield _row(cohort, MODEL, name, lost[:, m]) | known
+            gains[len(found)] = (0.0 - means[m], halves[m])
+            found.append(((MODEL, name), lost[:, m]))
     for j, policy in enumerate(cohort.policies):
         name = str(getattr(policy, "name", f"policy {j}"))
-        yield _row(cohort, POLICY, name, ledger.followed[:, :, j].sum(1) / rounds)
-    yield _row(cohort, ACTION, "best of each", ledger.fixed.sum(1).min(1) / rounds)
-
-
-def _row(cohort: Cohort, kind: str, name: str, losses: Array) -> dict[str, Any]:
-    """Say what it was for a cohort whose rows lost so much (K,) a round."""
-    rows = cohort.row_of[_who_came(cohort)]
-    loss, own = losses[rows], cohort.ledger.mean_loss()[rows]
+        found.append(((POLICY, name), ledger.followed[:, :, j].sum(1) / rounds))
+    found.append(((ACTION, "best of each"), ledger.fixed.sum(1).min(1) / rounds))
+    names, losses = zip(*found, strict=True)
     scale, offset = cohort.loss.unit_scale[rows], cohort.loss.unit_offset[rows]
+    return Compared(
+        cohort.name, list(names), np.stack([own[rows] for own in losses]), scale, offset, gains
+    )
+
+
+def _row(compared: Compared, j: int) -> dict[str, Any]:
+    """Say what an alternative was for a cohort."""
+    (kind, name), loss, own = compared.alternatives[j], compared.losses[j], compared.losses[0]
+    scale, offset = compared.scale, compared.offset
+    gain, half = compared.gains.get(j, ((scale * (loss - own)).mean(), np.nan))
     return {
-        "cohort": cohort.name,
+        "cohort": compared.cohort,
         "kind": kind,
         "name": name,
-        "agents": len(rows),
+        "agents": len(loss),
         "mean_loss": loss.mean(),
         "worth": -(offset + scale * loss).mean(),
         "better_off": int((own - loss > ROUNDING).sum()),
-        "gain": (scale * (loss - own)).mean(),
-        "gain_half": np.nan,
+        "gain": gain,
+        "gain_half": half,
     }
 
 

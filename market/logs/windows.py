@@ -77,7 +77,7 @@ class Windows(Remembering):
     ) -> None:
         self._seats = tuple(zip(cohorts, logged, strict=True))
         self.promise(tuple(guarantees) or (Guarantee(),) * len(cohorts))
-        self._bounded = any(own.window is not None for own in self._guarantees)
+        self.bounded = any(own.window is not None for own in self._guarantees)
         self.spans = tuple(spans)
         self.worst: dict[str, Worst] = {}
         self._at = 0  # the window that is open, or else the next one
@@ -133,12 +133,12 @@ class Windows(Remembering):
             columns = {"agent": agents, "first": np.full(len(agents), first)}
             columns |= {"last": np.full(len(agents), last)}
             columns |= {name: rows[own.row_of][played] for name, rows in measures(sums).items()}
-            if self._bounded:
-                columns["bound"] = _bounded(promise, first, last, own)[own.row_of][played]
-            self._note(cohort.name, columns)
+            if self.bounded:
+                columns["bound"] = bounded(promise, first, last, own)[played]
+            self.note(cohort.name, columns)
             yield columns
 
-    def _note(self, name: str, columns: dict[str, NDArray[Any]]) -> None:
+    def note(self, name: str, columns: dict[str, NDArray[Any]]) -> None:
         """Remember the worst agent of a window that beats the worst so far."""
         regret = np.where(
             np.isnan(columns["decision_swap_regret"]),
@@ -164,12 +164,13 @@ class Windows(Remembering):
         self.worst = {name: Worst(**worst) for name, worst in state["worst"].items()}
 
 
-def _bounded(promise: Guarantee, first: int, last: int, own: Logged) -> Array:
-    """Return the theorem's bound on the regret of a window; NaN where there is none."""
+def bounded(promise: Guarantee, first: int, last: int, own: Logged) -> Array:
+    """Return the theorem's bound on each agent's regret of a window; NaN where there is none."""
     if promise.window is None:
-        return np.full(int(own.row_of.max(initial=-1)) + 1, np.nan)
+        return np.full(len(own.row_of), np.nan)
     bound = promise.window(first, last)
-    return (bound if promise.covers is None else np.where(promise.covers, bound, np.nan))[own.rows]
+    bound = bound if promise.covers is None else np.where(promise.covers, bound, np.nan)
+    return np.asarray(bound[own.rows][own.row_of])
 
 
 def measures(sums: Ledger) -> dict[str, Array]:

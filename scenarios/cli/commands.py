@@ -77,6 +77,12 @@ Imports = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved file and stop.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Share the agents of one run out among so many.")
+]
+Scheduler = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, in place of processes.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing.")]
 
 
@@ -127,6 +133,8 @@ def run(  # noqa: PLR0913 - one parameter per option
     assignments: Assignments = None,
     log_every: LogEvery = 1,
     log_agents: LogAgents = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     imports: Imports = None,
     dry_run: DryRun = False,
     resume: Resume = False,
@@ -150,15 +158,19 @@ def run(  # noqa: PLR0913 - one parameter per option
         return
     from regretless.scenarios.run import Options
     from regretless.scenarios.run import run as run_scenario
+    from regretless.scenarios.shards.conduct import player_of
 
     target = out or Path("runs") / loaded.spec.name
     options = Options(target, format, log_every, resume)
-    with progress_bar(loaded.spec.name, loaded.spec.rounds, quiet=quiet) as advance:
-        model = run_scenario(loaded, options, progress=advance)
+    with (
+        player_of(loaded, options, workers, scheduler, imports=tuple(imports or ())) as player,
+        progress_bar(loaded.spec.name, loaded.spec.rounds, quiet=quiet) as advance,
+    ):
+        model = run_scenario(loaded, options, progress=advance, player=player)
     if not quiet:
         from regretless.scenarios.summary import print_summary
 
-        print_summary(loaded, model, target)
+        print_summary(loaded, model, target, player.closed)
 
 
 @app.command()
@@ -239,9 +251,7 @@ def study(  # noqa: PLR0913 - one parameter per option
     *,
     out: Annotated[Path, typer.Option(help="Study directory.")],
     jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes.")] = None,
-    scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, in place of processes.")
-    ] = None,
+    scheduler: Scheduler = None,
     patience: Annotated[
         float | None,
         typer.Option(

@@ -7,6 +7,7 @@ into a temporary file that takes the table's name in one step. What is killed ca
 """
 
 import hashlib
+import io
 import json
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, suppress
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from regretless.market.core import checkpoint
-from regretless.market.core.atomic import replacing
+from regretless.market.core.atomic import replacing, sync
 from regretless.market.core.errors import UserError
 from regretless.market.logs.journal import TABLES
 from regretless.scenarios.logs.holding import contents, held
@@ -57,6 +58,7 @@ class RunDirectory:
         self.path, self.format = path, format
         self.partial = path / ".partial"
         self._chunks, self._digest = 0, ""
+        self._last: dict[str, pd.DataFrame] = {}
         if path.exists() and not path.is_dir():
             raise UserError(f"--out {path} is a file; give a directory")
         if contents(path) and not self._is_run():
@@ -93,8 +95,9 @@ class RunDirectory:
             (self.partial / MARK).touch()  # at every instant the directory is known to be a run's
             self._remove_tables()
             (self.partial / CHECKPOINT).unlink(missing_ok=True)
-            for part in self.partial.glob("*.parquet"):
-                part.unlink()
+            for part in self.partial.iterdir():
+                if part.name != MARK:
+                    part.unlink()
         except OSError as error:
             reason = f"--out {self.path} cannot be written: {error.strerror}"
             raise UserError(f"{reason}; give another directory") from error
@@ -132,6 +135,10 @@ class RunDirectory:
                     pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), draft)
                 self._digest = _chained(self._digest, part)
         self._chunks += 1
+
+    def hold(self, chunk: dict[str, pd.DataFrame]) -> None:
+        """Take the last part of every streamed table, behind which there is no checkpoint."""
+        self._last = chunk
 
     def save_checkpoint(self, state: dict[str, Any], config: dict[str, Any]) -> None:
         """Record that all chunks so far count."""
@@ -186,6 +193,7 @@ class RunDirectory:
             self._write(table, self._parts(table))
         for table, frame in tables.items():
             self._write(table, iter([frame]))
+        sync(self.path)
         for other in set(FORMATS) - {self.format}:
             for table in ALL_TABLES:
                 (self.path / f"{table}.{other}").unlink(missing_ok=True)
@@ -201,10 +209,14 @@ class RunDirectory:
     def _parts(self, table: str) -> Iterator[pd.DataFrame]:
         for part in sorted(self.partial.glob(f"{table}-*.parquet")):
             yield pd.read_parquet(part)
+        if len(last := self._last.get(table, ())):
+            buffer = io.BytesIO()
+            pq.write_table(pa.Table.from_pandas(last, preserve_index=False), buffer)
+            yield pd.read_parquet(buffer)  # types are those of a part that was written
 
     def _write(self, table: str, parts: Iterator[pd.DataFrame]) -> None:
         concatenate = _concatenate_csv if self.format == "csv" else _concatenate_parquet
-        with replacing(self.path / f"{table}.{self.format}") as draft:
+        with replacing(self.path / f"{table}.{self.format}", alone=False) as draft:
             concatenate(draft, parts)
 
 

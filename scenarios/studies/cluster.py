@@ -12,7 +12,7 @@ import queue
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.studies.design import Task
@@ -48,20 +48,18 @@ class DaskWorkers:
             raise UserError(f"{reason}; run pip install 'regretless[dask]'") from error
         if not re.fullmatch(r"(\w+://)?[^\s/]+:\d+", address):
             raise UserError(f"--scheduler {address} is no address; write e.g. tcp://127.0.0.1:8786")
-        self.address = address
+        self.address, self._seen = address, time.monotonic()
         for logger in LOGGERS:  # a scheduler that is gone is told in one line, by us
             logging.getLogger(logger).setLevel(logging.CRITICAL)
         try:
-            self._client: Any = distributed.Client(
-                address, timeout=CONNECTING, set_as_default=False
-            )
+            self.client: Any = distributed.Client(address, timeout=CONNECTING, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
             reason = f"--scheduler {address} cannot be reached: {error}"
             raise UserError(f"{reason}; check the address and that dask scheduler runs") from error
         try:
-            self._client.wait_for_workers(1, timeout=CONNECTING)
+            self.client.wait_for_workers(1, timeout=CONNECTING)
         except (OSError, TimeoutError) as error:
-            self._client.close()
+            self.client.close()
             raise UserError(
                 f"--scheduler {address} has no workers; run dask worker {address}"
             ) from error
@@ -72,11 +70,11 @@ class DaskWorkers:
         found = importlib.util.find_spec(module)
         alone = found is not None and not found.submodule_search_locations and "." not in module
         if alone and found is not None and str(found.origin).endswith(".py"):
-            self._client.upload_file(found.origin, load=False)
+            self.client.upload_file(found.origin, load=False)
 
     def close(self) -> None:
         """Close the connection; what is not done is given up."""
-        self._client.close()
+        self.client.close()
 
     def answers(
         self, work: Callable[[Task], Answer], tasks: Iterable[Task], patience: float | None = None
@@ -89,7 +87,7 @@ class DaskWorkers:
             If the scheduler, or the last worker, goes away.
         """
         done: queue.Queue[Any] = queue.Queue()
-        pending = {self._client.submit(work, task, pure=False): task for task in tasks}
+        pending = {self.client.submit(work, task, pure=False): task for task in tasks}
         for future in pending:
             future.add_done_callback(done.put)
         while pending:
@@ -98,21 +96,27 @@ class DaskWorkers:
             future.release()
 
     def _next(self, done: queue.Queue[Any]) -> Any:
-        since = time.monotonic()
+        self._seen = time.monotonic()
         while True:
             try:
                 return done.get(timeout=LOOKING)
             except queue.Empty:
-                if self._client.status != "running":
-                    self._lost("was lost")
-                if self._client.scheduler_info()["workers"]:
-                    since = time.monotonic()
-                elif time.monotonic() - since > WITHOUT_WORKERS:
-                    self._lost("has no workers any more")
+                self.look()
+
+    def look(self) -> list[str]:
+        """Return the workers' addresses; UserError if the scheduler, or all of them, are gone."""
+        if self.client.status != "running":
+            self.lost("was lost")
+        here = list(self.client.scheduler_info()["workers"])
+        if here:
+            self._seen = time.monotonic()
+        elif time.monotonic() - self._seen > WITHOUT_WORKERS:
+            self.lost("has no workers any more")
+        return here
 
     def _answer(self, future: Any, task: Task) -> Answer:
         if future.status in {"cancelled", "lost"}:
-            self._lost("was lost")
+            self.lost("was lost")
         error = future.exception()
         if error is None:
             answer: Answer = future.result()
@@ -122,5 +126,6 @@ class DaskWorkers:
             failure = Failure("WorkerDied", "the Dask workers that had the run died")
         return Answer(task.run, failure)
 
-    def _lost(self, what: str) -> None:
+    def lost(self, what: str) -> NoReturn:
+        """Raise UserError: the cluster is not there any more."""
         raise UserError(f"--scheduler {self.address} {what}; start it again and use --resume")

@@ -56,8 +56,8 @@ class LocalWorkers(Generic[T, A]):
     def __init__(self, jobs: int | None, died: Callable[[T, str], A]) -> None:
         self.jobs = jobs or _processors()
         self._died = died
-        self._idle: list[_Worker] = []
-        self._busy: list[_Worker] = []
+        self._idle: list[Worker] = []
+        self._busy: list[Worker] = []
 
     def close(self) -> None:
         """End all workers, whatever they are doing."""
@@ -82,7 +82,7 @@ class LocalWorkers(Generic[T, A]):
         waiting = deque(tasks)
         while waiting or self._busy:
             while waiting and len(self._busy) < self.jobs:
-                worker = self._idle.pop() if self._idle else _Worker()
+                worker = self._idle.pop() if self._idle else Worker()
                 worker.give(work, waiting.popleft())
                 self._busy.append(worker)
             signals = {s: worker for worker in self._busy for s in worker.signals}
@@ -104,7 +104,9 @@ class LocalWorkers(Generic[T, A]):
                 yield found[0] if found else self._died(worker.task, worker.last_words())
 
 
-class _Worker:
+class Worker:
+    """A process that does one task at a time."""
+
     def __init__(self) -> None:
         context = get_context("spawn")
         self._pipe, theirs = context.Pipe()
@@ -126,6 +128,7 @@ class _Worker:
         return self._alive and not self._grown and self._tasks < TASKS_PER_WORKER
 
     def give(self, work: Callable[[Any], Any], task: Any) -> None:
+        """Hand a task to a worker that has none."""
         self.task = task
         self._tasks += 1
         self._heard, self._since = self._beats.value, time.monotonic()
@@ -158,6 +161,7 @@ class _Worker:
         return f"the worker process ended with status {status} before the run was complete"
 
     def kill(self) -> None:
+        """End the process, whatever it is doing."""
         self._pipe.close()
         self._process.kill()
         self._process.join()

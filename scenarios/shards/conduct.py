@@ -1,0 +1,353 @@
+"""The conductor's side of a run whose agents are shared out.
+
+The conductor plays the game without agents, which decide nothing that it needs, and hands what was
+broadcast to the shares, block by block, a few blocks ahead of the slowest. Rows of the logs come
+back, and are put together chunk by chunk to the bytes of a run on one machine; so are, at the end,
+the tables that close a run (``gather``).
+
+A worker that dies is replaced: the share is rebuilt from its newest checkpoint and the record of
+the broadcast, which lies in the run's folder. A conductor that dies leaves the record, the rows
+that were put together and its own checkpoint there, from which ``--resume`` goes on.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from copy import copy
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regretless.agents.cohorts.private import is_private
+from regretless.market.core import checkpoint
+from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import generator_state, restore_generator
+from regretless.market.game.protocols import Resumable
+from regretless.market.game.round import play_round
+from regretless.market.logs.journal import Journal
+from regretless.market.logs.windows import Worst, bounded
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.logs.directory import RunDirectory
+from regretless.scenarios.run import Alone, Options, Player, interrupts_between_rounds
+from regretless.scenarios.shards.broadcast import Recorder, Tree, rounds_of
+from regretless.scenarios.shards.checks import check_built, check_spec
+from regretless.scenarios.shards.crews import Crew, DaskCrew, LocalCrew
+from regretless.scenarios.shards.gather import closing_tables, finish_windows, stacked
+from regretless.scenarios.shards.shard import Answer, Closing, Frames, Recipe, Task
+from regretless.scenarios.spec.scenario import resolved
+from regretless.scenarios.studies.play import Failure
+
+BLOCK = 100  # rounds of a block, at most; none goes over from one chunk of the logs to the next
+AHEAD = 3  # blocks that the conductor is ahead of the slowest share, at most
+LOOKING = 0.5  # seconds between two looks at whether somebody presses Ctrl-C
+DEATHS = 5  # in a row, of workers that got a share nowhere
+ORDER = {"regret_log": ("agent", "round"), "windows": ("agent", "first")}  # the last key leads
+
+
+@dataclass(eq=False)
+class _Progress:
+    """How far a share has come.
+
+    Parameters
+    ----------
+    reached : int
+        Rounds that its worker has played; -1 where that is not known.
+    best : int
+        The most that any worker of it has.
+    chunks, after : int
+        Of the logs whose rows have come, and the rounds that they cover.
+    deaths : int
+        Of its workers, since the last of them got further.
+    """
+
+    reached: int = -1
+    best: int = 0
+    chunks: int = 0
+    after: int = 0
+    deaths: int = 0
+    busy: bool = False
+    closing: Closing | None = None
+
+
+@dataclass(eq=False)
+class _Chunk:
+    """A chunk of the logs that waits for the shares' rows; and the state after it."""
+
+    frames: Frames
+    played: int
+    rows: list[Frames] = field(default_factory=list)
+    state: Tree | None = None
+
+
+class Conductor:
+    """Plays a run with a crew: a ``scenarios.run.Player``.
+
+    Parameters
+    ----------
+    options : Options
+        How to run.
+    shares : int
+        Into how many the agents are divided.
+    """
+
+    shared = True
+    model: MarketModel
+    closed: Frames
+
+    def __init__(self, scenario: Scenario, crew: Crew, options: Options, shares: int) -> None:
+        self._crew, self._folder = crew, options.out.absolute() / ".partial"
+        run = os.urandom(8).hex()  # a name; nothing that is played depends on it
+        raw, folder = resolved(scenario.spec), str(self._folder)
+        self._recipes = [
+            Recipe(run, raw, options.log_every, place, shares, folder) for place in range(shares)
+        ]
+        self._shares = [_Progress() for _ in self._recipes]
+        self._blocks: dict[int, int] = {}  # by the first round, the one before which it ends
+        self._waiting: deque[_Chunk] = deque()
+        self._settled = self._merged = 0  # rounds, and chunks
+        self._over = False
+        self._window_bounds: dict[int, Array] = {}
+        self._read = lru_cache(maxsize=2 * AHEAD)(self._loaded)
+        if not options.resume:  # they build while the conductor does
+            for place in range(shares):
+                self._give(place)
+
+    def take(self, model: MarketModel) -> None:
+        """Be given the whole market, of which the agents stay away."""
+        check_built(model)
+        self.model, game = model, model.game
+        self._away = copy(game)
+        self._away.cohorts = self._away.stays = ()
+        self._away.followed = self._away.signals = self._away.means = ()
+        self._recorder = Recorder(
+            [
+                any(is_private(cohort) and cohort.block == i for cohort in game.cohorts)
+                for i in range(len(game.blocks))
+            ]
+        )
+        self._journal = Journal((), [block.name for block in game.blocks], sink=self._put_by)
+        self._journal.chunk_rounds = model.journal.chunk_rounds
+
+    def _put_by(self, frames: Frames) -> None:
+        self._waiting.append(_Chunk(frames, self.model.played))
+
+    def _state(self) -> Tree:
+        game, windows = self.model.game, self.model.journal.windows
+        players = self._away.players().items()
+        return {
+            "shared": True,
+            "players": {name: who.state() for name, who in players if isinstance(who, Resumable)},
+            "forecast_stream": generator_state(game.forecast_stream),
+            "outcome_stream": generator_state(game.outcome_stream),
+            "bounds": self.model.bounds.state(),
+            "worst": {} if windows is None else {k: asdict(w) for k, w in windows.worst.items()},
+        }
+
+    def restore(self, state: Tree) -> None:
+        """Continue from a checkpoint, with the record that lies beside it."""
+        game, windows = self.model.game, self.model.journal.windows
+        for name, who in self._away.players().items():
+            if isinstance(who, Resumable):
+                who.restore(state["players"][name])
+        restore_generator(game.forecast_stream, state["forecast_stream"])
+        restore_generator(game.outcome_stream, state["outcome_stream"])
+        self.model.bounds.restore(state["bounds"])
+        if windows is not None:
+            windows.worst = {name: Worst(**worst) for name, worst in state["worst"].items()}
+        self._settled, chunk = self.model.played, self.model.journal.chunk_rounds
+        self._merged = self._settled // chunk
+        for share in self._shares:
+            share.best = share.after = self._settled
+            share.chunks = self._merged
+        for file in sorted(self._folder.glob("record-*.npz")):
+            first = int(file.stem.rpartition("-")[2])
+            if first == self._recorded < self._settled:
+                self._blocks[first] = rounds_of(self._read(first))
+        if self._recorded != self._settled:
+            told = f"--resume: {self._folder} lacks a part of the record"
+            raise UserError(f"{told}; run without --resume")
+
+    def play(
+        self, directory: RunDirectory, config: dict[str, Any], progress: Callable[[int], Any] | None
+    ) -> None:
+        """Play what is left, until all shares have told their end."""
+        resumable = not self.model.game.forgetful()
+        if resumable and self.model.rounds > self._journal.chunk_rounds:
+            checkpoint.check_tree(self._state())
+        with interrupts_between_rounds() as stopped:
+            while not all(share.closing for share in self._shares):
+                self._over = self.model.played == self.model.rounds or stopped.is_set()
+                ready = not self._over and self._ahead < AHEAD
+                if ready:
+                    self._round(resumable=resumable)
+                elif self._over:
+                    self._journal.flush()
+                    self._close_block()
+                for place in range(len(self._shares)):
+                    self._give(place)
+                for heard in self._crew.hear(0.0 if ready else LOOKING):
+                    self._note(*heard)
+                self._put_together(directory, config)
+                if progress is not None:
+                    progress(min(share.best for share in self._shares))
+            if stopped.is_set():
+                raise KeyboardInterrupt
+
+    @property
+    def _ahead(self) -> int:
+        """How many blocks the slowest share has not played."""
+        slowest = min(share.best for share in self._shares)
+        return sum(last > slowest for last in islice(reversed(self._blocks.values()), AHEAD))
+
+    @property
+    def _recorded(self) -> int:
+        """How many rounds there are blocks of."""
+        return next(reversed(self._blocks.values()), 0)
+
+    def _round(self, *, resumable: bool) -> None:
+        """Play a round without agents, and keep what they need of it."""
+        played = play_round(self._away)
+        for cohort in self.model.game.cohorts:
+            cohort.ledger.rounds = self.model.played
+        self._recorder.add(played)
+        self._journal.add(played)
+        self.model.bounds.add(self.model.played)
+        self._bound_windows(played.number)
+        if self._journal.at_chunk_end:
+            self._waiting[-1].state = self._state() if resumable else None
+        if self._journal.at_chunk_end or len(self._recorder) == BLOCK:
+            self._close_block()
+
+    def _close_block(self) -> None:
+        if len(self._recorder):
+            block = self._recorder.closed()
+            checkpoint.save(self._file(block["first"]), block)
+            self._blocks[block["first"]] = rounds_of(block)
+
+    def _file(self, first: int) -> Path:
+        return self._folder / f"record-{first:09d}.npz"
+
+    def _loaded(self, first: int) -> Tree:
+        return checkpoint.load(self._file(first))
+
+    def _bound_windows(self, number: int) -> None:
+        """Note what bounds a window that ends, of every logged agent."""
+        market, windows = self.model, self.model.journal.windows
+        if windows is None or not windows.bounded:
+            return
+        for first in [first for first, last in windows.spans if last == number]:
+            pairs = zip(market.guarantees, market.journal.logged, strict=True)
+            found = [bounded(promise, first, number, own) for promise, own in pairs]
+            self._window_bounds[first] = np.concatenate(found)
+
+    def _give(self, place: int) -> None:
+        """Hand a share on that has nothing to do, if there is something to be done."""
+        share = self._shares[place]
+        if not share.busy and (task := self._task(place)) is not None:
+            share.busy = True
+            self._crew.give(task)
+
+    def _task(self, place: int) -> Task | None:
+        """Return what a share is to do next; None if it has to wait."""
+        share, recipe = self._shares[place], self._recipes[place]
+        if share.reached < 0:
+            return Task(recipe, -1, share.after, self._settled)
+        chunk = self._journal.chunk_rounds
+        known = share.reached, share.after, self._settled
+        first, end, coming = share.reached, (share.reached // chunk + 1) * chunk, []
+        while self._blocks.get(first, end + 1) <= end:  # never over the end of a chunk
+            coming.append(self._read(first))
+            first = self._blocks[first]
+        if coming:
+            return Task(recipe, *known, coming)
+        close = self._over and share.reached == self.model.played and share.closing is None
+        return Task(recipe, *known, close=True) if close else None
+
+    def _note(self, place: int, heard: Answer | Failure | str) -> None:
+        """Take note of an answer, or of a worker's death."""
+        share = self._shares[place]
+        share.busy = False
+        where = f"share {place + 1} of {len(self._shares)}"
+        if isinstance(heard, Failure):
+            told = heard.error if heard.kind == "UserError" else f"{heard.kind}: {heard.error}"
+            raise UserError(f"{where}: {told}")
+        if isinstance(heard, str):
+            share.reached, share.deaths = -1, share.deaths + 1
+            if share.deaths == DEATHS:
+                raise UserError(f"{where}: {heard}, {DEATHS} times in a row; use more --workers")
+            return
+        if heard.played > share.best or heard.closing is not None:
+            share.best, share.deaths = heard.played, 0
+        share.reached, share.closing = heard.played, heard.closing
+        for number, frames in heard.rows:
+            if number == share.chunks:  # others are told again, by a share that was rebuilt
+                self._waiting[number - self._merged].rows.append(frames)
+                share.chunks += 1
+                share.after += self._journal.chunk_rounds
+
+    def _put_together(self, directory: RunDirectory, config: dict[str, Any]) -> None:
+        """Write the chunks of which all shares have told their rows."""
+        while self._waiting and all(share.chunks > self._merged for share in self._shares):
+            chunk = self._waiting.popleft()
+            rows = {
+                name: stacked([r[name] for r in chunk.rows if name in r], ORDER[name])
+                for name in ORDER
+            }
+            if len(rows["windows"]):
+                finish_windows(self.model, rows["windows"], self._window_bounds)
+            directory.add_chunk(chunk.frames | rows)
+            self._merged += 1
+            if chunk.state is not None:
+                windows = self.model.journal.windows
+                worst = {} if windows is None else windows.worst
+                chunk.state["worst"] = {name: asdict(found) for name, found in worst.items()}
+                directory.save_checkpoint(chunk.state, config)
+                self._settled = chunk.played
+
+    def tables(self) -> Frames:
+        """Return the tables that close the run."""
+        ends = [share.closing for share in self._shares if share.closing is not None]
+        self.closed = closing_tables(self.model, ends)
+        return self.closed
+
+
+@contextmanager
+def player_of(
+    scenario: Scenario,
+    options: Options,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    *,
+    imports: tuple[str, ...] = (),
+) -> Iterator[Player]:
+    """Yield who plays a scenario: this process, or all among whom its agents are shared out.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Shares, a process of this machine for each; on a cluster one per worker by default.
+    scheduler : str, optional
+        Address of a Dask scheduler.
+    imports : tuple of str
+        A user's modules.
+
+    Raises
+    ------
+    UserError
+        If the agents cannot be shared out, or the cluster is not there.
+    """
+    if workers is None and scheduler is None:
+        yield Alone()
+        return
+    check_spec(scenario.peopled)
+    crew = LocalCrew(imports) if scheduler is None else DaskCrew(scheduler, imports)
+    with closing(crew):
+        shares = workers or (len(crew) if isinstance(crew, DaskCrew) else 1)
+        yield Conductor(scenario, crew, options, shares)

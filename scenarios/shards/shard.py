@@ -1,0 +1,262 @@
+"""A worker's side: a share of a run, built where it plays, and rebuilt wherever it is asked for.
+
+A task brings blocks of the recorded broadcast; the answer brings the rows of the logs that were
+filled, and at the end what closes the run. A worker keeps its share between tasks. One that has
+none, because its process is new, builds it, goes on from the newest checkpoint that it finds (in
+the run's folder, where it sees that) or from the first round, and says which rounds it lacks.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from regretless.market.core import checkpoint
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.exploitability.tracker import COLUMNS
+from regretless.market.logs import verdict
+from regretless.market.logs.closing_tables import agents_table
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.shards.broadcast import Tree, rounds_of
+from regretless.scenarios.shards.share import Share, followed, share_of
+from regretless.scenarios.spec.scenario import validated
+
+TABLES = ("regret_log", "windows")  # streamed ones that agents have rows in
+SELDOM = 50.0  # of its own time pass before the next checkpoint
+Frames = dict[str, pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a share is built from, as plain values.
+
+    Parameters
+    ----------
+    run : str
+        Tells runs apart in a worker that serves several.
+    raw : dict
+        The resolved scenario.
+    place, of : int
+        Which share, of how many.
+    folder : str
+        Where checkpoints go, if the worker sees it.
+    """
+
+    run: str
+    raw: dict[str, Any]
+    log_every: int
+    place: int
+    of: int
+    folder: str
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Rounds to be played.
+
+    Parameters
+    ----------
+    reached : int
+        Rounds that the share has played, as far as is known.
+    after : int
+        The round from which on rows are wanted.
+    settled : int
+        Rounds behind which nobody will go back.
+    blocks : sequence of Tree
+        In order.
+    close : bool
+        Whether the run is over after them.
+    """
+
+    recipe: Recipe
+    reached: int
+    after: int
+    settled: int
+    blocks: Sequence[Tree] = ()
+    close: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Closing:
+    """What a share says of its agents when the run is over.
+
+    Parameters
+    ----------
+    followed : dict of int to (int array, array, array)
+        By cohort: places in the sample for exploitability, how often each of these rows played each
+        action at each point (k, A, m), and its ledger's sums (k, A, A).
+    bins : Tree
+        What the points are.
+    """
+
+    agents: pd.DataFrame
+    swaps: pd.DataFrame
+    bounds: pd.DataFrame
+    compared: Sequence[verdict.Compared]
+    followed: dict[int, tuple[Indices, Array, Array]] = field(default_factory=dict)
+    bins: Tree = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """How far a share has come.
+
+    Parameters
+    ----------
+    rows : list of (int, Frames)
+        The number of each chunk of the logs that was filled, and its tables.
+    seconds : float
+        That playing took.
+    """
+
+    played: int
+    rows: Sequence[tuple[int, Frames]] = ()
+    closing: Closing | None = None
+    seconds: float = 0.0
+
+
+class Shard:
+    """A share that is being played."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
+        spec = validated(deepcopy(recipe.raw), origin=Path())
+        market = Scenario(spec).build(log_every=recipe.log_every)
+        self.share: Share = share_of(market, recipe.place, recipe.of)
+        self.followed = followed(market, self.share.members)
+        self.keeps, self._folder = not market.game.forgetful(), Path(recipe.folder)
+        self._rows: list[tuple[int, Frames]] = []
+        self._chunk = 0
+        self._next_save, self._told = 0.0, [m.cohort.name for m in self.share.members if m.told]
+        self.share.model.stream_logs_to(self._take)
+
+    @property
+    def played(self) -> int:
+        """Rounds played."""
+        return self.share.model.played
+
+    def play(self, task: Task) -> Answer:
+        """Play the blocks of a task that come next, and close if that is asked."""
+        began, model = time.perf_counter(), self.share.model
+        for block in task.blocks:
+            if block["first"] == self.played:
+                self.share.tape.load(block)
+                while self.played < rounds_of(block):
+                    model.step()
+        lacking = bool(task.blocks) and self.played < rounds_of(task.blocks[-1])
+        closing = self._closing() if task.close and not lacking else None
+        if model.journal.at_chunk_end and closing is None:
+            self._save(task.settled)
+        rows, self._rows = self._rows, []
+        return Answer(self.played, rows, closing, time.perf_counter() - began)
+
+    def _take(self, chunk: Frames) -> None:
+        frames = {name: chunk[name] for name in TABLES if len(chunk[name])}
+        self._rows.append((self._chunk, frames))
+        self._chunk += 1
+
+    def _save(self, settled: int) -> None:
+        """Keep a checkpoint if there has been none for long; remove those that nobody needs."""
+        if not self.keeps or time.monotonic() < self._next_save or not self._folder.is_dir():
+            return  # or it is another machine, that does not see the folder
+        began, files = time.monotonic(), self._files()
+        tree = {"of": self._identity, "chunk": self._chunk, "state": self.share.model.state()}
+        with suppress(OSError):  # no room: the rounds will be played again
+            checkpoint.save(self._file(self.played), tree)
+        needed = max((number for number in files if number <= settled), default=0)
+        for number in files:
+            if number < needed:
+                files[number].unlink(missing_ok=True)
+        now = time.monotonic()
+        self._next_save = now + SELDOM * (now - began)
+
+    def resume(self, after: int) -> None:
+        """Go on from the newest checkpoint before a round, if there is one."""
+        files = self._files() if self.keeps else {}
+        for number in sorted((n for n in files if n <= after), reverse=True):
+            try:
+                tree = checkpoint.load(files[number])
+            except checkpoint.DAMAGED:
+                continue
+            if tree["of"] == self._identity:
+                self.share.model.restore(tree["state"])
+                self._chunk = int(tree["chunk"])
+                return
+
+    @property
+    def _identity(self) -> str:
+        recipe = self.recipe
+        return json.dumps([recipe.raw, recipe.log_every, recipe.place, recipe.of])
+
+    def _file(self, number: int) -> Path:
+        return self._folder / f"shard-{self.recipe.place}-{number:09d}.npz"
+
+    def _files(self) -> dict[int, Path]:
+        """Return the checkpoints that there are, by their rounds."""
+        found = self._folder.glob(f"shard-{self.recipe.place}-*.npz")
+        return {int(file.stem.rpartition("-")[2]): file for file in found}
+
+    def _closing(self) -> Closing:
+        """Say what became of the agents that are this share's to tell."""
+        model, members = self.share.model, self.share.members
+        model.journal.flush()
+        unknown = [dict.fromkeys(COLUMNS, np.full(len(m.rows), np.nan)) for m in members]
+        agents = agents_table(model.game, model.guarantees, unknown, rounds=model.rounds)
+        told = set(agents["agent"][agents["cohort"].isin(self._told)])
+        ids = np.concatenate([[0], *(member.ids for member in members)])
+        agents, swaps = (
+            _numbered(table[table["agent"].isin(told)], ids)
+            for table in (agents, model.swaps_frame())
+        )
+        return Closing(
+            agents,
+            swaps,
+            model.bounds_frame(),
+            [own for own in verdict.comparisons(model.game) if own.cohort in self._told],
+            self._followed(),
+            {} if model.tracker is None else model.tracker.bins.state(),
+        )
+
+    def _followed(self) -> dict[int, tuple[Indices, Array, Array]]:
+        tracker, found = self.share.model.tracker, {}
+        for own, (place, (places, rows)) in enumerate(self.followed.items()):
+            assert tracker is not None  # noqa: S101 - there is a sample
+            counts = tracker.bins.counts(own)
+            ledger = self.share.members[place].cohort.ledger
+            found[place] = places, counts, ledger.fixed[rows]
+        return found
+
+
+def _numbered(table: pd.DataFrame, ids: Indices) -> pd.DataFrame:
+    """Give agents the numbers that they have in the whole run."""
+    return table.assign(agent=ids[table["agent"].to_numpy()])
+
+
+_HERE: dict[tuple[str, int], Shard] = {}  # the shares that this process plays
+
+
+def work(task: Task) -> Answer:
+    """Do a task with the share that is here, or with a new one that begins where it can."""
+    recipe = task.recipe
+    key = recipe.run, recipe.place
+    shard = _HERE.get(key)
+    if shard is None or shard.played != task.reached:
+        shard = _HERE[key] = Shard(recipe)
+        shard.resume(task.after)
+    answer = shard.play(task)
+    if answer.closing is not None:
+        forget(*key)
+    return answer
+
+
+def forget(run: str, place: int | None = None) -> None:
+    """Let go of a share, or of all that a run has here."""
+    for key in [key for key in _HERE if key[0] == run and place in {None, key[1]}]:
+        del _HERE[key]

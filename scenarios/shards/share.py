@@ -1,0 +1,234 @@
+"""A share of a market: a range of each cohort's agents, who play by themselves as they would in it.
+
+All that is random about agents is drawn from streams of the whole cohort, of which a share takes
+its own numbers (``market.core.randomness.Some``). Losses are computed row by row, and come out the
+same to the last bit if NumPy takes the same path for a part of the rows as for all. It asks whether
+there is one row, and a loss form whether all rows have one exponent: therefore a share keeps,
+beside its agents' rows, a few that answer such questions as the whole does, and it is checked that
+they do.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from regretless.agents.cohorts.private import is_private
+from regretless.agents.cohorts.responding import Cohort
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import Some, stream
+from regretless.market.exploitability.outcome_bins import OutcomeBins
+from regretless.market.exploitability.tracker import Tracker
+from regretless.market.game.guarantees import Guarantee
+from regretless.market.game.round import Game
+from regretless.market.kernels.layout import side_by_side
+from regretless.market.logs.journal import Journal
+from regretless.market.logs.sample import Logged
+from regretless.market.logs.windows import Windows
+from regretless.market.losses import Loss
+from regretless.market.model import MarketModel
+from regretless.market.regret.ledger import Ledger
+from regretless.scenarios.shards.broadcast import Echo, Tape
+
+PROBES = 3  # outcomes at which a share's losses are compared with the whole's
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """What a share has of a cohort.
+
+    Parameters
+    ----------
+    agents : slice
+        Their places in the cohort. A cohort of fewer agents than shares is whole in every one.
+    rows : int array (k,)
+        The cohort's rows that are kept, ascending.
+    first : int
+        Number of the cohort's first agent in the tables.
+    told : bool
+        Whether these agents' results are this share's to tell.
+    """
+
+    cohort: Cohort
+    agents: slice
+    rows: Indices
+    first: int
+    told: bool
+
+    @property
+    def ids(self) -> Indices:
+        """Numbers of the agents in the tables (n,)."""
+        return np.arange(self.first + self.agents.start, self.first + self.agents.stop)
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """A share of a market, which plays from a tape."""
+
+    model: MarketModel
+    tape: Tape
+    members: tuple[Member, ...]
+
+
+def share_of(market: MarketModel, place: int, of: int) -> Share:
+    """Cut a share out of a market that has played no round yet.
+
+    Parameters
+    ----------
+    place, of : int
+        Which share, of how many.
+
+    Raises
+    ------
+    UserError
+        If a cohort's losses do not come out the same for a part of its agents.
+    """
+    tape = Tape(market.game.adversary.outcomes)
+    members = tuple(_members(market, place, of))
+    cohorts = [member.cohort for member in members]
+    blocks = [
+        Echo(block.name, block.basis, tape, place=i)  # type: ignore[arg-type]  # it is never asked
+        for i, block in enumerate(market.game.blocks)
+    ]
+    pairs = zip(market.guarantees, members, strict=True)
+    promises = [_empty(promise, len(member.rows)) for promise, member in pairs]
+    model = MarketModel(
+        Game(blocks, cohorts, adversary=tape, seed=0),
+        promises,
+        seed=0,
+        rounds=market.rounds,
+        tracker=_tracker(market, members),
+        action_names=market.action_names,
+    )
+    whole = market.journal
+    logged = [_logged(own, member) for own, member in zip(whole.logged, members, strict=True)]
+    spans = whole.windows.spans if whole.windows is not None else ()
+    model.journal = Journal(
+        cohorts,
+        [block.name for block in blocks],
+        log_every=whole.log_every,
+        logged=logged,
+        windows=Windows(cohorts, logged, spans) if spans else None,
+    )
+    model.journal.chunk_rounds = whole.chunk_rounds
+    return Share(model, tape, members)
+
+
+def _empty(promise: Guarantee, rows: int) -> Guarantee:
+    """Promise nothing, in place of what the whole market bounds."""
+    bound = None if promise.bound is None else lambda: np.full(rows, np.nan)
+    return Guarantee(promise.label, bound)
+
+
+def _members(market: MarketModel, place: int, of: int) -> Iterator[Member]:
+    first = 1
+    for cohort in market.game.cohorts:
+        count, few = len(cohort.row_of), len(cohort.row_of) < of
+        agents = slice(0, count) if few else slice(count * place // of, count * (place + 1) // of)
+        yield _member(cohort, agents, first, told=not few or place == 0)
+        first += count
+
+
+def _member(cohort: Any, agents: slice, first: int, *, told: bool) -> Member:
+    rows = np.union1d(cohort.row_of[agents], _company(cohort.loss))
+    whole: Cohort = cohort
+    loss = whole.loss[rows]
+    acts_on = None if whole.acts_on is None else whole.acts_on[rows]
+    for full, part in ((whole.loss, loss), (whole.acts_on, acts_on)):
+        _check(cohort.name, full, part, rows)
+    ledger, everybody = whole.ledger, np.arange(len(whole.row_of))
+    places = rows if is_private(cohort) else everybody[agents]  # who draws
+    own = replace(
+        whole,
+        loss=loss,
+        acts_on=acts_on,
+        row_of=np.searchsorted(rows, whole.row_of[agents]),
+        coefficients=_coefficients(whole, loss, rows),
+        served=None if whole.served is None else whole.served[rows],
+        ledger=Ledger(
+            len(rows),
+            loss.actions,
+            policies=len(whole.policies),
+            measures=ledger.measures,
+            constants=ledger.constants,
+        ),
+        rng=Some(whole.rng, places, len(everybody)),
+    )
+    return Member(own, agents, rows, first, told)
+
+
+def _coefficients(cohort: Cohort, loss: Loss, rows: Indices) -> tuple[Array, Array]:
+    """Return the coefficients of some rows; one table where they are the loss's own weights."""
+    offset, weights = cohort.coefficients
+    if cohort.served is not None:
+        return offset, weights
+    shared = getattr(cohort.loss, "weights", None) is weights
+    return offset[rows], loss.weights if shared else side_by_side(weights[rows])  # type: ignore[attr-defined]
+
+
+def _company(loss: Loss) -> Indices:
+    """Return rows that tell whether all are alike in any field: the first and one that differs."""
+    found = {0, len(loss) - 1}
+    for name in loss.AXES:
+        value = getattr(loss, name)
+        if value.strides[0]:
+            found.add(int((value != value[0]).reshape(len(value), -1).any(1).argmax()))
+    return np.array(sorted(found))
+
+
+def _check(name: str, whole: Loss | None, part: Loss | None, rows: Indices) -> None:
+    """Raise UserError unless rows lose the same in a part as in the whole, at some outcomes."""
+    if whole is None or part is None:
+        return
+    for outcome in stream(0, "shares").random((PROBES, whole.outcomes)):
+        if not np.array_equal(whole.losses(outcome)[rows], part.losses(outcome)):
+            why = "come out otherwise in the last digit for a part of its agents"
+            raise UserError(f"cohort.{name}: {whole.form} losses {why}; run it on one machine")
+
+
+def _logged(own: Logged, member: Member) -> Logged:
+    """Return which agents of a member are logged, of those of its cohort."""
+    row_of, agents = member.cohort.row_of, member.agents
+    if not member.told:
+        return Logged(own.ids[:0], slice(0, 0), slice(0, 0), row_of[:0])
+    if isinstance(own.agents, slice):
+        return Logged(own.ids[agents], slice(None), slice(None), row_of)
+    here = (agents.start <= own.agents) & (own.agents < agents.stop)
+    places = own.agents[here] - agents.start
+    rows, place_of = np.unique(row_of[places], return_inverse=True)
+    return Logged(own.ids[here], places, rows, place_of)
+
+
+def followed(
+    market: MarketModel, members: tuple[Member, ...]
+) -> dict[int, tuple[Indices, Indices]]:
+    """Return which rows of the whole's sample for exploitability a share has.
+
+    Returns
+    -------
+    dict of int to (int array, int array)
+        By cohort: places in the sample, and rows of the share.
+    """
+    if market.tracker is None:
+        return {}
+    found = {}
+    for place, sample in market.tracker.rows.items():
+        rows = members[place].rows
+        here = np.flatnonzero(np.isin(sample, rows))
+        found[place] = here, np.searchsorted(rows, sample[here])
+    return found
+
+
+def _tracker(market: MarketModel, members: tuple[Member, ...]) -> Tracker | None:
+    """Follow the share's part of the whole's sample."""
+    if market.tracker is None:
+        return None
+    cohorts = [member.cohort for member in members]
+    tracker = Tracker(cohorts, market.game.adversary, [False] * len(cohorts), seed=0)
+    tracker.rows = {place: own for place, (_, own) in followed(market, members).items()}
+    sizes = [(len(rows), cohorts[place].loss.actions) for place, rows in tracker.rows.items()]
+    whole = market.tracker.bins
+    tracker.bins = OutcomeBins(sizes, whole.outcomes, most=whole.most)
+    return tracker

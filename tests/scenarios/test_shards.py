@@ -1,0 +1,434 @@
+"""A run whose agents are shared out gives the bytes of a run on one machine, whoever dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import Some, stream
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.run import Options, run
+from regretless.scenarios.shards import conduct
+from regretless.scenarios.shards.conduct import Conductor, player_of
+from regretless.scenarios.shards.crews import Heard, LocalCrew, attempt
+from regretless.scenarios.shards.shard import Task, forget
+from regretless.scenarios.spec.files import find, override, read
+from regretless.scenarios.spec.scenario import validated
+
+COMMAND = Path(sys.executable).parent / "regretless"
+PATIENCE = 300  # seconds; a first run compiles
+
+PLAIN = """\
+name = "plain"
+rounds = 1100
+seed = 11
+
+[adversary]
+kind = "drifting"
+outcomes = 2
+
+[forecaster]
+kind = "running-mean"
+
+[[cohort]]
+name = "farmers"
+utility = "linear"
+count = 12
+actions = 3
+measures = ["external", "swap", "decision_swap"]
+"""
+
+MIXED = """\
+name = "mixed"
+rounds = 230
+seed = 5
+windows = { every = 50 }
+
+[adversary]
+kind = "switching"
+outcomes = 2
+
+[[cohort]]
+name = "farmers"
+utility = "ces"
+parameters = { rho = { choices = [0.5, 0.8] } }
+count = 7
+actions = ["wheat", "maize", "oats"]
+measures = ["external", "swap", "omniprediction", "decision_swap", "contextual_swap"]
+
+[[cohort]]
+name = "naive"
+utility = "linear"
+count = 11
+actions = 2
+response = "quantal"
+eta = 8.0
+
+[[cohort]]
+name = "alone"
+utility = "linear"
+count = 1
+actions = 2
+
+[[cohort]]
+name = "drawing"
+utility = "linear"
+count = 9
+actions = 3
+response = "private"
+"""
+
+SAMPLED = """\
+name = "sampled"
+rounds = 150
+seed = 5
+log_agents = 30
+windows = { starts = [0, 50, 90] }
+
+[adversary]
+kind = "breaker"
+outcomes = 3
+
+[forecaster]
+intervals = true
+
+[[cohort]]
+name = "few"
+utility = "linear"
+count = 90
+archetypes = 6
+actions = 3
+
+[[cohort]]
+name = "near"
+utility = "lp-target"
+parameters = { p = { choices = [2.0, 3.0] } }
+count = 60
+archetypes = 5
+actions = 2
+response = "certainty-equivalent"
+"""
+
+COVERED = """\
+name = "covered"
+rounds = 60
+seed = 5
+
+[adversary]
+kind = "drifting"
+outcomes = 3
+
+[[cohort]]
+name = "many"
+utility = "linear"
+count = 1300
+actions = 3
+cover = { kind = "cluster", count = 12 }
+"""
+
+
+class Here:
+    """A crew in this process, some of whose workers die: before a task is done, or after it."""
+
+    def __init__(self, seed: int = 0, deaths: int = 0) -> None:
+        self._rng, self.deaths = stream(seed, "deaths"), deaths
+        self._given: list[Task] = []
+
+    def give(self, task: Task) -> None:
+        """Keep a task for later."""
+        self._given.append(task)
+
+    def hear(self, patience: float) -> Iterator[Heard]:
+        """Do what was given; a worker that dies leaves nothing but its checkpoints."""
+        tasks, self._given = self._given, []
+        for task in tasks:
+            dies, late = self.deaths > 0 and self._rng.random() < 0.4, self._rng.random() < 0.5
+            answer = attempt(task, ()) if late or not dies else None
+            if dies:
+                self.deaths -= 1
+                forget(task.recipe.run, task.recipe.place)
+            yield task.recipe.place, "it died" if dies or answer is None else answer
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+
+def scenario(text: str, *assignments: str) -> Scenario:
+    """Read a scenario, by name or as a text."""
+    raw = tomllib.loads(text) if "\n" in text else read(find(text))
+    origin = Path() if "\n" in text else find(text).parent
+    return Scenario(validated(override(raw, assignments), origin=origin))
+
+
+def tables(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(out.glob("*.parquet"))}
+
+
+def manifest(out: Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    return {key: value for key, value in told.items() if key not in {"started", "wall_seconds"}}
+
+
+Reference = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
+    """Play a scenario on one machine; a second call gives the same directory."""
+    made: dict[tuple[Any, ...], Path] = {}
+
+    def call(text: str, *assignments: str, log_every: int = 1) -> Path:
+        key = text, assignments, log_every
+        if key not in made:
+            made[key] = tmp_path_factory.mktemp("reference") / "logs"
+            run(scenario(text, *assignments), Options(made[key], log_every=log_every))
+        return made[key]
+
+    return call
+
+
+def assert_same(out: Path, alone: Path) -> None:
+    """Compare tables byte by byte and manifests; nothing else is left."""
+    ours, theirs = tables(out), tables(alone)
+    assert [name for name in theirs if ours.get(name) != theirs[name]] == []
+    assert manifest(out) == manifest(alone)
+    assert sorted(p.name for p in out.iterdir()) == sorted(p.name for p in alone.iterdir())
+
+
+def shared(text: str, out: Path, shares: int, crew: Any = None, **options: Any) -> Conductor:
+    """Play a scenario in shares."""
+    loaded, given = scenario(text), Options(out, **options)
+    conductor = Conductor(loaded, crew or Here(), given, shares)
+    run(loaded, given, player=conductor)
+    return conductor
+
+
+@pytest.mark.parametrize(
+    ("text", "shares"),
+    [
+        *[(MIXED, of) for of in (1, 2, 3, 5)],
+        *[(text, of) for text in (PLAIN, SAMPLED, COVERED) for of in (2, 5)],
+    ],
+    ids=lambda given: given if isinstance(given, int) else given.split('"')[1],
+)
+def test_shares_give_the_bytes_of_the_whole(
+    text: str, shares: int, tmp_path: Path, reference: Reference
+) -> None:
+    shared(text, tmp_path / "logs", shares, log_every=7)
+    assert_same(tmp_path / "logs", reference(text, log_every=7))
+
+
+@pytest.mark.parametrize("name", ["umbrellas", "quiet-times"])
+def test_bundled_scenarios_can_be_shared_out(name: str, tmp_path: Path) -> None:
+    brief = scenario(name, "rounds=60")
+    run(brief, Options(tmp_path / "alone"))
+    options = Options(tmp_path / "shared")
+    run(brief, options, player=Conductor(brief, Here(), options, 3))
+    assert_same(tmp_path / "shared", tmp_path / "alone")
+
+
+# Who dies.
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_dead_workers_are_replaced(seed: int, tmp_path: Path, reference: Reference) -> None:
+    crew = Here(seed, deaths=6)
+    shared(PLAIN, tmp_path / "logs", 3, crew)
+    assert crew.deaths == 0
+    assert_same(tmp_path / "logs", reference(PLAIN))
+
+
+class Mortal(LocalCrew):
+    """Processes that are killed while they have something to do, so many times."""
+
+    def __init__(self, deaths: int, seed: int = 0) -> None:
+        super().__init__()
+        self.deaths, self._rng, self._at = deaths, stream(seed, "deaths"), 0.0
+
+    def hear(self, patience: float) -> Iterator[Heard]:
+        """Yield what is there, and kill somebody if it is time."""
+        heard = list(super().hear(min(patience, 0.01)))
+        yield from heard
+        if self._busy and self.deaths and time.monotonic() > self._at:
+            place = int(self._rng.choice(sorted(self._busy)))
+            pid = self.workers[place]._process.pid
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            self.deaths -= 1
+            self._at = time.monotonic() + self._rng.uniform(0.0, 6.0)
+
+
+def with_deaths(out: Path, deaths: int, **more: Any) -> None:
+    """Play with processes of which so many are killed."""
+    loaded, options = scenario(PLAIN, "rounds=4000"), Options(out, **more)
+    with closing(Mortal(deaths, seed=deaths)) as crew:
+        run(loaded, options, player=Conductor(loaded, crew, options, 2))
+        assert crew.deaths == 0
+
+
+@pytest.mark.crashes
+def test_twenty_processes_that_are_killed(
+    tmp_path: Path, reference: Reference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conduct, "DEATHS", 21)
+    with_deaths(tmp_path / "logs", 20)
+    assert_same(tmp_path / "logs", reference(PLAIN, "rounds=4000"))
+
+
+# The conductor stops.
+
+
+def stopped(text: str, out: Path, at: int, shares: int = 2, crew: Any = None) -> None:
+    """Play in shares until somebody presses Ctrl-C."""
+    loaded, options = scenario(text), Options(out)
+
+    def press(played: int) -> None:
+        if played >= at:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(
+            loaded,
+            options,
+            player=Conductor(loaded, crew or Here(), options, shares),
+            progress=press,
+        )
+
+
+@pytest.mark.parametrize("shares", [2, 3])
+def test_ctrl_c_leaves_a_run_that_goes_on(
+    shares: int, tmp_path: Path, reference: Reference
+) -> None:
+    out = tmp_path / "logs"
+    stopped(PLAIN, out, at=700)
+    told = manifest(out)
+    played = len(pd.read_parquet(out / "rounds.parquet"))
+    assert told["status"] == "interrupted"
+    assert 700 <= played < 1100
+    agents = pd.read_parquet(out / "agents.parquet")
+    alone = scenario(PLAIN).build()
+    alone.run(played)
+    pd.testing.assert_frame_equal(agents, alone.agents_frame(), check_exact=True)
+    shared(PLAIN, out, shares, resume=True)  # with as many shares as before, or others
+    assert_same(out, reference(PLAIN))
+
+
+def test_what_is_lost_of_a_record_is_said(tmp_path: Path) -> None:
+    out = tmp_path / "logs"
+    stopped(PLAIN, out, at=700)
+    with pytest.raises(UserError, match=r"was begun with --workers or --scheduler; give them"):
+        run(scenario(PLAIN), Options(out, resume=True))
+    (out / ".partial" / "record-000000100.npz").unlink()
+    with pytest.raises(UserError, match=r"lacks a part of the record; run without --resume"):
+        shared(PLAIN, out, 2, resume=True)
+    shared(PLAIN, out, 2)
+    assert manifest(out)["status"] == "complete"
+
+
+def test_a_run_on_one_machine_is_not_continued_in_shares(tmp_path: Path) -> None:
+    out, loaded = tmp_path / "logs", scenario(PLAIN)
+
+    def press(played: int) -> None:
+        if played == 700:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(loaded, Options(out), progress=press)
+    with pytest.raises(UserError, match=r"was begun without --workers or --scheduler; drop them"):
+        shared(PLAIN, out, 2, resume=True)
+
+
+def test_damaged_checkpoints_of_a_share_are_passed_over(
+    tmp_path: Path, reference: Reference
+) -> None:
+    out = tmp_path / "logs"
+    stopped(PLAIN, out, at=700)
+    files = sorted((out / ".partial").glob("shard-*.npz"))
+    assert files
+    files[0].write_bytes(files[0].read_bytes()[:100])
+    shared(PLAIN, out, 2, resume=True)
+    assert_same(out, reference(PLAIN))
+
+
+def test_a_killed_conductor_is_resumed_though_a_worker_dies(
+    tmp_path: Path, reference: Reference
+) -> None:
+    (tmp_path / "plain.toml").write_text(PLAIN, encoding="utf-8")
+    words = [COMMAND, "run", "plain.toml", "--set", "rounds=4000", "--out", "logs", "--quiet"]
+    process = subprocess.Popen([*words, "--workers", "2"], cwd=tmp_path, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + PATIENCE
+    while not (tmp_path / "logs/.partial/checkpoint.npz").exists() and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    process.kill()
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == -signal.SIGKILL
+    with_deaths(tmp_path / "logs", 1, resume=True)
+    assert_same(tmp_path / "logs", reference(PLAIN, "rounds=4000"))
+
+
+# What is refused.
+
+PAID = "[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]"
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        (["market.feedback=lagged"], "market: outcomes answer"),
+        (["network.graph=small-world"], "network: agents hear from each other"),
+        (["cohort.farmers.response=hedge"], r"cohort\.farmers\.response = 'hedge': only best-"),
+        (["cohort.farmers.response=ensemble"], r"cohort\.farmers\.response = 'ensemble'"),
+        (["cohort.farmers.exit_rate=0.1"], r"cohort\.farmers\.exit_rate: they come and go"),
+        (["adversary.kind=myopic", f"adversary.weights={PAID}"], "adversary: Myopic sees"),
+        (["adversary.kind=up-then-down", f"adversary.weights={PAID}"], "adversary: .* is paid by"),
+    ],
+)
+def test_what_cannot_be_shared_out_is_refused(keys: list[str], says: str, tmp_path: Path) -> None:
+    loaded, options = scenario(PLAIN, *keys), Options(tmp_path / "logs")
+    with (
+        pytest.raises(UserError, match=f"^{says}.*; drop it, or run on one machine"),
+        player_of(loaded, options, workers=2) as player,
+    ):
+        run(loaded, options, player=player)
+    assert not (tmp_path / "logs").exists()
+
+
+def test_a_share_draws_the_numbers_of_its_own() -> None:
+    whole, places = stream(3, "play"), np.array([0, 4, 5, 6, 11])
+    some = Some(stream(3, "play"), places, 12)
+    for _ in range(3):
+        np.testing.assert_array_equal(some.random(5), whole.random(12)[places])
+
+
+def no_weather(x: Any) -> int:
+    """Be a policy that fails."""
+    raise RuntimeError("no\nweather")
+
+
+def test_what_goes_wrong_in_a_share_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = register.policy._known | {"odd": no_weather}
+    monkeypatch.setattr(register.policy, "_known", known)
+    loaded = scenario(PLAIN, 'cohort.farmers.policies=["odd"]')
+    options = Options(tmp_path / "logs")
+    conductor = Conductor(loaded, Here(), options, 2)
+    with pytest.raises(UserError, match=r"share 1 of 2: RuntimeError: no weather"):
+        run(loaded, options, player=conductor)
+    assert not (tmp_path / "logs").exists()

@@ -1,0 +1,105 @@
+"""The same shares on a Dask cluster: workers and schedulers that are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import distributed
+import pytest
+
+from regretless.market.core.errors import UserError
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.run import Options, run
+from regretless.scenarios.shards.conduct import player_of
+from regretless.scenarios.spec.scenario import validated
+
+PLAIN: dict[str, Any] = {
+    "name": "plain",
+    "rounds": 3000,
+    "seed": 11,
+    "adversary": {"kind": "drifting", "outcomes": 2},
+    "forecaster": {"kind": "running-mean"},
+    "cohort": [
+        {
+            "name": "farmers",
+            "utility": "linear",
+            "count": 12,
+            "actions": 3,
+            "response": "quantal",
+            "eta": 9.0,
+            "measures": ["external", "swap", "decision_swap"],
+        }
+    ],
+}
+
+
+def started() -> distributed.LocalCluster:
+    """Start a scheduler and two worker processes."""
+    return distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        scheduler_kwargs={"dashboard": False},
+    )
+
+
+@pytest.fixture
+def cluster() -> Iterator[distributed.LocalCluster]:
+    """Start a cluster, and end it if nobody has."""
+    with started() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Play the scenario on one machine."""
+    out = tmp_path_factory.mktemp("alone") / "logs"
+    run(Scenario(validated(PLAIN, origin=Path())), Options(out))
+    return tables(out)
+
+
+def tables(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(out.glob("*.parquet"))}
+
+
+def play(out: Path, address: str, progress: Callable[[int], Any], **options: Any) -> None:
+    """Play the scenario on a cluster."""
+    loaded, given = Scenario(validated(PLAIN, origin=Path())), Options(out, **options)
+    with player_of(loaded, given, scheduler=address) as player:
+        run(loaded, given, player=player, progress=progress)
+
+
+def once(at: int, do: Callable[[], Any]) -> Callable[[int], None]:
+    """Do something when so many rounds are played."""
+    left = [do]
+
+    def watch(played: int) -> None:
+        if played >= at and left:
+            left.pop()()
+
+    return watch
+
+
+def test_a_cluster_that_loses_a_worker_and_then_its_scheduler(
+    tmp_path: Path, cluster: distributed.LocalCluster, alone: dict[str, bytes]
+) -> None:
+    pid = next(iter(cluster.workers.values())).process.pid
+    kill, close = once(600, lambda: os.kill(pid, signal.SIGKILL)), once(1600, cluster.close)
+
+    def watch(played: int) -> None:
+        kill(played)
+        close(played)
+
+    out = tmp_path / "logs"
+    with pytest.raises(UserError, match=r"^--scheduler \S+ was lost; start it again and use --res"):
+        play(out, cluster.scheduler_address, watch)
+    assert json.loads((out / "manifest.json").read_text("utf-8"))["status"] == "interrupted"
+    with started() as again:
+        play(out, again.scheduler_address, lambda _: None, resume=True)
+    assert tables(out) == alone
