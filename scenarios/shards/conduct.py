@@ -132,7 +132,8 @@ class Conductor:
                 for i in range(len(game.blocks))
             ]
         )
-        self._journal = Journal((), [block.name for block in game.blocks], sink=self._put_by)
+        self._journal = Journal((), [block.name for block in game.blocks])
+        self._journal.sink = self._put_by
         self._journal.chunk_rounds = model.journal.chunk_rounds
 
     def _put_by(self, frames: Frames) -> None:
