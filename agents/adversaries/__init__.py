@@ -9,12 +9,14 @@ from regretless.agents.adversaries.coalition import Coalition
 from regretless.agents.adversaries.committed import PumpAndDump, StackelbergCommitter, UpThenDown
 from regretless.agents.adversaries.confined import Confined
 from regretless.agents.adversaries.payoffs import JointPayoff, LinearPayoff, Payoff, ZeroSum
+from regretless.agents.adversaries.plans import Planned
 from regretless.agents.adversaries.replay import Replay
 from regretless.agents.adversaries.responsive import DrawSeer, LookAhead, Myopic
 from regretless.agents.adversaries.sellers import BaitSeller, StaggeredSeller
 from regretless.agents.adversaries.stochastic import IID, Cyclic, Drifting, Switching
 from regretless.agents.adversaries.strategic import Strategic
 from regretless.agents.adversaries.targeted import Targeted
+from regretless.agents.adversaries.trained import Trained
 
 __all__ = [
     "IID",
@@ -31,6 +33,7 @@ __all__ = [
     "LookAhead",
     "Myopic",
     "Payoff",
+    "Planned",
     "PumpAndDump",
     "Replay",
     "StackelbergCommitter",
@@ -38,6 +41,7 @@ __all__ = [
     "Strategic",
     "Switching",
     "Targeted",
+    "Trained",
     "UpThenDown",
     "ZeroSum",
 ]

@@ -14,6 +14,7 @@ member's own coordinates alone.
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -31,7 +32,14 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.information import Follower, sight_of
 from regretless.market.losses import LipschitzLoss, Loss
-from regretless.market.records import Announcement, Context, History, Mixture, OutcomeLaw
+from regretless.market.records import (
+    Announcement,
+    Context,
+    History,
+    Mixture,
+    Observation,
+    OutcomeLaw,
+)
 
 ELSEWHERE = 0.5  # where the others' coordinates stand for a member
 
@@ -177,6 +185,12 @@ class Coalition(Remembering, Adversary):
             if "losses" in sight_of(member.player):
                 member.player.meet(tuple(member.met(who) for who in followers))
 
+    @property
+    def learn(self) -> Any:
+        """How members that learn are told what all are paid together; None if nobody learns."""
+        eager = [member for member in self.members if _has(member, "learn")]
+        return partial(_teach, eager) if eager else None
+
     def context(self, history: History) -> Context:
         """Return all members' features side by side."""
         parts = [m.player.context(PartialHistory(history, m.own)) for m in self.members]
@@ -233,6 +247,12 @@ def _member(
         return Member(maker(len(own), rng, **parameters), own, outcomes)
     except TypeError as error:
         raise UserError(f"members: '{table['kind']}': {error}") from error
+
+
+def _teach(members: Sequence[Member], payoff: float, observation: Observation) -> None:
+    for member in members:
+        own = replace(observation, outcome=observation.outcome[member.own])
+        member.player.learn(payoff, own)
 
 
 def _has(member: Member, what: str) -> bool:

@@ -50,6 +50,11 @@ class Confined(Remembering):
         own = getattr(self.adversary, "support", None)
         return self._support if own is None else own
 
+    @property
+    def learn(self) -> Any:
+        """What the adversary learns by; None for one that does not."""
+        return getattr(self.adversary, "learn", None)
+
     def meet(self, followers: Sequence[Follower]) -> None:
         """Introduce the followers to an adversary that declares to see losses."""
         self.adversary.meet(followers)  # type: ignore[attr-defined]

@@ -43,6 +43,10 @@ class ZeroSum:
         """Return the losses (m, K, A)."""
         return loss.losses(outcomes)
 
+    def range(self) -> tuple[float, float]:
+        """Return 0 and 1."""
+        return 0.0, 1.0
+
 
 class LinearPayoff:
     """Paid ``offset_a + w_a . y``, whoever the follower is.
@@ -76,6 +80,11 @@ class LinearPayoff:
             raise ValueError(f"{got}; the followers' actions and outcomes need {wanted}")
         single = outcomes @ self.weights.T + self.offset
         return np.broadcast_to(single[:, None], (len(outcomes), len(loss), loss.actions))
+
+    def range(self) -> tuple[float, float]:
+        """Return the least and the most that it is at a corner of the cube."""
+        low, high = np.minimum(self.weights, 0).sum(1), np.maximum(self.weights, 0).sum(1)
+        return float((self.offset + low).min()), float((self.offset + high).max())
 
 
 class JointPayoff:

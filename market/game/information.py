@@ -1,4 +1,4 @@
-"""What an adversary may see before it commits, and that it sees no more.
+"""What an adversary may see before it commits and is told after the round, and no more than that.
 
 An adversary declares ``sees``, a set out of
 
@@ -12,6 +12,14 @@ An adversary declares ``sees``, a set out of
 
 and without a declaration sees history and mixture. The referee shows nothing that is not declared;
 the draw does not even exist.
+
+After the round one that has a method ``learn(payoff, observation)`` is told what came to light, the
+outcome and what was played, and if it has a payoff u(a, y), what it earned: with q the law of play
+that the ledger charges,
+
+    sum over agents of  sum_a q(a) u(a, y)  /  number of agents    over those that took part.
+
+That is the past of the next round; of the next draw it says nothing, so that promises stand.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,9 +30,18 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, closest
+from regretless.market.game.presence import attending, present
+from regretless.market.game.protocols import Cohort
 from regretless.market.game.rollout import Rollout, Seating, laws_of_play
 from regretless.market.losses import Loss
-from regretless.market.records import Announcement, Context, Forecast, Mixture
+from regretless.market.records import (
+    Announcement,
+    Context,
+    Forecast,
+    Mixture,
+    Observation,
+    Round,
+)
 
 SIGHTS = ("history", "mixture", "play", "losses", "draw")
 USUAL = frozenset({"history", "mixture"})
@@ -126,3 +143,39 @@ def _sealed(laws: Iterable[Array | None]) -> Iterator[Array | None]:
         if law is not None:
             law.flags.writeable = False
         yield law
+
+
+def earned(payoff: Any, cohorts: Sequence[Cohort], played: Round) -> tuple[Array, Array]:
+    """Return what each cohort's agents paid on average (C,), NaN if none was there, and how many.
+
+    Parameters
+    ----------
+    payoff
+        The leader's: ``payoff.values(loss, outcomes)`` gives (m, K, A).
+    """
+    paid, agents = np.full(len(cohorts), np.nan), np.zeros(len(cohorts))
+    for place, cohort, decision, _ in present(cohorts, played):
+        values = payoff.values(cohort.loss, played.outcome[None])[0]
+        rows = np.einsum("ka,ka->k", decision.probabilities, values)
+        own = rows[cohort.row_of[attending(decision, cohort)]]
+        paid[place], agents[place] = own.mean(), len(own)
+    return paid, agents
+
+
+def per_agent(paid: Array, agents: Array) -> float:
+    """Return the mean over all agents of what cohorts paid; NaN if nobody was there."""
+    return float(np.nan_to_num(paid) @ agents / agents.sum()) if agents.any() else float("nan")
+
+
+def teach(adversary: Any, cohorts: Sequence[Cohort], played: Round) -> None:
+    """Tell an adversary that learns what it earned, NaN if it has no payoff, and what was seen."""
+    learn = getattr(adversary, "learn", None)
+    if learn is None:
+        return
+    payoff = getattr(adversary, "payoff", None)
+    paid = float("nan") if payoff is None else per_agent(*earned(payoff, cohorts, played))
+    shares = {cohort.name: np.zeros(cohort.loss.actions) for cohort in cohorts}
+    for _, cohort, decision, _ in present(cohorts, played):
+        here = cohort.row_of[attending(decision, cohort)]
+        shares[cohort.name] = decision.probabilities[here].mean(0)
+    learn(paid, Observation(played.number, played.outcome, shares))

@@ -14,6 +14,7 @@ from regretless.market.records import (
     Forecast,
     History,
     Mixture,
+    Observation,
     OutcomeLaw,
 )
 from regretless.market.regret.ledger import Ledger
@@ -56,6 +57,14 @@ class Adversary(Protocol):
 
     def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal the law of this round's outcome."""
+
+
+@runtime_checkable
+class Apprentice(Protocol):
+    """An adversary that learns from what its outcomes brought it (``market.game.information``)."""
+
+    def learn(self, payoff: float, observation: Observation) -> None:
+        """Be told, after every round, its payoff per agent and what was seen."""
 
 
 @runtime_checkable

@@ -26,7 +26,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
 from regretless.market.game.delay import Relay
-from regretless.market.game.information import announcement, introduce, sight_of
+from regretless.market.game.information import announcement, introduce, sight_of, teach
 from regretless.market.game.markets import UNPROMISED, Market, check_leader, cleared
 from regretless.market.game.means import Means, held
 from regretless.market.game.network import Network
@@ -330,3 +330,4 @@ def _record(game: Game, played: Round, seen: Sequence[Context]) -> None:
     for block, forecast in zip(game.blocks, played.forecasts, strict=True):
         block.learn(forecast, outcome)
     game.history.add(outcome)
+    teach(game.adversary, game.cohorts, played)

@@ -7,15 +7,12 @@ the round at which the agent joined, ``windows`` one per logged agent and window
 show and a user's own functions find (``market.logs.states``, ``market.logs.own_measures``). A full
 chunk goes to the ``sink``; without one the chunks stay in memory for the model's frames.
 
-Where the adversary has a payoff u(a, y), ``rounds`` also says what it was paid,
-
-    leader_payoff = sum over agents of  sum_a q(a) u(a, y)  /  number of agents,
-
-over the agents that took part, with q the law of play that the ledger charges; and where there are
-several cohorts, in ``leader_payoff_i`` the same over the agents of cohort i alone, empty until it
-joins. Where there is a market, ``rounds`` has the columns that it declares
-(``market.game.markets``), and where it keeps accounts, ``accounts`` has a row per logged agent and
-logged round with what the agent owned after it.
+Where the adversary has a payoff, ``rounds`` also says what it was paid
+(``market.game.information``): ``leader_payoff`` per agent, and where there are several cohorts, in
+``leader_payoff_i`` the same over the agents of cohort i alone, empty until it joins. Where there is
+a market, ``rounds`` has the columns that it declares (``market.game.markets``), and where it keeps
+accounts, ``accounts`` has a row per logged agent and logged round with what the agent owned after
+it.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,8 +25,9 @@ from numpy.typing import NDArray
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
+from regretless.market.game.information import earned, per_agent
 from regretless.market.game.markets import Market
-from regretless.market.game.presence import attending, present
+from regretless.market.game.presence import present
 from regretless.market.game.protocols import Cohort
 from regretless.market.logs.sample import Logged, logged_agents
 from regretless.market.logs.states import States
@@ -191,14 +189,8 @@ class Journal(Remembering):
 
     def _paid(self, played: Round) -> Columns:
         """Return what the leader was paid per agent, by all and by each of several cohorts."""
-        paid, agents = np.full(len(self._cohorts), np.nan), np.zeros(len(self._cohorts))
-        for place, cohort, decision, _ in present(self._cohorts, played):
-            values = self._payoff.values(cohort.loss, played.outcome[None])[0]
-            rows = np.einsum("ka,ka->k", decision.probabilities, values)
-            own = rows[cohort.row_of[attending(decision, cohort)]]
-            paid[place], agents[place] = own.mean(), len(own)
-        mean = (np.nan_to_num(paid) @ agents) / agents.sum() if agents.any() else np.nan
-        columns = {"leader_payoff": np.atleast_1d(mean)}
+        paid, agents = earned(self._payoff, self._cohorts, played)
+        columns = {"leader_payoff": np.array([per_agent(paid, agents)])}
         if len(paid) > 1:
             columns |= {f"leader_payoff_{i}": own[None] for i, own in enumerate(paid)}
         return columns

@@ -8,6 +8,7 @@ from regretless.market.records.records import (
     Ensemble,
     Forecast,
     Mixture,
+    Observation,
     OutcomeLaw,
     Round,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "Forecast",
     "History",
     "Mixture",
+    "Observation",
     "OutcomeLaw",
     "Round",
 ]

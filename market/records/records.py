@@ -276,6 +276,25 @@ class Round:
     losses: tuple[Array | None, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """What has come to light after a round, as an adversary that learns is told.
+
+    Parameters
+    ----------
+    number : int
+        Of the round, counted from 0.
+    outcome : array (d,)
+    play : dict of str to array (A,)
+        By the name of each cohort its agents' mean law of play: one-hot where an agent chose, the
+        law where its ledger is charged one, zeros where nobody was there.
+    """
+
+    number: int
+    outcome: Array
+    play: Mapping[str, Array]
+
+
 def draw_index(weights: Array, rng: np.random.Generator) -> int:
     """Draw an index with the given probabilities from one uniform number."""
     found = int(np.searchsorted(np.cumsum(weights), rng.random(), side="right"))

@@ -1,0 +1,172 @@
+r"""How an attacker learns: which plans to try next, given what those tried so far were paid.
+
+A search proposes a generation of plans (``agents.adversaries.plans``), is told what each was paid
+per round, and so on; ``best`` is the plan that it would play.
+
+**Cross-entropy** (de Boer, Kroese, Mannor and Rubinstein 2005; with noise, Szita and Lorincz 2006).
+Scores x of a plan, of which softmax makes laws, are drawn from N(mu, sigma^2), coordinate by
+coordinate; mu and sigma move to mean and deviation of the best quarter.
+
+**Evolution strategy** (separable natural evolution strategies, Schaul, Glasmachers and Schmidhuber
+2011): of draws x = mu + sigma z, ranked by payoff with utilities u that sum to 0,
+
+    mu <- mu + sigma sum_i u_i z_i,    sigma <- sigma exp(eta / 2 sum_i u_i (z_i^2 - 1)),
+
+a step along the natural gradient of the expected utility; eta = (3 + ln n) / (5 sqrt n).
+
+**EXP3** (``agents.learners.bandit``) over a finite list of plans: the one of the three with a
+bound, on what it loses to the best of the list while it learns.
+
+The two others start at scores drawn from N(0, 1), with sigma = 2: nowhere in particular.
+"""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.agents.adversaries.plans import listed_plans, softmax
+from regretless.agents.learners.bandit import EXP3
+from regretless.market.core.arrays import Array
+from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.errors import UserError
+
+Shape = tuple[int, int, int]  # phases, rows, outcomes of the support
+WIDE = 2.0  # sigma at the start
+KEPT, PACE, NOISE = 0.25, 0.7, 0.05  # of cross-entropy: the best share, the step, what is added
+
+
+class Search(Remembering):
+    """What every search offers.
+
+    Parameters
+    ----------
+    shape : (int, int, int)
+        Phases, rows and outcomes of a plan.
+    rng : numpy Generator
+        Draws the proposals.
+    paid : (float, float)
+        The least and the most that a round can pay.
+
+    Attributes
+    ----------
+    generation : int
+        Plans in a proposal.
+    """
+
+    generation: ClassVar[int]
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("rng",)
+
+    def __init__(
+        self, shape: Shape, rng: np.random.Generator, *, paid: tuple[float, float]
+    ) -> None:
+        self.shape, self.rng, self.paid = shape, rng, paid
+
+    def propose(self) -> Array:
+        """Return a generation of plans (G, P, S, m)."""
+        raise NotImplementedError
+
+    def told(self, payoffs: Array) -> None:
+        """Be told what the plans of the last proposal were paid per round (G,)."""
+        raise NotImplementedError
+
+    def best(self) -> Array:
+        """Return the plan (P, S, m) that it would play now."""
+        raise NotImplementedError
+
+
+class _Normal(Search):
+    """Draws scores from a normal law with a centre and a spread for each."""
+
+    generation = 32
+    REMEMBERED = ("centre", "spread", "_draws")
+
+    def __init__(
+        self, shape: Shape, rng: np.random.Generator, *, paid: tuple[float, float]
+    ) -> None:
+        super().__init__(shape, rng, paid=paid)
+        self.centre, self.spread = rng.normal(size=shape), np.full(shape, WIDE)
+        self._draws = np.zeros((self.generation, *shape))
+
+    def propose(self) -> Array:
+        """Draw plans around the centre."""
+        self._draws = self.rng.normal(size=self._draws.shape)
+        return softmax(self.centre + self.spread * self._draws)
+
+    def best(self) -> Array:
+        """Return the plan at the centre."""
+        return softmax(self.centre)
+
+
+class CrossEntropy(_Normal):
+    """Moves to the best quarter of what was tried."""
+
+    def told(self, payoffs: Array) -> None:
+        """Move centre and spread."""
+        count = int(KEPT * self.generation)
+        kept = self._draws[np.argsort(-payoffs, kind="stable")[:count]]
+        centre, spread = self.centre + self.spread * kept.mean(0), self.spread * kept.std(0)
+        self.centre = (1 - PACE) * self.centre + PACE * centre
+        self.spread = (1 - PACE) * self.spread + PACE * spread + NOISE
+
+
+class EvolutionStrategy(_Normal):
+    """Follows the natural gradient of what was tried."""
+
+    generation = 16
+
+    def told(self, payoffs: Array) -> None:
+        """Move centre and spread."""
+        ranks = np.arange(1, self.generation + 1)
+        share = np.maximum(0.0, np.log(self.generation / 2 + 1) - np.log(ranks))
+        utility = share / share.sum() - 1 / self.generation
+        ranked = self._draws[np.argsort(-payoffs, kind="stable")]
+        size = self.centre.size
+        pace = (3 + np.log(size)) / (5 * np.sqrt(size))
+        self.centre = self.centre + self.spread * np.tensordot(utility, ranked, 1)
+        grown = np.tensordot(utility, ranked**2 - 1, 1)
+        self.spread = self.spread * np.exp(pace / 2 * grown)
+
+
+class Bandit(Search):
+    """EXP3 over a list of plans that do not look at play."""
+
+    generation = 1
+    REMEMBERED = ("learner", "_arm")
+
+    def __init__(
+        self, shape: Shape, rng: np.random.Generator, *, paid: tuple[float, float]
+    ) -> None:
+        super().__init__(shape, rng, paid=paid)
+        listed = listed_plans(shape[0], shape[2])
+        self.plans = np.broadcast_to(listed, (len(listed), *shape))
+        self.learner, self._arm = EXP3(), 0
+        self.learner.start(1, len(self.plans))
+
+    def propose(self) -> Array:
+        """Draw a plan of the list."""
+        self._arm = int(self.rng.choice(len(self.plans), p=self.learner.law[0]))
+        return self.plans[[self._arm]]
+
+    def told(self, payoffs: Array) -> None:
+        """Learn from the payoff of the one plan; UserError if it is beyond the range."""
+        low, high = self.paid
+        if not low - 1e-9 <= payoffs[0] <= high + 1e-9:
+            beyond = f"exp3 was paid {payoffs[0]:g}, beyond its payoff's range, {low:g} to {high:g}"
+            raise UserError(f"{beyond}; choose cem or es")
+        losses = np.zeros(self.learner.law.shape)
+        losses[0, self._arm] = np.clip((high - payoffs[0]) / max(high - low, 1e-12), 0.0, 1.0)
+        arm: NDArray[np.intp] = np.array([self._arm])
+        self.learner.learn(losses, arm)
+
+    def best(self) -> Array:
+        """Return the plan that it draws most often."""
+        return np.asarray(self.plans[int(self.learner.law[0].argmax())])
+
+
+SEARCHES: dict[str, Callable[..., Search]] = {
+    "cem": CrossEntropy,
+    "es": EvolutionStrategy,
+    "exp3": Bandit,
+}

@@ -1,0 +1,247 @@
+"""Leaders who learn: plans, searches, and what they are told after a round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regretless import load
+from regretless.agents.adversaries.plans import Planned, listed_plans
+from regretless.agents.adversaries.search import SEARCHES
+from regretless.agents.learners import EXP3
+from regretless.market import register
+from regretless.market.core import checkpoint
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.records import Announcement, Context, History, Observation
+
+BUDGETS = {"cem": 640, "es": 960, "exp3": 2000}  # plans tried
+DENG: dict[str, Any] = {
+    "name": "deng",
+    "rounds": 120,
+    "game": {"file": "deng-2x3.csv"},
+    "cohort": [{"name": "learner", "utility": "game", "actions": 3, "response": "hedge"}],
+}
+
+
+def market(tmp_path: Path, adversary: dict[str, Any], **keys: Any) -> Any:
+    import tomli_w  # noqa: PLC0415 - for this alone
+
+    file = tmp_path / "game.toml"
+    file.write_text(tomli_w.dumps(DENG | {"adversary": adversary} | keys))
+    return load(str(file)).build(seed=5)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_search_finds_the_plan_that_pays(name: str) -> None:
+    """Paid where the first half draws outcome 0 and the second outcome 1, with noise."""
+    found = []
+    for seed in range(3):
+        search = SEARCHES[name]((4, 1, 2), stream(seed, "search"), paid=(0.0, 1.0))
+        noise = stream(seed, "noise")
+
+        def paid(plans: Any, noise: Any = noise) -> Any:
+            good = (plans[:, :2, 0, 0].sum(1) + plans[:, 2:, 0, 1].sum(1)) / 4
+            return np.clip(good + noise.normal(0, 0.05, len(plans)), 0, 1)
+
+        for _ in range(BUDGETS[name] // search.generation):
+            plans = search.propose()
+            assert plans.shape == (search.generation, 4, 1, 2)
+            assert plans.sum(-1) == pytest.approx(1.0)
+            search.told(paid(plans))
+        best = search.best()
+        found.append((best[:2, 0, 0].sum() + best[2:, 0, 1].sum()) / 4)
+    assert min(found) > 0.95
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_search_goes_on_from_its_memory(name: str) -> None:
+    made = [SEARCHES[name]((3, 2, 2), stream(s, "search"), paid=(0.0, 1.0)) for s in (0, 1)]
+    for _ in range(3):
+        made[0].told(made[0].propose()[:, 0, 0, 0])
+    made[1].restore(made[0].state())
+    for _ in range(3):
+        plans = [search.propose() for search in made]
+        assert (plans[0] == plans[1]).all()
+        for search, proposed in zip(made, plans, strict=True):
+            search.told(proposed[:, 0, 0, 0])
+    assert (made[0].best() == made[1].best()).all()
+
+
+def test_exp3_stays_within_its_bound_on_what_it_is_paid() -> None:
+    """Against the best plan of its list, in expectation over its draws (mean of 20)."""
+    rounds, lost = 500, []
+    worth = stream(0, "worth").random(len(listed_plans(4, 2)))
+    for seed in range(20):
+        search = SEARCHES["exp3"]((4, 1, 2), stream(seed, "search"), paid=(0.0, 1.0))
+        values = {plan.tobytes(): w for plan, w in zip(listed_plans(4, 2), worth, strict=True)}
+        total = 0.0
+        for _ in range(rounds):
+            paid = values[np.ascontiguousarray(search.propose()[0]).tobytes()]
+            search.told(np.array([paid]))
+            total += worth.max() - paid
+        lost.append(total / rounds)
+    learner = EXP3()
+    learner.start(1, len(worth))
+    assert 0 < np.mean(lost) < learner.bound(rounds)
+
+
+def test_exp3_refuses_what_it_cannot_learn_from() -> None:
+    with pytest.raises(UserError, match="at most 8 outcomes, and there are 9"):
+        SEARCHES["exp3"]((2, 1, 9), stream(0, "x"), paid=(0.0, 1.0))
+    search = SEARCHES["exp3"]((2, 1, 2), stream(0, "x"), paid=(0.0, 1.0))
+    search.propose()
+    with pytest.raises(UserError, match="beyond its payoff's range"):
+        search.told(np.array([1.5]))
+
+
+def test_listed_plans_are_what_they_say() -> None:
+    """Two outcomes, four phases: each alone, an even draw, and three turns from each to the other.
+
+    With one phase a turn is no plan of its own.
+    """
+    plans = listed_plans(4, 2)
+    assert plans.shape == (9, 4, 1, 2)
+    up_then_down = np.array([[1.0, 0.0]] * 2 + [[0.0, 1.0]] * 2)[:, None]
+    assert (plans == up_then_down).all((1, 2, 3)).sum() == 1
+    assert len(listed_plans(1, 2)) == 3
+    assert len(listed_plans(4, 3)) == 3 + 3 + 6 * 3
+
+
+def played(player: Any, plays: list[list[float]]) -> list[int]:
+    """Let a leader of pure laws play, and tell it what followers do."""
+    history, found = History(2), []
+    for number, play in enumerate(plays):
+        law = player.commit(Context(), history, Announcement())
+        found.append(int(law.weights.argmax()))
+        assert law.weights.max() == 1.0
+        outcome = law.points[found[-1]]
+        history.add(outcome)
+        player.learn(0.0, Observation(number, outcome, {"them": np.array(play)}))
+    return found
+
+
+def test_a_plan_goes_by_phase_and_by_what_was_played_last() -> None:
+    """Phase 0 repeats the followers' last action, phase 1 does the other thing; 0 at first."""
+    same, other = [[1, 0], [0, 1]], [[0, 1], [1, 0]]
+    plan = Planned(2, stream(0, "x"), laws=[same, other], rounds=6)
+    plays = [[0.1, 0.9], [0.5, 0.5], [0.0, 0.0], [1.0, 0.0], [0.2, 0.8], [0.2, 0.8]]
+    assert played(plan, plays) == [0, 1, 0, 1, 1, 0]  # absent followers are as they were last
+    blind = Planned(2, stream(0, "x"), laws=[[3, 0], [0, 2]], rounds=6)
+    assert played(blind, plays) == [0, 0, 0, 1, 1, 1]
+
+
+@given(st.integers(1, 40), st.integers(1, 7))
+@settings(max_examples=30, deadline=None)
+def test_phases_are_as_long_as_can_be(rounds: int, phases: int) -> None:
+    marked = np.eye(phases)
+    plan = (
+        Planned(max(phases, 2), stream(0, "x"), laws=marked, rounds=rounds, support=None)
+        if phases > 1
+        else Planned(2, stream(0, "x"), laws=[[1, 0]], rounds=rounds)
+    )
+    history, seen = History(max(phases, 2)), []
+    for _ in range(rounds):
+        law = plan.commit(Context(), history, Announcement())
+        seen.append(int(law.weights.argmax()))
+        history.add(law.points[seen[-1]])
+    counts = np.bincount(seen, minlength=phases)
+    assert seen == sorted(seen)
+    assert counts.max() - counts.min() <= 1
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({"laws": [[1, 0, 0]]}, "give phases x rows x 2 outcomes"),
+        ({"laws": [[0, 0]]}, "a weight above 0"),
+        ({"laws": [[-1, 2]]}, "weights of at least 0"),
+        ({"laws": "up"}, "give numbers"),
+        ({"laws": [[1, 0]], "rounds": 0}, "rounds is 0"),
+    ],
+)
+def test_a_plan_that_is_none_is_refused(parameters: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        Planned(2, stream(0, "x"), **{"rounds": 3} | parameters)
+
+
+def test_a_plan_names_followers_that_are_there(tmp_path: Path) -> None:
+    laws = [[[1, 0]] * 3]
+    wrong = market(tmp_path, {"kind": "plan", "laws": laws, "cohort": "learners"})
+    with pytest.raises(UserError, match="did you mean 'learner'"):
+        wrong.run()
+    rows = market(tmp_path, {"kind": "plan", "laws": [[[1, 0]] * 2]})
+    with pytest.raises(UserError, match="2 rows a phase, 'learner' 3 actions"):
+        rows.run()
+
+
+@register.adversary("test-pupil")
+class Pupil(Planned):
+    """Keeps what it is told."""
+
+    def __init__(self, outcomes: int, rng: np.random.Generator, *, rounds: int) -> None:
+        super().__init__(outcomes, rng, laws=np.ones((1, 1, max(outcomes, 2))), rounds=rounds)
+        self.told: list[tuple[float, Observation]] = []
+
+    def learn(self, payoff: float, observation: Observation) -> None:
+        """Keep it."""
+        self.told.append((payoff, observation))
+
+
+def test_the_hook_is_told_what_the_log_says() -> None:
+    """Through a coalition, where each is told what all are paid and its own coordinates."""
+    members = [
+        {"kind": "test-pupil", "coordinates": [1]},
+        {"kind": "iid", "coordinates": [0, 2]},
+    ]
+    adversary = {"kind": "coalition", "members": members, "outcomes": 3}
+    model = load("crowding", adversary=adversary, rounds=20).build(seed=2)
+    model.run()
+    rounds = model.rounds_frame()
+    pupil = model.game.adversary.members[0].player
+    assert [payoff for payoff, _ in pupil.told] == pytest.approx(list(rounds["leader_payoff"]))
+    seen = [one.outcome[0] for _, one in pupil.told]
+    assert seen == pytest.approx(list(rounds["y_1"]))
+    for place, cohort in enumerate(model.game.cohorts):
+        actions = model.last_actions(place)
+        if cohort.kind == "trader":
+            shares = np.bincount(actions, minlength=cohort.loss.actions) / len(actions)
+            assert pupil.told[-1][1].play[cohort.name] == pytest.approx(shares)
+
+
+@pytest.mark.parametrize("kind", ["cem", "es", "exp3"])
+def test_leaders_who_learn_resume_and_repeat(kind: str, tmp_path: Path) -> None:
+    """Across generations: 120 episodes of 2 rounds."""
+    adversary = {"kind": kind, "length": 2, "phases": 2, "rows": 3}
+    whole = market(tmp_path, adversary, rounds=240)
+    whole.run()
+    first = market(tmp_path, adversary, rounds=240)
+    first.run(101)
+    checkpoint.save(tmp_path / "there.npz", first.state())
+    second = market(tmp_path, adversary, rounds=240)
+    second.restore(checkpoint.load(tmp_path / "there.npz"))
+    second.run()
+    later = whole.rounds_frame().iloc[101:].reset_index(drop=True)
+    assert later.equals(second.rounds_frame())
+    laws = [model.game.adversary.adversary.laws for model in (whole, second)]
+    assert (laws[0] == laws[1]).all()
+
+
+@pytest.mark.parametrize("kind", ["cem", "es", "exp3"])
+@pytest.mark.parametrize("pays", [(0.1, 0.4, 0.9), (0.9, 0.4, 0.1), (0.1, 0.9, 0.4)])
+def test_leaders_learn_while_they_play(kind: str, pays: tuple[float, ...]) -> None:
+    """Followers who do the same whatever comes, and one start for three answers."""
+    player = register.adversary[kind](3, stream(4, "adversary"), length=2, phases=1)
+    history, rng, paid = History(3), stream(4, "outcomes"), []
+    for number in range(4000):
+        law = player.commit(Context(), history, Announcement())
+        outcome = law.draw(rng)
+        paid.append(float(outcome @ pays))
+        history.add(outcome)
+        player.learn(paid[-1], Observation(number, outcome, {"them": np.ones(1)}))
+    assert np.mean(paid[-1000:]) > 0.75
