@@ -88,7 +88,7 @@ class LearnerCohort(Remembering):
         law = self.learner.play()
         if not type(self.learner).__module__.startswith("regretless.agents.learners"):
             _check(self.rule, law)  # the user's own
-        actions = _draw(law[self.row_of], self.rng)
+        actions = drawn(law[self.row_of], self.rng)
         return Decision(one_hot(actions, law.shape[1]) if self.learner.bandit else law, actions)
 
     def law(self, mixture: Mixture, context: Context) -> Array:
@@ -111,7 +111,7 @@ def _check(name: str, laws: Array) -> None:
         raise UserError(f"learner '{name}' plays {row}; return probabilities that sum to 1")
 
 
-def _draw(laws: Array, rng: np.random.Generator) -> Indices:
+def drawn(laws: Array, rng: np.random.Generator) -> Indices:
     """Draw an action from each law (N, A); pure laws need no draw."""
     if (laws == 1.0).any(1).all():
         return np.asarray(laws.argmax(1))

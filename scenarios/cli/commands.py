@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -20,12 +18,26 @@ from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.cli import exits
 from regretless.scenarios.cli.live_commands import dashboard
 from regretless.scenarios.cli.offline_commands import fit, predict
+from regretless.scenarios.cli.options import (
+    Assignments,
+    DryRun,
+    Format,
+    Imports,
+    LogAgents,
+    LogEvery,
+    Name,
+    Out,
+    Quiet,
+    Resume,
+    Rounds,
+    Scheduler,
+    Seed,
+    Workers,
+    progress_bar,
+)
+from regretless.scenarios.cli.options import loaded as _loaded
+from regretless.scenarios.cli.train_commands import train
 from regretless.scenarios.imports import import_for_good, import_modules
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from regretless.scenarios.build.scenario import Scenario
 
 A_STUDY: dict[str, int | None] = {"rounds": None, "seeds": None}  # its file says how much
 TABLES: dict[str, dict[str, int | None]] = {  # of `reproduce`: how much each plays by default
@@ -47,43 +59,7 @@ app = typer.Typer(name="regretless", rich_markup_mode=None)
 app.command()(fit)
 app.command()(predict)
 app.command()(dashboard)
-
-
-def _scenarios(begun: str) -> list[str]:
-    """Complete a scenario's name."""
-    from regretless.scenarios.spec.files import catalogue
-
-    return [name for name in catalogue() if name.startswith(begun)]
-
-
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="SCENARIO|FILE.toml", help="A name or a file.", autocompletion=_scenarios
-    ),
-]
-Rounds = Annotated[int | None, typer.Option(min=1, help="How many rounds to play.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Root seed.")]
-Out = Annotated[Path | None, typer.Option(help="Run directory; runs/NAME by default.")]
-Format = Annotated[str, typer.Option(help="parquet or csv.")]
-Assignments = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a key; repeatable.")
-]
-LogAgents = Annotated[int | None, typer.Option(min=1, help="Log a sample of so many agents.")]
-LogEvery = Annotated[int, typer.Option(min=1, help="Rounds between two regret log entries.")]
-Imports = Annotated[
-    list[str] | None,
-    typer.Option("--import", metavar="MODULE", help="Your module with agents; repeatable."),
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved file and stop.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")]
-Workers = Annotated[
-    int | None, typer.Option(min=1, help="Share the agents of one run out among so many.")
-]
-Scheduler = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, in place of processes.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing.")]
+app.command()(train)
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - as Typer calls it
@@ -340,34 +316,6 @@ def schema(
     from regretless.scenarios.schema import schema
 
     typer.echo(json.dumps(schema(file), indent=2))
-
-
-def _loaded(name: str, assignments: list[str], chosen: dict[str, Any]) -> Scenario:
-    from regretless.scenarios.build.scenario import Scenario
-    from regretless.scenarios.spec.files import assign, find, override, read
-    from regretless.scenarios.spec.scenario import validated
-
-    path = find(name)
-    raw = override(read(path), assignments)
-    for key, value in chosen.items():
-        if value is not None:
-            assign(raw, key, value)
-    return Scenario(validated(raw, origin=path.parent))
-
-
-@contextmanager
-def progress_bar(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """Show a bar on a terminal, nothing in a pipe; yields a function of how much is done."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:  # a disabled bar of Rich before 15 leaves an empty line
-        yield lambda _: None
-        return
-    with Progress(console=console) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda done: bar.update(task, completed=done)
 
 
 def main() -> None:

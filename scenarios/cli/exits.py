@@ -19,7 +19,7 @@ from regretless.scenarios.imports import rooms
 INTERRUPTED = 130
 LONGEST = 2000  # characters of a line
 INSTALLED = {"site-packages", "dist-packages"}  # folders of other packages
-RESUMABLE = ("run", "study")
+RESUMABLE = ("run", "study", "train")
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # not on Windows
 CURES = {
     **dict.fromkeys(FULL, "make room"),

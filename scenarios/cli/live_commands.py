@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from regretless.scenarios.cli.options import Assignments, Imports
 from regretless.scenarios.imports import import_for_good, import_modules
 
 
@@ -13,16 +14,10 @@ def dashboard(
         str, typer.Argument(metavar="[SCENARIO|FILE.toml]", help="A name or a file.")
     ] = "crop-choice",
     *,
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Replace a key; repeatable."),
-    ] = None,
+    assignments: Assignments = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8642,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
-    imports: Annotated[
-        list[str] | None,
-        typer.Option("--import", metavar="MODULE", help="Your module with agents; repeatable."),
-    ] = None,
+    imports: Imports = None,
 ) -> None:
     """Serve a live page on which a scenario is played; Ctrl-C ends it."""
     import_for_good("regretless.scenarios.live.server")

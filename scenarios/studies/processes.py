@@ -188,17 +188,33 @@ def collect(
     UserError
         If a worker died. What the work itself raises is raised here.
     """
+    with crew(jobs) as workers:
+        return gathered(workers, work, tasks, progress=progress)
+
+
+def crew(jobs: int | None) -> contextlib.closing[LocalWorkers[Any, Any]]:
+    """Return workers for ``gathered``, as a context manager; they start with their first task."""
+    return contextlib.closing(LocalWorkers(jobs, _death))
+
+
+def gathered(
+    workers: LocalWorkers[Any, Any],
+    work: Callable[[T], A],
+    tasks: Sequence[T],
+    *,
+    progress: Callable[[int], Any] | None = None,
+) -> list[A]:
+    """Let workers that may have more to do later do all the work, as ``collect`` does."""
     found: dict[int, A] = {}
     attempt = partial(_attempt, work)
-    with contextlib.closing(LocalWorkers(jobs, _death)) as workers:
-        alone = map(attempt, enumerate(tasks))
-        answers = alone if jobs == 1 else workers.answers(attempt, enumerate(tasks))
-        for place, answer, error in answers:
-            if error is not None:
-                raise error
-            found[place] = answer
-            if progress is not None:
-                progress(len(found))
+    alone = map(attempt, enumerate(tasks))
+    answers = alone if workers.jobs == 1 else workers.answers(attempt, enumerate(tasks))
+    for place, answer, error in answers:
+        if error is not None:
+            raise error
+        found[place] = answer
+        if progress is not None:
+            progress(len(found))
     return [found[place] for place in range(len(tasks))]
 
 

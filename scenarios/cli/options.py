@@ -1,0 +1,81 @@
+"""What several commands share: their options, the scenario that they name, a progress bar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from regretless.scenarios.build.scenario import Scenario
+
+
+def _scenarios(begun: str) -> list[str]:
+    """Complete a scenario's name."""
+    from regretless.scenarios.spec.files import catalogue
+
+    return [name for name in catalogue() if name.startswith(begun)]
+
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="SCENARIO|FILE.toml", help="A name or a file.", autocompletion=_scenarios
+    ),
+]
+Rounds = Annotated[int | None, typer.Option(min=1, help="How many rounds to play.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Root seed.")]
+Out = Annotated[Path | None, typer.Option(help="Run directory; runs/NAME by default.")]
+Format = Annotated[str, typer.Option(help="parquet or csv.")]
+Assignments = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a key; repeatable.")
+]
+LogAgents = Annotated[int | None, typer.Option(min=1, help="Log a sample of so many agents.")]
+LogEvery = Annotated[int, typer.Option(min=1, help="Rounds between two regret log entries.")]
+Imports = Annotated[
+    list[str] | None,
+    typer.Option("--import", metavar="MODULE", help="Your module with agents; repeatable."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved file and stop.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Share the agents of one run out among so many.")
+]
+Scheduler = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, in place of processes.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing.")]
+
+
+def loaded(name: str, assignments: list[str], chosen: dict[str, Any]) -> Scenario:
+    """Load the scenario that a command names, with keys replaced; None leaves one as it is."""
+    from regretless.scenarios.build.scenario import Scenario
+    from regretless.scenarios.spec.files import assign, find, override, read
+    from regretless.scenarios.spec.scenario import validated
+
+    path = find(name)
+    raw = override(read(path), assignments)
+    for key, value in chosen.items():
+        if value is not None:
+            assign(raw, key, value)
+    return Scenario(validated(raw, origin=path.parent))
+
+
+@contextmanager
+def progress_bar(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """Show a bar on a terminal, nothing in a pipe; yields a function of how much is done."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:  # a disabled bar of Rich before 15 leaves an empty line
+        yield lambda _: None
+        return
+    with Progress(console=console) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda done: bar.update(task, completed=done)

@@ -1,0 +1,62 @@
+"""The command that trains attackers. Heavy libraries are imported by it, as in ``commands``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regretless.scenarios.cli.options import (
+    Assignments,
+    Imports,
+    Name,
+    Quiet,
+    Resume,
+    Rounds,
+    Seed,
+    loaded,
+    progress_bar,
+)
+from regretless.scenarios.imports import import_for_good, import_modules
+
+
+def train(  # noqa: PLR0913 - one parameter per option
+    scenario: Name,
+    *,
+    algorithm: Annotated[str, typer.Option(help="cem, es or exp3.")],
+    budget: Annotated[int, typer.Option(min=1, help="Runs to learn from, for each cohort.")],
+    cohort: Annotated[
+        str | None, typer.Option(help="Whom to attack; each in turn if none.")
+    ] = None,
+    phases: Annotated[
+        int, typer.Option(min=1, help="Parts of a run between which plans turn.")
+    ] = 8,
+    blind: Annotated[
+        bool, typer.Option("--blind", help="Plans do not look at what was played last.")
+    ] = False,
+    rounds: Rounds = None,
+    seed: Seed = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder; runs/NAME-ALGORITHM by default.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes.")] = None,
+    assignments: Assignments = None,
+    imports: Imports = None,
+    resume: Resume = False,
+    quiet: Quiet = False,
+) -> None:
+    """Let an attacker learn against a scenario's agents, and print what it gets beside its cap."""
+    import_for_good("regretless.scenarios.build.scenario")
+    import_modules(imports or [])
+    from regretless.scenarios.training import results
+    from regretless.scenarios.training.train import Order, prepared
+    from regretless.scenarios.training.train import train as train_attackers
+
+    chosen = loaded(scenario, assignments or [], {"rounds": rounds, "seed": seed})
+    order = Order(algorithm, budget, phases, blind, cohort, jobs, tuple(imports or []))
+    target = out or Path("runs") / f"{chosen.spec.name}-{algorithm}"
+    runs = budget * len(prepared(chosen, order))
+    with progress_bar(f"{chosen.spec.name}, {algorithm}", runs, quiet=quiet) as advance:
+        table = train_attackers(chosen, order, target, resume=resume, progress=advance)
+    if not quiet:
+        typer.echo(results.text(table))
+        typer.echo(f"Plans to run, curve and table: {target}")

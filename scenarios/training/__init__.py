@@ -1,0 +1,1 @@
+"""Attackers that are trained: the leader's seat of any scenario, rehearsed run after run."""

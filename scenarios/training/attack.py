@@ -1,0 +1,158 @@
+"""A leader's seat against one cohort: the scenario with a plan in it, as plain data.
+
+The leader keeps the payoff and the outcomes to choose among of the scenario's own adversary. Where
+no market moves outcomes nobody matters to a cohort of learners but the leader, and to followers
+those who hear the forecast with them: the others are left out of rehearsals.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regretless.agents.adversaries import LinearPayoff, ZeroSum
+from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError, closest
+from regretless.market.game.protocols import Cohort
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.imports import import_modules
+from regretless.scenarios.spec.files import DATA
+from regretless.scenarios.spec.scenario import resolved, validated
+
+DIGITS = 6  # of a weight in a file
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A cohort to attack.
+
+    Parameters
+    ----------
+    config : str
+        The scenario as JSON, with an adversary of the kind ``plan``.
+    rehearsed : str
+        The same without those who do not matter to the cohort.
+    shape : (int, int, int)
+        Of a plan: phases, rows, outcomes of the support.
+    imports : tuple of str
+        The user's modules that the scenario needs.
+    """
+
+    cohort: str
+    config: str
+    rehearsed: str
+    shape: tuple[int, int, int]
+    imports: tuple[str, ...] = ()
+
+    def model(self, seed: int, plan: Array | None = None) -> MarketModel:
+        """Build what is rehearsed, with a plan (P, S, m)."""
+        model = _scenario(self.rehearsed, self.imports).build(seed=seed)
+        leader: Any = model.game.adversary
+        if plan is not None:
+            getattr(leader, "adversary", leader).laws = plan
+        return model
+
+    @property
+    def constants(self) -> bool:
+        """Whether the cohort is compared with fixed actions, as the theorem on swaps needs."""
+        cohorts = json.loads(self.config)["cohort"]
+        return next(bool(c["constants"]) for c in cohorts if c["name"] == self.cohort)
+
+    def place(self, model: MarketModel) -> int:
+        """Return the cohort's place among those of a model."""
+        return [cohort.name for cohort in model.game.cohorts].index(self.cohort)
+
+    def file(self, plan: Array) -> dict[str, Any]:
+        """Return the scenario with a plan, for a file that ``regretless run`` plays."""
+        raw: dict[str, Any] = json.loads(self.config)
+        raw["adversary"]["laws"] = plan.tolist()
+        return raw
+
+
+def written(plan: Array) -> Array:
+    """Return a plan as a file has it, with rounded weights."""
+    kept = np.round(plan, DIGITS)
+    return np.asarray(kept / kept.sum(-1, keepdims=True))
+
+
+def attacks(scenario: Scenario, *, phases: int, blind: bool, cohort: str | None) -> list[Attack]:
+    """Return an attack on every cohort, or on one.
+
+    Parameters
+    ----------
+    phases : int
+        Of the plans.
+    blind : bool
+        Whether plans do not look at what followers played last.
+
+    Raises
+    ------
+    UserError
+        If the scenario's adversary has no payoff or support that a plan could go by, or there is no
+        such cohort.
+    """
+    model = scenario.build()
+    names = [one.name for one in model.game.cohorts]
+    if cohort is not None and cohort not in names:
+        raise UserError(f"--cohort '{cohort}': {closest(cohort, names)}")
+    raw = _bare(scenario) | {"adversary": _seat(scenario, model)}
+    support = len(raw["adversary"]["laws"][0])
+    found = []
+    for one in [own for own in model.game.cohorts if cohort in {None, own.name}]:
+        shape = phases, 1 if blind else one.loss.actions, support
+        own = raw | {"adversary": raw["adversary"] | {"cohort": one.name}}
+        near = own
+        if model.game.market is None and model.game.network is None:
+            near = own | {"cohort": [c for c in own["cohort"] if c["name"] in _company(one, model)]}
+        found.append(Attack(one.name, json.dumps(own), json.dumps(near), shape))
+    return found
+
+
+@lru_cache(maxsize=4)
+def _scenario(config: str, imports: tuple[str, ...]) -> Scenario:
+    import_modules(list(imports))  # for a worker
+    return Scenario(validated(json.loads(config), origin=Path()))
+
+
+def _company(cohort: Cohort, model: MarketModel) -> list[str]:
+    """Name those who matter to a cohort where no market is, itself among them."""
+    if cohort.kind == "learner":
+        return [cohort.name]
+    return [one.name for one in model.game.cohorts if one.kind != "learner"]
+
+
+def _bare(scenario: Scenario) -> dict[str, Any]:
+    """Return the scenario's keys, without its claim; bundled files by their names alone."""
+    raw = resolved(scenario.spec)
+    raw.pop("claim", None)
+    if "game" in raw and Path(raw["game"]["file"]).parent == DATA / "games":
+        raw["game"]["file"] = Path(raw["game"]["file"]).name
+    return raw
+
+
+def _seat(scenario: Scenario, model: MarketModel) -> dict[str, Any]:
+    """Return the table of an adversary that goes by a plan, in the place of the scenario's own."""
+    leader: Any = model.game.adversary
+    payoff, support = getattr(leader, "payoff", None), getattr(leader, "support", None)
+    if scenario.spec.adversary is None or payoff is None or support is None:
+        cure = (
+            "--set adversary.kind=myopic, whose payoff is the followers' loss unless it has weights"
+        )
+        raise UserError(f"train: the scenario's adversary has no payoff; try {cure}")
+    if not isinstance(payoff, LinearPayoff | ZeroSum):
+        kind = type(payoff).__name__
+        raise UserError(f"train: a plan's payoff is linear or the followers' loss; drop {kind}")
+    own = scenario.spec.adversary.model_dump(exclude_none=True)
+    table: dict[str, Any] = {key: own[key] for key in ("outcomes", "outcome_names") if key in own}
+    table |= {
+        "kind": "plan",
+        "laws": [[1.0] * len(support)],
+        "support": np.asarray(support).tolist(),
+    }
+    if isinstance(payoff, LinearPayoff):
+        table |= {"weights": payoff.weights.tolist(), "offset": payoff.offset.tolist()}
+    return table

@@ -1,0 +1,170 @@
+r"""Rehearsals: a plan played through a whole run, again and again, without logs.
+
+Learners of the package whom nothing but the outcomes reaches are rehearsed **side by side**: the
+learners of all runs are rows of one, and a round of all runs is a few operations on arrays. Random
+numbers are those of the run itself, so that a run is paid what its log says. All others are played
+one by one, by the game's own round, in a process per processor.
+"""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from regretless.agents.cohorts.learning import LearnerCohort, drawn
+from regretless.market.core.arrays import Array, Integers
+from regretless.market.exploitability.tracker import Taken, Tracker, taken
+from regretless.market.game.round import play_round
+from regretless.market.model import MarketModel
+from regretless.market.records.decision import one_hot
+from regretless.scenarios.studies.processes import LocalWorkers, gathered
+from regretless.scenarios.training.attack import Attack
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a plan came to in one run, in the mean over the cohort's agents.
+
+    Parameters
+    ----------
+    surplus, value : float
+        What the leader was paid above its commitment value, and that value.
+    cap : float
+        What the surplus is at most, by the swap regret of the run.
+    certified : float
+        What it is at most by the theorem that bounded swap regret beforehand; NaN without one.
+    """
+
+    surplus: float
+    value: float
+    cap: float
+    certified: float
+
+
+class Rehearsals:
+    """Plays plans against a cohort.
+
+    Parameters
+    ----------
+    workers : LocalWorkers
+        Who plays where runs are played one by one.
+    """
+
+    def __init__(self, attack: Attack, workers: LocalWorkers[Any, Any]) -> None:
+        self.attack, self._workers = attack, workers
+        self.together = _side_by_side(attack)
+
+    def paid(self, plans: Array, seed: int) -> Array:
+        """Return what the leader is paid per round by each plan (E, P, S, m) at one seed (E,)."""
+        if not self.together:
+            parts = np.array_split(plans, min(self._workers.jobs, len(plans)))
+            return np.concatenate(gathered(self._workers, partial(_paid, self.attack, seed), parts))
+        model = self.attack.model(seed)
+        cohort = model.game.cohorts[0]
+        leader: Any = model.game.adversary
+        values = leader.payoff.values(cohort.loss, leader.support)
+        counts = np.bincount(cohort.row_of)
+        paid = np.einsum("ekam,mka,k->e", _joints(model, plans), values, counts)
+        return np.asarray(paid / counts.sum())
+
+    def scores(self, plan: Array, seeds: Sequence[int]) -> list[Score]:
+        """Return what one plan comes to at several seeds."""
+        if not self.together:
+            return gathered(self._workers, partial(_score, self.attack, plan), list(seeds))
+        return [_learners_score(self.attack.model(seed), plan) for seed in seeds]
+
+
+def _side_by_side(attack: Attack) -> bool:
+    """Whether only outcomes reach the cohort, and its learner's rows have nothing in common."""
+    game = attack.model(0).game
+    cohort: Any = game.cohorts[0]
+    if len(game.cohorts) > 1 or not isinstance(cohort, LearnerCohort):
+        return False
+    ours = type(cohort.learner).__module__.startswith("regretless.agents.learners")
+    reached = (game.market, game.network, *game.signals, *game.stays, *game.means)
+    return ours and all(one is None for one in reached)
+
+
+def _joints(model: MarketModel, plans: Array) -> Array:
+    """Play plans (E, P, S, m) against the learners of a model; return joint laws (E, K, A, m)."""
+    cohort: Any = model.game.cohorts[0]
+    leader: Any = model.game.adversary
+    count, phases, rows, _ = plans.shape
+    tables, own = cohort.loss.losses(leader.support), np.arange(count)
+    joints = np.zeros((count, *tables.shape[1:], len(tables)))
+    learner, shape = copy.deepcopy(cohort.learner), joints.shape[:3]
+    learner.start(count * shape[1], shape[2], horizon=model.rounds)
+    ladders, state = np.cumsum(plans, -1), np.zeros(count, dtype=np.intp)
+    thrown = model.game.outcome_stream.random(model.rounds)
+    draws = [copy.deepcopy(cohort.rng) for _ in own] if learner.bandit else []
+    actions = np.zeros(count * shape[1], dtype=np.intp)
+    for t in range(model.rounds):
+        law = learner.play()
+        ladder = ladders[own, t * phases // model.rounds, state]
+        outcome = np.minimum((thrown[t] >= ladder).sum(1), len(tables) - 1)
+        if learner.bandit:
+            parts = zip(law.reshape(shape), draws, strict=True)
+            actions = np.concatenate([drawn(part, rng) for part, rng in parts])
+            law = one_hot(actions, shape[2])
+        joints[own, :, :, outcome] += law.reshape(shape)
+        learner.learn(tables[outcome].reshape(law.shape), actions)
+        if rows > 1:
+            state = law.reshape(shape)[:, cohort.row_of].mean(1).argmax(1)
+    return joints / model.rounds
+
+
+def _learners_score(model: MarketModel, plan: Array) -> Score:
+    cohort: Any = model.game.cohorts[0]
+    leader: Any = model.game.adversary
+    found = taken(leader.payoff, cohort.loss, _joints(model, plan[None])[0], leader.support)
+    return _mean(found, np.bincount(cohort.row_of), _learned(cohort, model.rounds))
+
+
+def _learned(cohort: Any, rounds: int) -> Array | float:
+    """Return what a learner promises of its swap regret, whatever comes; NaN if nothing."""
+    learner = getattr(cohort, "learner", None)
+    if learner is None or learner.bandit or getattr(learner, "measure", None) != "swap":
+        return np.nan
+    bound = learner.bound(rounds)
+    return np.nan if bound is None else float(bound)
+
+
+def _paid(attack: Attack, seed: int, plans: Array) -> Array:
+    runs = (_played(attack, seed, plan) for plan in plans)
+    return np.array([tracker.paid(attack.place(model)) for model, tracker in runs])
+
+
+def _score(attack: Attack, plan: Array, seed: int) -> Score:
+    model, tracker = _played(attack, seed, plan)
+    place = attack.place(model)
+    cohort, promise = model.game.cohorts[place], model.guarantees[place]
+    bound: Any = _learned(cohort, model.rounds)
+    if promise.bound is not None and attack.constants:  # which make decision swap regret the more
+        bound = promise.bound()
+        bound = bound if promise.covers is None else np.where(promise.covers, bound, np.nan)
+    if model.game.market is not None or tracker.extent(place).quantisation_error:
+        bound = np.nan  # the outcomes that others would have met are not known
+    rows, found = tracker.taken(place)
+    bound = np.broadcast_to(bound, len(cohort.ledger.count))[rows]
+    return _mean(found, np.bincount(cohort.row_of)[rows], bound)
+
+
+def _played(attack: Attack, seed: int, plan: Array) -> tuple[MarketModel, Tracker]:
+    """Play one run, in which what is taken from the cohort is followed."""
+    model = attack.model(seed, plan)
+    game = model.game
+    kept = [cohort.name == attack.cohort for cohort in game.cohorts]
+    tracker = Tracker(game.cohorts, game.adversary, kept, seed=seed, unmoved=game.market is None)
+    for _ in range(model.rounds):
+        tracker.add(play_round(game))
+    return model, tracker
+
+
+def _mean(found: Taken, counts: Integers, bound: Array | float) -> Score:
+    """Take the means over agents of what was taken from rows, ``counts`` agents in each."""
+    certified = np.minimum(found.kappa * bound, found.most)  # NaN where there is no bound
+    columns = found.surplus, found.value, found.kappa * found.regret, certified
+    return Score(*(float(column @ counts / counts.sum()) for column in columns))

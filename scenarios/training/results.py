@@ -1,0 +1,121 @@
+"""What training leaves behind: a table, a curve, a figure, and each best plan as a scenario."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import tomli_w
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from regretless.market.core.arrays import Array
+from regretless.market.core.atomic import replacing
+from regretless.scenarios.reproduce.figures import BLUE, GREEN, GREY, VERMILION, panelled, written
+from regretless.scenarios.studies.analysis import interval
+from regretless.scenarios.training.attack import Attack
+from regretless.scenarios.training.rehearsals import Score
+
+TABLE, CURVE, FIGURE = "attackers.csv", "curve.csv", "curve.png"
+FILES = (TABLE, CURVE, FIGURE)
+COLUMNS = {  # of the table, and what each is called where it is printed
+    "cohort": "cohort",
+    "value": "commitment value",
+    "surplus": "surplus found",
+    "low": "low",
+    "high": "high",
+    "cap": "cap of these runs",
+    "certified": "certified cap",
+    "gap": "gap",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """The best plan against a cohort, what it came to, and what was tried before.
+
+    Parameters
+    ----------
+    plan : array (P, S, m)
+    scores : sequence of Score
+        Of runs at seeds that were not trained on.
+    seeds, paid : sequences of int and array (G,)
+        Of the generations.
+    """
+
+    attack: Attack
+    plan: Array
+    scores: Sequence[Score]
+    seeds: Sequence[int]
+    paid: Sequence[Array]
+
+    @property
+    def row(self) -> dict[str, str | float]:
+        """What the table says: means, and 95 % of Student's interval of the surplus."""
+        found = pd.DataFrame(self.scores)
+        mean, low, high = interval(found["surplus"].to_numpy())
+        value, cap, certified = (float(found[c].mean()) for c in ("value", "cap", "certified"))
+        numbers = value, mean, low, high, cap, certified, certified - mean
+        return dict(zip(COLUMNS, (self.attack.cohort, *numbers), strict=True))
+
+    @property
+    def curve(self) -> pd.DataFrame:
+        """A row per run: cohort, generation, run, seed, and what the leader was paid per round."""
+        paid, size = np.array(self.paid), len(self.paid[0])
+        return pd.DataFrame(
+            {
+                "cohort": self.attack.cohort,
+                "generation": np.repeat(np.arange(len(paid)), size),
+                "run": np.arange(paid.size),
+                "seed": np.repeat(self.seeds, size),
+                "paid": paid.ravel(),
+            }
+        )
+
+
+def write(out: Path, judged: Sequence[Judged]) -> pd.DataFrame:
+    """Write plans, curve, figure and, last, the table, which is returned."""
+    table = pd.DataFrame([one.row for one in judged])
+    curve = pd.concat([one.curve for one in judged], ignore_index=True)
+    for one in judged:
+        with replacing(out / file_of(one.attack.cohort)) as draft:
+            draft.write_text(tomli_w.dumps(one.attack.file(one.plan)), encoding="utf-8")
+    written(out, {FIGURE: _figure(curve, table), CURVE: curve, TABLE: table})
+    return table
+
+
+def file_of(cohort: str) -> str:
+    """Return the name of the file with the best plan against a cohort."""
+    plain = re.sub(r"[^\w-]+", "-", cohort)
+    return f"attack-{plain}.toml"
+
+
+def text(table: pd.DataFrame) -> str:
+    """Write the table out; a cap without a theorem is ``none``."""
+    shown = table.rename(columns=COLUMNS).round(3)
+    return shown.to_string(index=False, na_rep="none", float_format="{:.3f}".format)
+
+
+def _figure(curve: pd.DataFrame, table: pd.DataFrame) -> Figure:
+    """Draw a panel per cohort: what plans were paid, run by run, beside value and caps."""
+    groups = [(str(name), rows) for name, rows in curve.groupby("cohort", sort=False)]
+    rows = table.set_index("cohort")
+
+    def panel(axis: Axes, own: pd.DataFrame) -> None:
+        row = rows.loc[own["cohort"].iloc[0]]
+        axis.plot(own["run"], own["paid"], ".", ms=3, alpha=0.35, color=BLUE, label="a run")
+        smooth = own["paid"].rolling(32, min_periods=1).mean()
+        axis.plot(own["run"], smooth, color=BLUE, label="mean of 32 runs")
+        found = row["value"] + row["surplus"]
+        axis.axhline(found, color=GREEN, label="best plan, other seeds")
+        axis.axhline(row["value"], color=GREY, ls="--", label="commitment value")
+        if np.isfinite(row["certified"]):
+            certified = row["value"] + row["certified"]
+            axis.axhline(certified, color=VERMILION, ls="--", label="value and certified cap")
+        axis.set_xlabel("run")
+
+    return panelled(
+        groups, panel, size=(4.2, 3.4), across=3, ylabel="paid per round and agent", legend=5
+    )

@@ -1,0 +1,223 @@
+"""Training: a search tries plans against a cohort, run after run, and its best one is judged.
+
+All plans of a generation meet one seed, another generation another. The best plan is judged in
+``JUDGED`` runs with seeds that no training run has. What was found is a lower bound on what an
+attacker can take from the cohort; a theorem on its swap regret, where one applies, gives an upper
+one (``market.exploitability.commitment``).
+
+The state of the search is kept in the output folder every few seconds, so that training resumes,
+to the same bytes.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from regretless.agents.adversaries.search import SEARCHES, Search
+from regretless.market.core import checkpoint
+from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError, closest
+from regretless.market.core.randomness import stream
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.logs.holding import contents, held
+from regretless.scenarios.run import interrupts_between_rounds
+from regretless.scenarios.studies.processes import LocalWorkers, crew
+from regretless.scenarios.training import results
+from regretless.scenarios.training.attack import Attack, attacks, written
+from regretless.scenarios.training.rehearsals import Rehearsals
+
+JUDGED = 20  # runs
+HALF = 2**31  # seeds below are trained on, those above judge
+PAUSE = 2.0  # seconds between two checkpoints
+CHECKPOINT = "training.npz"
+
+
+@dataclass(frozen=True)
+class Order:
+    """How to train.
+
+    Parameters
+    ----------
+    algorithm : str
+        One of ``SEARCHES``.
+    budget : int
+        Runs per cohort.
+    phases : int
+        Of a plan.
+    blind : bool
+        Whether plans do not look at what followers played last.
+    cohort : str, optional
+        The one to attack; each in turn by default.
+    jobs : int, optional
+        Worker processes; one per processor by default.
+    imports : tuple of str
+        The user's modules.
+    """
+
+    algorithm: str
+    budget: int
+    phases: int = 8
+    blind: bool = False
+    cohort: str | None = None
+    jobs: int | None = None
+    imports: tuple[str, ...] = ()
+
+
+@dataclass
+class Training:
+    """What was tried against one cohort so far.
+
+    Parameters
+    ----------
+    seeds : list of int
+        Of each generation.
+    paid : list of array (G,)
+        What its plans were paid per round and agent.
+    """
+
+    attack: Attack
+    search: Search
+    seeds: list[int] = field(default_factory=list)
+    paid: list[Array] = field(default_factory=list)
+
+    @property
+    def tried(self) -> int:
+        """Plans tried so far."""
+        return len(self.seeds) * self.search.generation
+
+    def step(self, rehearsals: Rehearsals, seed: int) -> None:
+        """Try a generation, at a seed of its own that comes of the root seed, and learn."""
+        own = stream(seed, "train", self.attack.cohort, str(len(self.seeds)))
+        self.seeds.append(int(own.integers(HALF)))
+        self.paid.append(rehearsals.paid(self.search.propose(), self.seeds[-1]))
+        self.search.told(self.paid[-1])
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs."""
+        return {"search": self.search.state(), "seeds": self.seeds, "paid": np.array(self.paid)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        self.search.restore(state["search"])
+        self.seeds, self.paid = list(state["seeds"]), list(np.asarray(state["paid"]))
+
+
+def train(
+    scenario: Scenario,
+    order: Order,
+    out: Path,
+    *,
+    resume: bool = False,
+    progress: Callable[[int], Any] = lambda _: None,
+) -> pd.DataFrame:
+    """Train attackers of a scenario's cohorts, and write what they learned.
+
+    Parameters
+    ----------
+    progress : callable
+        Called with the number of runs played.
+
+    Returns
+    -------
+    frame
+        A row per cohort (``results.COLUMNS``).
+
+    Raises
+    ------
+    UserError
+        If the scenario has no leader who can be trained, or the folder cannot be used.
+    KeyboardInterrupt
+        After the search's state has been written.
+    """
+    found = prepared(scenario, order)
+    about = json.dumps({"config": found[0].attack.config, **asdict(order), "jobs": None})
+    with held(out), crew(order.jobs) as workers, interrupts_between_rounds() as stopped:
+        _open(out, about, found, resume=resume)
+        saved = time.monotonic()
+        for number, training in enumerate(found):
+            rehearsals = Rehearsals(training.attack, workers)
+            while training.tried + training.search.generation <= order.budget:
+                training.step(rehearsals, scenario.spec.seed)
+                progress(number * order.budget + training.tried)
+                if stopped.is_set() or time.monotonic() - saved > PAUSE:
+                    _save(out, about, found)
+                    saved = time.monotonic()
+                if stopped.is_set():
+                    raise KeyboardInterrupt
+        judged = [_judged(one, workers, scenario.spec.seed) for one in found]
+        table = results.write(out, judged)
+        (out / CHECKPOINT).unlink(missing_ok=True)
+        return table
+
+
+def prepared(scenario: Scenario, order: Order) -> list[Training]:
+    """Return what is to be trained; UserError if the order or the scenario does not fit."""
+    if order.algorithm not in SEARCHES:
+        told = closest(order.algorithm, SEARCHES)
+        raise UserError(f"--algorithm '{order.algorithm}' is unknown; {told}")
+    maker: Any = SEARCHES[order.algorithm]
+    if order.budget < maker.generation:
+        least = f"{order.algorithm} tries {maker.generation} plans at a time"
+        raise UserError(f"--budget {order.budget}: {least}; give at least so many runs")
+    if order.phases > scenario.spec.rounds:
+        raise UserError(f"--phases {order.phases}: there are {scenario.spec.rounds} rounds")
+    found = attacks(scenario, phases=order.phases, blind=order.blind, cohort=order.cohort)
+    return [Training(one, _search(one, order, scenario.spec.seed)) for one in found]
+
+
+def _search(attack: Attack, order: Order, seed: int) -> Search:
+    model = attack.model(seed)
+    leader: Any = model.game.adversary
+    values = leader.payoff.values(model.game.cohorts[attack.place(model)].loss, leader.support)
+    paid = float(values.min()), float(values.max())
+    if model.game.market is not None:
+        paid = leader.payoff.range()
+    return SEARCHES[order.algorithm](attack.shape, stream(seed, "search", attack.cohort), paid=paid)
+
+
+def _judged(training: Training, workers: LocalWorkers[Any, Any], seed: int) -> results.Judged:
+    plan = written(training.search.best())
+    seeds = HALF + stream(seed, "judge", training.attack.cohort).integers(HALF, size=JUDGED)
+    scores = Rehearsals(training.attack, workers).scores(plan, seeds.tolist())
+    return results.Judged(training.attack, plan, scores, training.seeds, training.paid)
+
+
+def _open(out: Path, about: str, found: list[Training], *, resume: bool) -> None:
+    """Make the folder ready, and go on from its checkpoint if that is asked for."""
+    there = {path.name for path in contents(out)}
+    if there and not there & {CHECKPOINT, results.TABLE}:
+        raise UserError(
+            f"--out {out} holds other files; give a new or an earlier training's folder"
+        )
+    if resume and results.TABLE in there:
+        raise UserError(f"--resume: the training in {out} is complete; nothing to resume")
+    if resume and CHECKPOINT in there:
+        _restore(out / CHECKPOINT, about, found)
+        return
+    for path in contents(out):
+        if path.name in {CHECKPOINT, *results.FILES} or path.match("attack-*.toml"):
+            path.unlink()
+    _save(out, about, found)
+
+
+def _save(out: Path, about: str, found: list[Training]) -> None:
+    states = {str(place): one.state() for place, one in enumerate(found)}
+    checkpoint.save(out / CHECKPOINT, {"about": about, "trained": states})
+
+
+def _restore(path: Path, about: str, found: list[Training]) -> None:
+    try:
+        state = checkpoint.load(path)
+        same = state["about"] == about
+        for place, one in enumerate(found if same else []):
+            one.restore(state["trained"][str(place)])
+    except checkpoint.DAMAGED as error:
+        raise UserError(f"--resume: {path} is damaged; run without --resume") from error
+    if not same:
+        raise UserError(f"--resume: {path.parent} holds another training; give another --out")
