@@ -49,9 +49,12 @@ if TYPE_CHECKING:
         swap_regret,
     )
     from regretless.scenarios import load
+    from regretless.scenarios.training.environments import FollowersEnv, LeaderEnv
 
 _HOMES = {
     "load": "scenarios",
+    "FollowersEnv": "scenarios.training.environments",
+    "LeaderEnv": "scenarios.training.environments",
     "MarketModel": "market.model",
     "UserError": "market.core.errors",
     "register": "market",
@@ -80,7 +83,9 @@ __all__ = [
     "Constant",
     "DecisionSwap",
     "ExponentialSmoothing",
+    "FollowersEnv",
     "LastValue",
+    "LeaderEnv",
     "MarketModel",
     "NonLinearDecisionSwap",
     "OfflineOmnipredictor",

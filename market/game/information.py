@@ -167,15 +167,19 @@ def per_agent(paid: Array, agents: Array) -> float:
     return float(np.nan_to_num(paid) @ agents / agents.sum()) if agents.any() else float("nan")
 
 
-def teach(adversary: Any, cohorts: Sequence[Cohort], played: Round) -> None:
-    """Tell an adversary that learns what it earned, NaN if it has no payoff, and what was seen."""
-    learn = getattr(adversary, "learn", None)
-    if learn is None:
-        return
-    payoff = getattr(adversary, "payoff", None)
-    paid = float("nan") if payoff is None else per_agent(*earned(payoff, cohorts, played))
+def observed(cohorts: Sequence[Cohort], played: Round) -> Observation:
+    """Return what has come to light after a round."""
     shares = {cohort.name: np.zeros(cohort.loss.actions) for cohort in cohorts}
     for _, cohort, decision, _ in present(cohorts, played):
         here = cohort.row_of[attending(decision, cohort)]
         shares[cohort.name] = decision.probabilities[here].mean(0)
-    learn(paid, Observation(played.number, played.outcome, shares))
+    return Observation(played.number, played.outcome, shares)
+
+
+def teach(adversary: Any, cohorts: Sequence[Cohort], played: Round) -> None:
+    """Tell an adversary that learns what it earned, NaN if it has no payoff, and what was seen."""
+    learn = getattr(adversary, "learn", None)
+    if learn is not None:
+        payoff = getattr(adversary, "payoff", None)
+        paid = np.nan if payoff is None else per_agent(*earned(payoff, cohorts, played))
+        learn(paid, observed(cohorts, played))

@@ -15,7 +15,7 @@ Randomness belongs to the referee: prediction and outcome are drawn from two str
 player holds.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
@@ -197,11 +197,28 @@ def play_round(game: Game) -> Round:
     Round
         Everything that happened.
     """
+    turn = in_turns(game)
+    try:
+        while True:
+            next(turn)
+    except StopIteration as over:
+        played: Round = over.value
+        return played
+
+
+def in_turns(game: Game) -> Generator[tuple[Mixture, ...] | tuple[Forecast, ...], None, Round]:
+    """Play one round with two breaks, for players who are asked from outside.
+
+    Yields the mixtures before the adversary commits, then the forecasts that were drawn before
+    agents decide; returns the ``Round``.
+    """
     context = game.adversary.context(game.history)
     mixtures = tuple(block.mixture(context) for block in game.blocks)
+    yield mixtures
     draw = cache(partial(_drawn, game, mixtures))  # after the commitment, unless a leader cheats
     law = _committed(game, context, mixtures, draw)
     forecasts, outcome = draw(), law.draw(game.outcome_stream)  # the outcome is not shown yet
+    yield forecasts
     seen = _seen(game, context, outcome)
     answers = _decided(game, seen, forecasts, outcome)
     outcome, losses = _revealed(game, outcome, answers)

@@ -1,0 +1,272 @@
+"""Seats for learners from elsewhere: the leader's for Gymnasium, the followers' for PettingZoo.
+
+An episode is a run of the scenario, at a seed that comes of the one that ``reset`` is given; all
+others play as the scenario says. Both need the extra ``rl``.
+"""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.agents.adversaries.plans import softmax
+from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.game.information import earned, observed, per_agent
+from regretless.market.game.round import in_turns
+from regretless.market.model import MarketModel
+from regretless.market.records import Announcement, Round
+from regretless.scenarios import load
+from regretless.scenarios.build.branches import deviate
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.training.attack import attacks
+
+try:
+    import gymnasium
+    from gymnasium import spaces
+    from pettingzoo import ParallelEnv
+except ModuleNotFoundError as error:
+    needed = "environments need gymnasium and pettingzoo"
+    raise UserError(f"{needed}: python -m pip install 'regretless[rl]'") from error
+
+SHARP = 5.0  # scores in [-1, 1] become laws in proportion to exp(5 score)
+SEEDS = 2**31
+Seen = NDArray[np.float32]
+
+
+class LeaderEnv(gymnasium.Env[Seen, Any]):
+    """The seat of the leader: in every round an action is a law over its outcomes.
+
+    Observed before it: the share of rounds played; the mean label of the forecast's mixture, where
+    it has labels; the last outcome; what each cohort played last. The reward is the leader's payoff
+    per agent.
+
+    Parameters
+    ----------
+    scenario : str or Scenario
+        Its name or file; its adversary has a payoff, linear or the followers' loss.
+    cohort : str, optional
+        Who pays; the mean over all agents by default.
+    pure : bool
+        Whether an action is a number, an outcome of the support; else it is a score in [-1, 1] for
+        each, of which ``softmax`` of five times the scores makes a law.
+    **settings
+        Keys to replace, as in ``load``.
+
+    Raises
+    ------
+    UserError
+        If nobody can sit there, or there is no such cohort.
+    """
+
+    def __init__(
+        self,
+        scenario: str | Scenario,
+        *,
+        cohort: str | None = None,
+        pure: bool = False,
+        **settings: Any,
+    ) -> None:
+        found = attacks(_loaded(scenario, settings), phases=1, blind=True, cohort=cohort)[0]
+        self._attack = found if cohort is not None else replace(found, rehearsed=found.config)
+        self._cohort, self.pure, outcomes = cohort, pure, found.shape[2]
+        box = spaces.Box(-1.0, 1.0, (outcomes,), np.float32)
+        self.action_space = spaces.Discrete(outcomes) if pure else box
+        self._begin(0)
+        self.observation_space = spaces.Box(0.0, 1.0, self._seen().shape, np.float32)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Seen, dict[str, Any]]:
+        """Begin a run, and return what is observed."""
+        super().reset(seed=seed)
+        self._begin(int(self.np_random.integers(SEEDS)))
+        return self._seen(), {}
+
+    def step(self, action: Any) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
+        """Commit to a law and play the round; with the last one the run is over."""
+        given = np.asarray(action)
+        law = np.eye(len(self._leader.support))[given] if self.pure else _law(given)
+        self._leader.laws = law[None, None]
+        played = self._run.finish()
+        cohorts = self._run.model.game.cohorts
+        paid, agents = earned(self._leader.payoff, cohorts, played)
+        place = None if self._cohort is None else self._attack.place(self._run.model)
+        reward = per_agent(paid, agents) if place is None else float(paid[place])
+        self._shares = list(observed(cohorts, played).play.values())
+        self._run.begin()
+        return self._seen(), reward, self._run.over, False, {"outcome": played.outcome}
+
+    def _begin(self, seed: int) -> None:
+        self._run = _Run(self._attack.model(seed))
+        game = self._run.model.game
+        self._leader: Any = getattr(game.adversary, "adversary", game.adversary)
+        self._shares = [np.zeros(cohort.loss.actions) for cohort in game.cohorts]
+        self._run.begin()
+
+    def _seen(self) -> Seen:
+        labelled = any(mixture.labels is not None for mixture in self._run.shown)
+        forecast = [Announcement(self._run.shown).mean_label] if labelled else []
+        return self._run.seen(*forecast, *self._shares)
+
+
+class FollowersEnv(ParallelEnv[str, Seen, Any]):  # type: ignore[misc]
+    """The seats of agents who hear the forecast: in every round each chooses one of its actions.
+
+    Observed before it: the share of rounds played, the last outcome, and the prediction that was
+    drawn, in the basis that the agent hears. The reward is minus its loss in [0, 1], and 0 in
+    rounds in which it is not there.
+
+    Parameters
+    ----------
+    scenario : str or Scenario
+        Its name or file.
+    cohort : str, optional
+        Whose seats; all who hear the forecast by default.
+    **settings
+        Keys to replace, as in ``load``.
+
+    Raises
+    ------
+    UserError
+        If there is no such seat.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"name": "regretless", "render_modes": []}
+
+    def __init__(
+        self, scenario: str | Scenario, *, cohort: str | None = None, **settings: Any
+    ) -> None:
+        self._scenario = _loaded(scenario, settings)
+        self._rng = stream(self._scenario.spec.seed, "environment")
+        self._chosen: dict[str, int] = {}
+        self._seats = _seats(self._scenario, cohort)
+        self.possible_agents, self.agents = list(self._seats), list[str]()
+        self._begin(0)
+        self._sees = {
+            name: spaces.Box(0.0, 1.0, seen.shape, np.float32)
+            for name, seen in self._seen().items()
+        }
+        cohorts = self._run.model.game.cohorts
+        self._acts = {
+            name: spaces.Discrete(cohorts[place].loss.actions)
+            for name, (_, place, _) in self._seats.items()
+        }
+
+    def observation_space(self, agent: str) -> spaces.Box:
+        """Return what an agent observes."""
+        return self._sees[agent]
+
+    def action_space(self, agent: str) -> spaces.Discrete[Any]:
+        """Return what an agent chooses among."""
+        return self._acts[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Seen], dict[str, dict[str, Any]]]:
+        """Begin a run, and return what everybody observes."""
+        if seed is not None:
+            self._rng = stream(seed, "environment")
+        self._begin(int(self._rng.integers(SEEDS)))
+        self.agents = list(self.possible_agents)
+        return self._seen(), {name: {} for name in self.agents}
+
+    def step(self, actions: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+        """Let everybody act and play the round; with the last one the run is over."""
+        self._chosen |= {name: int(action) for name, action in actions.items()}
+        played, told = self._run.finish(), self.agents
+        rewards = {name: self._reward(name, played) for name in told}
+        self._run.begin(turns=2)
+        seen, over = self._seen(), self._run.over
+        self.agents = [] if over else told
+        ends, no = dict.fromkeys(told, over), dict.fromkeys(told, False)
+        return {name: seen[name] for name in told}, rewards, ends, no, {name: {} for name in told}
+
+    def _begin(self, seed: int) -> None:
+        self._run = _Run(self._scenario.build(seed=seed, apart=True))
+        self._chosen |= dict.fromkeys(self._seats, 0)
+        policies = {
+            number: partial(_told, self._chosen, name)
+            for name, (number, _, _) in self._seats.items()
+        }
+        deviate(self._run.model, policies)
+        self._run.begin(turns=2)
+
+    def _seen(self) -> dict[str, Seen]:
+        cohorts, drawn = self._run.model.game.cohorts, self._run.shown
+        heard = [self._run.seen(drawn[cohort.block].point) for cohort in cohorts]
+        return {name: heard[place] for name, (_, place, _) in self._seats.items()}
+
+    def _reward(self, name: str, played: Round) -> float:
+        _, place, agent = self._seats[name]
+        decision, losses = played.decisions[place], played.losses[place]
+        if decision is None or losses is None or decision.actions[agent] < 0:
+            return 0.0
+        row = self._run.model.game.cohorts[place].row_of[agent]
+        return -float(losses[row, decision.actions[agent]])
+
+
+class _Run:
+    """A run that stops in every round for those who are asked from outside."""
+
+    def __init__(self, model: MarketModel) -> None:
+        self.model = model
+        self.shown: Any = ()  # mixtures, or forecasts
+
+    @property
+    def over(self) -> bool:
+        """Whether all rounds are played."""
+        return self.model.played >= self.model.rounds
+
+    def begin(self, *, turns: int = 1) -> None:
+        """Play the next round, if there is one, up to the first or second break."""
+        if not self.over:
+            self._turn = in_turns(self.model.game)
+            self.shown = [next(self._turn) for _ in range(turns)][-1]
+
+    def finish(self) -> Round:
+        """Play the round to its end; UserError if the run is over."""
+        if self.over:
+            raise UserError("the run is over; reset() begins another one")
+        try:
+            while True:
+                next(self._turn)
+        except StopIteration as done:
+            played: Round = done.value
+            return played
+
+    def seen(self, *parts: Array) -> Seen:
+        """Return the share of rounds played, the last outcome, and further parts."""
+        history = self.model.game.history
+        last = history.last()[0] if history.rounds else history.mean
+        played = np.array([self.model.played / self.model.rounds])
+        return np.concatenate([played, last, *parts]).astype(np.float32)
+
+
+def _loaded(scenario: str | Scenario, settings: dict[str, Any]) -> Scenario:
+    return load(scenario, **settings) if isinstance(scenario, str) else scenario
+
+
+def _law(scores: NDArray[Any]) -> Array:
+    return softmax(SHARP * scores.astype(np.float64))
+
+
+def _told(chosen: dict[str, int], name: str, _: object) -> int:
+    return chosen[name]
+
+
+def _seats(scenario: Scenario, cohort: str | None) -> dict[str, tuple[int, int, int]]:
+    """Return each agent's number, its cohort's place and its own place in that, by its name."""
+    found, first = {}, 1
+    for place, own in enumerate(scenario.build(apart=True).game.cohorts):
+        if own.kind == "trader" and cohort in {None, own.name}:
+            for agent in range(len(own.row_of)):
+                found[f"agent_{first + agent}"] = first + agent, place, agent
+        first += len(own.row_of)
+    if not found:
+        whom = "nobody hears the forecast" if cohort is None else f"nobody in '{cohort}' does"
+        raise UserError(f"FollowersEnv: {whom}; name a cohort that responds to it")
+    return found
