@@ -39,6 +39,9 @@ class Adversary:
     ----------
     sees : frozenset of str
         What it declares to see, out of ``market.game.information.SIGHTS``.
+    minds_market : bool
+        Whether it plans with what a market makes of outcomes (``announced.moved``); else one that
+        plans has no place in a market.
     payoff : Payoff or None
         What it is paid; None for one without a motive.
     support : array (m, d) or None
@@ -46,6 +49,7 @@ class Adversary:
     """
 
     sees: ClassVar[frozenset[str]] = USUAL
+    minds_market: ClassVar[bool] = False
     payoff: Payoff | None = None
     support: Array | None = None
 

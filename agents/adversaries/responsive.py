@@ -1,7 +1,7 @@
 """Leaders who answer the announced play: myopic ones, one that looks ahead, one that cheats.
 
 **Myopic**: the outcome that pays most against the law of play that everybody is announced to follow
-this round, averaged over all agents.
+this round, averaged over all agents; in a market, by what the market will make of it.
 
 **Looking ahead.** For each outcome of the support, forecaster and population play H rounds in which
 that outcome happens every time (``market.game.rollout``), on copies with fresh random streams; the
@@ -38,9 +38,12 @@ class Myopic(Strategic):
         As in ``Strategic``.
     """
 
+    minds_market: ClassVar[bool] = True
+
     def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal the best outcome, the first of several."""
-        return OutcomeLaw.pure(self.best(self.worth(announced.play)))
+        worth = self.worth(announced.play, announced.moved(self.support))
+        return OutcomeLaw.pure(self.best(worth))
 
 
 @register.adversary("look-ahead")

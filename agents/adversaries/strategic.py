@@ -84,13 +84,15 @@ class Strategic(Remembering, Adversary):
         except ValueError as error:
             raise UserError(f"the adversary's payoff: {error}") from error
 
-    def worth(self, play: Sequence[Array | None]) -> Array:
+    def worth(self, play: Sequence[Array | None], outcomes: Array | None = None) -> Array:
         """Return the payoff per agent (m,) of every outcome of the support against laws of play.
 
         Parameters
         ----------
         play : sequence of arrays (K, A) or None
             One per cohort; cohorts without a law are left out.
+        outcomes : array (m, d), optional
+            What a market makes of the support's, which are to be weighed in their place.
 
         Raises
         ------
@@ -103,8 +105,11 @@ class Strategic(Remembering, Adversary):
             raise UserError(
                 "no agent's play can be foreseen; scripted agents have no announced law"
             )
+        tables = self._values
+        if outcomes is not None and outcomes is not self.support:
+            tables = [self.payoff.values(who.loss, outcomes) for who in self.followers]
         total, agents = np.zeros(len(self.support)), 0
-        for law, values, follower in zip(play, self._values, self.followers, strict=True):
+        for law, values, follower in zip(play, tables, self.followers, strict=True):
             if law is not None:
                 total += np.einsum("mka,ka->m", values, law * follower.counts[:, None])
                 agents += len(follower.row_of)

@@ -111,7 +111,7 @@ def _check(game: Game, adversary: Any, market: Any, *, blocks: Iterable[str]) ->
     if given != wanted:
         raise UserError(f"the new adversary has {given} outcomes; give one of {wanted}")
     if market is not None:
-        check_leader(adversary)
+        check_leader(adversary, market)
     names = [block.name for block in game.blocks]
     for name in blocks:
         if name not in names:

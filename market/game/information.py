@@ -119,7 +119,7 @@ def announcement(
     forecasts : tuple of Forecast or None
         The draws, where they exist already.
     """
-    told: dict[str, Any] = {}
+    told: dict[str, Any] = {} if seating.moved is None else {"moved": lambda: seating.moved}
     if "play" in sees:
         told["play"] = lambda: _sealed(laws_of_play(seating, mixtures, context))
         told["rollout"] = lambda: Rollout(seating, context)

@@ -86,6 +86,20 @@ class Market(Remembering):
         """
         raise UserError(f"class {type(self).__name__} has no clear(fundamental, decisions)")
 
+    def foreseen(self, fundamentals: Array) -> Array | None:
+        """Return what fundamentals (m, d) would come to in the next round (m, d).
+
+        None where that depends on the round's own actions. Nothing that is remembered changes.
+        """
+        if self.answers_at_once:
+            return None
+        memory, last, moved = self.state(), self.last, []
+        for fundamental in fundamentals:
+            moved.append(self.clear(fundamental, [None] * len(self.cohorts)))
+            self.restore(memory)
+        self.last = last
+        return np.array(moved)
+
     def affordable(self, place: int) -> Mask | None:
         """Return which actions each agent of a cohort can pay for now (N, A); None for all.
 
@@ -183,11 +197,17 @@ def cleared(market: Market, fundamental: Array, decisions: Decisions) -> Array:
     return outcome
 
 
-def check_leader(adversary: Adversary) -> None:
-    """Raise UserError for an adversary that plans as if the outcome it chooses were to happen."""
+def check_leader(adversary: Adversary, market: Market) -> None:
+    """Raise UserError for an adversary that plans as if the outcome it chooses were to happen.
+
+    One that goes by what the market makes of its outcomes (``minds_market``) may plan where that is
+    settled before the round.
+    """
     planned = sorted(sight_of(adversary) & PLANNERS)
-    if planned:
+    minds = getattr(adversary, "minds_market", False) and not market.answers_at_once
+    if planned and not minds:
         raise UserError(
             f"market: the adversary sees {', '.join(planned)} and plans with outcomes that the "
-            "market would move; choose one that does not, or drop [market]"
+            "market would move; choose plan, cem, es or exp3, where feedback is lagged myopic, or "
+            "drop [market]"
         )

@@ -12,7 +12,7 @@ Scripted agents take no part: a call of their ``act`` could have side effects.
 """
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
@@ -44,6 +44,8 @@ class Seating:
         Rounds played so far.
     deviations : dict of int to Deviations
         By the place of a cohort, those of it who play something else than their rule.
+    moved : callable or None
+        From outcomes (m, d) to what a market would make of them in the next round, if there is one.
     """
 
     blocks: Sequence[Any]
@@ -51,6 +53,7 @@ class Seating:
     stays: Sequence[Stay | None]
     rounds: int
     deviations: Mapping[int, Deviations] = field(default_factory=dict)
+    moved: Callable[[Array], Array | None] | None = None
 
     def here(self, place: int) -> Mask | None:
         """Return which rows of a cohort take part in the next round (K,); None for all."""

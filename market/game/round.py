@@ -132,7 +132,7 @@ class Game:
         self.market = market
         self.deviations: dict[int, Deviations] = {}  # by the cohort's place
         if market is not None:
-            check_leader(adversary)
+            check_leader(adversary, market)
         introduce(adversary, self.cohorts)
 
     @property
@@ -151,7 +151,8 @@ class Game:
     @property
     def seating(self) -> Seating:
         """Who takes part in the next round."""
-        return Seating(self.blocks, self.cohorts, self.stays, self.history.rounds, self.deviations)
+        who = Seating(self.blocks, self.cohorts, self.stays, self.history.rounds, self.deviations)
+        return who if self.market is None else replace(who, moved=self.market.foreseen)
 
     def affordable(self, place: int) -> Mask | None:
         """Return which actions the agents of a cohort choose among (N, A); None for all."""

@@ -178,6 +178,10 @@ class Announcement:
         """Law of play (K, A) of each cohort given the mixtures; None if absent or scripted."""
         return tuple(self._ask("play", "play"))
 
+    def moved(self, outcomes: Array) -> Array:
+        """Return what a market that was settled before would make of outcomes (m, d)."""
+        return np.asarray(self.told["moved"]()(outcomes)) if "moved" in self.told else outcomes
+
     @property
     def rollout(self) -> Any:
         """Play to come under outcomes that are only imagined: a ``Rollout``."""

@@ -656,6 +656,9 @@ def test_myopic_leaders_weigh_all_agents() -> None:
     assert player.worth([first, None]) == pytest.approx([1.0, 0.0])
     law = player.commit(Context(), History(2), Announcement(play=lambda: [first, second]))
     assert (law.points == [[0.0, 1.0]]).all()
+    told = {"play": lambda: [first, second], "moved": lambda: lambda y: y * [1.0, 0.2]}
+    law = player.commit(Context(), History(2), Announcement(**told))  # a market spoils good 1
+    assert (law.points == [[1.0, 0.0]]).all()
     even = np.array([[0.5, 0.5]])
     law = player.commit(Context(), History(2), Announcement(play=lambda: [even, even]))
     assert (law.points == [[1.0, 0.0]]).all()  # the first of several

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from regretless.agents import ScriptedAgent
-from regretless.agents.adversaries import Breaker, DrawSeer, Myopic
+from regretless.agents.adversaries import Breaker, DrawSeer, LookAhead, Myopic
 from regretless.forecaster import RunningMean
 from regretless.market import register
 from regretless.market.core.errors import UserError
@@ -250,7 +250,7 @@ def test_a_market_is_replaced_and_logs_speak_of_the_new_one() -> None:
 def test_a_player_that_does_not_fit_changes_nothing() -> None:
     model = market()
     before = model.game.adversary, model.game.market, model.game.blocks, model.guarantees
-    planner = Myopic(2, np.random.default_rng(0), weights=[[1.0, 0.0]] * 3)
+    planner = LookAhead(2, np.random.default_rng(0), weights=[[1.0, 0.0]] * 3)
     new = prices(model, impact=0.4)
     for players in (
         {"market": new, "adversary": planner},

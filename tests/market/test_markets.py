@@ -19,7 +19,7 @@ from regretless.market.losses import Linear
 from regretless.market.markets.attendance import Attendance
 from regretless.market.markets.settling import Moments
 from regretless.market.model import MarketModel
-from regretless.market.records import Decision
+from regretless.market.records import Decision, OutcomeLaw
 from regretless.scenarios import load
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.run import Options, run
@@ -84,6 +84,52 @@ def test_a_promise_is_kept_only_by_markets_that_answer_later(name: str) -> None:
     listeners = model.agents_frame().query("kind == 'trader' and response != 'private'")
     assert ((listeners["guarantee"] == "none") == at_once).all()
     assert (listeners["bound"].isna() == at_once).all()
+
+
+@pytest.mark.parametrize("name", MARKETS)
+def test_what_is_settled_before_is_foreseen(name: str) -> None:
+    """Each round's outcome is what was foreseen of its fundamental, and nothing else is changed."""
+    chosen = small(name, rounds=12)
+    model, plain = chosen.build(), chosen.build()
+    market, adversary = model.game.market, model.game.adversary
+    assert market is not None
+    commit, foreseen = adversary.commit, []
+
+    def asking(*given: Any) -> OutcomeLaw:
+        law = commit(*given)
+        foreseen.append((law.points, market.foreseen(law.points)))
+        return law
+
+    adversary.commit = asking  # type: ignore[method-assign]
+    model.run()
+    plain.run()
+    outcomes = model.rounds_frame().filter(regex="^y_").to_numpy()
+    assert model.rounds_frame().equals(plain.rounds_frame())
+    for (points, moved), outcome in zip(foreseen, outcomes, strict=True):
+        assert (moved is None) == market.answers_at_once
+        if moved is not None:
+            assert moved.shape == points.shape
+            assert (moved == outcome).all(1).any()
+
+
+@pytest.mark.parametrize(
+    ("kind", "feedback", "fits"),
+    [
+        ("myopic", "lagged", True),
+        ("myopic", "same-round", False),
+        ("look-ahead", "lagged", False),
+        ("stackelberg-committer", "lagged", False),
+        ("cem", "same-round", True),
+    ],
+)
+def test_who_plans_in_a_market_plans_with_it(kind: str, feedback: str, *, fits: bool) -> None:
+    adversary = {"kind": kind, "outcomes": 3}
+    chosen = load("crowding", rounds=3, market={"feedback": feedback}, adversary=adversary)
+    if fits:
+        chosen.build().run()
+    else:
+        with pytest.raises(UserError, match="that the market would move; choose plan, cem"):
+            chosen.build()
 
 
 @pytest.mark.parametrize("name", MARKETS)
