@@ -14,8 +14,8 @@ coordinate; mu and sigma move to mean and deviation of the best quarter.
 
 a step along the natural gradient of the expected utility; eta = (3 + ln n) / (5 sqrt n).
 
-**EXP3** (``agents.learners.bandit``) over a finite list of plans: the one of the three with a
-bound, on what it loses to the best of the list while it learns.
+**EXP3** (``agents.learners.bandit``) over a finite list of plans, of which eight are drawn before
+it is told anything; but for that delay its theorem bounds what it loses to the best of the list.
 
 The two others start at scores drawn from N(0, 1), with sigma = 2: nowhere in particular.
 """
@@ -24,7 +24,6 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regretless.agents.adversaries.plans import listed_plans, softmax
 from regretless.agents.learners.bandit import EXP3
@@ -35,6 +34,7 @@ from regretless.market.core.errors import UserError
 Shape = tuple[int, int, int]  # phases, rows, outcomes of the support
 WIDE = 2.0  # sigma at the start
 KEPT, PACE, NOISE = 0.25, 0.7, 0.05  # of cross-entropy: the best share, the step, what is added
+ROUNDING = 1e-9
 
 
 class Search(Remembering):
@@ -130,10 +130,10 @@ class EvolutionStrategy(_Normal):
 
 
 class Bandit(Search):
-    """EXP3 over a list of plans that do not look at play."""
+    """EXP3 over a list of plans that do not look at play; a generation is drawn from one law."""
 
-    generation = 1
-    REMEMBERED = ("learner", "_arm")
+    generation = 8
+    REMEMBERED = ("learner", "_arms")
 
     def __init__(
         self, shape: Shape, rng: np.random.Generator, *, paid: tuple[float, float]
@@ -141,24 +141,25 @@ class Bandit(Search):
         super().__init__(shape, rng, paid=paid)
         listed = listed_plans(shape[0], shape[2])
         self.plans = np.broadcast_to(listed, (len(listed), *shape))
-        self.learner, self._arm = EXP3(), 0
+        self.learner, self._arms = EXP3(), np.zeros(0, dtype=np.intp)
         self.learner.start(1, len(self.plans))
 
     def propose(self) -> Array:
-        """Draw a plan of the list."""
-        self._arm = int(self.rng.choice(len(self.plans), p=self.learner.law[0]))
-        return self.plans[[self._arm]]
+        """Draw plans of the list."""
+        self._arms = self.rng.choice(len(self.plans), self.generation, p=self.learner.law[0])
+        return self.plans[self._arms]
 
     def told(self, payoffs: Array) -> None:
-        """Learn from the payoff of the one plan; UserError if it is beyond the range."""
-        low, high = self.paid
-        if not low - 1e-9 <= payoffs[0] <= high + 1e-9:
-            beyond = f"exp3 was paid {payoffs[0]:g}, beyond its payoff's range, {low:g} to {high:g}"
-            raise UserError(f"{beyond}; choose cem or es")
-        losses = np.zeros(self.learner.law.shape)
-        losses[0, self._arm] = np.clip((high - payoffs[0]) / max(high - low, 1e-12), 0.0, 1.0)
-        arm: NDArray[np.intp] = np.array([self._arm])
-        self.learner.learn(losses, arm)
+        """Learn from the payoff of each plan; UserError if it is beyond the range."""
+        (low, high), law = self.paid, self.learner.law
+        for arm, paid in zip(self._arms, payoffs, strict=True):
+            if not low - ROUNDING <= paid <= high + ROUNDING:
+                beyond = f"exp3 was paid {paid:g}, beyond its payoff's range, {low:g} to {high:g}"
+                raise UserError(f"{beyond}; choose cem or es")
+            losses = np.zeros(law.shape)
+            losses[0, arm] = np.clip((high - paid) / max(high - low, ROUNDING), 0.0, 1.0)
+            self.learner.law = law  # that it was drawn from
+            self.learner.learn(losses, np.array([arm]))
 
     def best(self) -> Array:
         """Return the plan that it draws most often."""

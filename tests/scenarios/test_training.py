@@ -1,0 +1,351 @@
+"""Trained attackers: what rehearsals are paid, what training finds and leaves, and the seats."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import regretless
+from regretless import load
+from regretless.agents.adversaries import UpThenDown
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.cli.commands import main
+from regretless.scenarios.studies.processes import crew
+from regretless.scenarios.training import train as training
+from regretless.scenarios.training.attack import attacks, written
+from regretless.scenarios.training.rehearsals import Rehearsals
+from regretless.scenarios.training.train import Order, train
+
+ROUNDS = 40
+LEARNERS = [
+    name
+    for name in register.learner.names()
+    if register.learner[name].__module__.startswith("regretless.")
+]
+
+
+def deng(*responses: str, **keys: Any) -> Scenario:
+    """Return Deng's game with a cohort for each response."""
+    cohorts = [
+        {"name": f"them {i}", "utility": "game", "actions": 3, "response": name, "count": 2}
+        | ({"settings": {"eta": 5.0}} if name == "quantal-fictitious-play" else {})
+        for i, name in enumerate(responses)
+    ]
+    settings = {"rounds": ROUNDS, "cohort": cohorts} | keys
+    return load("beating-mean-based-learners", **settings)
+
+
+def random_plan(seed: int, shape: tuple[int, int, int]) -> Any:
+    return written(np.random.default_rng(seed).dirichlet(np.full(shape[2], 0.3), shape[:2]))
+
+
+def logged(attack: Any, plan: Any, seed: int) -> tuple[float, pd.Series[float]]:
+    """Play a plan's file, with logs; return what was paid and the cohort's mean row."""
+    raw = attack.file(plan)
+    model = load_raw(raw).build(seed=seed)
+    model.run()
+    place = attack.place(model)
+    rounds = model.rounds_frame()
+    column = f"leader_payoff_{place}" if len(model.game.cohorts) > 1 else "leader_payoff"
+    own = model.agents_frame().query(f"cohort == '{attack.cohort}'")
+    return rounds[column].mean(), own.select_dtypes("number").mean()
+
+
+def load_raw(raw: dict[str, Any]) -> Scenario:
+    from regretless.scenarios.spec.scenario import validated  # noqa: PLC0415 - for this alone
+
+    return Scenario(validated(raw, origin=Path()))
+
+
+@pytest.mark.parametrize("blind", [True, False])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_learners_side_by_side_are_paid_what_a_run_logs(name: str, *, blind: bool) -> None:
+    attack = attacks(deng(name, "hedge"), phases=3, blind=blind, cohort="them 0")[0]
+    with crew(1) as workers:
+        rehearsals = Rehearsals(attack, workers)
+        assert rehearsals.together
+        plans = np.array([random_plan(k, attack.shape) for k in range(3)])
+        paid = rehearsals.paid(plans, 7)
+        score = rehearsals.scores(plans[1], [7])[0]
+    told = [logged(attack, plan, 7) for plan in plans]
+    assert paid == pytest.approx([one for one, _ in told], abs=1e-12)
+    assert score.surplus == pytest.approx(told[1][1]["leader_surplus"], abs=1e-12)
+    assert score.cap == pytest.approx(told[1][1]["surplus_cap"], abs=1e-12)
+    assert score.surplus <= score.cap + 1e-12
+    assert score.value == pytest.approx(0.0, abs=1e-9)  # of Deng's game
+    swap = {"blum-mansour", "swap-regret-matching", "tree-swap"}
+    assert np.isfinite(score.certified) == (name in swap)
+    assert not score.certified < score.surplus
+
+
+def test_followers_are_paid_what_a_run_logs_and_capped_by_their_bound() -> None:
+    attack = attacks(deng("best-response", "hedge"), phases=2, blind=False, cohort="them 0")[0]
+    assert len(load_raw(json.loads(attack.rehearsed)).spec.cohort) == 1
+    plan = random_plan(3, attack.shape)
+    with crew(1) as workers:
+        rehearsals = Rehearsals(attack, workers)
+        assert not rehearsals.together
+        paid = rehearsals.paid(plan[None], 5)[0]
+        score = rehearsals.scores(plan, [5])[0]
+    found, row = logged(attack, plan, 5)
+    assert paid == pytest.approx(found, abs=1e-12)
+    assert score.surplus == pytest.approx(row["leader_surplus"], abs=1e-12)
+    assert score.cap == pytest.approx(row["surplus_cap"], abs=1e-12)
+    kappa, most = 4.0, 2.0  # of Deng's game: the cap's slope, and the greatest payoff
+    assert score.certified == pytest.approx(min(kappa * row["bound"], most))
+
+
+def test_nobody_is_certified_without_a_theorem() -> None:
+    """Not who hears another forecast, nor where a market moves outcomes."""
+    naive = deng("best-response", **{"forecaster.kind": "running-mean"})
+    moved = load("crowding", rounds=20, adversary={"kind": "myopic", "outcomes": 3}, measures=[])
+    for scenario in (naive, moved):
+        attack = attacks(scenario, phases=2, blind=True, cohort=None)[0]
+        with crew(1) as workers:
+            score = Rehearsals(attack, workers).scores(random_plan(0, attack.shape), [1])[0]
+        assert np.isnan(score.certified)
+        assert score.surplus <= score.cap + 1e-9
+
+
+@pytest.mark.parametrize("algorithm", ["cem", "es", "exp3"])
+def test_training_finds_nearly_all_that_there_is(algorithm: str, tmp_path: Path) -> None:
+    """Up then down takes 3/4 of Hedge in the limit; 90 % of that are found within 800 runs."""
+    scenario = deng("hedge", rounds=2000, seed=11)
+    table = train(scenario, Order(algorithm, 800, jobs=1), tmp_path / "out")
+    found = table.iloc[0]
+    assert found["surplus"] >= 0.9 * 0.75
+    assert found["low"] <= found["surplus"] <= found["high"]
+    assert found["surplus"] <= found["cap"]
+    assert np.isnan(found["certified"])
+
+
+def test_what_is_written_is_a_scenario_that_plays_as_judged(tmp_path: Path) -> None:
+    table = train(deng("hedge", "tree-swap"), Order("es", 64, jobs=1), tmp_path / "out")
+    assert list(table["cohort"]) == ["them 0", "them 1"]
+    curve = pd.read_csv(tmp_path / "out" / "curve.csv")
+    assert curve.groupby("cohort").size().to_dict() == {"them 0": 64, "them 1": 64}
+    assert curve["seed"].max() < training.HALF
+    assert (tmp_path / "out" / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert not (tmp_path / "out" / training.CHECKPOINT).exists()
+    surplus = []
+    seeds = training.HALF + regretless.market.core.randomness.stream(1, "judge", "them 1").integers(
+        training.HALF, size=training.JUDGED
+    )
+    for seed in seeds[:3].tolist():
+        model = load(str(tmp_path / "out" / "attack-them-1.toml")).build(seed=seed)
+        model.run()
+        surplus.append(model.agents_frame().query("cohort == 'them 1'")["leader_surplus"].mean())
+    assert min(surplus) <= table["high"][1]
+    again = train(deng("hedge", "tree-swap"), Order("es", 64, jobs=1), tmp_path / "again")
+    assert again.equals(table)
+
+
+def test_workers_change_nothing(tmp_path: Path) -> None:
+    scenario = deng("best-response", rounds=10)
+    tables = [
+        train(scenario, Order("es", 16, phases=2, jobs=jobs), tmp_path / str(jobs))
+        for jobs in (1, 2)
+    ]
+    assert tables[0].equals(tables[1])
+    curves = [(tmp_path / str(jobs) / "curve.csv").read_bytes() for jobs in (1, 2)]
+    assert curves[0] == curves[1]
+
+
+@pytest.mark.parametrize("algorithm", ["cem", "exp3"])
+def test_interrupted_training_resumes_to_the_same_bytes(
+    algorithm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario, order = deng("hedge", "exp3"), Order(algorithm, 96, phases=2, jobs=1)
+    whole = train(scenario, order, tmp_path / "whole")
+    done = []
+
+    def stop(count: int) -> None:
+        done.append(count)
+        if count >= 128:  # in the second cohort
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "PAUSE", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        train(scenario, order, tmp_path / "cut", progress=stop)
+    assert not (tmp_path / "cut" / "attackers.csv").exists()
+    done.clear()
+    later = train(scenario, order, tmp_path / "cut", resume=True, progress=done.append)
+    assert min(done) > 96
+    assert later.equals(whole)
+    for name in ("curve.csv", "attackers.csv", "attack-them-0.toml", "attack-them-1.toml"):
+        kept = [(tmp_path / folder / name).read_bytes() for folder in ("whole", "cut")]
+        assert kept[0] == kept[1]
+
+
+def called(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """Run the command; return its status and what it said on standard error."""
+    before, sys.argv = sys.argv, ["regretless", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0), capsys.readouterr().err
+    finally:
+        sys.argv = before
+    return 0, ""
+
+
+GAME = ["train", "beating-mean-based-learners", "--rounds", "20"]
+WIDE = ["train", "crowding", "--set", "adversary={ kind = 'myopic', outcomes = 3, grid = 3 }"]
+MISTAKES: list[tuple[list[str], str]] = [
+    ([*GAME, "--algorithm", "sgd", "--budget", "40"], "--algorithm 'sgd' is unknown"),
+    ([*GAME, "--algorithm", "cem", "--budget", "5"], "cem tries 32 plans at a time"),
+    ([*GAME, "--algorithm", "es", "--budget", "40", "--cohort", "hedges"], "did you mean 'hedge'"),
+    ([*GAME, "--algorithm", "es", "--budget", "40", "--phases", "21"], "there are 20 rounds"),
+    (["train", "consumers", "--algorithm", "es", "--budget", "40"], "has no payoff; try --set"),
+    (["train", "crop-choice", "--algorithm", "es", "--budget", "40"], "has no payoff"),
+    ([*WIDE, "--algorithm", "exp3", "--budget", "9"], "exp3 lists plans over at most 8"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "told"), MISTAKES)
+def test_a_mistake_is_one_line_and_writes_nothing(
+    arguments: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, said = called([*arguments, "--out", str(tmp_path / "out")], capsys)
+    assert status == 2
+    assert told in said
+    assert said.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_folders_are_used_with_care(tmp_path: Path) -> None:
+    scenario, order = deng("hedge", rounds=10), Order("es", 16, jobs=1)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "mine.txt").write_text("kept")
+    with pytest.raises(UserError, match="holds other files"):
+        train(scenario, order, tmp_path / "notes")
+    train(scenario, order, tmp_path / "out")
+    with pytest.raises(UserError, match="is complete; nothing to resume"):
+        train(scenario, order, tmp_path / "out", resume=True)
+    train(scenario, order, tmp_path / "out")  # anew
+    (tmp_path / "out" / "attackers.csv").rename(tmp_path / "elsewhere.csv")
+    (tmp_path / "out" / training.CHECKPOINT).write_bytes(b"PK nonsense")
+    with pytest.raises(UserError, match="is damaged"):
+        train(scenario, order, tmp_path / "out", resume=True)
+
+
+def test_a_leader_of_ones_own_payoff_is_refused() -> None:
+    scenario = load(
+        "crowding",
+        market=None,
+        adversary={
+            "kind": "coalition",
+            "outcomes": 3,
+            "members": [
+                {"kind": "myopic", "coordinates": [0]},
+                {"kind": "myopic", "coordinates": [1, 2]},
+            ],
+        },
+    )
+    with pytest.raises(UserError, match="drop JointPayoff"):
+        attacks(scenario, phases=2, blind=True, cohort=None)
+
+
+# Seats for learners from elsewhere.
+
+
+@pytest.mark.parametrize("keys", [{}, {"pure": True}, {"cohort": "followers"}])
+def test_the_leaders_seat_is_as_gymnasium_has_it(keys: dict[str, Any]) -> None:
+    from gymnasium.utils.env_checker import check_env  # noqa: PLC0415 - slow
+
+    env = regretless.LeaderEnv("beating-mean-based-learners", rounds=30, **keys)
+    check_env(env, skip_render_check=True)
+
+
+def test_in_the_leaders_seat_one_is_paid_what_a_run_logs() -> None:
+    """Up then down, played from the seat, against Hedge; observed is what was played last."""
+    env = regretless.LeaderEnv("beating-mean-based-learners", rounds=60, cohort="hedge", pure=True)
+    seen, _ = env.reset(seed=4)
+    assert seen[0] == 0.0
+    total, over, seed = 0.0, False, 0
+    while not over:
+        seen, paid, over, _, info = env.step(int(round(seen[0] * 60) >= 30))
+        total += paid
+        assert seen[-3:].sum() == pytest.approx(1.0)
+        assert info["outcome"].sum() == 1.0
+    model = load("beating-mean-based-learners", rounds=60).build(seed=seed)
+    assert isinstance(model.game.adversary.adversary, UpThenDown)  # type: ignore[attr-defined]
+    model.run()
+    assert total == pytest.approx(model.rounds_frame()["leader_payoff_0"].sum())
+    with pytest.raises(UserError, match=r"reset\(\) begins another"):
+        env.step(0)
+
+
+def test_a_tiny_learner_learns_in_the_leaders_seat() -> None:
+    """Value iteration in miniature: the mean payoff of each constant action, then the best one."""
+    env = regretless.LeaderEnv("setting-a-standard", rounds=40, cohort="followers", pure=True)
+    means = {}
+    for action in range(env.action_space.n):  # type: ignore[attr-defined]
+        env.reset(seed=action)
+        means[action] = np.mean([env.step(action)[1] for _ in range(40)])
+    env.reset(seed=9)
+    best = max(means, key=lambda action: means[action])
+    assert np.mean([env.step(best)[1] for _ in range(40)]) > min(means.values()) + 0.5
+
+
+def test_the_followers_seats_are_as_pettingzoo_has_them() -> None:
+    from pettingzoo.test import parallel_api_test, parallel_seed_test  # noqa: PLC0415 - slow
+
+    def made() -> Any:
+        return regretless.FollowersEnv(deng("best-response", "hedge", rounds=12))
+
+    parallel_api_test(made(), num_cycles=30)
+    parallel_seed_test(made, num_cycles=8)
+
+
+def test_in_the_followers_seats_losses_are_those_of_ones_actions() -> None:
+    """Who plays a best response to the drawn prediction loses what the scenario's agents lose."""
+    scenario = deng("hedge", "best-response", rounds=15)
+    env = regretless.FollowersEnv(scenario, cohort="them 1")
+    seen, _ = env.reset(seed=2)
+    first = int(regretless.market.core.randomness.stream(2, "environment").integers(2**31))
+    twin = scenario.build(seed=first, apart=True)
+    cohort: Any = env._run.model.game.cohorts[1]
+    offset, weights = cohort.coefficients
+    total = 0.0
+    while env.agents:
+        drawn = env._run.shown[cohort.block].point
+        assert seen[env.agents[0]][-len(drawn) :] == pytest.approx(drawn, abs=1e-6)
+        best = (offset + weights @ drawn).argmin(1)[cohort.row_of]
+        seen, rewards, *_ = env.step(dict(zip(env.agents, best.tolist(), strict=True)))
+        total += sum(rewards.values())
+    twin.run()
+    means = twin.agents_frame().query("cohort == 'them 1'")["mean_loss"]
+    assert -total / 15 == pytest.approx(means.sum(), abs=1e-6)
+
+
+def test_without_the_libraries_the_line_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **keys: Any) -> Any:
+        if name.startswith("gymnasium"):
+            raise ModuleNotFoundError(name=name)
+        return real(name, *rest, **keys)
+
+    monkeypatch.delitem(sys.modules, "regretless.scenarios.training.environments", raising=False)
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(UserError, match=r"pip install 'regretless\[rl\]'"):
+        _ = regretless.LeaderEnv
+
+
+def test_seats_that_are_not_there_are_refused() -> None:
+    with pytest.raises(UserError, match="nobody in 'hedge' does"):
+        regretless.FollowersEnv("beating-mean-based-learners", cohort="hedge", rounds=5)
+    with pytest.raises(UserError, match="has no payoff"):
+        regretless.LeaderEnv("consumers")
