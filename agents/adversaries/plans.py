@@ -28,28 +28,31 @@ TURNS = (0.25, 0.5, 0.75)  # of the run, at which a listed plan goes over to its
 WIDEST = 8  # outcomes of a support whose plans are listed
 
 
-class Planner(Strategic):
-    """Base of the leaders who go by plans: draws from ``laws`` in ``rounds`` rounds, and again.
+@register.adversary("plan")
+class Planned(Strategic):
+    """Draws by a plan: a law over outcomes for each phase, and each of the followers' answers.
 
     Parameters
     ----------
     rng : numpy Generator
         Unused: the referee draws.
+    laws : table (P, S, m), or (P, m) for S = 1
+        Weights of the support's outcomes, at least 0; each row is divided by its sum.
     rounds : int
-        Length of a plan.
+        Length of the run; the plan begins again after it.
     cohort : str, optional
         Whose play it looks at; the first one's by default.
     **motive : weights, offset, support, grid
         As in ``Strategic``.
 
-    Attributes
-    ----------
-    laws : array (P, S, m)
+    Raises
+    ------
+    ValueError
+        If the laws are no such table.
     """
 
     sees: ClassVar[frozenset[str]] = frozenset({"history"})
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_last",)
-    laws: Array
     payoff: LinearPayoff | ZeroSum
 
     def __init__(
@@ -57,12 +60,22 @@ class Planner(Strategic):
         outcomes: int,
         rng: np.random.Generator,
         *,
+        laws: ArrayLike,
         rounds: int,
         cohort: str | None = None,
         **motive: Any,
     ) -> None:
         super().__init__(outcomes, rng, **motive)
-        self.rounds, self.cohort, self._last = rounds, cohort, 0
+        self.rounds, self.cohort, self._last = whole("rounds", rounds, least=1), cohort, 0
+        table = numbers("laws", laws)
+        table = table[:, None] if table.ndim == 2 else table
+        if table.ndim != 3 or 0 in table.shape or table.shape[2] != len(self.support):
+            wanted = f"phases x rows x {len(self.support)} outcomes of the support"
+            raise ValueError(f"laws = {brief(laws)} have shape {table.shape}; give {wanted}")
+        require("laws", table, table >= 0, "give weights of at least 0")
+        total = table.sum(-1, keepdims=True)
+        require("laws", total, total > 0, "give each law a weight above 0")
+        self.laws = table / total
 
     def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal the law of the phase and of what was played last."""
@@ -89,48 +102,6 @@ class Planner(Strategic):
             raise UserError(f"{told}; give a row for each, or one for all")
         if play.any():  # somebody was there
             self._last = int(play.argmax())
-
-
-@register.adversary("plan")
-class Planned(Planner):
-    """Draws by a plan: a law over outcomes for each phase, and each of the followers' answers.
-
-    Parameters
-    ----------
-    rng : numpy Generator
-        Unused.
-    laws : table (P, S, m), or (P, m) for S = 1
-        Weights of the support's outcomes, at least 0; each row is divided by its sum.
-    rounds : int
-        Length of the run.
-    **motive : cohort, weights, offset, support, grid
-        As in ``Planner``.
-
-    Raises
-    ------
-    ValueError
-        If the laws are no such table.
-    """
-
-    def __init__(
-        self,
-        outcomes: int,
-        rng: np.random.Generator,
-        *,
-        laws: ArrayLike,
-        rounds: int,
-        **motive: Any,
-    ) -> None:
-        super().__init__(outcomes, rng, rounds=whole("rounds", rounds, least=1), **motive)
-        table = numbers("laws", laws)
-        table = table[:, None] if table.ndim == 2 else table
-        if table.ndim != 3 or 0 in table.shape or table.shape[2] != len(self.support):
-            wanted = f"phases x rows x {len(self.support)} outcomes of the support"
-            raise ValueError(f"laws = {brief(laws)} have shape {table.shape}; give {wanted}")
-        require("laws", table, table >= 0, "give weights of at least 0")
-        total = table.sum(-1, keepdims=True)
-        require("laws", total, total > 0, "give each law a weight above 0")
-        self.laws = table / total
 
 
 def softmax(scores: Array) -> Array:

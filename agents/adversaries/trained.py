@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.agents.adversaries.plans import Planner
+from regretless.agents.adversaries.plans import Planned
 from regretless.agents.adversaries.search import SEARCHES
-from regretless.agents.adversaries.strategic import whole
+from regretless.agents.adversaries.strategic import support_of, whole
 from regretless.market import register
 from regretless.market.records import Observation
 
 
-class Trained(Planner):
+class Trained(Planned):
     """Base of the leaders who learn: plays the plans that its search proposes.
 
     Parameters
@@ -25,15 +25,13 @@ class Trained(Planner):
         Draws what is proposed.
     length : int
         Rounds of an episode.
-    phases : int
-        Of a plan.
-    rows : int
-        Of a phase: 1, or as many as followers have actions, for plans that look at play.
+    phases, rows : int
+        Of a plan; as many rows as followers have actions for plans that look at play.
     **motive : cohort, weights, offset, support, grid
-        As in ``Planner``.
+        As in ``Planned``.
     """
 
-    REMEMBERED = ("search", "_plans", "_payoffs", "_sum", "_count")
+    REMEMBERED = ("search", "laws", "_plans", "_payoffs", "_sum", "_count")
     algorithm: ClassVar[str]
 
     def __init__(
@@ -46,16 +44,14 @@ class Trained(Planner):
         rows: int = 1,
         **motive: Any,
     ) -> None:
-        super().__init__(outcomes, rng, rounds=whole("length", length, least=1), **motive)
-        shape = whole("phases", phases, least=1), whole("rows", rows, least=1), len(self.support)
+        support = support_of(outcomes, motive.get("support"), motive.get("grid"))
+        shape = whole("phases", phases, least=1), whole("rows", rows, least=1), len(support)
+        spent = whole("length", length, least=1)
+        super().__init__(outcomes, rng, laws=np.ones(shape), rounds=spent, **motive)
         self.search = SEARCHES[self.algorithm](shape, rng, paid=self.payoff.range())
-        self._plans, self._payoffs = self.search.propose(), np.zeros(0)
-        self._sum, self._count = 0.0, 0
-
-    @property
-    def laws(self) -> Any:  # type: ignore[override]  # it changes from episode to episode
-        """The plan of this episode (P, S, m)."""
-        return self._plans[len(self._payoffs)]
+        self._sum, self._count, self._payoffs = 0.0, 0, np.zeros(0)
+        self._plans = self.search.propose()
+        self.laws = self._plans[0]
 
     def learn(self, payoff: float, observation: Observation) -> None:
         """Count the payoff; after an episode try the next plan, after a generation learn."""
@@ -69,6 +65,7 @@ class Trained(Planner):
         if len(self._payoffs) == len(self._plans):
             self.search.told(self._payoffs)
             self._plans, self._payoffs = self.search.propose(), np.zeros(0)
+        self.laws = self._plans[len(self._payoffs)]
 
 
 @register.adversary("cem")

@@ -14,7 +14,6 @@ from regretless.market.records import (
     Forecast,
     History,
     Mixture,
-    Observation,
     OutcomeLaw,
 )
 from regretless.market.regret.ledger import Ledger
@@ -47,7 +46,7 @@ class Adversary(Protocol):
     """Chooses what happens, in sight of the forecast's mixture but never of its draw.
 
     It may declare ``sees``, a set of names out of ``market.game.information.SIGHTS``, and offer
-    ``meet(followers)``.
+    ``meet(followers)`` and ``learn(payoff, observation)``.
     """
 
     outcomes: int
@@ -57,14 +56,6 @@ class Adversary(Protocol):
 
     def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal the law of this round's outcome."""
-
-
-@runtime_checkable
-class Apprentice(Protocol):
-    """An adversary that learns from what its outcomes brought it (``market.game.information``)."""
-
-    def learn(self, payoff: float, observation: Observation) -> None:
-        """Be told, after every round, its payoff per agent and what was seen."""
 
 
 @runtime_checkable

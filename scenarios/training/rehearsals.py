@@ -16,7 +16,7 @@ import numpy as np
 
 from regretless.agents.cohorts.learning import LearnerCohort, drawn
 from regretless.market.core.arrays import Array, Integers
-from regretless.market.exploitability.tracker import Taken, Tracker, taken
+from regretless.market.exploitability.tracker import Tracker, led
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.market.records.decision import one_hot
@@ -119,7 +119,7 @@ def _joints(model: MarketModel, plans: Array) -> Array:
 def _learners_score(model: MarketModel, plan: Array) -> Score:
     cohort: Any = model.game.cohorts[0]
     leader: Any = model.game.adversary
-    found = taken(leader.payoff, cohort.loss, _joints(model, plan[None])[0], leader.support)
+    found = led(leader.payoff, cohort.loss, _joints(model, plan[None])[0], leader.support)
     return _mean(found, np.bincount(cohort.row_of), _learned(cohort, model.rounds))
 
 
@@ -147,7 +147,7 @@ def _score(attack: Attack, plan: Array, seed: int) -> Score:
         bound = bound if promise.covers is None else np.where(promise.covers, bound, np.nan)
     if model.game.market is not None or tracker.extent(place).quantisation_error:
         bound = np.nan  # the outcomes that others would have met are not known
-    rows, found = tracker.taken(place)
+    rows, found = tracker.led(place)
     bound = np.broadcast_to(bound, len(cohort.ledger.count))[rows]
     return _mean(found, np.bincount(cohort.row_of)[rows], bound)
 
@@ -163,8 +163,8 @@ def _played(attack: Attack, seed: int, plan: Array) -> tuple[MarketModel, Tracke
     return model, tracker
 
 
-def _mean(found: Taken, counts: Integers, bound: Array | float) -> Score:
+def _mean(found: dict[str, Array], counts: Integers, bound: Array | float) -> Score:
     """Take the means over agents of what was taken from rows, ``counts`` agents in each."""
-    certified = np.minimum(found.kappa * bound, found.most)  # NaN where there is no bound
-    columns = found.surplus, found.value, found.kappa * found.regret, certified
-    return Score(*(float(column @ counts / counts.sum()) for column in columns))
+    found["certified"] = np.minimum(found["kappa"] * bound, found["most"])  # NaN without a bound
+    names = "leader_surplus", "value", "surplus_cap", "certified"
+    return Score(*(float(found[name] @ counts / counts.sum()) for name in names))

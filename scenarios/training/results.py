@@ -11,7 +11,7 @@ import tomli_w
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.atomic import replacing
 from regretless.scenarios.reproduce.figures import BLUE, GREEN, GREY, VERMILION, panelled, written
 from regretless.scenarios.studies.analysis import interval
@@ -41,15 +41,15 @@ class Judged:
     plan : array (P, S, m)
     scores : sequence of Score
         Of runs at seeds that were not trained on.
-    seeds, paid : sequences of int and array (G,)
-        Of the generations.
+    seeds, paid : arrays (n,) and (n, G)
+        Of n generations of G plans.
     """
 
     attack: Attack
     plan: Array
     scores: Sequence[Score]
-    seeds: Sequence[int]
-    paid: Sequence[Array]
+    seeds: Integers
+    paid: Array
 
     @property
     def row(self) -> dict[str, str | float]:
@@ -63,14 +63,14 @@ class Judged:
     @property
     def curve(self) -> pd.DataFrame:
         """A row per run: cohort, generation, run, seed, and what the leader was paid per round."""
-        paid, size = np.array(self.paid), len(self.paid[0])
+        count, size = self.paid.shape
         return pd.DataFrame(
             {
                 "cohort": self.attack.cohort,
-                "generation": np.repeat(np.arange(len(paid)), size),
-                "run": np.arange(paid.size),
+                "generation": np.repeat(np.arange(count), size),
+                "run": np.arange(self.paid.size),
                 "seed": np.repeat(self.seeds, size),
-                "paid": paid.ravel(),
+                "paid": self.paid.ravel(),
             }
         )
 

@@ -12,7 +12,7 @@ to the same bytes.
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import pandas as pd
 
 from regretless.agents.adversaries.search import SEARCHES, Search
 from regretless.market.core import checkpoint
-from regretless.market.core.arrays import Array
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.scenarios.build.scenario import Scenario
@@ -40,24 +40,14 @@ CHECKPOINT = "training.npz"
 
 @dataclass(frozen=True)
 class Order:
-    """How to train.
+    """How to train: the options of ``regretless train``.
 
     Parameters
     ----------
-    algorithm : str
-        One of ``SEARCHES``.
     budget : int
         Runs per cohort.
-    phases : int
-        Of a plan.
     blind : bool
         Whether plans do not look at what followers played last.
-    cohort : str, optional
-        The one to attack; each in turn by default.
-    jobs : int, optional
-        Worker processes; one per processor by default.
-    imports : tuple of str
-        The user's modules.
     """
 
     algorithm: str
@@ -69,43 +59,21 @@ class Order:
     imports: tuple[str, ...] = ()
 
 
-@dataclass
-class Training:
-    """What was tried against one cohort so far.
+class Training(Remembering):
+    """What was tried against one cohort so far: a seed and what plans were paid, by generation."""
 
-    Parameters
-    ----------
-    seeds : list of int
-        Of each generation.
-    paid : list of array (G,)
-        What its plans were paid per round and agent.
-    """
+    REMEMBERED = ("search", "seeds", "paid")
 
-    attack: Attack
-    search: Search
-    seeds: list[int] = field(default_factory=list)
-    paid: list[Array] = field(default_factory=list)
-
-    @property
-    def tried(self) -> int:
-        """Plans tried so far."""
-        return len(self.seeds) * self.search.generation
+    def __init__(self, attack: Attack, search: Search) -> None:
+        self.attack, self.search = attack, search
+        self.seeds, self.paid = np.zeros(0, dtype=np.int64), np.zeros((0, search.generation))
 
     def step(self, rehearsals: Rehearsals, seed: int) -> None:
         """Try a generation, at a seed of its own that comes of the root seed, and learn."""
-        own = stream(seed, "train", self.attack.cohort, str(len(self.seeds)))
-        self.seeds.append(int(own.integers(HALF)))
-        self.paid.append(rehearsals.paid(self.search.propose(), self.seeds[-1]))
-        self.search.told(self.paid[-1])
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint needs."""
-        return {"search": self.search.state(), "seeds": self.seeds, "paid": np.array(self.paid)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        self.search.restore(state["search"])
-        self.seeds, self.paid = list(state["seeds"]), list(np.asarray(state["paid"]))
+        own = stream(seed, "train", self.attack.cohort, str(len(self.seeds))).integers(HALF)
+        paid = rehearsals.paid(self.search.propose(), int(own))
+        self.search.told(paid)
+        self.seeds, self.paid = np.append(self.seeds, own), np.vstack([self.paid, paid])
 
 
 def train(
@@ -131,7 +99,7 @@ def train(
     Raises
     ------
     UserError
-        If the scenario has no leader who can be trained, or the folder cannot be used.
+        If nobody can be trained, or the folder cannot be used.
     KeyboardInterrupt
         After the search's state has been written.
     """
@@ -142,9 +110,9 @@ def train(
         saved = time.monotonic()
         for number, training in enumerate(found):
             rehearsals = Rehearsals(training.attack, workers)
-            while training.tried + training.search.generation <= order.budget:
+            while training.paid.size + training.search.generation <= order.budget:
                 training.step(rehearsals, scenario.spec.seed)
-                progress(number * order.budget + training.tried)
+                progress(number * order.budget + training.paid.size)
                 if stopped.is_set() or time.monotonic() - saved > PAUSE:
                     _save(out, about, found)
                     saved = time.monotonic()
