@@ -30,8 +30,8 @@ def train(  # noqa: PLR0913 - one parameter per option
     phases: Annotated[
         int, typer.Option(min=1, help="Parts of a run between which plans turn.")
     ] = 8,
-    blind: Annotated[
-        bool, typer.Option("--blind", help="Plans do not look at what was played last.")
+    looking: Annotated[
+        bool, typer.Option("--looking", help="Plans look at what was played last.")
     ] = False,
     rounds: Rounds = None,
     seed: Seed = None,
@@ -52,7 +52,7 @@ def train(  # noqa: PLR0913 - one parameter per option
     from regretless.scenarios.training.train import train as train_attackers
 
     chosen = loaded(scenario, assignments or [], {"rounds": rounds, "seed": seed})
-    order = Order(algorithm, budget, phases, blind, cohort, jobs, tuple(imports or []))
+    order = Order(algorithm, budget, phases, looking, cohort, jobs, tuple(imports or []))
     target = out or Path("runs") / f"{chosen.spec.name}-{algorithm}"
     runs = budget * len(prepared(chosen, order))
     with progress_bar(f"{chosen.spec.name}, {algorithm}", runs, quiet=quiet) as advance:

@@ -79,15 +79,15 @@ def written(plan: Array) -> Array:
     return np.asarray(kept / kept.sum(-1, keepdims=True))
 
 
-def attacks(scenario: Scenario, *, phases: int, blind: bool, cohort: str | None) -> list[Attack]:
+def attacks(scenario: Scenario, *, phases: int, looking: bool, cohort: str | None) -> list[Attack]:
     """Return an attack on every cohort, or on one.
 
     Parameters
     ----------
     phases : int
         Of the plans.
-    blind : bool
-        Whether plans do not look at what followers played last.
+    looking : bool
+        Whether plans look at what followers played last.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def attacks(scenario: Scenario, *, phases: int, blind: bool, cohort: str | None)
     support = len(raw["adversary"]["laws"][0])
     found = []
     for one in [own for own in model.game.cohorts if cohort in {None, own.name}]:
-        shape = phases, 1 if blind else one.loss.actions, support
+        shape = phases, one.loss.actions if looking else 1, support
         own = raw | {"adversary": raw["adversary"] | {"cohort": one.name}}
         near = own
         if model.game.market is None and model.game.network is None:

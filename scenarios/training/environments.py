@@ -70,7 +70,7 @@ class LeaderEnv(gymnasium.Env[Seen, Any]):
         pure: bool = False,
         **settings: Any,
     ) -> None:
-        found = attacks(_loaded(scenario, settings), phases=1, blind=True, cohort=cohort)[0]
+        found = attacks(_loaded(scenario, settings), phases=1, looking=False, cohort=cohort)[0]
         self._attack = found if cohort is not None else replace(found, rehearsed=found.config)
         self._cohort, self.pure, outcomes = cohort, pure, found.shape[2]
         box = spaces.Box(-1.0, 1.0, (outcomes,), np.float32)

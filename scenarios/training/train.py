@@ -46,14 +46,14 @@ class Order:
     ----------
     budget : int
         Runs per cohort.
-    blind : bool
-        Whether plans do not look at what followers played last.
+    looking : bool
+        Whether plans look at what followers played last.
     """
 
     algorithm: str
     budget: int
     phases: int = 8
-    blind: bool = False
+    looking: bool = False
     cohort: str | None = None
     jobs: int | None = None
     imports: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ def prepared(scenario: Scenario, order: Order) -> list[Training]:
         raise UserError(f"--budget {order.budget}: {least}; give at least so many runs")
     if order.phases > scenario.spec.rounds:
         raise UserError(f"--phases {order.phases}: there are {scenario.spec.rounds} rounds")
-    found = attacks(scenario, phases=order.phases, blind=order.blind, cohort=order.cohort)
+    found = attacks(scenario, phases=order.phases, looking=order.looking, cohort=order.cohort)
     return [Training(one, _search(one, order, scenario.spec.seed)) for one in found]
 
 

@@ -66,10 +66,10 @@ def load_raw(raw: dict[str, Any]) -> Scenario:
     return Scenario(validated(raw, origin=Path()))
 
 
-@pytest.mark.parametrize("blind", [True, False])
+@pytest.mark.parametrize("looking", [True, False])
 @pytest.mark.parametrize("name", LEARNERS)
-def test_learners_side_by_side_are_paid_what_a_run_logs(name: str, *, blind: bool) -> None:
-    attack = attacks(deng(name, "hedge"), phases=3, blind=blind, cohort="them 0")[0]
+def test_learners_side_by_side_are_paid_what_a_run_logs(name: str, *, looking: bool) -> None:
+    attack = attacks(deng(name, "hedge"), phases=3, looking=looking, cohort="them 0")[0]
     with crew(1) as workers:
         rehearsals = Rehearsals(attack, workers)
         assert rehearsals.together
@@ -88,7 +88,7 @@ def test_learners_side_by_side_are_paid_what_a_run_logs(name: str, *, blind: boo
 
 
 def test_followers_are_paid_what_a_run_logs_and_capped_by_their_bound() -> None:
-    attack = attacks(deng("best-response", "hedge"), phases=2, blind=False, cohort="them 0")[0]
+    attack = attacks(deng("best-response", "hedge"), phases=2, looking=True, cohort="them 0")[0]
     assert len(load_raw(json.loads(attack.rehearsed)).spec.cohort) == 1
     plan = random_plan(3, attack.shape)
     with crew(1) as workers:
@@ -109,7 +109,7 @@ def test_nobody_is_certified_without_a_theorem() -> None:
     naive = deng("best-response", **{"forecaster.kind": "running-mean"})
     moved = load("crowding", rounds=20, adversary={"kind": "myopic", "outcomes": 3}, measures=[])
     for scenario in (naive, moved):
-        attack = attacks(scenario, phases=2, blind=True, cohort=None)[0]
+        attack = attacks(scenario, phases=2, looking=False, cohort=None)[0]
         with crew(1) as workers:
             score = Rehearsals(attack, workers).scores(random_plan(0, attack.shape), [1])[0]
         assert np.isnan(score.certified)
@@ -252,7 +252,7 @@ def test_a_leader_of_ones_own_payoff_is_refused() -> None:
         },
     )
     with pytest.raises(UserError, match="drop JointPayoff"):
-        attacks(scenario, phases=2, blind=True, cohort=None)
+        attacks(scenario, phases=2, looking=False, cohort=None)
 
 
 # Seats for learners from elsewhere.
