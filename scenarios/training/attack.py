@@ -138,11 +138,11 @@ def _seat(scenario: Scenario, model: MarketModel) -> dict[str, Any]:
     """Return the table of an adversary that goes by a plan, in the place of the scenario's own."""
     leader: Any = model.game.adversary
     payoff, support = getattr(leader, "payoff", None), getattr(leader, "support", None)
-    if scenario.spec.adversary is None or payoff is None or support is None:
-        cure = (
-            "--set adversary.kind=myopic, whose payoff is the followers' loss unless it has weights"
-        )
-        raise UserError(f"train: the scenario's adversary has no payoff; try {cure}")
+    if scenario.spec.adversary is None:
+        raise UserError("train: outcomes are replayed, nobody chooses them; take an [adversary]")
+    if payoff is None or support is None:
+        given = f"adversary={{ kind = 'up-then-down', outcomes = {leader.outcomes} }}"
+        raise UserError(f'train: the adversary has no payoff; give one that has, --set "{given}"')
     if not isinstance(payoff, LinearPayoff | ZeroSum):
         kind = type(payoff).__name__
         raise UserError(f"train: a plan's payoff is linear or the followers' loss; drop {kind}")

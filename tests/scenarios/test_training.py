@@ -205,8 +205,11 @@ MISTAKES: list[tuple[list[str], str]] = [
     ([*GAME, "--algorithm", "cem", "--budget", "5"], "cem tries 32 plans at a time"),
     ([*GAME, "--algorithm", "es", "--budget", "40", "--cohort", "hedges"], "did you mean 'hedge'"),
     ([*GAME, "--algorithm", "es", "--budget", "40", "--phases", "21"], "there are 20 rounds"),
-    (["train", "consumers", "--algorithm", "es", "--budget", "40"], "has no payoff; try --set"),
-    (["train", "crop-choice", "--algorithm", "es", "--budget", "40"], "has no payoff"),
+    (
+        ["train", "consumers", "--algorithm", "es", "--budget", "40"],
+        "the adversary has no payoff; give one that has",
+    ),
+    (["train", "crop-choice", "--algorithm", "es", "--budget", "40"], "outcomes are replayed"),
     ([*WIDE, "--algorithm", "exp3", "--budget", "9"], "exp3 lists plans over at most 8"),
 ]
 
