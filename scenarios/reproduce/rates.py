@@ -49,7 +49,7 @@ from regretless.scenarios.reproduce.rates_slopes import laid_out, slopes
 from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.studies.processes import collect
 
-FIRST, LONGEST, COSTLY = 1000, 64_000, 32_000  # rounds
+FIRST, LONGEST, COSTLY = 1000, 64_000, 16_000  # rounds
 AGENTS, ACTIONS = 20, 5
 ROUNDING = 1e-9
 STREAMS: dict[str, dict[str, Any]] = {
