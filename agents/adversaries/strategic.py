@@ -103,11 +103,12 @@ class Strategic(Remembering, Adversary):
             raise UserError(
                 "no agent's play can be foreseen; scripted agents have no announced law"
             )
-        total, agents = np.zeros(len(self.support)), 0
+        total, agents = np.zeros(len(self.support)), 0.0
         for law, values, follower in zip(play, self._values, self.followers, strict=True):
             if law is not None:
-                total += np.einsum("mka,ka->m", values, law * follower.counts[:, None])
-                agents += len(follower.row_of)
+                counts = follower.counts
+                total += np.einsum("mka,ka->m", values, law * counts[:, None])
+                agents += counts.sum()
         return total / agents
 
     def best(self, worth: Array) -> Array:

@@ -22,6 +22,7 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, closest
+from regretless.market.game.presence import heads_of
 from regretless.market.game.rollout import Rollout, Seating, laws_of_play
 from regretless.market.losses import Loss
 from regretless.market.records import Announcement, Context, Forecast, Mixture
@@ -39,16 +40,20 @@ class Follower:
     loss : stack of K losses
     row_of : int array (N,)
         The row of each agent.
+    heads : int array (N,) or None
+        How many agents each of them stands for, where they are counted; None for one each.
     """
 
     name: str
     loss: Loss
     row_of: Indices
+    heads: Indices | None = None
 
     @property
     def counts(self) -> Array:
         """How many agents each row stands for (K,)."""
-        return np.bincount(self.row_of, minlength=len(self.loss)).astype(np.float64)
+        counts = np.bincount(self.row_of, self.heads, minlength=len(self.loss))
+        return counts.astype(np.float64)
 
 
 def sight_of(adversary: Any) -> frozenset[str]:
@@ -78,9 +83,9 @@ def introduce(adversary: Any, cohorts: Sequence[Any]) -> None:
 
 
 def _met(cohort: Any) -> Follower:
-    row_of = np.array(cohort.row_of, dtype=np.intp)
+    row_of, heads = np.array(cohort.row_of, dtype=np.intp), heads_of(cohort)
     row_of.flags.writeable = False
-    return Follower(cohort.name, cohort.loss, row_of)
+    return Follower(cohort.name, cohort.loss, row_of, heads)
 
 
 def announcement(

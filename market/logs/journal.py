@@ -29,7 +29,7 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.game.markets import Market
-from regretless.market.game.presence import attending, present
+from regretless.market.game.presence import attending, mean_over, number_of, present
 from regretless.market.game.protocols import Cohort
 from regretless.market.logs.sample import Logged, logged_agents
 from regretless.market.logs.states import States
@@ -195,8 +195,8 @@ class Journal(Remembering):
         for place, cohort, decision, _ in present(self._cohorts, played):
             values = self._payoff.values(cohort.loss, played.outcome[None])[0]
             rows = np.einsum("ka,ka->k", decision.probabilities, values)
-            own = rows[cohort.row_of[attending(decision, cohort)]]
-            paid[place], agents[place] = own.mean(), len(own)
+            here = attending(decision, cohort)
+            paid[place], agents[place] = mean_over(cohort, rows, here), number_of(cohort, here)
         mean = (np.nan_to_num(paid) @ agents) / agents.sum() if agents.any() else np.nan
         columns = {"leader_payoff": np.atleast_1d(mean)}
         if len(paid) > 1:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Mask
+from regretless.market.game.presence import mean_over, number_of
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Game
 from regretless.market.regret.followed import Followed
@@ -34,7 +35,7 @@ def models_table(game: Game) -> pd.DataFrame:
 
 def _followers(cohort: Cohort, followed: Followed, first: int) -> pd.DataFrame:
     ledger, models = cohort.ledger, len(followed.names)
-    agents = _who_came(cohort)
+    agents = np.flatnonzero(_who_came(cohort))
     rows = cohort.row_of[agents]
     lost = followed.mean_loss(ledger.rounds)[rows]
     return pd.DataFrame(
@@ -88,23 +89,23 @@ def _alternatives(cohort: Cohort, followed: Followed | None) -> Iterator[dict[st
 
 def _row(cohort: Cohort, kind: str, name: str, losses: Array) -> dict[str, Any]:
     """Say what it was for a cohort whose rows lost so much (K,) a round."""
-    rows = cohort.row_of[_who_came(cohort)]
-    loss, own = losses[rows], cohort.ledger.mean_loss()[rows]
-    scale, offset = cohort.loss.unit_scale[rows], cohort.loss.unit_offset[rows]
+    who, own = _who_came(cohort), cohort.ledger.mean_loss()
+    scale, offset = cohort.loss.unit_scale, cohort.loss.unit_offset
+    better = (own - losses > ROUNDING)[cohort.row_of]
     return {
         "cohort": cohort.name,
         "kind": kind,
         "name": name,
-        "agents": len(rows),
-        "mean_loss": loss.mean(),
-        "worth": -(offset + scale * loss).mean(),
-        "better_off": int((own - loss > ROUNDING).sum()),
-        "gain": (scale * (loss - own)).mean(),
+        "agents": number_of(cohort, who),
+        "mean_loss": mean_over(cohort, losses, who),
+        "worth": -mean_over(cohort, offset + scale * losses, who),
+        "better_off": number_of(cohort, who & better),
+        "gain": mean_over(cohort, scale * (losses - own), who),
         "gain_half": np.nan,
     }
 
 
-def _who_came(cohort: Cohort) -> Indices:
-    """Return the agents of a cohort who have played."""
+def _who_came(cohort: Cohort) -> Mask:
+    """Say which agents of a cohort have played (N,)."""
     played = np.broadcast_to(np.asarray(cohort.ledger.rounds) > 0, len(cohort.ledger.count))
-    return np.flatnonzero(played[cohort.row_of])
+    return np.asarray(played[cohort.row_of])

@@ -30,6 +30,9 @@ class Decision:
     choices : int array (K,) or None
         The action of each row where all play is pure, -1 for rows that took no part; it comes with
         ``predicted``, and then the law of play is spelled out only where somebody reads it.
+    counts : array (K, A) or None
+        How many agents of each row played each action, where a row is a crowd that is counted
+        (``market.game.presence``) and draws; its action is that of one of them.
 
     Raises
     ------
@@ -42,6 +45,7 @@ class Decision:
     predicted: Array | None = None
     present: Mask | None = None
     choices: Indices | None = None
+    counts: Array | None = None
 
     def __post_init__(self) -> None:
         if self.law is None and (self.choices is None or self.predicted is None):

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from regretless.market.logs.heads import with_counts
 from regretless.scenarios.studies.analysis import INTERVAL, REGRETS, interval, losses_of
 
 WINDOW = ["cohort", "first", "last"]
@@ -30,7 +31,8 @@ def windows_of(windows: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
         What was not measured is NaN.
     """
     cohort = windows["agent"].map(agents.set_index("agent")["cohort"])
-    return losses_of(windows.assign(cohort=cohort).groupby(WINDOW, sort=False)).reset_index()
+    rows = with_counts(windows.assign(cohort=cohort), agents)
+    return losses_of(rows, WINDOW).reset_index()
 
 
 def windows_table(windows: pd.DataFrame, parameters: pd.DataFrame) -> pd.DataFrame:
