@@ -107,7 +107,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         self.fork: Fork | None = None  # where this one left its trunk
         self.bounds = BoundsLog(game.cohorts, self.guarantees, rounds=rounds)
         self._cache: dict[tuple[int, str], Array] = {}
-        self.last: dict[int, tuple[NDArray[np.intp], Array | None]] = {}  # actions, and counts
+        self.last: dict[int, tuple[Any, ...]] = {}  # actions, and counts, of a ``Decision``
         self._views: list[Trader] = []
         if sum(len(cohort.row_of) for cohort in game.cohorts) <= MOST_VIEWS:
             for index, cohort in enumerate(game.cohorts):
@@ -243,7 +243,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
     def last_actions(self, cohort: int) -> NDArray[np.intp]:
         """Return what a cohort's agents played last (N,); -1 where they were not there."""
         nothing = np.full(len(self.game.cohorts[cohort].row_of), -1)
-        return self.last.get(cohort, (nothing,))[0]
+        return np.asarray(self.last[cohort][0] if cohort in self.last else nothing)
 
     def measured(self, cohort: int, measure: str) -> Array:
         """Return a measure of a cohort's rows (K,); NaN where not kept, or not played yet."""

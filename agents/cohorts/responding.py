@@ -8,6 +8,7 @@ for each row, the agent of the tables, and those of the others by one multinomia
 """
 
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from regretless.agents.cohorts.hearing import Party, expected, parted
 from regretless.agents.responses import Response, is_pure, reads_basis
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.randomness import stream
 from regretless.market.game.delay import Relay
 from regretless.market.kernels.fused import expected_and_true
 from regretless.market.kernels.layout import narrowed
@@ -150,7 +152,10 @@ class Cohort(Remembering):
             return Decision(None, actions, predicted, choices=choices)
         play = self.response.play(predicted)
         actions = self._draw(play)
-        counts = None if self.heads is None else self._counts(play, actions)
+        if self.heads is None:
+            return Decision(play, actions, predicted)
+        seed = int(self.rng.integers(2**62))  # whether or not anybody asks for counts
+        counts = cache(partial(self._counts, play, actions, seed))
         return Decision(play, actions, predicted, counts=counts)
 
     def law(self, mixture: Mixture, context: Context) -> Array:
@@ -189,9 +194,9 @@ class Cohort(Remembering):
         thrown = (self.rng.random(len(self.row_of))[:, None] >= ladder).sum(1)
         return np.asarray(np.minimum(thrown, play.shape[1] - 1))
 
-    def _counts(self, play: Array, actions: Indices) -> Array:
+    def _counts(self, play: Array, actions: Indices, seed: int) -> Array:
         """Draw how many of each row play each action (K, A), given what one of them plays."""
-        others = np.asarray(self.heads) - 1
-        counts = self.rng.multinomial(others, play / play.sum(1, keepdims=True))
+        law, others = play / play.sum(1, keepdims=True), np.asarray(self.heads) - 1
+        counts = stream(seed, "counts").multinomial(others, law)
         counts[np.arange(len(actions)), actions] += 1
         return counts.astype(np.float64)

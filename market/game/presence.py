@@ -13,8 +13,9 @@ Where they draw, one of them is the entry's agent in the tables, and of all toge
 many did what: ``taken`` reads it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -109,9 +110,13 @@ def seated(decision: Decision, here: Mask | None, row_of: Indices) -> Decision:
         law=None if decision.law is None else np.where(here[:, None], decision.law, 0.0),
         choices=None if decision.choices is None else np.where(here, decision.choices, -1),
         actions=np.where(here[row_of], decision.actions, -1),
-        counts=None if decision.counts is None else np.where(here[:, None], decision.counts, 0),
+        counts=None if decision.counts is None else partial(_of_those, decision.counts, here),
         present=here,
     )
+
+
+def _of_those(counts: Callable[[], Array], here: Mask) -> Array:
+    return np.where(here[:, None], counts(), 0.0)
 
 
 def heads_of(cohort: Cohort) -> Indices | None:
@@ -178,7 +183,7 @@ class Taken:
         return np.asarray(np.bincount(self.actions, self.heads, minlength=actions), np.float64)
 
 
-def taken(cohort: Cohort, actions: Indices, counts: Array | None) -> Taken:
+def taken(cohort: Cohort, actions: Indices, counts: Callable[[], Array] | None) -> Taken:
     """Say who took which action, of the agents who were there.
 
     Parameters
@@ -187,8 +192,8 @@ def taken(cohort: Cohort, actions: Indices, counts: Array | None) -> Taken:
         As in a ``Decision``.
     """
     if counts is not None:
-        rows, actions = np.nonzero(counts)
-        return Taken(rows, actions, counts[rows, actions])
+        rows, actions = np.nonzero(table := counts())
+        return Taken(rows, actions, table[rows, actions])
     here, heads = actions >= 0, heads_of(cohort)
     if here.all():
         return Taken(cohort.row_of, actions, heads)

@@ -1,6 +1,7 @@
 """From the [forecaster] table of a scenario to one forecaster per block."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -199,7 +200,8 @@ def _future(market: Market, cohorts: Sequence[Any], laws: Sequence[Array], state
     decisions = []
     for cohort, law in zip(cohorts, laws, strict=True):
         if (heads := heads_of(cohort)) is not None:
-            decisions.append(Decision(law, law.argmax(1), counts=law * heads[:, None]))
+            shares = partial(np.multiply, law, heads[:, None])
+            decisions.append(Decision(law, law.argmax(1), counts=shares))
             continue
         ranks = (np.arange(len(cohort.row_of)) + 0.5) / len(cohort.row_of)  # shares, not draws
         passed = law.cumsum(1)[cohort.row_of] <= ranks[:, None]

@@ -185,15 +185,15 @@ def test_those_who_draw_follow_their_law(counts: list[int]) -> None:
     predicted = loss.losses(np.array([0.3, 0.8]))
     rounds = [cohort._decision(predicted) for _ in range(300)]
     law = rounds[0].probabilities
-    total = np.sum([decision.counts for decision in rounds], axis=0)
+    total = np.sum([decision.counts() for decision in rounds], axis=0)
     shown = np.sum([np.eye(4)[decision.actions] for decision in rounds], axis=0)
     for decision in rounds:
-        assert (decision.counts.sum(1) == heads).all()
-        assert (decision.counts[np.arange(3), decision.actions] >= 1).all()
+        assert (decision.counts().sum(1) == heads).all()
+        assert (decision.counts()[np.arange(3), decision.actions] >= 1).all()
     for seen, each in ((total, heads), (shown, np.ones(3))):
         for k in range(3):
             assert chisquare(seen[k], 300 * each[k] * law[k]).pvalue > 1e-3
-    spread = np.var([decision.counts[0, 0] for decision in rounds])
+    spread = np.var([decision.counts()[0, 0] for decision in rounds])
     assert spread == pytest.approx(heads[0] * law[0, 0] * (1 - law[0, 0]), rel=0.3)
 
 
@@ -205,7 +205,7 @@ def test_demand_is_what_the_drawn_counts_come_to() -> None:
     for place, cohort in enumerate(model.game.cohorts):
         actions, counts = model.last[place]
         for row, action in enumerate(actions):
-            played = counts[row] if counts is not None else np.eye(4)[action]
+            played = counts()[row] if counts is not None else np.eye(4)[action]
             total += played @ shares[place][cohort.row_of[row]]
     assert model.game.market.last["demand"] == pytest.approx(total / 3003, abs=TOLERANCE)
 
