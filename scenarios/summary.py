@@ -12,6 +12,7 @@ from rich.table import Table
 
 from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.market.exploitability.tracker import TOLERANCE
+from regretless.market.game.presence import heads_of, population
 from regretless.market.logs.heads import agents_in, mean_of
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
@@ -87,6 +88,10 @@ def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
     """Yield what is to be said beside the tables, a line each."""
     if model.game.market is not None and (told := model.game.market.told()):
         yield told
+    for cohort in model.game.cohorts:
+        if heads_of(cohort) is not None:
+            rows = f"a row of the tables for each of {len(cohort.row_of):,} losses"
+            yield f"{cohort.name}: {population(cohort):,} agents are counted, {rows}"
     yield from (guarantee.note for guarantee in model.guarantees if guarantee.note)
     yield from (*worst_windows(model), *notes(model, agents))
 
@@ -153,7 +158,7 @@ def _parts(cells: list[dict[str, str]], room: int | None) -> list[list[str]]:
 
 def _cells(rows: pd.DataFrame) -> dict[str, str]:
     """Write what is said of a cohort, by the head of its column."""
-    cells = {"agents": str(agents_in(rows)), "mean\nloss": f"{mean_of(rows, 'mean_loss'):.4f}"}
+    cells = {"agents": f"{agents_in(rows):,}", "mean\nloss": f"{mean_of(rows, 'mean_loss'):.4f}"}
     for name, column in REGRETS.items():
         head = name.replace(" ", "\n")
         cells[f"{head}\nmean"] = figure(mean_of(rows, column), "-")

@@ -142,4 +142,4 @@ def _cells(row: "pd.Series[Any]") -> list[str]:
     if row["kind"] == "broadcast":
         return [*numbers, "", ""]
     half = "" if np.isnan(row["gain_half"]) else f" ± {row['gain_half']:.2g}"
-    return [*numbers, f"{row['better_off']} of {row['agents']}", f"{row['gain']:+.3g}{half}"]
+    return [*numbers, f"{row['better_off']:,} of {row['agents']:,}", f"{row['gain']:+.3g}{half}"]

@@ -84,8 +84,6 @@ def gains(trunk: Any, branch: Any) -> pd.DataFrame:
         if (heads := heads_of(cohort)) is not None:
             parts[-1][COUNT] = heads
     table = pd.concat(parts, ignore_index=True)
-    if COUNT in table:
-        table[COUNT] = table[COUNT].fillna(1).astype(np.int64)
     table.insert(0, "agent", np.arange(1, len(table) + 1))
     return table
 

@@ -1,7 +1,7 @@
 """Means over agents from tables, of which some have a row for many agents that are counted.
 
-Then the agents table says in ``count`` how many each of its rows stands for. Without that column a
-row is an agent, and the functions do what pandas does.
+Then the agents table says in ``count`` how many each of its rows stands for. Where there is no such
+column, or nothing in it, a row is an agent, and the functions do what pandas does.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ COUNT = "count"
 
 def agents_in(rows: pd.DataFrame) -> int:
     """Return how many agents the rows of an agents table stand for."""
-    return int(rows[COUNT].sum()) if COUNT in rows else len(rows)
+    return int(rows[COUNT].fillna(1).sum()) if COUNT in rows else len(rows)
 
 
 def mean_of(rows: pd.DataFrame, column: str) -> float:
@@ -23,7 +23,7 @@ def mean_of(rows: pd.DataFrame, column: str) -> float:
     known = rows.dropna(subset=column)
     if COUNT not in rows or known.empty:
         return float(rows[column].mean())
-    return float(np.average(known[column], weights=known[COUNT]))
+    return float(np.average(known[column], weights=known[COUNT].fillna(1)))
 
 
 def means_of(rows: pd.DataFrame, by: Sequence[Any], columns: Sequence[str]) -> pd.DataFrame:
@@ -37,7 +37,8 @@ def means_of(rows: pd.DataFrame, by: Sequence[Any], columns: Sequence[str]) -> p
     values, keys = rows[list(columns)], [rows[k] if isinstance(k, str) else k for k in by]
     if COUNT not in rows:
         return values.groupby(keys, sort=False).mean()
-    parts = values.mul(rows[COUNT], axis=0), values.notna().mul(rows[COUNT], axis=0)
+    many = rows[COUNT].fillna(1)
+    parts = values.mul(many, axis=0), values.notna().mul(many, axis=0)
     total, heads = (part.groupby(keys, sort=False).sum() for part in parts)
     return total / heads
 

@@ -15,7 +15,7 @@ from regretless.scenarios.spec.market import MarketSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
 MANY = 1_000_000
-LISTED = 100  # bytes that an agent of a list takes at the very least
+LISTED = 300  # bytes that an agent of a list takes at the very least; 500 were measured
 
 
 def with_counts(spec: ScenarioSpec) -> ScenarioSpec:
@@ -35,7 +35,7 @@ def _settled(cohort: CohortSpec, obstacle: str) -> CohortSpec:
     if cohort.counted is None and cohort.count > MANY and not obstacle:
         return cohort.model_copy(update={"counted": True})
     if not cohort.counted:
-        _check_memory(cohort, obstacle or "leave out counted = false")
+        _check_memory(cohort, obstacle or "counted is false; leave that out")
     return cohort
 
 
@@ -56,10 +56,10 @@ def _obstacles(cohort: CohortSpec, spec: ScenarioSpec) -> Iterator[str]:
             yield f"market '{kind}' deals with agents one by one; choose another, or fewer agents"
 
 
-def _check_memory(cohort: CohortSpec, cure: str) -> None:
+def _check_memory(cohort: CohortSpec, obstacle: str) -> None:
     """Raise UserError where a list of the agents exceeds the machine's memory by far."""
     needed = LISTED * cohort.count
     if hasattr(os, "sysconf") and needed > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
         where = f"cohort.{cohort.name}.count = {cohort.count}"
-        have = f"a list of them takes {needed / 1e9:,.0f} GB and more, which there are not"
-        raise UserError(f"{where}: {have}; to have them counted: {cure}")
+        short = f"a list of agents takes {needed / 1e9:,.0f} GB and more, which are not there"
+        raise UserError(f"{where}: {short}, and they are not counted, since {obstacle}")

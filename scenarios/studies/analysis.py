@@ -98,8 +98,6 @@ def own_of(measures: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
     homes = agents.set_index("agent")["cohort"]
     cohort = measures["cohort"].where(measures["cohort"] != "", measures["agent"].map(homes))
     found = with_counts(measures.assign(cohort=cohort), agents)
-    if COUNT in found:  # what is said of a cohort or of the round is said once
-        found[COUNT] = found[COUNT].fillna(1)
     means = means_of(found, ["cohort", "measure"], ["value"]).reset_index()
     table = means.pivot_table(index="cohort", columns="measure", values="value")
     table = table.reindex(pd.Index(homes.unique(), name="cohort"))

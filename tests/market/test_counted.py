@@ -18,16 +18,17 @@ from regretless.agents.responses import Quantal
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
-from regretless.market.game.markets import Market
 from regretless.market.game.presence import heads_of, per_row, population
 from regretless.market.logs.branches import gains
 from regretless.market.logs.heads import COUNT, agents_in, mean_of, means_of
 from regretless.market.logs.welfare import gini, mean_difference, welfare_record
 from regretless.market.losses import Linear
+from regretless.market.markets.attendance import Attendance
 from regretless.market.model import MarketModel
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.build import populations
 from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.live.watched import Watched
 from regretless.scenarios.spec.crowds import MANY
 from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.studies.analysis import cohorts_of
@@ -144,6 +145,15 @@ def test_leaders_are_paid_by_as_many(kind: str, alike: Any) -> None:
         assert extents[0] == extents[1]
 
 
+def test_what_is_wished_for_is_the_same(alike: Any) -> None:
+    wish = {"kind": "decision-swap", "objective": "welfare"}
+    market = {"kind": "attendance", "feedback": "same-round"}
+    listed, counted = alike({"actions": 3}, market, 2, forecaster=wish, rounds=4)
+    for model in (listed, counted):
+        model.run()
+    same(listed, counted)
+
+
 @register.policy("always-the-second")
 def _second(_: Any) -> int:
     return 1
@@ -226,6 +236,21 @@ def test_a_billion_agents_are_as_many_rows_as_archetypes(response: Keys) -> None
     assert model.game.market.last["demand"].sum() <= 1 + TOLERANCE
 
 
+def test_views_and_the_live_page_count_everybody() -> None:
+    model = scenario({"count": 10**7, "archetypes": 5}, {}, 3).build(seed=2)
+    watched = Watched(model)
+    for _ in range(3):
+        model.step()
+        watched.note()
+    assert sum(view.stands_for for view in model.agents) == 10**7 + 3
+    tables = watched.tables()
+    taken = tables["actions"].groupby(["cohort", "round"])["value"].sum()
+    assert (taken["crowd"] == 10**7).all()
+    ends = tables["regret_curves"].loc["crowd"].iloc[-1]
+    crowd = tables["agents"].query("cohort == 'crowd'")
+    assert ends["mean"] == pytest.approx(mean_of(crowd, "decision_swap_regret"), abs=TOLERANCE)
+
+
 def test_every_archetype_has_somebody() -> None:
     spec = scenario({"count": 60, "archetypes": 50, "counted": True}, {}, 3).peopled.cohort[0]
     for root in range(20):
@@ -246,11 +271,6 @@ def test_a_crowd_is_counted_above_a_million_or_where_it_is_asked_for() -> None:
     assert counted(count=10, counted=True)
 
 
-@register.market("by-hand")
-class ByHand(Market):
-    """A market of a user's own, which knows of listed agents alone."""
-
-
 OBSTACLES: list[tuple[Keys, Keys, str]] = [
     ({"archetypes": None}, {}, "give archetypes"),
     ({"response": "hedge"}, {}, "response = 'hedge'"),
@@ -259,7 +279,6 @@ OBSTACLES: list[tuple[Keys, Keys, str]] = [
     ({"within_means": True}, {}, "within_means tells agents"),
     ({}, {"network": {"graph": "small-world"}}, "[network]"),
     ({}, {"market": {"kind": "portfolio"}}, "market 'portfolio' deals"),
-    ({}, {"market": {"kind": "by-hand"}}, "market 'by-hand' deals"),
 ]
 
 
@@ -271,8 +290,21 @@ def test_what_tells_agents_apart_is_refused(cohort: Keys, keys: Keys, reason: st
     assert ";" in str(refused.value)
 
 
+def test_a_market_of_ones_own_says_that_it_weighs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(register.market, "_known", dict(register.market._known))
+
+    @register.market("by-hand")
+    class ByHand(Attendance):
+        """It inherits the word of another class, which says nothing of its own ``clear``."""
+
+    with pytest.raises(UserError, match="market 'by-hand' deals with agents one by one"):
+        scenario({"counted": True, "actions": 3}, {"kind": "by-hand"}, 2)
+    ByHand.weighs = True
+    scenario({"counted": True, "actions": 3}, {"kind": "by-hand"}, 2).build().run(2)
+
+
 def test_a_list_that_no_memory_holds_is_refused() -> None:
-    with pytest.raises(UserError, match="to have them counted: its agents have a loss each"):
+    with pytest.raises(UserError, match="are not counted, since its agents have a loss each"):
         scenario({"count": 10**12, "archetypes": None}, {}, 3)
 
 
@@ -317,6 +349,7 @@ def test_counts_weigh_as_repeated_rows_do(pairs: list[tuple[float, int]]) -> Non
     table = pd.DataFrame({"cohort": "a", "x": values, "y": np.nan, COUNT: heads})
     assert mean_of(table, "x") == pytest.approx(listed.mean(), abs=1e-9)
     assert np.isnan(mean_of(table, "y"))
+    assert agents_in(pd.concat([table, table.drop(columns=COUNT)])) == len(listed) + len(pairs)
     found = means_of(table, ["cohort"], ["x", "y"])
     assert found["x"].item() == pytest.approx(listed.mean(), abs=1e-9)
     assert np.isnan(found["y"].item())
