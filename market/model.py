@@ -107,7 +107,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         self.fork: Fork | None = None  # where this one left its trunk
         self.bounds = BoundsLog(game.cohorts, self.guarantees, rounds=rounds)
         self._cache: dict[tuple[int, str], Array] = {}
-        self._last: dict[int, NDArray[np.intp]] = {}
+        self.last: dict[int, tuple[Any, ...]] = {}  # actions, and counts, of a ``Decision``
         self._views: list[Trader] = []
         if sum(len(cohort.row_of) for cohort in game.cohorts) <= MOST_VIEWS:
             for index, cohort in enumerate(game.cohorts):
@@ -128,7 +128,8 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         played = play_round(self.game)
         self._playing = False
         self._cache.clear()
-        self._last = {c: choice.actions for c, _, choice, _ in present(self.game.cohorts, played)}
+        here = present(self.game.cohorts, played)
+        self.last = {c: (choice.actions, choice.counts) for c, _, choice, _ in here}
         if self.tracker is not None:
             self.tracker.add(played)
         self.journal.add(played)
@@ -242,7 +243,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
     def last_actions(self, cohort: int) -> NDArray[np.intp]:
         """Return what a cohort's agents played last (N,); -1 where they were not there."""
         nothing = np.full(len(self.game.cohorts[cohort].row_of), -1)
-        return self._last.get(cohort, nothing)
+        return np.asarray(self.last[cohort][0] if cohort in self.last else nothing)
 
     def measured(self, cohort: int, measure: str) -> Array:
         """Return a measure of a cohort's rows (K,); NaN where not kept, or not played yet."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from regretless.market.core.errors import UserError
+from regretless.market.game.presence import population
 
 
 class Shown:
@@ -34,7 +35,7 @@ class Shown:
 
     def __repr__(self: Any) -> str:
         cohorts = self.game.cohorts
-        agents = sum(len(cohort.row_of) for cohort in cohorts)
+        agents = sum(map(population, cohorts))
         title = f" {self.name}" if self.name else ""
         said = f"<MarketModel{title}: {agents:,} agents, round {self.played} of {self.rounds}"
         kept = [(place, m) for place in range(len(cohorts)) for m in ("decision_swap", "swap")]

@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 import mesa
 
+from regretless.market.game.presence import heads_of
 from regretless.market.game.protocols import Cohort
 
 
@@ -38,6 +39,12 @@ class Trader(mesa.Agent):  # type: ignore[misc]
     def utility(self) -> str:
         """Name of the agent's utility."""
         return self._mine.utility
+
+    @property
+    def stands_for(self) -> int:
+        """How many agents it is one of, with the same losses: 1 unless they are counted."""
+        heads = heads_of(self._mine)
+        return 1 if heads is None else int(heads[self.number])
 
     @property
     def action(self) -> int:

@@ -12,6 +12,8 @@ from rich.table import Table
 
 from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.market.exploitability.tracker import TOLERANCE
+from regretless.market.game.presence import heads_of, population
+from regretless.market.logs.heads import agents_in, mean_of
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.exploitability import notes
@@ -98,6 +100,10 @@ def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
     """Yield what is to be said beside the tables, a line each."""
     if model.game.market is not None and (told := model.game.market.told()):
         yield told
+    for cohort in model.game.cohorts:
+        if heads_of(cohort) is not None:
+            rows = f"a row of the tables for each of {len(cohort.row_of):,} losses"
+            yield f"{cohort.name}: {population(cohort):,} agents are counted, {rows}"
     yield from (guarantee.note for guarantee in model.guarantees if guarantee.note)
     yield from (*worst_windows(model), *notes(model, agents))
 
@@ -164,10 +170,10 @@ def _parts(cells: list[dict[str, str]], room: int | None) -> list[list[str]]:
 
 def _cells(rows: pd.DataFrame) -> dict[str, str]:
     """Write what is said of a cohort, by the head of its column."""
-    cells = {"agents": str(len(rows)), "mean\nloss": f"{rows['mean_loss'].mean():.4f}"}
+    cells = {"agents": f"{agents_in(rows):,}", "mean\nloss": f"{mean_of(rows, 'mean_loss'):.4f}"}
     for name, column in REGRETS.items():
         head = name.replace(" ", "\n")
-        cells[f"{head}\nmean"] = figure(rows[column].mean(), "-")
+        cells[f"{head}\nmean"] = figure(mean_of(rows, column), "-")
         cells[f"{head}\nworst"] = figure(rows[column].max(), "-")
     return cells | {
         "bound\nfrom bias": figure(rows["bound_from_bias"].max(), "none"),
@@ -187,11 +193,11 @@ def worst_windows(model: MarketModel) -> Iterator[str]:
         )
 
 
-def mean_and_worst(values: "pd.Series[float]") -> str:
-    """Write mean and maximum; a dash where the measure was not kept."""
-    if values.isna().all():
+def mean_and_worst(rows: pd.DataFrame, column: str) -> str:
+    """Write mean and maximum over the agents; a dash where the measure was not kept."""
+    if rows[column].isna().all():
         return "-"
-    return f"{values.mean():.4f} / {values.max():.4f}"
+    return f"{mean_of(rows, column):.4f} / {rows[column].max():.4f}"
 
 
 def promise(value: float) -> str:

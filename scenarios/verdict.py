@@ -13,6 +13,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from regretless.market.logs.heads import agents_in
 from regretless.scenarios.logs.curves import leading_regret
 
 MANY = 3  # cohorts, of more of whom the words would be a page
@@ -42,8 +43,8 @@ def sentences(verdict: pd.DataFrame, agents: pd.DataFrame) -> Iterator[str]:
     for rows in cohorts:
         best = best_of_each(rows).iloc[1:]
         policy = (best["kind"] == "policy") & (best["mean_loss"] >= rows["mean_loss"].iloc[0])
-        regret = leading_regret(agents)[agents["cohort"] == rows["cohort"].iloc[0]]
-        yield " ".join([_lost(rows, best[~policy], agents, "", ":"), *_swapped(regret)])
+        own = agents[agents["cohort"] == rows["cohort"].iloc[0]]
+        yield " ".join([_lost(rows, best[~policy], agents, "", ":"), *_swapped(own)])
 
 
 def _in_short(cohorts: list[pd.DataFrame], agents: pd.DataFrame) -> Iterator[str]:
@@ -56,7 +57,7 @@ def _in_short(cohorts: list[pd.DataFrame], agents: pd.DataFrame) -> Iterator[str
         yield f"{word} {_lost(cohorts[place], best[place], agents, ', who', ',')}"
     regret = leading_regret(agents)
     if regret.notna().any():
-        yield from _swapped(regret, f", one of {agents['cohort'].iloc[int(regret.argmax())]},")
+        yield from _swapped(agents, f", one of {agents['cohort'].iloc[int(regret.argmax())]},")
 
 
 def _lost(
@@ -92,10 +93,11 @@ def _compared(own: "pd.Series[Any]", other: "pd.Series[Any]", rows: pd.DataFrame
     return f"{word} with {what[other['kind']]} ({losses[1]})"
 
 
-def _swapped(regret: "pd.Series[float]", of: str = "") -> Iterator[str]:
+def _swapped(agents: pd.DataFrame, of: str = "") -> Iterator[str]:
     """Say what swapping actions in hindsight would have saved the worst agent."""
+    regret, many = leading_regret(agents), agents_in(agents)
     if regret.notna().any():
-        whom = f"the worst of {len(regret):,} agents{of}" if len(regret) > 1 else "the agent"
+        whom = f"the worst of {many:,} agents{of}" if many > 1 else "the agent"
         saved = f"{max(regret.max(), 0.0):.4f} a round"
         yield f"Swapping actions in hindsight would have saved {whom} {saved}."
 
@@ -140,4 +142,4 @@ def _cells(row: "pd.Series[Any]") -> list[str]:
     if row["kind"] == "broadcast":
         return [*numbers, "", ""]
     half = "" if np.isnan(row["gain_half"]) else f" ± {row['gain_half']:.2g}"
-    return [*numbers, f"{row['better_off']} of {row['agents']}", f"{row['gain']:+.3g}{half}"]
+    return [*numbers, f"{row['better_off']:,} of {row['agents']:,}", f"{row['gain']:+.3g}{half}"]

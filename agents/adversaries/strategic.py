@@ -108,11 +108,12 @@ class Strategic(Remembering, Adversary):
         tables = self._values
         if outcomes is not None and outcomes is not self.support:
             tables = [self.payoff.values(who.loss, outcomes) for who in self.followers]
-        total, agents = np.zeros(len(self.support)), 0
+        total, agents = np.zeros(len(self.support)), 0.0
         for law, values, follower in zip(play, tables, self.followers, strict=True):
             if law is not None:
-                total += np.einsum("mka,ka->m", values, law * follower.counts[:, None])
-                agents += len(follower.row_of)
+                counts = follower.counts
+                total += np.einsum("mka,ka->m", values, law * counts[:, None])
+                agents += counts.sum()
         return total / agents
 
     def best(self, worth: Array) -> Array:

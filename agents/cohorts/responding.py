@@ -2,11 +2,14 @@
 
 Agents with equal losses who hear the same forecast choose alike, so a cohort of N agents keeps K
 rows, one per distinct loss, and ``row_of`` says which row an agent belongs to. Every round costs
-a handful of passes over ``(K, A)`` and ``(K, A, n)``.
+a handful of passes over ``(K, A)`` and ``(K, A, n)``. A crowd that is counted keeps ``heads`` in
+place of a list of agents: how many each row stands for. Where its agents draw, one action is thrown
+for each row, the agent of the tables, and those of the others by one multinomial law.
 """
 
 import math
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from regretless.agents.cohorts.hearing import Party, expected, parted
 from regretless.agents.responses import Response, is_pure, reads_basis
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.randomness import stream
 from regretless.market.game.delay import Relay
 from regretless.market.kernels.fused import expected_and_true
 from regretless.market.kernels.layout import narrowed
@@ -59,6 +63,14 @@ class Cohort(Remembering):
         What those who do not hear at once go by; needed with ``distance``.
     acts_on : stack of K losses or None
         Those by which the rows respond, if not ``loss``: what they reported in its place.
+    heads : int array (K,) or None
+        How many agents each row stands for, at least 1; ``row_of`` then lists the rows. None where
+        ``row_of`` lists the agents.
+
+    Raises
+    ------
+    ValueError
+        If ``heads`` do not fit the rows.
     """
 
     REMEMBERED = ("ledger", "rng")
@@ -78,10 +90,16 @@ class Cohort(Remembering):
     distance: Indices | None = None
     relay: Relay | None = None
     acts_on: Loss | None = None
+    heads: Indices | None = None
     parties: tuple[Party, ...] = field(default=(), init=False)
     kind: str = field(default="trader", init=False)
 
     def __post_init__(self) -> None:
+        if self.heads is not None:
+            rows = np.arange(len(self.ledger.count))
+            if not np.array_equal(self.row_of, rows) or self.heads.shape != rows.shape:
+                raise ValueError("heads count the agents of each row; let row_of list the rows")
+            self.heads.flags.writeable = False  # adversaries are shown them
         own = self.loss if self.acts_on is None else self.acts_on
         whole = Party(0, slice(None), own, self.coefficients, self.served, self.by_proxy)
         self._read = narrowed(self.coefficients[1]) if self._in_basis else self.coefficients[1]
@@ -95,7 +113,7 @@ class Cohort(Remembering):
     def fixed_parts(self) -> tuple[object, ...]:
         """Return what playing never changes: a copy that plays on shares it."""
         own = self.loss, self.ledger, self.row_of, self.policies, self.coefficients
-        return (*own, self.served, self.by_proxy, self.parties)
+        return (*own, self.served, self.by_proxy, self.parties, self.heads)
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Respond to the forecast, all rows at once."""
@@ -134,7 +152,12 @@ class Cohort(Remembering):
             np.take(choices, self.row_of, out=actions, mode="clip")  # unbuffered; none is outside
             return Decision(None, actions, predicted, choices=choices)
         play = self.response.play(predicted)
-        return Decision(play, self._draw(play), predicted)
+        actions = self._draw(play)
+        if self.heads is None:
+            return Decision(play, actions, predicted)
+        seed = int(self.rng.integers(2**62))  # whether or not anybody asks for counts
+        counts = cache(partial(self._counts, play, actions, seed))
+        return Decision(play, actions, predicted, counts=counts)
 
     def law(self, mixture: Mixture, context: Context) -> Array:
         """Return the law of play (K, A) in expectation over the draw from a mixture."""
@@ -174,3 +197,10 @@ class Cohort(Remembering):
         ladder = np.cumsum(play, axis=1)[self.row_of]
         thrown = (self.rng.random(len(self.row_of))[:, None] >= ladder).sum(1)
         return np.asarray(np.minimum(thrown, play.shape[1] - 1))
+
+    def _counts(self, play: Array, actions: Indices, seed: int) -> Array:
+        """Draw how many of each row play each action (K, A), given what one of them plays."""
+        law, others = play / play.sum(1, keepdims=True), np.asarray(self.heads) - 1
+        counts = stream(seed, "counts").multinomial(others, law)
+        counts[np.arange(len(actions)), actions] += 1
+        return counts.astype(np.float64)

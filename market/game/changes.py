@@ -21,7 +21,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.guarantees import Guarantee, unpromised
 from regretless.market.game.information import introduce
 from regretless.market.game.markets import check_leader
-from regretless.market.game.presence import Stay, whole
+from regretless.market.game.presence import Stay, heads_of, whole
 from regretless.market.game.round import Game
 
 
@@ -49,8 +49,8 @@ def dismiss(game: Game, place: int, agent: int, *, before: int) -> int:
     row = int(cohort.row_of[agent])
     if cohort.kind != "trader":
         raise UserError(f"cohort.{cohort.name} learns together; let it leave by the key leaves")
-    if (cohort.row_of == row).sum() > 1:
-        cure = "build(apart=True) gives each a row of its own"
+    if (cohort.row_of == row).sum() > 1 or heads_of(cohort) is not None:
+        cure = "build(apart=True) gives each a row of its own, where counted = false"
         raise UserError(f"cohort.{cohort.name}: some agents have one loss and are one row; {cure}")
     stay = game.stays[place] or whole(len(cohort.ledger.count))
     left = stay.left.copy()

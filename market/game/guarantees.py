@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.game.presence import per_row, population
 from regretless.market.game.protocols import Cohort
 
 
@@ -56,12 +57,14 @@ class Guarantee:
             own[~self.covers[row_of]] = "none"
         return own
 
-    def told(self, row_of: Indices) -> str:
+    def told(self, cohort: Cohort) -> str:
         """Sum the labels up: one where all agents agree, else how many of them it covers."""
-        covered = int((self.labels(row_of) == self.label).sum())
-        if covered == len(row_of):
+        agents, counts = population(cohort), per_row(cohort)
+        voids = self.covers is not None and self.label != "none"
+        covered = int(counts[self.covers].sum()) if voids else agents
+        if covered == agents:
             return self.label
-        return f"{self.label} for {covered} of {len(row_of)}" if covered else "none"
+        return f"{self.label} for {covered} of {agents}" if covered else "none"
 
 
 def unpromised(cohorts: Sequence[Cohort], why: str) -> tuple[Guarantee, ...]:

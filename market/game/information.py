@@ -30,7 +30,7 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, closest
-from regretless.market.game.presence import attending, present
+from regretless.market.game.presence import attending, heads_of, mean_over, number_of, present
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.rollout import Rollout, Seating, laws_of_play
 from regretless.market.losses import Loss
@@ -56,16 +56,20 @@ class Follower:
     loss : stack of K losses
     row_of : int array (N,)
         The row of each agent.
+    heads : int array (N,) or None
+        How many agents each of them stands for, where they are counted; None for one each.
     """
 
     name: str
     loss: Loss
     row_of: Indices
+    heads: Indices | None = None
 
     @property
     def counts(self) -> Array:
         """How many agents each row stands for (K,)."""
-        return np.bincount(self.row_of, minlength=len(self.loss)).astype(np.float64)
+        counts = np.bincount(self.row_of, self.heads, minlength=len(self.loss))
+        return counts.astype(np.float64)
 
 
 def sight_of(adversary: Any) -> frozenset[str]:
@@ -95,9 +99,9 @@ def introduce(adversary: Any, cohorts: Sequence[Any]) -> None:
 
 
 def _met(cohort: Any) -> Follower:
-    row_of = np.array(cohort.row_of, dtype=np.intp)
+    row_of, heads = np.array(cohort.row_of, dtype=np.intp), heads_of(cohort)
     row_of.flags.writeable = False
-    return Follower(cohort.name, cohort.loss, row_of)
+    return Follower(cohort.name, cohort.loss, row_of, heads)
 
 
 def announcement(
@@ -157,8 +161,8 @@ def earned(payoff: Any, cohorts: Sequence[Cohort], played: Round) -> tuple[Array
     for place, cohort, decision, _ in present(cohorts, played):
         values = payoff.values(cohort.loss, played.outcome[None])[0]
         rows = np.einsum("ka,ka->k", decision.probabilities, values)
-        own = rows[cohort.row_of[attending(decision, cohort)]]
-        paid[place], agents[place] = own.mean(), len(own)
+        here = attending(decision, cohort)
+        paid[place], agents[place] = mean_over(cohort, rows, here), number_of(cohort, here)
     return paid, agents
 
 
@@ -171,8 +175,10 @@ def observed(cohorts: Sequence[Cohort], played: Round) -> Observation:
     """Return what has come to light after a round."""
     shares = {cohort.name: np.zeros(cohort.loss.actions) for cohort in cohorts}
     for _, cohort, decision, _ in present(cohorts, played):
-        here = cohort.row_of[attending(decision, cohort)]
-        shares[cohort.name] = decision.probabilities[here].mean(0)
+        here, heads = attending(decision, cohort), heads_of(cohort)
+        own = decision.probabilities[cohort.row_of[here]]
+        weights = None if heads is None else heads[here]
+        shares[cohort.name] = np.average(own, axis=0, weights=weights)
     return Observation(played.number, played.outcome, shares)
 
 

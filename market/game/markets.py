@@ -16,7 +16,7 @@ which is exact for linear losses (Hotelling 1932); a market may also look at the
     otherwise         y is settled before the draw: the theorem stands, regret holds outcomes fixed
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +26,7 @@ from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.information import sight_of
+from regretless.market.game.presence import Taken, heads_of, population, taken
 from regretless.market.game.protocols import Adversary, Cohort
 from regretless.market.losses import Loss
 from regretless.market.records import Decision
@@ -53,6 +54,9 @@ class Market(Remembering):
         What agents own, for a market that keeps it.
     goods : int
         Coordinates of an outcome, d.
+    weighs : bool
+        Whether crowds that are counted may take part: what agents do is read by ``chosen``,
+        ``agents_here`` and ``taken`` alone, not agent by agent. Each class says it for itself.
     last : dict of str to array
         What the ``rounds`` table is to say of the last clearing, in every round under one name.
 
@@ -65,6 +69,7 @@ class Market(Remembering):
     REMEMBERED: ClassVar[tuple[str, ...]] = ("rng", "accounts")
 
     answers_at_once: bool = True
+    weighs: ClassVar[bool] = False
     accounts: Accounts | None = None
 
     def __init__(self, cohorts: Sequence[Cohort], rng: np.random.Generator) -> None:
@@ -139,12 +144,16 @@ class Market(Remembering):
         Returns
         -------
         array (N, ...)
-            Over the agents of all cohorts; 0 for who is absent.
+            Over the agents of all cohorts; 0 for who is absent. Of a counted cohort, what all
+            agents of a row come to who played the same.
         """
         parts = []
         for cohort, table, decision in zip(self.cohorts, tables, decisions, strict=True):
             if decision is None:
                 parts.append(np.zeros((len(cohort.row_of), *table.shape[2:])))
+                continue
+            if heads_of(cohort) is not None:
+                parts.append(taken(cohort, decision.actions, decision.counts).weighed(table))
                 continue
             own, absent = table[cohort.row_of, decision.actions], decision.actions < 0
             if absent.any():
@@ -155,11 +164,17 @@ class Market(Remembering):
     @property
     def agents(self) -> int:
         """How many agents there are, here or not."""
-        return sum(len(cohort.row_of) for cohort in self.cohorts)
+        return sum(map(population, self.cohorts))
 
-    def agents_here(self, decisions: Decisions) -> int:
+    def agents_here(self, decisions: Decisions) -> float:
         """Count the agents who take part in a round."""
-        return sum(int((d.actions >= 0).sum()) for d in decisions if d is not None)
+        return sum(played.agents for played in self.taken(decisions))
+
+    def taken(self, decisions: Decisions) -> Iterator[Taken]:
+        """Yield who took which action, of every cohort of which somebody is here."""
+        for cohort, decision in zip(self.cohorts, decisions, strict=True):
+            if decision is not None:
+                yield taken(cohort, decision.actions, decision.counts)
 
 
 def slopes(loss: Loss) -> Array:

@@ -5,10 +5,17 @@ after it does not decide (its action is -1), is not charged and learns nothing, 
 over its own rounds alone. A ``Round`` holds None in place of a cohort of which nobody is there; a
 ``Decision`` says in ``present`` which rows of a cohort were, where some were not. Nobody else
 notices: a cohort neither draws from another's random stream nor changes what is predicted.
+
+Agents are listed, one entry of ``row_of`` each, or **counted**: then a cohort has ``heads``, how
+many agents each entry stands for. They have equal losses, one rule and one forecast, so that what
+a row is charged and regrets is each one's, and all that adds up over agents is weighed by heads.
+Where they draw, one of them is the entry's agent in the tables, and of all together it is known how
+many did what: ``taken`` reads it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -102,8 +109,99 @@ def seated(decision: Decision, here: Mask | None, row_of: Indices) -> Decision:
         law=None if decision.law is None else np.where(here[:, None], decision.law, 0.0),
         choices=None if decision.choices is None else np.where(here, decision.choices, -1),
         actions=np.where(here[row_of], decision.actions, -1),
+        counts=None if decision.counts is None else partial(_of_those, decision.counts, here),
         present=here,
     )
+
+
+def _of_those(counts: Callable[[], Array], here: Mask) -> Array:
+    return np.where(here[:, None], counts(), 0.0)
+
+
+def heads_of(cohort: Cohort) -> Indices | None:
+    """Return how many agents each entry of ``row_of`` stands for (N,); None where each is one."""
+    heads: Indices | None = getattr(cohort, "heads", None)
+    return heads
+
+
+def population(cohort: Cohort) -> int:
+    """Return how many agents a cohort has, here or not."""
+    heads = heads_of(cohort)
+    return len(cohort.row_of) if heads is None else int(heads.sum())
+
+
+def per_row(cohort: Cohort) -> Array:
+    """Return how many agents each row stands for (K,)."""
+    counts = np.bincount(cohort.row_of, heads_of(cohort), minlength=len(cohort.loss))
+    return counts.astype(np.float64)
+
+
+def number_of(cohort: Cohort, who: Mask) -> int:
+    """Return how many agents some entries of ``row_of`` (N,) stand for."""
+    heads = heads_of(cohort)
+    return int(np.count_nonzero(who) if heads is None else heads[who].sum())
+
+
+def mean_over(cohort: Cohort, values: Array, who: Mask) -> float:
+    """Return the mean of what the rows have (K,) over the agents of some entries (N,)."""
+    heads = heads_of(cohort)
+    return mean_of_heads(values[cohort.row_of[who]], None if heads is None else heads[who])
+
+
+def mean_of_heads(values: Array, heads: Indices | None) -> float:
+    """Return the mean of what entries have (n,), each weighed by its heads, if there are any."""
+    return float(values.mean() if heads is None else np.average(values, weights=heads))
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """Who of a cohort took which action in a round.
+
+    Parameters
+    ----------
+    rows, actions : int array (n,)
+    heads : array (n,) or None
+        How many agents of the row took it; None for one each.
+    """
+
+    rows: Indices
+    actions: Indices
+    heads: Array | Indices | None
+
+    @property
+    def agents(self) -> float:
+        """How many took part."""
+        return len(self.rows) if self.heads is None else self.heads.sum()
+
+    def weighed(self, table: Array) -> Array:
+        """Return what they have in a table (K, A, ...) by their rows and actions (n, ...)."""
+        own = table[self.rows, self.actions]
+        return own if self.heads is None else np.asarray((own.T * self.heads).T)
+
+    def total(self, table: Array) -> Array:
+        """Return the sum of that over all agents."""
+        return np.asarray(self.weighed(table).sum(0))
+
+    def per_action(self, actions: int) -> Array:
+        """Return how many agents took each of so many actions (A,)."""
+        return np.asarray(np.bincount(self.actions, self.heads, minlength=actions), np.float64)
+
+
+def taken(cohort: Cohort, actions: Indices, counts: Callable[[], Array] | None) -> Taken:
+    """Say who took which action, of the agents who were there.
+
+    Parameters
+    ----------
+    actions, counts
+        As in a ``Decision``.
+    """
+    if counts is not None:
+        rows, actions = np.nonzero(table := counts())
+        return Taken(rows, actions, table[rows, actions])
+    here, heads = actions >= 0, heads_of(cohort)
+    if here.all():
+        return Taken(cohort.row_of, actions, heads)
+    return Taken(cohort.row_of[here], actions[here], None if heads is None else heads[here])
 
 
 def attending(decision: Decision, cohort: Cohort) -> Mask:

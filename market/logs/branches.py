@@ -17,7 +17,9 @@ import pandas as pd
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
+from regretless.market.game.presence import heads_of
 from regretless.market.game.protocols import Cohort
+from regretless.market.logs.heads import COUNT
 
 COLUMNS = ("agent", "cohort", "loss", "branch_loss", "gain", "loss_gain")
 
@@ -79,6 +81,8 @@ def gains(trunk: Any, branch: Any) -> pd.DataFrame:
         values = loss, other, (loss - other) * scale, loss - other
         parts.append(pd.DataFrame(dict(zip(COLUMNS[2:], values, strict=True))))
         parts[-1].insert(0, "cohort", cohort.name)
+        if (heads := heads_of(cohort)) is not None:
+            parts[-1][COUNT] = heads
     table = pd.concat(parts, ignore_index=True)
     table.insert(0, "agent", np.arange(1, len(table) + 1))
     return table

@@ -8,9 +8,10 @@ import pandas as pd
 
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.guarantees import Guarantee
-from regretless.market.game.presence import whole
+from regretless.market.game.presence import heads_of, whole
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Game
+from regretless.market.logs.heads import COUNT
 from regretless.market.logs.journal import agent_regret
 from regretless.market.logs.verdict import regret_to_models
 from regretless.market.regret.ledger import MEASURES, Ledger
@@ -35,9 +36,11 @@ def agents_table(
     who respond to a prediction; ``bound`` is the theorem's, ``bound_from_variation`` the same at
     the variations of the biases, both for realised draws with probability 0.99 in all rounds at
     once. Agents who are there for a part of the ``rounds`` of the run are measured over their own
-    rounds, and not before the first. ``exploited`` has each cohort's rows by column.
+    rounds, and not before the first. ``exploited`` has each cohort's rows by column. Where agents
+    are counted there is a row for all who share one, and ``count`` says how many a row stands for.
     """
     parts, first = [], 1
+    counted = any(heads_of(cohort) is not None for cohort in game.cohorts)
     for place, (cohort, guarantee) in enumerate(zip(game.cohorts, guarantees, strict=True)):
         rows = _cohort_rows(cohort, guarantee, first)
         if guarantee.covers is not None:
@@ -47,6 +50,8 @@ def agents_table(
         awaited = game.awaited(place)[cohort.row_of]
         if awaited.any():
             rows.loc[awaited, [*MEASURED, *PROMISED]] = np.nan
+        if counted:
+            rows[COUNT] = 1 if (heads := heads_of(cohort)) is None else heads
         parts.append(rows)
         first += len(cohort.row_of)
     table = pd.concat(parts, ignore_index=True)

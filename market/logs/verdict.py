@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.game.presence import heads_of, mean_of_heads
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Game
 from regretless.market.regret.followed import Followed
@@ -35,7 +36,7 @@ def models_table(game: Game) -> pd.DataFrame:
 
 def _followers(cohort: Cohort, followed: Followed, first: int) -> pd.DataFrame:
     ledger, models = cohort.ledger, len(followed.names)
-    agents = _who_came(cohort)
+    agents = np.flatnonzero(_who_came(cohort))
     rows = cohort.row_of[agents]
     lost = followed.mean_loss(ledger.rounds)[rows]
     return pd.DataFrame(
@@ -71,6 +72,8 @@ class Compared:
         Of a loss in the units of the agent's utility.
     gains : dict
         By alternative, how much listening was worth more and half its interval, where known.
+    heads : int array (n,) or None
+        How many agents each stands for, where they are counted.
     """
 
     cohort: str
@@ -79,6 +82,7 @@ class Compared:
     scale: Array
     offset: Array
     gains: Mapping[int, tuple[float, float]]
+    heads: Indices | None = None
 
 
 def joined(parts: Sequence[Compared]) -> Compared:
@@ -109,7 +113,8 @@ def verdict_table(compared: Sequence[Compared]) -> pd.DataFrame:
 
 
 def _compared(cohort: Cohort, followed: Followed | None) -> Compared:
-    ledger, rows = cohort.ledger, cohort.row_of[_who_came(cohort)]
+    ledger, who = cohort.ledger, _who_came(cohort)
+    rows = cohort.row_of[who]
     rounds = np.broadcast_to(np.maximum(ledger.rounds, 1), len(ledger.count))
     found, gains = [((BROADCAST, ""), ledger.mean_loss())], {}
     if followed is not None:
@@ -123,30 +128,32 @@ def _compared(cohort: Cohort, followed: Followed | None) -> Compared:
     found.append(((ACTION, "best of each"), ledger.fixed.sum(1).min(1) / rounds))
     names, losses = zip(*found, strict=True)
     scale, offset = cohort.loss.unit_scale[rows], cohort.loss.unit_offset[rows]
-    return Compared(
-        cohort.name, list(names), np.stack([own[rows] for own in losses]), scale, offset, gains
-    )
+    heads = heads_of(cohort)
+    heads = None if heads is None else heads[who]
+    each = np.stack([own[rows] for own in losses])
+    return Compared(cohort.name, list(names), each, scale, offset, gains, heads)
 
 
 def _row(compared: Compared, j: int) -> dict[str, Any]:
     """Say what an alternative was for a cohort."""
     (kind, name), loss, own = compared.alternatives[j], compared.losses[j], compared.losses[0]
-    scale, offset = compared.scale, compared.offset
-    gain, half = compared.gains.get(j, ((scale * (loss - own)).mean(), np.nan))
+    scale, offset, heads = compared.scale, compared.offset, compared.heads
+    gain, half = compared.gains.get(j, (mean_of_heads(scale * (loss - own), heads), np.nan))
+    better = own - loss > ROUNDING
     return {
         "cohort": compared.cohort,
         "kind": kind,
         "name": name,
-        "agents": len(loss),
-        "mean_loss": loss.mean(),
-        "worth": -(offset + scale * loss).mean(),
-        "better_off": int((own - loss > ROUNDING).sum()),
+        "agents": len(loss) if heads is None else int(heads.sum()),
+        "mean_loss": mean_of_heads(loss, heads),
+        "worth": -mean_of_heads(offset + scale * loss, heads),
+        "better_off": int(better.sum() if heads is None else heads[better].sum()),
         "gain": gain,
         "gain_half": half,
     }
 
 
-def _who_came(cohort: Cohort) -> Indices:
-    """Return the agents of a cohort who have played."""
+def _who_came(cohort: Cohort) -> Mask:
+    """Say which agents of a cohort have played (N,)."""
     played = np.broadcast_to(np.asarray(cohort.ledger.rounds) > 0, len(cohort.ledger.count))
-    return np.flatnonzero(played[cohort.row_of])
+    return np.asarray(played[cohort.row_of])

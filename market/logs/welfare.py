@@ -23,17 +23,20 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
+from regretless.market.logs.heads import COUNT
 
 ROUNDING = 1e-12  # of the largest value: a utility of zero comes back from its loss as about -1e-17
 
 
-def gini(values: ArrayLike) -> float:
+def gini(values: ArrayLike, heads: ArrayLike = 1) -> float:
     """Gini coefficient.
 
     Parameters
     ----------
     values : array (n,)
         What each has.
+    heads : array (n,)
+        How many have it, 1 by default.
 
     Returns
     -------
@@ -48,27 +51,32 @@ def gini(values: ArrayLike) -> float:
     held = np.asarray(values, dtype=np.float64)
     if not len(held) or not held.sum() > 0 or held.min() < -ROUNDING * held.max():
         return float("nan")
-    return mean_difference(held) / (2 * float(held.mean()))
+    many = np.broadcast_to(np.asarray(heads, dtype=np.float64), held.shape)
+    return mean_difference(held, many) / (2 * float((many * held).sum() / many.sum()))
 
 
-def mean_difference(values: ArrayLike) -> float:
+def mean_difference(values: ArrayLike, heads: ArrayLike = 1) -> float:
     """Gini's mean difference: sum_ij |x_i - x_j| / n^2, with i = j included.
 
     Parameters
     ----------
-    values : array (n,)
+    values, heads : array (n,)
+        As in ``gini``.
 
     Returns
     -------
     float
         At least 0, in the unit of the values; NaN where there is none.
     """
-    held = np.sort(np.asarray(values, dtype=np.float64))
-    count = len(held)
-    if not count:
+    held = np.asarray(values, dtype=np.float64)
+    if not len(held):
         return float("nan")
-    rank = 2 * np.arange(1, count + 1) - count - 1  # the i-th smallest is added i - 1 times
-    return max(float(rank @ (held - held[0])) * 2 / count**2, 0.0)
+    order = np.argsort(held, kind="stable")
+    many = np.broadcast_to(np.asarray(heads, dtype=np.float64), held.shape)[order]
+    held = held[order]
+    count = float(many.sum())
+    rank = 2 * np.cumsum(many) - many - count  # one is added for each below, taken off above
+    return max(float((many * rank) @ (held - held[0])) * 2 / count**2, 0.0)
 
 
 def welfare(agents: pd.DataFrame) -> Array:
@@ -104,14 +112,16 @@ def cohort_welfare(agents: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     names = agents["cohort"].to_numpy()
-    for cohort, earned in pd.Series(welfare(agents)).groupby(names, sort=False):
-        own = earned.dropna().to_numpy()
+    heads = agents[COUNT].to_numpy() if COUNT in agents else 1
+    table = pd.DataFrame({"earned": welfare(agents), COUNT: heads})
+    for cohort, members in table.groupby(names, sort=False):
+        own, many = members.dropna().to_numpy(dtype=np.float64).T
         rows.append(
             {
                 "cohort": cohort,
-                "welfare_mean": own.mean() if len(own) else np.nan,
-                "welfare_gini": gini(own),
-                "welfare_mean_difference": mean_difference(own),
+                "welfare_mean": np.average(own, weights=many) if len(own) else np.nan,
+                "welfare_gini": gini(own, many),
+                "welfare_mean_difference": mean_difference(own, many),
             }
         )
     columns = ["cohort", "welfare_mean", "welfare_gini", "welfare_mean_difference"]

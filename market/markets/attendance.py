@@ -50,6 +50,8 @@ class Attendance(Settling):
         If agents have another number of actions than outcomes and 1, or shares are none.
     """
 
+    weighs = True
+
     def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,
         cohorts: Sequence[Cohort],
@@ -75,10 +77,8 @@ class Attendance(Settling):
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Count heads."""
         counts = np.zeros(self.goods + 1)
-        for decision in decisions:
-            if decision is not None:
-                played = decision.actions[decision.actions >= 0]
-                counts += np.bincount(played, minlength=len(counts))
+        for played in self.taken(decisions):
+            counts += played.per_action(len(counts))
         share = counts[1:] / max(counts.sum(), 1)
         settled, shift = self.settle(share), self.noise * (fundamental - 0.5)
         self.last = {"fundamental": fundamental, "share": share}

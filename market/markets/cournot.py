@@ -50,6 +50,7 @@ class Cournot(Settling):
     """
 
     REMEMBERED = ("supplied",)
+    weighs = True
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,

@@ -78,6 +78,7 @@ class Information(Settling):
     """
 
     REMEMBERED = ("informed",)
+    weighs = True
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,
@@ -106,7 +107,7 @@ class Information(Settling):
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Count who knows; the outcome is what each side may expect at the price."""
-        bought = sum(int((d.actions == 1).sum()) for d in decisions if d is not None)
+        bought = sum(played.per_action(2)[1] for played in self.taken(decisions))
         share = np.array([bought / max(self.agents_here(decisions), 1)])
         (settled,) = self.settle(share)
         self.informed.add(np.array([settled]))

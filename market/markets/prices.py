@@ -35,6 +35,7 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.markets import Decisions, at_ends
+from regretless.market.game.presence import taken
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
 from regretless.market.markets.crowding import Tally
@@ -81,6 +82,7 @@ class Prices(Settling):
     """
 
     REMEMBERED = ("tally",)
+    weighs = True
 
     def __init__(
         self,
@@ -107,13 +109,11 @@ class Prices(Settling):
         decisions : sequence of Decision or None
             One per cohort. Whoever is absent (None, or action -1) does not count; zeros if all are.
         """
-        total, agents = np.zeros(self.goods), 0
+        total = np.zeros(self.goods)
         for cohort, shares, decision in zip(self.cohorts, self._shares, decisions, strict=True):
             if decision is not None:
-                here = decision.actions >= 0
-                total += shares[cohort.row_of[here], decision.actions[here]].sum(0)
-                agents += int(here.sum())
-        return total / max(agents, 1)
+                total += taken(cohort, decision.actions, decision.counts).total(shares)
+        return total / max(self.agents_here(decisions), 1)
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Let a round's demand move the price, and the price the outcome."""

@@ -51,6 +51,7 @@ class Routes(Settling):
     """
 
     REMEMBERED = ("flows", "times")
+    weighs = True
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,

@@ -4,6 +4,7 @@ Where all play is pure the law is a one-hot table of mostly zeros, so that one i
 its place and the table is made only for who reads it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -30,6 +31,9 @@ class Decision:
     choices : int array (K,) or None
         The action of each row where all play is pure, -1 for rows that took no part; it comes with
         ``predicted``, and then the law of play is spelled out only where somebody reads it.
+    counts : callable or None
+        Draws, once, how many agents of each row played each action (K, A), where a row is a crowd
+        that is counted (``market.game.presence``) and draws; its action is that of one of them.
 
     Raises
     ------
@@ -42,6 +46,7 @@ class Decision:
     predicted: Array | None = None
     present: Mask | None = None
     choices: Indices | None = None
+    counts: Callable[[], Array] | None = None
 
     def __post_init__(self) -> None:
         if self.law is None and (self.choices is None or self.predicted is None):

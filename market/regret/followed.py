@@ -35,8 +35,8 @@ class Followed(Remembering):
     ----------
     names : sequence of str
         Of the models.
-    row_of : int array (N,)
-        The row of each agent.
+    counts : array (K,)
+        How many agents each row stands for.
     scale : array (K,)
         What a loss of 1 is in each row's own units.
     suggest : callable
@@ -53,13 +53,13 @@ class Followed(Remembering):
     def __init__(
         self,
         names: tuple[str, ...],
-        row_of: Indices,
+        counts: Array,
         *,
         scale: Array,
         suggest: Callable[[], Indices],
     ) -> None:
         self.names, self._suggest, self._scale = names, suggest, scale
-        self._counts = np.bincount(row_of).astype(np.float64)
+        self._counts = counts
         self.sums = np.zeros((len(self._counts), len(names)))
         self._batches = np.zeros((BATCHES, len(names)))
         self._length, self._rounds = 1, 0

@@ -56,6 +56,7 @@ class Crowd:
     """
 
     kind = ""  # of losses, for the table
+    heads: NDArray[np.intp] | None = None  # agents of each row, where they are counted
 
     def __init__(
         self,
@@ -98,6 +99,7 @@ class Crowd:
             ledger=Ledger(self.rows, self.actions, policies=len(self.policies)),
             rng=stream(0, "bench", "play"),
             policies=self.policies,
+            heads=self.heads,
         )
         block = Block("linear", basis, RunningMean(self.goods))
         return Game([block], [cohort], adversary=Replay(self.outcomes), seed=0)
@@ -149,6 +151,15 @@ class Crowd:
         """Return the losses of one agent by NumPy alone, without a frame of Python around it."""
         formula: Formula = np.ascontiguousarray(self.loss.weights[row]).dot
         return formula
+
+
+class CountedCrowd(Crowd):
+    """Agents who share losses, and of whom each row is a count in place of a list."""
+
+    def __init__(self, agents: int, losses: int) -> None:
+        super().__init__(losses, losses)
+        self.heads = agents // losses + (np.arange(losses) < agents % losses)
+        self.size = f"{agents} counted {self.size.partition(' ')[2]}"
 
 
 class NarrowCrowd(Crowd):

@@ -21,7 +21,7 @@ from regretless.scenarios.bench import crowds
 from regretless.scenarios.bench.clock import Array, Duel
 from regretless.scenarios.bench.peers import peer
 
-CROWD, MULTITUDE, SHARED = 100_000, 1_000_000, 500
+CROWD, MULTITUDE, COUNTED, SHARED = 100_000, 1_000_000, 10**9, 500
 FEW, SOME = 2_000, 50_000  # of a quick run
 COPIED = 1 << 25  # numbers per copy, beyond every cache
 
@@ -38,11 +38,15 @@ def against_mesa(make: Callable[[], crowds.Crowd]) -> Duel:
     return Duel("agent-steps", crowd.size, "mesa", _ours(crowd), theirs)
 
 
-def against_numpy(agents: int, losses: int) -> Duel:
+def against_numpy(make: Callable[[], crowds.Crowd]) -> Duel:
     """Compare a round of agents who share losses; the answer is how often each action is played."""
-    crowd = crowds.Crowd(agents, losses)
+    crowd = make()
     plain = crowds.PlainCrowd(crowd)
-    return Duel("agent-steps", crowd.size, "numpy", _ours(crowd), lambda: counted(plain.step()))
+
+    def theirs() -> Array:
+        return counted(plain.step(), crowd.heads)
+
+    return Duel("agent-steps", crowd.size, "numpy", _ours(crowd), theirs)
 
 
 def against_copy(agents: int) -> Duel:
@@ -67,9 +71,9 @@ def against_copy(agents: int) -> Duel:
     return Duel("agent-steps", crowd.size, "bandwidth", ours, theirs)
 
 
-def counted(actions: NDArray[np.intp]) -> Array:
+def counted(actions: NDArray[np.intp], heads: NDArray[np.intp] | None = None) -> Array:
     """Count who played which action."""
-    return np.bincount(actions, minlength=crowds.ACTIONS).astype(np.float64)
+    return np.bincount(actions, heads, minlength=crowds.ACTIONS).astype(np.float64)
 
 
 def bytes_of_a_round(rows: int) -> int:
@@ -107,7 +111,7 @@ def _ours(crowd: crowds.Crowd) -> Callable[[], Array]:
 
     def step() -> Array:
         model.step()
-        return counted(model.last_actions(0))
+        return counted(model.last_actions(0), crowd.heads)
 
     return step
 
@@ -123,6 +127,7 @@ def works(*, quick: bool) -> tuple[Callable[[], Duel], ...]:
             partial(against_mesa, partial(crowds.CurvedCrowd, crowd, family))
             for family in crowds.FAMILIES
         ),
-        partial(against_numpy, multitude, SHARED),
+        partial(against_numpy, partial(crowds.Crowd, multitude, SHARED)),
+        partial(against_numpy, partial(crowds.CountedCrowd, COUNTED, SHARED)),
         partial(against_copy, multitude),
     )

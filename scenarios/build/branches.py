@@ -29,6 +29,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.game.changes import uncovered
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.network import Network
+from regretless.market.game.presence import heads_of
 from regretless.market.game.protocols import Adversary
 from regretless.market.game.round import Block
 from regretless.market.logs.branches import Fork, suffered
@@ -192,6 +193,9 @@ def _books(trunk: MarketModel, branch: MarketModel, name: str) -> dict[str, Any]
     place = [cohort.name for cohort in trunk.game.cohorts].index(name)
     before: Any = trunk.game.cohorts[place]
     after: Any = branch.game.cohorts[place]
+    if len(before.row_of) != len(after.row_of):
+        why = f"branch: cohort.{name} is counted, as {after.rule} cannot be"
+        raise UserError(f"{why}; give it counted = false")
     rows = before.row_of[np.unique(after.row_of, return_index=True)[1]]
     state, held = before.state(), len(before.ledger.count)
     ledger = {
@@ -236,9 +240,10 @@ def _deviations(cohort: Any, policies: Mapping[int, Policy]) -> Deviations:
     rows = {}
     for agent, policy in policies.items():
         row = int(cohort.row_of[agent])
-        if (cohort.row_of == row).sum() > 1:
+        if (cohort.row_of == row).sum() > 1 or heads_of(cohort) is not None:
             why = f"branch: cohort.{cohort.name}: its agent {agent + 1} is one row with others"
-            raise UserError(f"{why}; build(apart=True) gives each a row, but for learners alike")
+            cure = "build(apart=True) gives each a row, where counted = false and none learns alike"
+            raise UserError(f"{why}; {cure}")
         rows[row] = agent, policy
     return Deviations(rows, cohort.loss.actions)
 

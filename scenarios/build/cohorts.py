@@ -145,12 +145,13 @@ def _responding(draft: Draft, place: Place) -> Seat:
     if draft.reported is not None and spec.acts_on == "truth":
         said, by_kind = loss, coefficients(spec.name, place.basis, loss)
     kind_of, whose = (PrivateCohort, "referee") if spec.draws_alone else (Cohort, "cohort")
+    heads = None if draft.heads is None else np.bincount(row_of, draft.heads).astype(np.intp)
     cohort = kind_of(
         name=spec.name,
         utility=spec.utility,
         block=place.block,
         loss=loss,
-        row_of=row_of,
+        row_of=row_of if heads is None else np.arange(len(kind)),
         coefficients=protected if by_proxy else by_kind,
         response=rule,
         ledger=draft.ledger(len(kind)),
@@ -160,6 +161,7 @@ def _responding(draft: Draft, place: Place) -> Seat:
         distance=draft.distance_of(row_of),
         relay=place.relay,
         acts_on=said,
+        heads=heads,
     )
     group, stay = LossGroup(*protected, draft.policies, **told(rule)), draft.stay_of(row_of)
     return Seat(cohort, group, cover, kind, stay, lies=draft.reported is not None)

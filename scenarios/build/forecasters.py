@@ -1,6 +1,7 @@
 """From the [forecaster] table of a scenario to one forecaster per block."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.basis import Basis
 from regretless.market.game.markets import Market
+from regretless.market.game.presence import heads_of
 from regretless.market.game.protocols import Forecaster, Foreseeable
 from regretless.market.game.round import Game
 from regretless.market.records import Context, Decision, Mixture
@@ -197,6 +199,10 @@ def _future(market: Market, cohorts: Sequence[Any], laws: Sequence[Array], state
     market.restore(state)
     decisions = []
     for cohort, law in zip(cohorts, laws, strict=True):
+        if (heads := heads_of(cohort)) is not None:
+            shares = partial(np.multiply, law, heads[:, None])
+            decisions.append(Decision(law, law.argmax(1), counts=shares))
+            continue
         ranks = (np.arange(len(cohort.row_of)) + 0.5) / len(cohort.row_of)  # shares, not draws
         passed = law.cumsum(1)[cohort.row_of] <= ranks[:, None]
         decisions.append(Decision(law, np.minimum(passed.sum(1), law.shape[1] - 1)))
@@ -204,5 +210,6 @@ def _future(market: Market, cohorts: Sequence[Any], laws: Sequence[Array], state
     outcomes = np.array([market.clear(middle, decisions) for _ in range(AHEAD)])
     for cohort, law in zip(cohorts, laws, strict=True):
         lost = (law * cohort.loss.losses(outcomes).mean(0)).sum(1) * cohort.loss.unit_scale
-        total += float(lost[cohort.row_of].sum())
+        heads = heads_of(cohort)
+        total += float(lost[cohort.row_of].sum() if heads is None else lost @ heads)
     return total / market.agents

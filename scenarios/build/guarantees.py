@@ -32,7 +32,7 @@ from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.game.guarantees import Guarantee
-from regretless.market.game.presence import Stay
+from regretless.market.game.presence import Stay, per_row, population
 from regretless.market.game.round import Block
 from regretless.market.regret.followed import Followed
 from regretless.scenarios.build.cohorts import Anybody, Seat
@@ -233,7 +233,7 @@ def followed(seat: Seat, block: Block) -> Followed | None:
         return best_responses(late, forecaster.base.points)[lines]
 
     return Followed(
-        forecaster.models, seat.cohort.row_of, scale=seat.cohort.loss.unit_scale, suggest=suggest
+        forecaster.models, per_row(seat.cohort), scale=seat.cohort.loss.unit_scale, suggest=suggest
     )
 
 
@@ -342,7 +342,7 @@ def served_note(seat: Seat) -> str:
     cover = seat.cover
     if cover is None:
         return ""
-    agents, losses = len(seat.cohort.row_of), len(cover.served)
+    agents, losses = population(seat.cohort), len(cover.served)
     return (
         f"{seat.cohort.name}: {agents} agents with {losses} losses served through "
         f"{len(cover.offset)} representatives within {cover.radius.max():.3g}"

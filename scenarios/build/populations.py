@@ -44,6 +44,9 @@ class Draft:
         Of each agent from the forecaster; None where all hear at once.
     apart : bool
         Whether every agent has a row of its own.
+    heads : int array (N,) or None
+        Of a cohort that is counted, how many agents each archetype has; the losses are then one per
+        archetype.
     """
 
     spec: CohortSpec
@@ -53,6 +56,7 @@ class Draft:
     distance: Indices | None = None
     apart: bool = False
     reported: Loss | None = None
+    heads: Indices | None = None
 
     @property
     def told(self) -> Loss:
@@ -160,6 +164,7 @@ def drafted(
                 _drawn_stay(spec, root, rounds=scenario.rounds),
                 None if network is None else network.distance[first : first + spec.count],
                 reported=reported_losses(spec, root, goods, game) if spec.reports else None,
+                heads=drawn_heads(spec, root) if spec.counted else None,
             )
         )
         first += spec.count
@@ -185,7 +190,19 @@ def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Bimatrix | None 
         If a parameter does not fit the utility.
     """
     loss, rng = _distinct(spec, root, goods, game)
-    return loss if spec.archetypes is None else loss[_shared(spec, rng)]
+    return _spread(loss, spec, rng)
+
+
+def _spread(loss: Loss, spec: CohortSpec, rng: np.random.Generator) -> Loss:
+    """Hand out losses to agents, where they are archetypes and agents are listed."""
+    return loss if spec.archetypes is None or spec.counted else loss[_shared(spec, rng)]
+
+
+def drawn_heads(spec: CohortSpec, root: int) -> Indices:
+    """Draw how many agents each archetype of a cohort has; every one has somebody."""
+    types, rng = spec.entries, stream(root, "cohort", spec.name, "heads")
+    others = rng.multinomial(spec.count - types, np.full(types, 1 / types))
+    return np.asarray(1 + others, dtype=np.intp)
 
 
 def reported_losses(
@@ -199,14 +216,14 @@ def reported_losses(
     told, _ = _distinct(spec, root, goods, game, spec.reports)
     if told.identity == truth.identity and np.array_equal(told.rows(), truth.rows()):
         return None
-    return told if spec.archetypes is None else told[_shared(spec, rng)]
+    return _spread(told, spec, rng)
 
 
 def _shared(spec: CohortSpec, rng: np.random.Generator) -> Indices:
     """Draw which archetype each agent is of; every one has somebody."""
     types = spec.archetypes or spec.count
     others = rng.integers(types, size=spec.count - types)
-    return rng.permutation([*range(types), *others])
+    return rng.permutation(np.concatenate([np.arange(types), others]))
 
 
 def _distinct(
@@ -279,7 +296,7 @@ def _drawn_stay(spec: CohortSpec, root: int, *, rounds: int) -> Stay | None:
     last = rounds if spec.leaves is None else min(spec.leaves, rounds)
     rng = stream(root, "cohort", spec.name, "presence")
     rates = spec.entry_rate, spec.exit_rate
-    return drawn_stays(rng, spec.count, window=(spec.joins, last), rates=rates)
+    return drawn_stays(rng, spec.entries, window=(spec.joins, last), rates=rates)
 
 
 def _policy(name: str, cohort: CohortSpec, scenario: ScenarioSpec) -> NamedPolicy:

@@ -45,6 +45,7 @@ from regretless.scenarios.build.latecomers import idle, latecomers
 from regretless.scenarios.build.network import drawn_network
 from regretless.scenarios.build.populations import Draft, drafted, drawn_signal
 from regretless.scenarios.spec.checks import check
+from regretless.scenarios.spec.crowds import with_counts
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
 
@@ -63,7 +64,7 @@ class Scenario:
     """
 
     def __init__(self, spec: ScenarioSpec, *, drawer: Callable[..., Any] | None = None) -> None:
-        self.spec, self.peopled, self._drawer = spec, peopled(spec), drawer
+        self.spec, self.peopled, self._drawer = spec, with_counts(peopled(spec)), drawer
         check(self.peopled)
         self.table: Table | None = read_table(spec.data) if spec.data else None
         self.game = game_of(spec)
@@ -100,6 +101,10 @@ class Scenario:
         if not isinstance(root, int | np.integer) or root < 0:
             raise UserError(f"seed = {root!r}: give a whole number of at least 0")
         order = Order(root, log_every, apart, dict(room or {}))
+        for cohort in self.peopled.cohort:
+            if cohort.counted and (apart or cohort.name in order.room):
+                why = "is counted, and no agent of it is apart from the others"
+                raise UserError(f"build: cohort.{cohort.name} {why}; give it counted = false")
         model = self._model(order, self._parts(order))
         model.recipe = partial(self._branch, order)
         return model

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from regretless.market.core.arrays import Array
+from regretless.market.game.presence import mean_over, taken
 from regretless.market.model import MarketModel
 
 POINTS = 400
@@ -66,9 +67,9 @@ class Watched:
     def note(self) -> None:
         """Take note of the round that has just been played."""
         model = self.model
-        for place, sums in enumerate(self._chosen):
-            played = model.last_actions(place)
-            np.add(sums, np.bincount(played[played >= 0], minlength=len(sums)), out=sums)
+        for place, last in model.last.items():
+            sums = self._chosen[place]
+            sums += taken(model.game.cohorts[place], *last).per_action(len(sums))
         if model.played % self.stride == 0 or model.played == model.rounds:
             self.points.append(self._point(model.played - 1))
             self._chosen = self._nobody()
@@ -85,13 +86,14 @@ class Watched:
         rows["regret_curves"], rows["owned"] = [], list(self._owned(number))
         for place, cohort in enumerate(model.game.cohorts):
             kinds = ("mean_loss", "decision_swap", "swap")
-            loss, decision, swap = (model.measured(place, m)[cohort.row_of] for m in kinds)
-            regret = np.where(np.isnan(decision), swap, decision)
-            known = regret[~np.isnan(regret)]
-            ends = (known.mean(), known.max()) if len(known) else (np.nan, np.nan)
-            kept = int((~np.isnan(decision)).sum())
-            rows["regret_curves"].append((cohort.name, number, *ends, len(known), kept))
-            paths.append([loss, regret])
+            loss, decision, swap = (model.measured(place, m) for m in kinds)
+            regret, row_of = np.where(np.isnan(decision), swap, decision), cohort.row_of
+            known, kept = ~np.isnan(regret)[row_of], int((~np.isnan(decision))[row_of].sum())
+            ends = np.nan, np.nan
+            if known.any():
+                ends = mean_over(cohort, regret, known), np.nanmax(regret)
+            rows["regret_curves"].append((cohort.name, number, *ends, int(known.sum()), kept))
+            paths.append([loss[row_of], regret[row_of]])
         path = np.concatenate(paths, axis=1).astype(np.float32)
         return Point(number, rows, self._chosen, path[:, : len(path[0]) * (len(path[0]) <= PATHS)])
 

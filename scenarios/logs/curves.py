@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
+from regretless.market.logs.heads import COUNT, with_counts
+
 PART = 500_000  # rows
 MOST_POINTS = 1500  # of a curve that is drawn; longer ones are thinned evenly
 COLUMNS = ["round", "agent", "loss", "swap_regret", "decision_swap_regret"]
@@ -57,7 +59,7 @@ def regret_curves(parts: Iterable[pd.DataFrame], agents: pd.DataFrame) -> pd.Dat
         the mean loss of the round.
     """
     cohort = agents.set_index("agent")["cohort"]
-    sums = [_summed(part, cohort) for part in parts]
+    sums = [_summed(with_counts(part, agents), cohort) for part in parts]
     if not sums:
         return pd.DataFrame(columns=["mean", "max", "count", "kept", "loss"])
     table = pd.concat(sums).groupby(level=[0, 1], sort=False)
@@ -69,7 +71,13 @@ def regret_curves(parts: Iterable[pd.DataFrame], agents: pd.DataFrame) -> pd.Dat
 
 def _summed(part: pd.DataFrame, cohort: "pd.Series[str]") -> pd.DataFrame:
     keys = [part["agent"].map(cohort).rename("cohort"), part["round"]]
-    found = leading_regret(part).groupby(keys, sort=False).agg(["sum", "count", "max"])
-    kept = part["decision_swap_regret"].groupby(keys, sort=False).count()
-    lost = part["loss"].groupby(keys, sort=False).agg(["sum", "count"])
-    return found.assign(kept=kept, lost=lost["sum"], agents=lost["count"])
+    regret, heads = leading_regret(part), part.get(COUNT, 1)
+    parts = {
+        "sum": regret * heads,
+        "count": regret.notna() * heads,
+        "kept": part["decision_swap_regret"].notna() * heads,
+        "lost": part["loss"] * heads,
+        "agents": part["loss"].notna() * heads,
+    }
+    table = pd.DataFrame(parts).groupby(keys, sort=False).sum()
+    return table.assign(max=regret.groupby(keys, sort=False).max())

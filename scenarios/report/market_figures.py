@@ -29,6 +29,7 @@ import plotly.graph_objects as go
 
 from regretless.market.core.randomness import stream
 from regretless.market.game.network import Network, by_distance, edge_list, networked, rings
+from regretless.market.logs.heads import means_of
 from regretless.market.markets.crowding import columns, crowding
 from regretless.scenarios.logs.curves import leading_regret, thinned
 from regretless.scenarios.report import charts
@@ -75,7 +76,7 @@ def surplus(tables: Tables) -> go.Figure | None:
     if "leader_surplus" not in agents or agents["leader_surplus"].isna().all():
         return None
     paid, shades = _payoffs(rounds.set_index("round"), agents), cohort_colours(agents)
-    ends = agents.groupby("cohort", sort=False)[["leader_surplus", "surplus_cap"]].mean().dropna()
+    ends = means_of(agents, ["cohort"], ["leader_surplus", "surplus_cap"]).dropna()
     figure, top = charts.panels(each=340), 0.0
     for i, (name, (end, _)) in enumerate(ends.iterrows()):
         curve = paid[name].expanding().mean()

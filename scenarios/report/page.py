@@ -18,6 +18,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from regretless.market.core.errors import UserError
+from regretless.market.logs.heads import agents_in, mean_of
 from regretless.scenarios.logs.curves import leading_regret, log_parts, regret_curves
 from regretless.scenarios.logs.directory import MANIFEST, read_run
 from regretless.scenarios.report import course, market_figures, run_figures, verdict
@@ -127,9 +128,9 @@ def _summary(agents: pd.DataFrame) -> str:
 
 def _numbers(members: pd.DataFrame) -> list[str]:
     return [
-        f"{len(members):,}",
-        f"{members['mean_loss'].mean():.4f}",
-        *(mean_and_worst(members[column]) for column in REGRETS.values()),
+        f"{agents_in(members):,}",
+        f"{mean_of(members, 'mean_loss'):.4f}",
+        *(mean_and_worst(members, column) for column in REGRETS.values()),
         figure(members["bound_from_bias"].max(), "none"),
         promise(members["bound_from_variation"].max()),
         promise(members["bound"].max()),

@@ -27,6 +27,7 @@ import plotly.graph_objects as go
 from regretless.forecaster.tolerance import slack_limit
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.tracker import TOLERANCE
+from regretless.market.logs.heads import COUNT, means_of, with_counts
 from regretless.scenarios.logs.curves import leading_regret, thinned
 from regretless.scenarios.report import charts
 from regretless.scenarios.verdict import best_of_each
@@ -221,18 +222,16 @@ def windows(tables: Tables) -> go.Figure | None:
 
 def _steps(kept: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
     """Return mean and worst regret, indexed by cohort, first and last round of the window."""
-    cohort = kept["agent"].map(agents.set_index("agent")["cohort"]).rename("cohort")
-    keys = [cohort, kept["first"], kept["last"]]
-    return leading_regret(kept).groupby(keys, sort=False).agg(["mean", "max"]).dropna()
+    cohort = kept["agent"].map(agents.set_index("agent")["cohort"])
+    rows = with_counts(kept.assign(cohort=cohort, mean=leading_regret(kept)), agents)
+    keys = ["cohort", "first", "last"]
+    worst = rows.groupby(keys, sort=False)["mean"].max()
+    return means_of(rows, keys, ["mean"]).assign(max=worst).dropna()
 
 
 def spread(tables: Tables) -> go.Figure | None:
-    """Draw a histogram of regret per cohort that measured it.
-
-    None where no cohort has two agents; so it is with ``exploitability``.
-    """
-    agents = tables["agents"]
-    return _histograms(agents, leading_regret(agents), "regret per round")
+    """Draw a histogram of regret per cohort that measured it; None where none has two agents."""
+    return _histograms(tables["agents"], leading_regret(tables["agents"]), "regret per round")
 
 
 def exploitability(tables: Tables) -> go.Figure | None:
@@ -241,9 +240,10 @@ def exploitability(tables: Tables) -> go.Figure | None:
 
 
 def _histograms(agents: pd.DataFrame, values: pd.Series[float], word: str) -> go.Figure | None:
-    groups = values.groupby(agents["cohort"], sort=False)
-    cohorts = {name: own for name, own in groups if own.notna().any()}
-    several = max(map(len, cohorts.values()), default=0) > 1
+    rows = agents[["cohort"]].assign(value=values, heads=agents.get(COUNT, 1))
+    groups = rows.groupby("cohort", sort=False)
+    cohorts = {name: own for name, own in groups if own["value"].notna().any()}
+    several = max((own["heads"].sum() for own in cohorts.values()), default=0) > 1
     if not several or not (values > 0).any():  # which the summary tells in full
         return None
     titles = [_title(name, own) for name, own in cohorts.items()]
@@ -257,12 +257,12 @@ def _histograms(agents: pd.DataFrame, values: pd.Series[float], word: str) -> go
     return figure.update_layout(bargap=0, showlegend=False)
 
 
-def _title(name: Any, values: pd.Series[float]) -> str:
+def _title(name: Any, rows: pd.DataFrame) -> str:
     """Head a histogram by the cohort's name, how many agents it shows, and the worst of them."""
-    known = values.dropna()
-    told = f"{len(known):,}" if len(known) == len(values) else f"{len(known):,} of {len(values):,}"
-    told += f"; {(known <= 0).mean():.0%} at 0, worst {known.max():.4f}"
-    return f"{charts.short(name, 18)} ({told})"
+    known, every = rows.dropna()["heads"].sum(), rows["heads"].sum()
+    told = f"{known:,}" if known == every else f"{known:,} of {every:,}"
+    idle = rows.loc[rows["value"] <= 0, "heads"].sum() / known
+    return f"{charts.short(name, 18)} ({told}; {idle:.0%} at 0, worst {rows['value'].max():.4f})"
 
 
 def _edges(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -271,8 +271,8 @@ def _edges(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.linspace(low, high if high > low else low + TOLERANCE, BINS + 1)
 
 
-def _bars(values: pd.Series[float], edges: np.ndarray[Any, Any], colour: str) -> go.Bar:
-    counts, _ = np.histogram(values, edges)
+def _bars(rows: pd.DataFrame, edges: np.ndarray[Any, Any], colour: str) -> go.Bar:
+    counts, _ = np.histogram(rows["value"], edges, weights=rows["heads"])
     return go.Bar(
         x=(edges[1:] + edges[:-1]) / 2,
         y=counts,
@@ -334,6 +334,7 @@ def told(agent: Mapping[Any, Any]) -> str:
     }
     utility, response = charts.plain(agent["utility"]), charts.plain(agent["response"])
     lines = [f"agent {agent['agent']}, {utility}, {response}"]
+    lines += [f"one of {agent[COUNT]:,} alike"] if agent.get(COUNT, 1) > 1 else []
     lines += [f"{word}: {value:.4g}" for word, value in numbers.items() if np.isfinite(value)]
     return "<br>".join(lines)
 

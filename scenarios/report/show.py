@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from regretless.market.core.errors import UserError, closest
+from regretless.market.logs.heads import COUNT, with_counts
 from regretless.market.model import MarketModel
 from regretless.scenarios.logs.curves import regret_curves
 from regretless.scenarios.report import verdict
@@ -74,4 +75,5 @@ def _actions(log: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
     """Count how many agents of each cohort chose each action in every logged round."""
     cohort = log["agent"].map(agents.set_index("agent")["cohort"]).rename("cohort")
     keys = [log["round"], cohort, log["action"].rename("which")]
-    return log.groupby(keys, sort=False).size().rename("value").reset_index()
+    heads = with_counts(log, agents).get(COUNT, pd.Series(1, log.index))
+    return heads.groupby(keys, sort=False).sum().rename("value").reset_index()

@@ -134,6 +134,8 @@ class CohortSpec(Strict):
     """How many agents there are; a cohort of none is left out."""
     archetypes: Count | None = None
     """How many different losses they share; without it each has its own."""
+    counted: bool | None = None
+    """Whether its agents are a count for each archetype, not a list; above a million they are."""
     precision: Literal["single", "double"] = "double"
     """Of the weights of a linear utility; "single" rounds them to what 32 bits hold."""
     joins: Annotated[int, Field(ge=0)] = 0
@@ -178,6 +180,11 @@ class CohortSpec(Strict):
         "exploitability",
     ]
     """Which regrets are kept."""
+
+    @property
+    def entries(self) -> int:
+        """How many losses its tables list: of agents, or of archetypes where it is counted."""
+        return self.archetypes or 1 if self.counted else self.count
 
     @property
     def learns(self) -> bool:

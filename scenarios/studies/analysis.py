@@ -36,6 +36,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from regretless.market.logs.heads import COUNT, means_of, with_counts
 from regretless.market.logs.welfare import cohort_welfare
 
 FORECASTER, OURS = "forecaster.kind", "decision-swap"
@@ -83,7 +84,8 @@ def cohorts_of(agents: pd.DataFrame, run: int) -> pd.DataFrame:
         utility's own units. What was not measured is NaN.
     """
     groups = agents.groupby("cohort", sort=False)
-    table = losses_of(groups).assign(agents=groups.size())
+    sizes = groups[COUNT].sum() if COUNT in agents else groups.size()
+    table = losses_of(agents, ["cohort"]).assign(agents=sizes)
     table["exploitability_worst"] = groups["exploitability"].max()
     welfare = cohort_welfare(agents)
     return table.reset_index().merge(welfare, on="cohort", sort=False).assign(run=run)[COHORTS]
@@ -106,20 +108,22 @@ def own_of(measures: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
     """
     homes = agents.set_index("agent")["cohort"]
     cohort = measures["cohort"].where(measures["cohort"] != "", measures["agent"].map(homes))
-    found = measures.assign(cohort=cohort)
-    table = found.pivot_table(index="cohort", columns="measure", values="value")
+    found = with_counts(measures.assign(cohort=cohort), agents)
+    means = means_of(found, ["cohort", "measure"], ["value"]).reset_index()
+    table = means.pivot_table(index="cohort", columns="measure", values="value")
     table = table.reindex(pd.Index(homes.unique(), name="cohort"))
     for name, value in found[found["cohort"].isna()].groupby("measure")["value"].mean().items():
         table[name] = value
     return table.rename_axis(columns=None)
 
 
-def losses_of(groups: Any) -> pd.DataFrame:
-    """Mean loss, and mean and worst of each regret, of grouped agents or windows."""
-    table = pd.DataFrame({"mean_loss": groups["mean_loss"].mean()})
+def losses_of(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Mean loss, and mean and worst of each regret, of groups of agents or windows."""
+    means, worst = means_of(rows, by, ["mean_loss", *REGRETS]), rows.groupby(list(by), sort=False)
+    table = means[["mean_loss"]].copy()
     for regret in REGRETS:
-        table[f"{regret}_mean"] = groups[regret].mean()
-        table[f"{regret}_worst"] = groups[regret].max()
+        table[f"{regret}_mean"] = means[regret]
+        table[f"{regret}_worst"] = worst[regret].max()
     return table
 
 
@@ -248,7 +252,8 @@ def windows_of(windows: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
         What was not measured is NaN.
     """
     cohort = windows["agent"].map(agents.set_index("agent")["cohort"])
-    return losses_of(windows.assign(cohort=cohort).groupby(WINDOW, sort=False)).reset_index()
+    rows = with_counts(windows.assign(cohort=cohort), agents)
+    return losses_of(rows, WINDOW).reset_index()
 
 
 def windows_table(

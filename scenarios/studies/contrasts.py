@@ -18,6 +18,7 @@ from typing import Any
 
 import pandas as pd
 
+from regretless.market.logs.heads import means_of
 from regretless.scenarios.studies.analysis import (
     COHORTS,
     EFFECTS,
@@ -107,7 +108,7 @@ def _of_branches(branches: pd.DataFrame, parameters: pd.DataFrame) -> Iterator[C
     parts = [runs, runs.assign(cohort=EVERYBODY)] if several else [runs]
     for label, branch in pd.concat(parts).groupby("branch", sort=False):
         for cohort, group in branch.groupby("cohort", sort=False):
-            means = group.groupby(["seed", "run"])[list(GAINS)].mean()
+            means = means_of(group, ["seed", "run"], GAINS)
             for measure in GAINS[1:] if several and cohort == EVERYBODY else GAINS:
                 words = ["branch", text_of(label), text_of("trunk"), cohort, measure]
                 yield words, means[measure]

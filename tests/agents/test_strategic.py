@@ -281,7 +281,7 @@ def test_followers_are_public_knowledge_that_cannot_be_changed() -> None:
     known = game.adversary.followers
     assert [who.name for who in known] == [cohort.name for cohort in game.cohorts]
     assert (known[0].counts == [1, 3]).all()
-    assert set(vars(known[0])) == {"name", "loss", "row_of"}
+    assert set(vars(known[0])) == {"name", "loss", "row_of", "heads"}
     for array in (known[0].row_of, known[0].loss.weights, known[0].loss.offset):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1

@@ -215,6 +215,22 @@ def test_the_farthest_next_is_within_twice_the_best(count: int) -> None:
         assert cover.radius.max() <= 2 * best + SMALLEST
 
 
+@pytest.mark.parametrize("size", [1, 3, 40])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e9])
+def test_looking_in_32_bits_first_changes_no_bit(size: int, scale: float) -> None:
+    """Every loss is compared with every representative in 64 bits, and the answer is the same."""
+    offset, weights = (scale * part for part in table(3, losses=1300, size=size))
+    near, served, chosen = np.full(1300, np.inf), np.zeros(1300, int), [0]
+    for place in range(60):
+        apart = distance(offset - offset[chosen[place]], weights - weights[chosen[place]])
+        served, near = np.where(apart < near, place, served), np.minimum(apart, near)
+        chosen.append(int(near.argmax()))
+    cover = clustered(offset, weights, count=60)
+    assert (cover.offset == offset[chosen[:60]]).all()
+    assert (cover.served == served).all()
+    assert (cover.radius == near).all()
+
+
 def test_a_count_is_kept_unless_fewer_do() -> None:
     own = table(6)
     assert [len(clustered(*own, count=count).offset) for count in (1, 7, 59, 60, 500)] == [

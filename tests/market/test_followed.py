@@ -12,7 +12,7 @@ import pytest
 from regretless.market.core import checkpoint
 from regretless.market.regret.followed import BATCHES, FEWEST, Followed
 
-ROW_OF = np.array([0, 0, 1])  # three agents, two of them alike
+COUNTS = np.array([2.0, 1.0])  # three agents, two of them alike
 
 
 def scored(gaps: np.ndarray[Any, Any]) -> Followed:
@@ -20,7 +20,7 @@ def scored(gaps: np.ndarray[Any, Any]) -> Followed:
     models = gaps.shape[1]
     followed = Followed(
         tuple(map(str, range(models))),
-        np.array([0]),
+        np.ones(1),
         scale=np.ones(1),
         suggest=lambda: np.arange(1, models + 1)[None],
     )
@@ -36,7 +36,7 @@ def test_losses_are_summed_as_by_hand() -> None:
     laws, scale = rng.dirichlet(np.ones(3), (50, 2)), np.array([2.0, 5.0])
     there = rng.random((50, 2)) < 0.7
     told: list[Any] = []
-    followed = Followed(("a", "b"), ROW_OF, scale=scale, suggest=lambda: told[-1])
+    followed = Followed(("a", "b"), COUNTS, scale=scale, suggest=lambda: told[-1])
     sums, gaps, counts = np.zeros((2, 2)), np.zeros(2), 0
     for loss, law, own, present in zip(losses, laws, suggested, there, strict=True):
         told.append(own)
@@ -47,7 +47,7 @@ def test_losses_are_summed_as_by_hand() -> None:
         for m in range(2):
             lost = [present[k] * loss[k, own[k, m]] for k in range(2)]
             sums[:, m] += lost
-        who = [k for k in ROW_OF if present[k]]
+        who = [k for k in (0, 0, 1) if present[k]]
         if who:
             counts += 1
             gaps += [

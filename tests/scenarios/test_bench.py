@@ -126,7 +126,7 @@ def test_a_curved_crowd_is_the_same_in_mesa(family: str) -> None:
 
 def test_other_answers_of_a_crowd_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Agents who play the worst action are no benchmark."""
-    duel = steps.against_numpy(40, 10)
+    duel = steps.against_numpy(lambda: Crowd(40, 10))
     monkeypatch.setattr(BestResponse, "play", lambda _, table: one_hot(table.argmax(1), 8))
     with pytest.raises(DisagreementError):
         clock.timed(duel, 1)

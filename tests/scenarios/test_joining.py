@@ -109,7 +109,7 @@ def test_equal_losses_are_covered_and_act_as_the_protected_do(joins: int) -> Non
             assert (ours.predicted == theirs.predicted[twin]).all()
     assert (late.ledger.rounds, early.ledger.rounds) == (120 - joins, 120)
     assert set(of(model, "late")["guarantee"]) == {"decision-swap"}
-    assert model.guarantees[1].told(late.row_of) == "decision-swap"
+    assert model.guarantees[1].told(late) == "decision-swap"
     gamma = paper_gamma(model.game.blocks[0].basis.size, 120)
     assert model.guarantees[1].note == (
         f"late: 8 agents joined before round {joins}, 8 within {gamma:.2g} of a protected loss"
@@ -213,7 +213,7 @@ def test_who_is_too_far_is_not_covered() -> None:
     assert (agents["guarantee"] == labels).all()
     assert (agents["bound"].isna() == (labels == "none")).all()
     count = int((labels != "none").sum())
-    assert model.guarantees[1].told(late.row_of) == f"decision-swap for {count} of 8"
+    assert model.guarantees[1].told(late) == f"decision-swap for {count} of 8"
 
 
 def test_nobody_near_is_nobody_covered() -> None:
@@ -221,7 +221,7 @@ def test_nobody_near_is_nobody_covered() -> None:
     model.run()
     assert set(of(model, "late")["guarantee"]) == {"none"}
     assert of(model, "late")["bound"].isna().all()
-    assert model.guarantees[1].told(model.game.cohorts[1].row_of) == "none"
+    assert model.guarantees[1].told(model.game.cohorts[1]) == "none"
     assert "0 within" in model.guarantees[1].note
 
 

@@ -1,0 +1,65 @@
+"""Which crowds are counted: a row for every archetype, and how many agents it has.
+
+A cohort is counted that says ``counted = true``, and one of more than ``MANY`` agents with
+archetypes that can be, unless it says ``counted = false``. It cannot be where agents of equal
+losses differ in anything else: when they come, what they own, remember, know or are told.
+"""
+
+import os
+from collections.abc import Iterator
+
+from regretless.market import register
+from regretless.market.core.errors import UserError
+from regretless.scenarios.spec.cohort import CohortSpec
+from regretless.scenarios.spec.market import MarketSpec
+from regretless.scenarios.spec.scenario import ScenarioSpec
+
+MANY = 1_000_000
+LISTED = 300  # bytes that an agent of a list takes at the very least; 500 were measured
+
+
+def with_counts(spec: ScenarioSpec) -> ScenarioSpec:
+    """Settle which cohorts are counted.
+
+    UserError where one cannot be that asks for it, or memory is too short to list the agents.
+    """
+    cohorts = [_settled(cohort, next(_obstacles(cohort, spec), "")) for cohort in spec.cohort]
+    settled = all(one is other for one, other in zip(cohorts, spec.cohort, strict=True))
+    return spec if settled else spec.model_copy(update={"cohort": cohorts})
+
+
+def _settled(cohort: CohortSpec, obstacle: str) -> CohortSpec:
+    """Settle whether a cohort is counted, given what stands in the way, if anything."""
+    if cohort.counted and obstacle:
+        raise UserError(f"cohort.{cohort.name}.counted: {obstacle}")
+    if cohort.counted is None and cohort.count > MANY and not obstacle:
+        return cohort.model_copy(update={"counted": True})
+    if not cohort.counted:
+        _check_memory(cohort, obstacle or "counted is false; leave that out")
+    return cohort
+
+
+def _obstacles(cohort: CohortSpec, spec: ScenarioSpec) -> Iterator[str]:
+    """Yield why a cohort cannot be counted, and what to do about it."""
+    if cohort.archetypes is None:
+        yield "its agents have a loss each; give archetypes, how many losses they share"
+    if cohort.response not in register.response or cohort.draws_alone:
+        yield f"response = '{cohort.response}' is each agent's own; choose a response rule"
+    for key in ("entry_rate", "exit_rate", "signal", "within_means"):
+        if getattr(cohort, key):
+            yield f"{key} tells agents of one loss apart; drop it"
+    if spec.network is not None:
+        yield "[network] says who hears, agent by agent; drop it"
+    if spec.market is not None:
+        kind = spec.market.kind if isinstance(spec.market, MarketSpec) else "prices"
+        if kind in register.market and not vars(register.market[kind]).get("weighs", False):
+            yield f"market '{kind}' deals with agents one by one; choose another, or fewer agents"
+
+
+def _check_memory(cohort: CohortSpec, obstacle: str) -> None:
+    """Raise UserError where a list of the agents exceeds the machine's memory by far."""
+    needed = LISTED * cohort.count
+    if hasattr(os, "sysconf") and needed > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"):
+        where = f"cohort.{cohort.name}.count = {cohort.count}"
+        short = f"a list of agents takes {needed / 1e9:,.0f} GB and more, which are not there"
+        raise UserError(f"{where}: {short}, and they are not counted, since {obstacle}")
