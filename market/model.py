@@ -33,6 +33,7 @@ from regretless.market.logs.journal import Journal, Sink
 from regretless.market.logs.own_measures import OwnMeasures
 from regretless.market.logs.sample import logged_agents
 from regretless.market.logs.windows import Span, Windows
+from regretless.market.records import Round
 from regretless.market.shown import Shown
 from regretless.market.trader import Trader
 
@@ -127,9 +128,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         self._playing = True
         played = play_round(self.game)
         self._playing = False
-        self._cache.clear()
-        here = present(self.game.cohorts, played)
-        self.last = {c: (choice.actions, choice.counts) for c, _, choice, _ in here}
+        self.passed(played)
         if self.tracker is not None:
             self.tracker.add(played)
         self.journal.add(played)
@@ -137,6 +136,12 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         self.running = self.played < self.rounds
         if hasattr(self, "datacollector"):
             self.datacollector.collect(self)
+
+    def passed(self, played: Round) -> None:
+        """Let the agents' views be of this round, the last one, which may go unlogged."""
+        self._cache.clear()
+        own = present(self.game.cohorts, played)
+        self.last = {place: (choice.actions, choice.counts) for place, _, choice, _ in own}
 
     def swap(self, **players: Any) -> None:
         """Replace the ``adversary``, the ``market``, or a forecaster under its block's name.
@@ -225,13 +230,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         raise UserError("a market is not copied; take branch()")
 
     def run(self, rounds: int | None = None, *, progress: Callable[[], Any] | None = None) -> None:
-        """Play on until ``rounds`` (by default the model's own number) have been played.
-
-        Parameters
-        ----------
-        progress : callable, optional
-            Called after every round.
-        """
+        """Play on until ``rounds`` are played, by default all; ``progress`` is called after each."""
         last = self.rounds if rounds is None else rounds
         if not isinstance(last, int | np.integer) or last < 0:
             raise UserError(f"run({last!r}): give how many rounds shall have been played")

@@ -198,16 +198,23 @@ def play_round(game: Game) -> Round:
     Round
         Everything that happened.
     """
-    turn = in_turns(game)
+    return finished(in_turns(game))
+
+
+Turns = Generator[tuple[Mixture, ...] | tuple[Forecast, ...], None, Round]
+
+
+def finished(turns: Turns) -> Round:
+    """Play a round that was begun to its end."""
     try:
         while True:
-            next(turn)
+            next(turns)
     except StopIteration as over:
         played: Round = over.value
         return played
 
 
-def in_turns(game: Game) -> Generator[tuple[Mixture, ...] | tuple[Forecast, ...], None, Round]:
+def in_turns(game: Game) -> Turns:
     """Play one round with two breaks, for players who are asked from outside.
 
     Yields the mixtures before the adversary commits, then the forecasts that were drawn before

@@ -51,5 +51,6 @@ def check_built(market: MarketModel) -> None:
     for sight in sorted(sight_of(adversary) - {"history", "mixture"}):
         why = f"{kind} sees '{sight}', which takes all agents in every round"
         raise UserError(f"adversary: {why}; {CURE}")
-    if getattr(adversary, "payoff", None) is not None:
-        raise UserError(f"adversary: {kind} is paid by what all agents do in every round; {CURE}")
+    for part, why in {"payoff": "is paid by", "learn": "learns from"}.items():
+        if getattr(adversary, part, None) is not None:
+            raise UserError(f"adversary: {kind} {why} what all agents do in every round; {CURE}")

@@ -16,7 +16,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.information import earned, observed, per_agent
-from regretless.market.game.round import in_turns
+from regretless.market.game.round import finished, in_turns
 from regretless.market.model import MarketModel
 from regretless.market.records import Announcement, Round
 from regretless.scenarios import load
@@ -88,8 +88,8 @@ class LeaderEnv(gymnasium.Env[Seen, Any]):
 
     def step(self, action: Any) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
         """Commit to a law and play the round; with the last one the run is over."""
-        given = np.asarray(action)
-        law = np.eye(len(self._leader.support))[given] if self.pure else _law(given)
+        scores = SHARP * np.asarray(action, dtype=np.float64)
+        law = np.eye(len(self._leader.support))[action] if self.pure else softmax(scores)
         self._leader.laws = law[None, None]
         played = self._run.finish()
         cohorts = self._run.model.game.cohorts
@@ -224,19 +224,16 @@ class _Run:
     def begin(self, *, turns: int = 1) -> None:
         """Play the next round, if there is one, up to the first or second break."""
         if not self.over:
-            self._turn = in_turns(self.model.game)
-            self.shown = [next(self._turn) for _ in range(turns)][-1]
+            self._turns = in_turns(self.model.game)
+            self.shown = [next(self._turns) for _ in range(turns)][-1]
 
     def finish(self) -> Round:
         """Play the round to its end; UserError if the run is over."""
         if self.over:
             raise UserError("the run is over; reset() begins another one")
-        try:
-            while True:
-                next(self._turn)
-        except StopIteration as done:
-            played: Round = done.value
-            return played
+        played = finished(self._turns)
+        self.model.passed(played)
+        return played
 
     def seen(self, *parts: Array) -> Seen:
         """Return the share of rounds played, the last outcome, and further parts."""
@@ -248,10 +245,6 @@ class _Run:
 
 def _loaded(scenario: str | Scenario, settings: dict[str, Any]) -> Scenario:
     return load(scenario, **settings) if isinstance(scenario, str) else scenario
-
-
-def _law(scores: NDArray[Any]) -> Array:
-    return softmax(SHARP * scores.astype(np.float64))
 
 
 def _told(chosen: dict[str, int], name: str, _: object) -> int:

@@ -159,7 +159,9 @@ def _played(attack: Attack, seed: int, plan: Array) -> tuple[MarketModel, Tracke
     kept = [cohort.name == attack.cohort for cohort in game.cohorts]
     tracker = Tracker(game.cohorts, game.adversary, kept, seed=seed, unmoved=game.market is None)
     for _ in range(model.rounds):
-        tracker.add(play_round(game))
+        played = play_round(game)
+        model.passed(played)
+        tracker.add(played)
     return model, tracker
 
 

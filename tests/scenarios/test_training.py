@@ -14,6 +14,7 @@ import pytest
 
 import regretless
 from regretless import load
+from regretless.agents import ScriptedAgent
 from regretless.agents.adversaries import UpThenDown
 from regretless.market import register
 from regretless.market.core.errors import UserError
@@ -102,6 +103,25 @@ def test_followers_are_paid_what_a_run_logs_and_capped_by_their_bound() -> None:
     assert score.cap == pytest.approx(row["surplus_cap"], abs=1e-12)
     kappa, most = 4.0, 2.0  # of Deng's game: the cap's slope, and the greatest payoff
     assert score.certified == pytest.approx(min(kappa * row["bound"], most))
+
+
+@register.agent("test-wary")
+class Wary(ScriptedAgent):
+    """Trusts the forecast until it regrets a swap, then goes by its own regret."""
+
+    def act(self, forecast: Any, context: Any) -> Any:
+        """Change over as the view on itself tells."""
+        regret = self.model.view(self.number).swap_regret
+        best = int(self.loss.losses(forecast.label).argmin())
+        return best if not regret > 0.05 else int(1000 * regret) % 3
+
+
+def test_agents_who_look_at_themselves_see_in_rehearsals_what_they_see_in_runs() -> None:
+    attack = attacks(deng("test-wary", "best-response"), phases=2, looking=False, cohort=None)[0]
+    plan = random_plan(1, attack.shape)
+    with crew(1) as workers:
+        paid = Rehearsals(attack, workers).paid(plan[None], 2)[0]
+    assert paid == pytest.approx(logged(attack, plan, 2)[0], abs=1e-12)
 
 
 def test_nobody_is_certified_without_a_theorem() -> None:
