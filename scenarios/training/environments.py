@@ -29,8 +29,8 @@ try:
     from gymnasium import spaces
     from pettingzoo import ParallelEnv
 except ModuleNotFoundError as error:
-    needed = "environments need gymnasium and pettingzoo"
-    raise UserError(f"{needed}: python -m pip install 'regretless[rl]'") from error
+    needed = "LeaderEnv and FollowersEnv need the extra rl"
+    raise UserError(f"{needed}; python -m pip install gymnasium pettingzoo") from error
 
 SHARP = 5.0  # scores in [-1, 1] become laws in proportion to exp(5 score)
 SEEDS = 2**31
