@@ -230,7 +230,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         raise UserError("a market is not copied; take branch()")
 
     def run(self, rounds: int | None = None, *, progress: Callable[[], Any] | None = None) -> None:
-        """Play on until ``rounds`` are played, by default all; ``progress`` is called after each."""
+        """Play on until ``rounds``, or all, are played; ``progress`` is called after each."""
         last = self.rounds if rounds is None else rounds
         if not isinstance(last, int | np.integer) or last < 0:
             raise UserError(f"run({last!r}): give how many rounds shall have been played")

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from regretless.agents.cohorts.learning import LearnerCohort, drawn
-from regretless.market.core.arrays import Array, Integers
+from regretless.market.core.arrays import Array
 from regretless.market.exploitability.tracker import Tracker, led
+from regretless.market.game.presence import heads_of, per_row
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.market.records.decision import one_hot
@@ -66,7 +67,7 @@ class Rehearsals:
         cohort = model.game.cohorts[0]
         leader: Any = model.game.adversary
         values = leader.payoff.values(cohort.loss, leader.support)
-        counts = np.bincount(cohort.row_of)
+        counts = per_row(cohort)
         paid = np.einsum("ekam,mka,k->e", _joints(model, plans), values, counts)
         return np.asarray(paid / counts.sum())
 
@@ -85,7 +86,7 @@ def _side_by_side(attack: Attack) -> bool:
         return False
     ours = type(cohort.learner).__module__.startswith("regretless.agents.learners")
     reached = (game.market, game.network, *game.signals, *game.stays, *game.means)
-    return ours and all(one is None for one in reached)
+    return ours and heads_of(cohort) is None and all(one is None for one in reached)
 
 
 def _joints(model: MarketModel, plans: Array) -> Array:
@@ -120,7 +121,7 @@ def _learners_score(model: MarketModel, plan: Array) -> Score:
     cohort: Any = model.game.cohorts[0]
     leader: Any = model.game.adversary
     found = led(leader.payoff, cohort.loss, _joints(model, plan[None])[0], leader.support)
-    return _mean(found, np.bincount(cohort.row_of), _learned(cohort, model.rounds))
+    return _mean(found, per_row(cohort), _learned(cohort, model.rounds))
 
 
 def _learned(cohort: Any, rounds: int) -> Array | float:
@@ -149,7 +150,7 @@ def _score(attack: Attack, plan: Array, seed: int) -> Score:
         bound = np.nan  # the outcomes that others would have met are not known
     rows, found = tracker.led(place)
     bound = np.broadcast_to(bound, len(cohort.ledger.count))[rows]
-    return _mean(found, np.bincount(cohort.row_of)[rows], bound)
+    return _mean(found, per_row(cohort)[rows], bound)
 
 
 def _played(attack: Attack, seed: int, plan: Array) -> tuple[MarketModel, Tracker]:
@@ -165,7 +166,7 @@ def _played(attack: Attack, seed: int, plan: Array) -> tuple[MarketModel, Tracke
     return model, tracker
 
 
-def _mean(found: dict[str, Array], counts: Integers, bound: Array | float) -> Score:
+def _mean(found: dict[str, Array], counts: Array, bound: Array | float) -> Score:
     """Take the means over agents of what was taken from rows, ``counts`` agents in each."""
     found["certified"] = np.minimum(found["kappa"] * bound, found["most"])  # NaN without a bound
     names = "leader_surplus", "value", "surplus_cap", "certified"
