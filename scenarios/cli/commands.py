@@ -129,7 +129,12 @@ def run(  # noqa: PLR0913 - one parameter per option
 
         from regretless.scenarios.spec.scenario import resolved
 
-        loaded.build()  # which checks what only a market shows
+        model = loaded.build()  # which checks what only a market shows
+        if workers or scheduler:
+            from regretless.scenarios.shards.checks import check_built, check_spec
+
+            check_spec(loaded.peopled, workers)
+            check_built(model)
         typer.echo(tomli_w.dumps(resolved(loaded.spec)), nl=False)
         return
     from regretless.scenarios.run import Options

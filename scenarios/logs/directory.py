@@ -7,7 +7,6 @@ into a temporary file that takes the table's name in one step. What is killed ca
 """
 
 import hashlib
-import io
 import json
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, suppress
@@ -210,9 +209,8 @@ class RunDirectory:
         for part in sorted(self.partial.glob(f"{table}-*.parquet")):
             yield pd.read_parquet(part)
         if len(last := self._last.get(table, ())):
-            buffer = io.BytesIO()
-            pq.write_table(pa.Table.from_pandas(last, preserve_index=False), buffer)
-            yield pd.read_parquet(buffer)  # types are those of a part that was written
+            held = pa.Table.from_pandas(last, preserve_index=False)
+            yield held.to_pandas()  # of the types of a part that is read back
 
     def _write(self, table: str, parts: Iterator[pd.DataFrame]) -> None:
         concatenate = _concatenate_csv if self.format == "csv" else _concatenate_parquet

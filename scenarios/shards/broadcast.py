@@ -29,55 +29,45 @@ from regretless.market.records import (
 Tree = dict[str, Any]
 
 
-class Recorder:
-    """Collects rounds into a block.
+def packed(rounds: Sequence[Round], whole: Sequence[bool]) -> Tree:
+    """Make a block of rounds.
 
     Parameters
     ----------
     whole : sequence of bool
         Of which blocks of the broadcast the mixtures are kept, and not the drawn atoms alone.
+
+    Raises
+    ------
+    UserError
+        If the context's features change.
     """
-
-    def __init__(self, whole: Sequence[bool]) -> None:
-        self._whole = tuple(whole)
-        self._rounds: list[Round] = []
-
-    def __len__(self) -> int:
-        """Count the rounds of the open block."""
-        return len(self._rounds)
-
-    def add(self, played: Round) -> None:
-        """Append a round; UserError if its context has other features than the block's."""
-        if self._rounds and played.context.names != self._rounds[0].context.names:
-            raise UserError("the context's features change; give every round the same")
-        self._rounds.append(played)
-
-    def closed(self) -> Tree:
-        """Return the open block, and begin another."""
-        rounds, self._rounds = self._rounds, []
-        return {
-            "first": rounds[0].number,
-            "names": list(rounds[0].context.names),
-            "contexts": np.stack([played.context.values for played in rounds]),
-            "outcomes": np.stack([played.outcome for played in rounds]),
-            "blocks": {
-                str(i): _packed([played.forecasts[i] for played in rounds], whole=whole)
-                for i, whole in enumerate(self._whole)
-            },
-        }
+    contexts = [played.context for played in rounds]
+    if len({context.names for context in contexts}) > 1:
+        raise UserError("the context's features change; give every round the same")
+    return {
+        "first": rounds[0].number,
+        "names": list(contexts[0].names),
+        "contexts": np.stack([context.values for context in contexts]),
+        "outcomes": np.stack([played.outcome for played in rounds]),
+        "blocks": {
+            str(i): _packed([played.forecasts[i] for played in rounds], whole=every)
+            for i, every in enumerate(whole)
+        },
+    }
 
 
 def _packed(forecasts: Sequence[Forecast], *, whole: bool) -> Tree:
-    kept = [slice(None) if whole else slice(f.index, f.index + 1) for f in forecasts]
-    mixtures = [(f.mixture, atoms) for f, atoms in zip(forecasts, kept, strict=True)]
-    return {
-        "drawn": np.array([f.index if whole else 0 for f in forecasts]),
-        "sizes": np.array([len(mixture.weights[atoms]) for mixture, atoms in mixtures]),
-        "weights": np.concatenate([mixture.weights[atoms] for mixture, atoms in mixtures]),
-        "points": np.concatenate([mixture.points[atoms] for mixture, atoms in mixtures]),
-        "labels": np.concatenate(
-            [m.labels[atoms] for m, atoms in mixtures if m.labels is not None]
-        ),
+    atoms = [slice(None) if whole else slice(f.index, f.index + 1) for f in forecasts]
+    kept = {
+        key: [getattr(f.mixture, key)[own] for f, own in zip(forecasts, atoms, strict=True)]
+        for key in ("points", "weights", "labels")
+    }
+    drawn = np.array([f.index if whole else 0 for f in forecasts])
+    sizes = np.array([len(weights) for weights in kept["weights"]])
+    return {key: np.concatenate(own) for key, own in kept.items()} | {
+        "drawn": drawn,
+        "sizes": sizes,
     }
 
 
@@ -103,28 +93,12 @@ class Drawn(Mixture):
         return Forecast(self, self.index)
 
 
-@dataclass(frozen=True, eq=False)
-class _Said:
-    """A recorded round."""
-
-    context: Context
-    mixtures: tuple[Drawn, ...]
-    outcome: Array
-
-
-def _said(block: Tree) -> Iterator[_Said]:
-    names, parts = tuple(block["names"]), [_drawn(part) for part in block["blocks"].values()]
-    mixtures = zip(*parts, strict=True)
-    for x, y, drawn in zip(block["contexts"], block["outcomes"], mixtures, strict=True):
-        yield _Said(Context(names, x), drawn, y)
-
-
 def _drawn(part: Tree) -> Iterator[Drawn]:
-    ends = np.cumsum(part["sizes"])
-    for size, end, index in zip(part["sizes"], ends, part["drawn"], strict=True):
-        atoms = slice(end - size, end)
-        points, weights, labels = (part[key][atoms] for key in ("points", "weights", "labels"))
-        yield Drawn(points, weights, labels=labels, index=int(index))
+    for size, end, index in zip(
+        part["sizes"], np.cumsum(part["sizes"]), part["drawn"], strict=True
+    ):
+        kept = {key: part[key][end - size : end] for key in ("points", "weights", "labels")}
+        yield Drawn(**kept, index=int(index))
 
 
 class Tape(Remembering):
@@ -134,28 +108,35 @@ class Tape(Remembering):
     ----------
     outcomes : int
         Coordinates of an outcome, d.
+
+    Attributes
+    ----------
+    mixtures : tuple of Drawn
+        Of the round that is played.
     """
 
     sees: ClassVar[frozenset[str]] = frozenset({"history"})
 
     def __init__(self, outcomes: int) -> None:
-        self.outcomes = outcomes
-        self._coming: Iterator[_Said] = iter(())
-        self.now: _Said | None = None
+        self.outcomes, self.mixtures = outcomes, tuple[Drawn, ...]()
+        self._coming: Iterator[Any] = iter(())
+        self._outcome = np.zeros(outcomes)
 
     def load(self, block: Tree) -> None:
         """Go on with the rounds of a block."""
-        self._coming = _said(block)
+        self._names, mixtures = tuple(block["names"]), map(_drawn, block["blocks"].values())
+        self._coming = zip(
+            block["contexts"], block["outcomes"], zip(*mixtures, strict=True), strict=True
+        )
 
     def context(self, history: History) -> Context:
         """Begin the next round."""
-        self.now = next(self._coming)
-        return self.now.context
+        values, self._outcome, self.mixtures = next(self._coming)
+        return Context(self._names, values)
 
     def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal what came."""
-        assert self.now is not None  # noqa: S101 - a round has begun
-        return OutcomeLaw.pure(self.now.outcome)
+        return OutcomeLaw.pure(self._outcome)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +154,7 @@ class Echo(Block):
     def mixture(self, context: Context) -> Mixture:
         """Return the recorded mixture."""
         tape: Any = self.forecaster
-        said: Mixture = tape.now.mixtures[self.place]
+        said: Mixture = tape.mixtures[self.place]
         return said
 
     def learn(self, forecast: Forecast, outcome: Array) -> None:

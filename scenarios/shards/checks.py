@@ -16,8 +16,12 @@ ROW_BY_ROW = ("best-response", "private", "quantal", "certainty-equivalent")
 CURE = "drop it, or run on one machine, without --workers and --scheduler"
 
 
-def check_spec(spec: ScenarioSpec) -> None:
-    """Raise UserError at the first key of a scenario whose agents cannot be shared out."""
+def check_spec(spec: ScenarioSpec, shares: int | None = None) -> None:
+    """Raise UserError at the first key of a scenario whose agents cannot be shared out so."""
+    most = max(cohort.count for cohort in spec.cohort)
+    if shares is not None and shares > most:
+        told = f"--workers {shares}: the largest cohort has {most} agents"
+        raise UserError(f"{told}; give at most as many")
     for key, why in _faults(spec):
         raise UserError(f"{key}: {why}, so that agents cannot be shared out; {CURE}")
 

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from copy import copy
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -27,16 +27,15 @@ from regretless.agents.cohorts.private import is_private
 from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.market.core.randomness import generator_state, restore_generator
-from regretless.market.game.protocols import Resumable
 from regretless.market.game.round import play_round
 from regretless.market.logs.journal import Journal
-from regretless.market.logs.windows import Worst, bounded
+from regretless.market.logs.windows import bounded
 from regretless.market.model import MarketModel
+from regretless.market.records import Round
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.run import Alone, Options, Player, interrupts_between_rounds
-from regretless.scenarios.shards.broadcast import Recorder, Tree, rounds_of
+from regretless.scenarios.shards.broadcast import Tree, packed, rounds_of
 from regretless.scenarios.shards.checks import check_built, check_spec
 from regretless.scenarios.shards.crews import Crew, DaskCrew, LocalCrew
 from regretless.scenarios.shards.gather import closing_tables, finish_windows, stacked
@@ -45,7 +44,8 @@ from regretless.scenarios.spec.scenario import resolved
 from regretless.scenarios.studies.play import Failure
 
 BLOCK = 100  # rounds of a block, at most; none goes over from one chunk of the logs to the next
-AHEAD = 3  # blocks that the conductor is ahead of the slowest share, at most
+AHEAD = 4  # blocks that the conductor is ahead of the slowest share, at most
+AT_ONCE = AHEAD // 2  # of them in hand, at most: the next ones are made meanwhile
 LOOKING = 0.5  # seconds between two looks at whether somebody presses Ctrl-C
 DEATHS = 5  # in a row, of workers that got a share nowhere
 ORDER = {"regret_log": ("agent", "round"), "windows": ("agent", "first")}  # the last key leads
@@ -61,8 +61,8 @@ class _Progress:
         Rounds that its worker has played; -1 where that is not known.
     best : int
         The most that any worker of it has.
-    chunks, after : int
-        Of the logs whose rows have come, and the rounds that they cover.
+    chunks : int
+        Of the logs whose rows have come.
     deaths : int
         Of its workers, since the last of them got further.
     """
@@ -70,7 +70,6 @@ class _Progress:
     reached: int = -1
     best: int = 0
     chunks: int = 0
-    after: int = 0
     deaths: int = 0
     busy: bool = False
     closing: Closing | None = None
@@ -95,23 +94,33 @@ class Conductor:
         How to run.
     shares : int
         Into how many the agents are divided.
+    imports : tuple of str
+        A user's modules, which the workers import.
     """
 
     shared = True
     model: MarketModel
     closed: Frames
 
-    def __init__(self, scenario: Scenario, crew: Crew, options: Options, shares: int) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        crew: Crew,
+        options: Options,
+        shares: int,
+        *,
+        imports: tuple[str, ...] = (),
+    ) -> None:
         self._crew, self._folder = crew, options.out.absolute() / ".partial"
         run = os.urandom(8).hex()  # a name; nothing that is played depends on it
-        raw, folder = resolved(scenario.spec), str(self._folder)
-        self._recipes = [
-            Recipe(run, raw, options.log_every, place, shares, folder) for place in range(shares)
-        ]
+        recipe = Recipe(run, resolved(scenario.spec), options.log_every, imports, str(self._folder))
+        self._recipes = [replace(recipe, place=place, of=shares) for place in range(shares)]
         self._shares = [_Progress() for _ in self._recipes]
+        self._rounds: list[Round] = []  # of the open block
         self._blocks: dict[int, int] = {}  # by the first round, the one before which it ends
         self._waiting: deque[_Chunk] = deque()
         self._settled = self._merged = 0  # rounds, and chunks
+        self._chunk = 0  # rounds of one, once they are known
         self._over = False
         self._window_bounds: dict[int, Array] = {}
         self._read = lru_cache(maxsize=2 * AHEAD)(self._loaded)
@@ -126,47 +135,31 @@ class Conductor:
         self._away = copy(game)
         self._away.cohorts = self._away.stays = ()
         self._away.followed = self._away.signals = self._away.means = ()
-        self._recorder = Recorder(
-            [
-                any(is_private(cohort) and cohort.block == i for cohort in game.cohorts)
-                for i in range(len(game.blocks))
-            ]
-        )
+        alone = {cohort.block for cohort in game.cohorts if is_private(cohort)}
+        self._drawn_from = [i in alone for i in range(len(game.blocks))]
         self._journal = Journal((), [block.name for block in game.blocks])
         self._journal.sink = self._put_by
-        self._journal.chunk_rounds = model.journal.chunk_rounds
+        self._chunk = self._journal.chunk_rounds = model.journal.chunk_rounds
 
     def _put_by(self, frames: Frames) -> None:
         self._waiting.append(_Chunk(frames, self.model.played))
 
     def _state(self) -> Tree:
-        game, windows = self.model.game, self.model.journal.windows
-        players = self._away.players().items()
-        return {
-            "shared": True,
-            "players": {name: who.state() for name, who in players if isinstance(who, Resumable)},
-            "forecast_stream": generator_state(game.forecast_stream),
-            "outcome_stream": generator_state(game.outcome_stream),
-            "bounds": self.model.bounds.state(),
-            "worst": {} if windows is None else {k: asdict(w) for k, w in windows.worst.items()},
-        }
+        """Return what a checkpoint needs of the market without its agents."""
+        whole, self.model.game = self.model.game, self._away
+        state = self.model.state()
+        self.model.game = whole
+        return state | {"shared": True}
 
     def restore(self, state: Tree) -> None:
         """Continue from a checkpoint, with the record that lies beside it."""
-        game, windows = self.model.game, self.model.journal.windows
-        for name, who in self._away.players().items():
-            if isinstance(who, Resumable):
-                who.restore(state["players"][name])
-        restore_generator(game.forecast_stream, state["forecast_stream"])
-        restore_generator(game.outcome_stream, state["outcome_stream"])
-        self.model.bounds.restore(state["bounds"])
-        if windows is not None:
-            windows.worst = {name: Worst(**worst) for name, worst in state["worst"].items()}
-        self._settled, chunk = self.model.played, self.model.journal.chunk_rounds
-        self._merged = self._settled // chunk
+        whole, self.model.game = self.model.game, self._away
+        self.model.restore(state)
+        self.model.game = whole
+        self._settled = self.model.played
+        self._merged = self._settled // self._chunk
         for share in self._shares:
-            share.best = share.after = self._settled
-            share.chunks = self._merged
+            share.best, share.chunks = self._settled, self._merged
         for file in sorted(self._folder.glob("record-*.npz")):
             first = int(file.stem.rpartition("-")[2])
             if first == self._recorded < self._settled:
@@ -217,18 +210,18 @@ class Conductor:
         played = play_round(self._away)
         for cohort in self.model.game.cohorts:
             cohort.ledger.rounds = self.model.played
-        self._recorder.add(played)
+        self._rounds.append(played)
         self._journal.add(played)
         self.model.bounds.add(self.model.played)
         self._bound_windows(played.number)
         if self._journal.at_chunk_end:
             self._waiting[-1].state = self._state() if resumable else None
-        if self._journal.at_chunk_end or len(self._recorder) == BLOCK:
+        if self._journal.at_chunk_end or len(self._rounds) == BLOCK:
             self._close_block()
 
     def _close_block(self) -> None:
-        if len(self._recorder):
-            block = self._recorder.closed()
+        if self._rounds:
+            block, self._rounds = packed(self._rounds, self._drawn_from), []
             checkpoint.save(self._file(block["first"]), block)
             self._blocks[block["first"]] = rounds_of(block)
 
@@ -258,12 +251,11 @@ class Conductor:
     def _task(self, place: int) -> Task | None:
         """Return what a share is to do next; None if it has to wait."""
         share, recipe = self._shares[place], self._recipes[place]
+        known = share.reached, share.chunks * self._chunk, self._settled
         if share.reached < 0:
-            return Task(recipe, -1, share.after, self._settled)
-        chunk = self._journal.chunk_rounds
-        known = share.reached, share.after, self._settled
-        first, end, coming = share.reached, (share.reached // chunk + 1) * chunk, []
-        while self._blocks.get(first, end + 1) <= end:  # never over the end of a chunk
+            return Task(recipe, *known)
+        first, end, coming = share.reached, known[1] + self._chunk, list[Tree]()
+        while self._blocks.get(first, end + 1) <= end and len(coming) < AT_ONCE:
             coming.append(self._read(first))
             first = self._blocks[first]
         if coming:
@@ -291,7 +283,6 @@ class Conductor:
             if number == share.chunks:  # others are told again, by a share that was rebuilt
                 self._waiting[number - self._merged].rows.append(frames)
                 share.chunks += 1
-                share.after += self._journal.chunk_rounds
 
     def _put_together(self, directory: RunDirectory, config: dict[str, Any]) -> None:
         """Write the chunks of which all shares have told their rows."""
@@ -306,9 +297,7 @@ class Conductor:
             directory.add_chunk(chunk.frames | rows)
             self._merged += 1
             if chunk.state is not None:
-                windows = self.model.journal.windows
-                worst = {} if windows is None else windows.worst
-                chunk.state["worst"] = {name: asdict(found) for name, found in worst.items()}
+                chunk.state["journal"] = self.model.journal.state()  # with the worst windows
                 directory.save_checkpoint(chunk.state, config)
                 self._settled = chunk.played
 
@@ -347,8 +336,8 @@ def player_of(
     if workers is None and scheduler is None:
         yield Alone()
         return
-    check_spec(scenario.peopled)
-    crew = LocalCrew(imports) if scheduler is None else DaskCrew(scheduler, imports)
+    check_spec(scenario.peopled, workers)
+    crew = LocalCrew() if scheduler is None else DaskCrew(scheduler, imports)
     with closing(crew):
         shares = workers or (len(crew) if isinstance(crew, DaskCrew) else 1)
-        yield Conductor(scenario, crew, options, shares)
+        yield Conductor(scenario, crew, options, shares, imports=imports)

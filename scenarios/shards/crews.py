@@ -12,7 +12,6 @@ from contextlib import suppress
 from multiprocessing.connection import wait
 from typing import Any, Protocol
 
-from regretless.scenarios.imports import import_modules
 from regretless.scenarios.shards.shard import Answer, Task, forget, work
 from regretless.scenarios.studies.cluster import LOOKING, DaskWorkers
 from regretless.scenarios.studies.play import TURN, Failure, failure_of
@@ -34,31 +33,19 @@ class Crew(Protocol):
         """Let go of all shares, whatever they are doing."""
 
 
-def attempt(task: Task, imports: tuple[str, ...]) -> Answer | Failure:
+def attempt(task: Task) -> Answer | Failure:
     """Do a task in a worker; what goes wrong comes back."""
     try:
         with TURN:
-            import_modules(list(imports))
             return work(task)
     except BaseException as error:  # noqa: BLE001 - a user's code may raise SystemExit too
         return failure_of(error)
 
 
-def _attempt(given: tuple[Task, tuple[str, ...]]) -> Answer | Failure:
-    return attempt(*given)
-
-
 class LocalCrew:
-    """A process for every share, replaced when it dies.
+    """A process for every share, replaced when it dies."""
 
-    Parameters
-    ----------
-    imports : tuple of str
-        A user's modules, which the processes import.
-    """
-
-    def __init__(self, imports: tuple[str, ...] = ()) -> None:
-        self._imports = imports
+    def __init__(self) -> None:
         self.workers: dict[int, Worker] = {}
         self._busy: set[int] = set()
 
@@ -67,7 +54,7 @@ class LocalCrew:
         place = task.recipe.place
         if place not in self.workers:
             self.workers[place] = Worker()
-        self.workers[place].give(_attempt, (task, self._imports))
+        self.workers[place].give(attempt, task)
         self._busy.add(place)
 
     def hear(self, patience: float) -> Iterator[Heard]:
@@ -95,7 +82,7 @@ def _attempt_there(task: Task) -> tuple[str, Answer | Failure]:
     """Do a task in a Dask worker, and say in which."""
     import distributed  # noqa: PLC0415 - an extra, which Dask's workers have
 
-    return distributed.get_worker().address, attempt(task, ())
+    return distributed.get_worker().address, attempt(task)
 
 
 class DaskCrew:

@@ -7,6 +7,7 @@ the run's folder, where it sees that) or from the first round, and says which ro
 """
 
 import json
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,13 +20,14 @@ import numpy as np
 import pandas as pd
 
 from regretless.market.core import checkpoint
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.exploitability.tracker import COLUMNS
 from regretless.market.logs import verdict
 from regretless.market.logs.closing_tables import agents_table
 from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.imports import import_modules
 from regretless.scenarios.shards.broadcast import Tree, rounds_of
-from regretless.scenarios.shards.share import Share, followed, share_of
+from regretless.scenarios.shards.share import Share, share_of
 from regretless.scenarios.spec.scenario import validated
 
 TABLES = ("regret_log", "windows")  # streamed ones that agents have rows in
@@ -43,18 +45,21 @@ class Recipe:
         Tells runs apart in a worker that serves several.
     raw : dict
         The resolved scenario.
-    place, of : int
-        Which share, of how many.
+    imports : tuple of str
+        A user's modules.
     folder : str
         Where checkpoints go, if the worker sees it.
+    place, of : int
+        Which share, of how many.
     """
 
     run: str
     raw: dict[str, Any]
     log_every: int
-    place: int
-    of: int
+    imports: tuple[str, ...]
     folder: str
+    place: int = 0
+    of: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,14 +132,15 @@ class Shard:
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
+        import_modules([n for n in recipe.imports if n.removesuffix(".py") not in sys.modules])
         spec = validated(deepcopy(recipe.raw), origin=Path())
         market = Scenario(spec).build(log_every=recipe.log_every)
         self.share: Share = share_of(market, recipe.place, recipe.of)
-        self.followed = followed(market, self.share.members)
         self.keeps, self._folder = not market.game.forgetful(), Path(recipe.folder)
         self._rows: list[tuple[int, Frames]] = []
         self._chunk = 0
-        self._next_save, self._told = 0.0, [m.cohort.name for m in self.share.members if m.told]
+        self._next_save = 0.0
+        self._told = [member.cohort.name for member in self.share.members if member.told]
         self.share.model.stream_logs_to(self._take)
 
     @property
@@ -209,12 +215,10 @@ class Shard:
         model.journal.flush()
         unknown = [dict.fromkeys(COLUMNS, np.full(len(m.rows), np.nan)) for m in members]
         agents = agents_table(model.game, model.guarantees, unknown, rounds=model.rounds)
-        told = set(agents["agent"][agents["cohort"].isin(self._told)])
+        mine = np.zeros(len(agents) + 1, dtype=np.bool_)
+        mine[1:] = agents["cohort"].isin(self._told)
         ids = np.concatenate([[0], *(member.ids for member in members)])
-        agents, swaps = (
-            _numbered(table[table["agent"].isin(told)], ids)
-            for table in (agents, model.swaps_frame())
-        )
+        agents, swaps = (_told(table, mine, ids) for table in (agents, model.swaps_frame()))
         return Closing(
             agents,
             swaps,
@@ -226,7 +230,7 @@ class Shard:
 
     def _followed(self) -> dict[int, tuple[Indices, Array, Array]]:
         tracker, found = self.share.model.tracker, {}
-        for own, (place, (places, rows)) in enumerate(self.followed.items()):
+        for own, (place, (places, rows)) in enumerate(self.share.followed.items()):
             assert tracker is not None  # noqa: S101 - there is a sample
             counts = tracker.bins.counts(own)
             ledger = self.share.members[place].cohort.ledger
@@ -234,9 +238,13 @@ class Shard:
         return found
 
 
-def _numbered(table: pd.DataFrame, ids: Indices) -> pd.DataFrame:
-    """Give agents the numbers that they have in the whole run."""
-    return table.assign(agent=ids[table["agent"].to_numpy()])
+def _told(table: pd.DataFrame, mine: Mask, ids: Indices) -> pd.DataFrame:
+    """Keep the rows of some agents, and give them the numbers that they have in the whole run."""
+    if table.empty:
+        return table
+    own = table["agent"].to_numpy()
+    kept = table if mine[1:].all() else table[mine[own]]
+    return kept.assign(agent=ids[kept["agent"]])
 
 
 _HERE: dict[tuple[str, int], Shard] = {}  # the shares that this process plays

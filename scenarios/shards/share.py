@@ -8,7 +8,7 @@ beside its agents' rows, a few that answer such questions as the whole does, and
 they do.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,11 +65,19 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """A share of a market, which plays from a tape."""
+    """A share of a market, which plays from a tape.
+
+    Parameters
+    ----------
+    followed : dict of int to (int array, int array)
+        What it has of the whole's sample for exploitability, by cohort: places in the sample, and
+        rows of its own.
+    """
 
     model: MarketModel
     tape: Tape
     members: tuple[Member, ...]
+    followed: dict[int, tuple[Indices, Indices]]
 
 
 def share_of(market: MarketModel, place: int, of: int) -> Share:
@@ -92,6 +100,7 @@ def share_of(market: MarketModel, place: int, of: int) -> Share:
         Echo(block.name, block.basis, tape, place=i)  # type: ignore[arg-type]  # it is never asked
         for i, block in enumerate(market.game.blocks)
     ]
+    followed = dict(_followed(market, members))
     pairs = zip(market.guarantees, members, strict=True)
     promises = [_empty(promise, len(member.rows)) for promise, member in pairs]
     model = MarketModel(
@@ -99,7 +108,7 @@ def share_of(market: MarketModel, place: int, of: int) -> Share:
         promises,
         seed=0,
         rounds=market.rounds,
-        tracker=_tracker(market, members),
+        tracker=_tracker(market, cohorts, followed),
         action_names=market.action_names,
     )
     whole = market.journal
@@ -113,7 +122,7 @@ def share_of(market: MarketModel, place: int, of: int) -> Share:
         windows=Windows(cohorts, logged, spans) if spans else None,
     )
     model.journal.chunk_rounds = whole.chunk_rounds
-    return Share(model, tape, members)
+    return Share(model, tape, members, followed)
 
 
 def _empty(promise: Guarantee, rows: int) -> Guarantee:
@@ -201,33 +210,21 @@ def _logged(own: Logged, member: Member) -> Logged:
     return Logged(own.ids[here], places, rows, place_of)
 
 
-def followed(
-    market: MarketModel, members: tuple[Member, ...]
-) -> dict[int, tuple[Indices, Indices]]:
-    """Return which rows of the whole's sample for exploitability a share has.
-
-    Returns
-    -------
-    dict of int to (int array, int array)
-        By cohort: places in the sample, and rows of the share.
-    """
-    if market.tracker is None:
-        return {}
-    found = {}
-    for place, sample in market.tracker.rows.items():
+def _followed(market: MarketModel, members: Sequence[Member]) -> Iterator[Any]:
+    for place, sample in market.tracker.rows.items() if market.tracker is not None else ():
         rows = members[place].rows
         here = np.flatnonzero(np.isin(sample, rows))
-        found[place] = here, np.searchsorted(rows, sample[here])
-    return found
+        yield place, (here, np.searchsorted(rows, sample[here]))
 
 
-def _tracker(market: MarketModel, members: tuple[Member, ...]) -> Tracker | None:
+def _tracker(
+    market: MarketModel, cohorts: Sequence[Cohort], followed: dict[int, tuple[Indices, Indices]]
+) -> Tracker | None:
     """Follow the share's part of the whole's sample."""
     if market.tracker is None:
         return None
-    cohorts = [member.cohort for member in members]
     tracker = Tracker(cohorts, market.game.adversary, [False] * len(cohorts), seed=0)
-    tracker.rows = {place: own for place, (_, own) in followed(market, members).items()}
+    tracker.rows = {place: own for place, (_, own) in followed.items()}
     sizes = [(len(rows), cohorts[place].loss.actions) for place, rows in tracker.rows.items()]
     whole = market.tracker.bins
     tracker.bins = OutcomeBins(sizes, whole.outcomes, most=whole.most)

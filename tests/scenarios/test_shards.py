@@ -24,6 +24,7 @@ from regretless.market.core.randomness import Some, stream
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.shards import conduct
+from regretless.scenarios.shards.checks import check_spec
 from regretless.scenarios.shards.conduct import Conductor, player_of
 from regretless.scenarios.shards.crews import Heard, LocalCrew, attempt
 from regretless.scenarios.shards.shard import Task, forget
@@ -158,7 +159,7 @@ class Here:
         tasks, self._given = self._given, []
         for task in tasks:
             dies, late = self.deaths > 0 and self._rng.random() < 0.4, self._rng.random() < 0.5
-            answer = attempt(task, ()) if late or not dies else None
+            answer = attempt(task) if late or not dies else None
             if dies:
                 self.deaths -= 1
                 forget(task.recipe.run, task.recipe.place)
@@ -407,6 +408,8 @@ def test_what_cannot_be_shared_out_is_refused(keys: list[str], says: str, tmp_pa
     ):
         run(loaded, options, player=player)
     assert not (tmp_path / "logs").exists()
+    with pytest.raises(UserError, match=r"^--workers 13: the largest cohort has 12 agents; give"):
+        check_spec(scenario(PLAIN).peopled, 13)
 
 
 def test_a_share_draws_the_numbers_of_its_own() -> None:
