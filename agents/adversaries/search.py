@@ -62,6 +62,10 @@ class Search(Remembering):
         self, shape: Shape, rng: np.random.Generator, *, paid: tuple[float, float]
     ) -> None:
         self.shape, self.rng, self.paid = shape, rng, paid
+        self.begin()
+
+    def begin(self) -> None:
+        """Know nothing yet."""
 
     def propose(self) -> Array:
         """Return a generation of plans (G, P, S, m)."""
@@ -82,12 +86,10 @@ class _Normal(Search):
     generation = 32
     REMEMBERED = ("centre", "spread", "_draws")
 
-    def __init__(
-        self, shape: Shape, rng: np.random.Generator, *, paid: tuple[float, float]
-    ) -> None:
-        super().__init__(shape, rng, paid=paid)
-        self.centre, self.spread = rng.normal(size=shape), np.full(shape, WIDE)
-        self._draws = np.zeros((self.generation, *shape))
+    def begin(self) -> None:
+        """Start somewhere."""
+        self.centre, self.spread = self.rng.normal(size=self.shape), np.full(self.shape, WIDE)
+        self._draws = np.zeros((self.generation, *self.shape))
 
     def propose(self) -> Array:
         """Draw plans around the centre."""
@@ -135,12 +137,10 @@ class Bandit(Search):
     generation = 8
     REMEMBERED = ("learner", "_arms")
 
-    def __init__(
-        self, shape: Shape, rng: np.random.Generator, *, paid: tuple[float, float]
-    ) -> None:
-        super().__init__(shape, rng, paid=paid)
-        listed = listed_plans(shape[0], shape[2])
-        self.plans = np.broadcast_to(listed, (len(listed), *shape))
+    def begin(self) -> None:
+        """List the plans, and start from no preference."""
+        listed = listed_plans(self.shape[0], self.shape[2])
+        self.plans = np.broadcast_to(listed, (len(listed), *self.shape))
         self.learner, self._arms = EXP3(), np.zeros(0, dtype=np.intp)
         self.learner.start(1, len(self.plans))
 

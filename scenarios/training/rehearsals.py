@@ -46,13 +46,7 @@ class Score:
 
 
 class Rehearsals:
-    """Plays plans against a cohort.
-
-    Parameters
-    ----------
-    workers : LocalWorkers
-        Who plays where runs are played one by one.
-    """
+    """Plays plans against a cohort, by workers where runs are played one by one."""
 
     def __init__(self, attack: Attack, workers: LocalWorkers[Any, Any]) -> None:
         self.attack, self._workers = attack, workers
