@@ -43,6 +43,8 @@ def _faults(spec: ScenarioSpec) -> Iterator[tuple[str, str]]:
 def _of_cohort(cohort: CohortSpec) -> Iterator[tuple[str, str]]:
     if cohort.response not in ROW_BY_ROW:
         yield f"response = '{cohort.response}'", f"only {', '.join(ROW_BY_ROW)} answer one by one"
+    if cohort.counted:
+        yield "counted", "a crowd that is counted has a row per archetype, which one machine plays"
     for key in ("joins", "leaves", "entry_rate", "exit_rate"):
         if getattr(cohort, key):
             yield key, "they come and go"

@@ -18,7 +18,9 @@ from regretless.agents.responses import Quantal
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
+from regretless.market.game.information import observed
 from regretless.market.game.presence import heads_of, per_row, population
+from regretless.market.game.round import play_round
 from regretless.market.logs.branches import gains
 from regretless.market.logs.heads import COUNT, agents_in, mean_of, means_of
 from regretless.market.logs.welfare import gini, mean_difference, welfare_record
@@ -29,6 +31,7 @@ from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.build import populations
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.live.watched import Watched
+from regretless.scenarios.shards.checks import check_spec
 from regretless.scenarios.spec.crowds import MANY
 from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.studies.analysis import cohorts_of, windows_of
@@ -142,6 +145,15 @@ def test_leaders_are_paid_by_as_many(kind: str, alike: Any) -> None:
         assert "leader_payoff_0" in counted.rounds_frame()
         extents = [model.tracker.extent(0) for model in (listed, counted)]
         assert extents[0] == extents[1]
+
+
+def test_leaders_that_learn_are_told_of_as_many(alike: Any) -> None:
+    seen = [
+        observed(model.game.cohorts, play_round(model.game)).play["crowd"]
+        for model in alike({"response": "quantal", "eta": 6.0})
+    ]
+    assert seen[0] == pytest.approx(seen[1], abs=TOLERANCE)
+    assert seen[0].sum() == pytest.approx(1)
 
 
 def test_what_is_wished_for_is_the_same(alike: Any) -> None:
@@ -318,6 +330,12 @@ def test_single_agents_do_not_leave_a_count() -> None:
         scenario({"counted": True}, {}, 3).build(apart=True)
     with pytest.raises(UserError, match="counted = false"):
         scenario({"counted": True}, {}, 3).build(room={"crowd": 2})
+
+
+def test_a_count_is_not_shared_out() -> None:
+    """A share would take the rows for the agents."""
+    with pytest.raises(UserError, match=r"^cohort\.crowd\.counted: a crowd that is counted"):
+        check_spec(scenario({"count": 10**9}, {}, 3).peopled)
 
 
 def test_it_goes_on_from_a_checkpoint_and_in_a_branch(tmp_path: Path) -> None:
