@@ -125,17 +125,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     chosen = {"rounds": rounds, "seed": seed, "log_agents": log_agents}
     loaded = _loaded(scenario, assignments or [], chosen)
     if dry_run:
-        import tomli_w
-
-        from regretless.scenarios.spec.scenario import resolved
-
-        model = loaded.build()  # which checks what only a market shows
-        if workers or scheduler:
-            from regretless.scenarios.shards.checks import check_built, check_spec
-
-            check_spec(loaded.peopled, workers)
-            check_built(model)
-        typer.echo(tomli_w.dumps(resolved(loaded.spec)), nl=False)
+        _show(loaded, workers, shared=bool(workers or scheduler))
         return
     from regretless.scenarios.run import Options
     from regretless.scenarios.run import run as run_scenario
@@ -152,6 +142,21 @@ def run(  # noqa: PLR0913 - one parameter per option
         from regretless.scenarios.summary import print_summary
 
         print_summary(loaded, model, target, player.closed)
+
+
+def _show(loaded: Scenario, workers: int | None, *, shared: bool) -> None:
+    """Check what a run would be, and print its file with every default in it."""
+    import tomli_w
+
+    from regretless.scenarios.spec.scenario import resolved
+
+    model = loaded.build()  # which checks what only a market shows
+    if shared:
+        from regretless.scenarios.shards.checks import check_built, check_spec
+
+        check_spec(loaded.peopled, workers)
+        check_built(model)
+    typer.echo(tomli_w.dumps(resolved(loaded.spec)), nl=False)
 
 
 @app.command()
