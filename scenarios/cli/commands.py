@@ -144,7 +144,7 @@ def run(  # noqa: PLR0913 - one parameter per option
         print_summary(loaded, model, target, player.closed)
 
 
-def _show(loaded: Scenario, workers: int | None, *, shared: bool) -> None:
+def _show(loaded: Any, workers: int | None, *, shared: bool) -> None:
     """Check what a run would be, and print its file with every default in it."""
     import tomli_w
 
