@@ -90,12 +90,11 @@ class Planned(Strategic):
         UserError
             If there is no such cohort, or the plan has not a row for each of its actions.
         """
-        rows = self.laws.shape[1]
-        if rows == 1:
-            return
-        whom = self.cohort or next(iter(observation.play))
+        whom, rows = self.cohort or next(iter(observation.play)), self.laws.shape[1]
         if whom not in observation.play:
             raise UserError(f"adversary.cohort '{whom}': {closest(whom, observation.play)}")
+        if rows == 1:
+            return
         play = observation.play[whom]
         if len(play) != rows:
             told = f"the adversary's plan has {rows} rows a phase, '{whom}' {len(play)} actions"

@@ -172,10 +172,10 @@ def test_a_plan_that_is_none_is_refused(parameters: dict[str, Any], told: str) -
 
 
 def test_a_plan_names_followers_that_are_there(tmp_path: Path) -> None:
-    laws = [[[1, 0]] * 3]
-    wrong = market(tmp_path, {"kind": "plan", "laws": laws, "cohort": "learners"})
-    with pytest.raises(UserError, match="did you mean 'learner'"):
-        wrong.run()
+    for laws in ([[[1, 0]] * 3], [[1, 0]]):
+        wrong = market(tmp_path, {"kind": "plan", "laws": laws, "cohort": "learners"})
+        with pytest.raises(UserError, match="did you mean 'learner'"):
+            wrong.run()
     rows = market(tmp_path, {"kind": "plan", "laws": [[[1, 0]] * 2]})
     with pytest.raises(UserError, match="2 rows a phase, 'learner' 3 actions"):
         rows.run()
