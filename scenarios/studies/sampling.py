@@ -36,7 +36,9 @@ class Span(Strict):
     """The range of a key."""
 
     low: float | int
+    """Its lower end."""
     high: float | int
+    """Its upper end."""
     log: bool = False
     """Whether its logarithm is sampled evenly."""
 
@@ -80,6 +82,7 @@ class SampleSpec(Strict):
     """Keys that are sampled."""
 
     method: Literal["latin-hypercube", "sobol"] = "latin-hypercube"
+    """How points are spread over the ranges."""
     points: Count
     """Points of the hypercube; for ``sobol`` those of one block, a power of 2."""
     seed: Annotated[int, Field(ge=0)] = 0
