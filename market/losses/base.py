@@ -13,6 +13,7 @@ The range over the cube is the special case [0, 1]^d, and errors of bases are ce
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import ClassVar, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.kernels.layout import copied
 
+MANY = 50_000  # losses whose ranges are computed at a time
 UNITS = {"offset": "a", "unit_scale": "", "unit_offset": ""}  # axes of the fields that all have
 
 
@@ -116,6 +118,10 @@ class Loss(ABC):
 
     def range(self) -> tuple[Array, Array]:
         """Least and greatest loss of any action over the cube, each of shape (...)."""
+        if len(self.stack) == 1 and len(self) >= 2 * MANY:  # part by part: boxes take room
+            ends = np.linspace(0, len(self), len(self) // MANY + 1, dtype=np.intp)
+            parts = [self[first:last].range() for first, last in pairwise(ends)]
+            return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
         low, high = self.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
         return low.min(-1), high.max(-1)
 

@@ -150,7 +150,7 @@ class Shard:
 
     def play(self, task: Task) -> Answer:
         """Play the blocks of a task that come next, and close if that is asked."""
-        began, model = time.perf_counter(), self.share.model
+        began, before, model = time.perf_counter(), self.played, self.share.model
         for block in task.blocks:
             if block["first"] == self.played:
                 self.share.tape.load(block)
@@ -158,7 +158,7 @@ class Shard:
                     model.step()
         lacking = bool(task.blocks) and self.played < rounds_of(task.blocks[-1])
         closing = self._closing() if task.close and not lacking else None
-        if model.journal.at_chunk_end and closing is None:
+        if model.journal.at_chunk_end and before < self.played < model.rounds:
             self._save(task.settled)
         rows, self._rows = self._rows, []
         return Answer(self.played, rows, closing, time.perf_counter() - began)
