@@ -21,7 +21,8 @@ pytest.importorskip("material", reason="the extra docs is not installed")
 pytest.importorskip("mkdocstrings", reason="the extra docs is not installed")
 
 HOME = Path(__file__).parent.parent
-REAL: set[str] = set()  # hosts that links may lead to; the project has no address of its own
+# Hosts that links may lead to; the project has no address of its own.
+REAL = {"gymnasium.farama.org", "pettingzoo.farama.org"}
 LOADED = {"script": "src", "img": "src", "iframe": "src", "link": "href", "source": "src"}
 
 

@@ -92,6 +92,7 @@ def played(chosen_: Scenario) -> MarketModel:
 
 
 LAGGED = {"feedback": "lagged", "impact": 0.4, "adjustment": 0.7}
+MYOPIC = {"kind": "myopic", "outcomes": 3}
 SAME = LAGGED | {"feedback": "same-round"}
 
 
@@ -319,9 +320,12 @@ def test_a_market_checks_its_parameters(setting: dict[str, Any]) -> None:
 
 
 def test_what_a_market_would_falsify_is_refused() -> None:
-    for kind in ("myopic", "look-ahead", "stackelberg-committer", "draw-seer"):
+    for kind in ("look-ahead", "stackelberg-committer", "draw-seer"):
         with pytest.raises(UserError, match=r"drop \[market\]"):
             scenario(LAGGED, adversary={"kind": kind, "outcomes": 3}).build()
+    with pytest.raises(UserError, match=r"drop \[market\]"):
+        scenario(LAGGED | {"feedback": "same-round"}, adversary=MYOPIC).build()
+    scenario(LAGGED, adversary=MYOPIC).build()  # what the market will make of it is known
     space = {"vertices": [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]}
     with pytest.raises(UserError, match=r"\[space\]"):
         scenario(LAGGED, space=space)

@@ -26,6 +26,7 @@ PAGE = Path(__file__).parent.parent.parent / "docs" / "scenarios.md"
 FEW = 5  # agents of a cohort
 NATURE = ("replayed data",)
 FORECASTERS = ("decision-swap", "calibration")  # those that no registry holds
+TRAINED = ("plan", "cem", "es", "exp3")  # `regretless train` seats them in any scenario
 TOGETHER = "DirectSumBasis"  # all blocks of a broadcast: no file names it
 
 
@@ -41,7 +42,7 @@ def expected() -> dict[str, list[str]]:
         "response": built_in(register.response),
         "learner": built_in(register.learner),
         "agent": built_in(register.agent),
-        "adversary": [*built_in(register.adversary), *NATURE],
+        "adversary": [*(n for n in built_in(register.adversary) if n not in TRAINED), *NATURE],
         "forecaster": [*built_in(register.forecaster), *FORECASTERS],
         "policy": built_in(register.policy),
         "market": [*FEEDBACKS, *(n for n in built_in(register.market) if n != "prices")],
