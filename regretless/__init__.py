@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from regretless.market.exploitability import (
         exploitability,
         leader_surplus,
+        persuasion,
         stackelberg,
         surplus_cap,
     )
@@ -74,6 +75,7 @@ _HOMES = {
     "swap_regret": "market.regret",
     "exploitability": "market.exploitability",
     "leader_surplus": "market.exploitability",
+    "persuasion": "market.exploitability",
     "stackelberg": "market.exploitability",
     "surplus_cap": "market.exploitability",
 }
@@ -99,6 +101,7 @@ __all__ = [
     "leader_surplus",
     "load",
     "omniprediction_regret",
+    "persuasion",
     "register",
     "stackelberg",
     "surplus_cap",

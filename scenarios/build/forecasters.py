@@ -1,12 +1,7 @@
 """From the [forecaster] table of a scenario to one forecaster per block."""
 
 from collections.abc import Sequence
-from functools import partial
-from typing import Any
 
-import numpy as np
-
-from regretless.agents.cohorts.private import is_private
 from regretless.forecaster.anchored import DEAD_ZONE, TRUST, TRUST_IN_LOSSES, AnchoredPrediction
 from regretless.forecaster.bases import ReducedBasis
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
@@ -20,20 +15,13 @@ from regretless.forecaster.minimax.supports_of_bases import support_of
 from regretless.forecaster.models.base import Base
 from regretless.forecaster.turns import TakingTurns
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.basis import Basis
-from regretless.market.game.markets import Market
-from regretless.market.game.presence import heads_of
-from regretless.market.game.protocols import Forecaster, Foreseeable
-from regretless.market.game.round import Game
-from regretless.market.records import Context, Decision, Mixture
+from regretless.market.game.protocols import Forecaster
 from regretless.scenarios.build.construct import construct, offering
 from regretless.scenarios.build.models import Models
 from regretless.scenarios.spec.forecaster import ForecasterSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec
-
-AHEAD = 50  # rounds that a planner looks ahead
 
 
 def make_forecaster(
@@ -152,64 +140,3 @@ def _anchored(
     usual = TRUST_IN_LOSSES if isinstance(events, LossEvents) else TRUST
     trust = usual if spec.trust is None else spec.trust
     return AnchoredPrediction(events, base, dead_zone=zone, trust=trust, hull=basis.hull)
-
-
-def wish_for_welfare(game: Game) -> None:
-    """Let a game's forecaster prefer what leaves its agents best off, as its market stands.
-
-    A prediction is worth what agents would lose, each in its own units and on average, if all did
-    as it tells them for the next rounds, fundamentals at their middle.
-
-    Raises
-    ------
-    UserError
-        Without a market, with several blocks, or where it is not known what agents would do.
-    """
-    market, where = game.market, "forecaster.objective 'welfare'"
-    if market is None or market.accounts is not None:
-        raise UserError(f"{where}: there is no [market] without accounts; drop it or add one")
-    if len(game.blocks) > 1:
-        raise UserError(f"{where}: there are {len(game.blocks)} blocks; give all one utility")
-    for cohort in game.cohorts:
-        if not isinstance(cohort, Foreseeable) or is_private(cohort):
-            why = "follows no common draw by a known rule"
-            raise UserError(f"{where}: cohort.{cohort.name} {why}; change its response")
-
-    def losses(points: Array) -> Array:
-        before = market.state()
-        told = [_told(game, point) for point in points]
-        known = {key: _future(market, game.cohorts, laws, before) for key, laws in told}
-        market.restore(before)
-        return np.array([known[key] for key, _ in told])
-
-    solver: WishfulSolver = game.blocks[0].forecaster.solver  # type: ignore[attr-defined]
-    solver.objective = losses
-
-
-def _told(game: Game, point: Array) -> tuple[bytes, list[Array]]:
-    """Return what everybody would do at a prediction, as laws of play and as a key."""
-    block = game.blocks[0]
-    mixture = Mixture(point[None], np.ones(1), labels=block.basis.inverse(point[None]))
-    laws = [cohort.law(mixture, Context()) for cohort in game.cohorts]  # type: ignore[attr-defined]
-    return b"".join(law.tobytes() for law in laws), laws
-
-
-def _future(market: Market, cohorts: Sequence[Any], laws: Sequence[Array], state: Any) -> float:
-    """Return the mean loss per agent and round if these laws are played from a state on."""
-    market.restore(state)
-    decisions = []
-    for cohort, law in zip(cohorts, laws, strict=True):
-        if (heads := heads_of(cohort)) is not None:
-            shares = partial(np.multiply, law, heads[:, None])
-            decisions.append(Decision(law, law.argmax(1), counts=shares))
-            continue
-        ranks = (np.arange(len(cohort.row_of)) + 0.5) / len(cohort.row_of)  # shares, not draws
-        passed = law.cumsum(1)[cohort.row_of] <= ranks[:, None]
-        decisions.append(Decision(law, np.minimum(passed.sum(1), law.shape[1] - 1)))
-    middle, total = np.full(market.goods, 0.5), 0.0
-    outcomes = np.array([market.clear(middle, decisions) for _ in range(AHEAD)])
-    for cohort, law in zip(cohorts, laws, strict=True):
-        lost = (law * cohort.loss.losses(outcomes).mean(0)).sum(1) * cohort.loss.unit_scale
-        heads = heads_of(cohort)
-        total += float(lost[cohort.row_of].sum() if heads is None else lost @ heads)
-    return total / market.agents

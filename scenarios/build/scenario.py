@@ -27,13 +27,12 @@ from regretless.market.exploitability.tracker import MEASURES, Tracker
 from regretless.market.game.network import Network
 from regretless.market.game.round import Block, Game
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.adversaries import make_adversary, make_market, means_of
-from regretless.scenarios.build.bimatrix import game_of
+from regretless.scenarios.build.adversaries import game_of, make_adversary, make_market, means_of
 from regretless.scenarios.build.blocks import layout
 from regretless.scenarios.build.branches import Parts, carry_on, changes_of, deviate, grafted
 from regretless.scenarios.build.cohorts import Place, Seat, audience, seat_of
 from regretless.scenarios.build.data import Table, read_table
-from regretless.scenarios.build.forecasters import make_forecaster, wish_for_welfare
+from regretless.scenarios.build.forecasters import make_forecaster
 from regretless.scenarios.build.guarantees import (
     Member,
     check_hearing,
@@ -43,6 +42,7 @@ from regretless.scenarios.build.guarantees import (
 )
 from regretless.scenarios.build.latecomers import idle, latecomers
 from regretless.scenarios.build.network import drawn_network
+from regretless.scenarios.build.objectives import wish
 from regretless.scenarios.build.populations import Draft, drafted, drawn_signal
 from regretless.scenarios.spec.checks import check
 from regretless.scenarios.spec.crowds import with_counts
@@ -231,8 +231,7 @@ class Scenario:
                 for spec, cohort in zip(self.peopled.cohort, cohorts, strict=True)
             ],
         )
-        if other.spec.forecaster.objective == "welfare":
-            wish_for_welfare(game)
+        wish(game, other.spec.forecaster.objective)
         return game
 
 

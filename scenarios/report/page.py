@@ -26,8 +26,10 @@ from regretless.scenarios.report.charts import card, dated, scripts
 from regretless.scenarios.report.html import cell, page, save, table
 from regretless.scenarios.report.run_figures import Tables
 from regretless.scenarios.report.study_page import write_study_report
+from regretless.scenarios.report.training_page import write_training_report
 from regretless.scenarios.studies.directory import RECORD
 from regretless.scenarios.summary import REGRETS, figure, mean_and_worst, promise
+from regretless.scenarios.training import TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,18 +42,20 @@ LEAST = 5e-5  # a smaller contribution would be printed as zero
 
 
 def write_report(run: Path) -> Path:
-    """Write ``report.html`` into the directory of a run or a study, in one step.
+    """Write ``report.html`` into the directory of a run, a study or a training, in one step.
 
     Raises
     ------
     UserError
-        If the directory is not a run's, its logs cannot be read, or the page cannot be written.
+        If the directory is none of these, its logs cannot be read, or the page cannot be written.
     """
     if (run / RECORD).is_file():
         return write_study_report(run, run / REPORT)
+    if (run / TABLE).is_file():
+        return write_training_report(run, run / REPORT)
     if not (run / MANIFEST).is_file():
-        reason = f"{run} is not a run directory, nor a study's"
-        raise UserError(f"{reason}: it has no {MANIFEST} or {RECORD}; give one that has")
+        reason = f"{run} is no run's directory, no study's and no training's"
+        raise UserError(f"{reason}: it has no {MANIFEST}, {RECORD} or {TABLE}; give one")
     manifest, tables = _logs(run)
     ending = "csv" if (run / "agents.csv").is_file() else "parquet"
     body = "\n".join(_sections(manifest, tables, ending))

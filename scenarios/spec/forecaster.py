@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, FiniteFloat, field_validator, model_validator
 
 from regretless.forecaster.models.panel import PANEL
 from regretless.scenarios.spec.cohort import ByName, Name, Open
 
+Payoffs = dict[Name, list[FiniteFloat] | list[list[FiniteFloat]]]  # of a planner, by cohort
 AGGREGATE = "aggregate"  # the base that is made of all models
 
 
@@ -41,8 +42,10 @@ class ForecasterSpec(Open):
     """Whether regret is kept small over every stretch of rounds, and not from the start alone."""
     off_ties: bool = False
     """Whether predictions keep off ties, so that who breaks them otherwise is served as well."""
-    objective: Literal["none", "welfare"] = "none"
-    """What it prefers among forecasts that are good enough: how well off agents would be."""
+    objective: Literal["none", "welfare"] | Payoffs = "none"
+    """What it prefers among forecasts that are good enough: how well off agents would be
+    ("welfare"), or by cohort what each action is worth to a planner: a number per action, or a list
+    of them per outcome, for each unit of it."""
     hull: Literal["box", "image"] = "box"
     """Where predictions lie: in a box, or among means of possible values."""
     models: dict[Name, ModelSpec] | None = None

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from regretless.market.logs.heads import COUNT, means_of, with_counts
 from regretless.market.logs.welfare import cohort_welfare
@@ -145,7 +145,7 @@ def interval(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, floa
     mean = float(sample.mean())
     if len(sample) < 2:
         return mean, float("nan"), float("nan")
-    reach = stats.t.ppf((1 + LEVEL) / 2, len(sample) - 1) * sample.std(ddof=1)
+    reach = special.stdtrit(len(sample) - 1, (1 + LEVEL) / 2) * sample.std(ddof=1)
     half = float(reach / np.sqrt(len(sample)))
     return mean, mean - half, mean + half
 

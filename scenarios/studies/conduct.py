@@ -138,6 +138,8 @@ def _sum_up(directory: StudyDirectory, status: str) -> None:
     directory.write("value", study.value())
     directory.write("effects", study.effects())
     directory.write("contrasts", study.contrasts())
+    if study.has_branches:
+        directory.write("gains", study.gains())
     if study.sample is not None:
         directory.write("sensitivity", study.sensitivity())
         if study.sample.targets:

@@ -22,6 +22,7 @@ from regretless.market.logs.heads import means_of
 from regretless.scenarios.studies.analysis import (
     COHORTS,
     EFFECTS,
+    INTERVAL,
     MEASURES,
     REGRETS,
     Ends,
@@ -34,6 +35,7 @@ GAINS = ("gain", "loss_gain")
 POOLED = ("mean_loss", *(f"{regret}_mean" for regret in REGRETS))
 WORST = ("exploitability_worst", *(f"{regret}_worst" for regret in REGRETS))
 Compared = tuple[list[Any], "pd.Series[float]"]  # what differs, and by how much, by seed
+AGENTS = ["branch", "cohort", "agent"]
 CONTRASTS = {"key": "str", "value": "str", "against": "str"} | EFFECTS
 
 
@@ -69,6 +71,31 @@ def contrasts_table(
         found += _of_branches(branches, parameters)
     rows = [[*words, *_over_seeds(pairs, ends)] for words, pairs in found]
     return pd.DataFrame(rows, columns=list(CONTRASTS)).astype(CONTRASTS)
+
+
+def gains_table(
+    branches: pd.DataFrame, parameters: pd.DataFrame, *, ends: Ends = interval
+) -> pd.DataFrame:
+    """Say what each branch did to each agent.
+
+    Parameters
+    ----------
+    branches, parameters : frame
+        As of ``contrasts_table``.
+
+    Returns
+    -------
+    frame
+        ``branch``, ``cohort``, ``agent``, ``seeds``, and ``mean``, ``low``, ``high`` of ``gain`` in
+        the utility's own units. One agent's interval: of many, one in twenty leaves 0 by chance.
+    """
+    runs = branches.merge(parameters[["run", "seed"]], on="run")
+    means = runs.groupby([*AGENTS, "seed"], sort=False)["gain"].mean()
+    groups = means.groupby(AGENTS, sort=False)
+    rows = [[*words, len(values), *ends(values.to_numpy())] for words, values in groups]
+    types = {"branch": "str", "cohort": "str", "agent": "int64", "seeds": "int64"}
+    types |= dict.fromkeys(INTERVAL, "float64")
+    return pd.DataFrame(rows, columns=list(types)).astype(types)
 
 
 def with_everybody(cohorts: pd.DataFrame) -> pd.DataFrame:

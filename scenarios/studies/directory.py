@@ -6,6 +6,7 @@
     failures.parquet      a row per run that failed: `run`, `kind`, `error`, `traceback`
     cohorts, value, effects .parquet    what `scenarios.studies.analysis` makes of the runs
     contrasts.parquet     what each key and branch changes (`scenarios.studies.contrasts`)
+    gains.parquet         what each branch did to each agent, over seeds
     sensitivity, calibration .parquet   of keys that were sampled (`scenarios.studies.sampling`)
     windows.parquet       regret over windows, where the runs have it (`scenarios.studies.windows`)
 

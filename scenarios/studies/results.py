@@ -9,7 +9,7 @@ import pandas as pd
 from regretless.market.core.errors import UserError
 from regretless.scenarios.studies import analysis
 from regretless.scenarios.studies.calibration import calibration_table
-from regretless.scenarios.studies.contrasts import contrasts_table
+from regretless.scenarios.studies.contrasts import contrasts_table, gains_table
 from regretless.scenarios.studies.directory import read_record
 from regretless.scenarios.studies.sampling import SampleSpec
 from regretless.scenarios.studies.sensitivity import sensitivity_table
@@ -111,9 +111,17 @@ class Study:
 
     def contrasts(self) -> pd.DataFrame:
         """Return what each key and branch changes; see ``contrasts.contrasts_table``."""
-        branched = self.record["study"]["file"].get("branch") and self.runs()
-        found = self.table("branches") if branched else None
+        found = self.table("branches") if self.has_branches else None
         return contrasts_table(self.cohorts(), self._levels(), found, ends=self.ends)
+
+    @property
+    def has_branches(self) -> bool:
+        """Whether the study has branches, and runs that took them."""
+        return bool(self.record["study"]["file"].get("branch") and self.runs())
+
+    def gains(self) -> pd.DataFrame:
+        """Return what each branch did to each agent; see ``contrasts.gains_table``."""
+        return gains_table(self.table("branches"), self.parameters(), ends=self.ends)
 
     @property
     def sample(self) -> SampleSpec | None:

@@ -1,6 +1,5 @@
 """What training leaves behind: a table, a curve, a figure, and each best plan as a scenario."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +14,12 @@ from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.atomic import replacing
 from regretless.scenarios.reproduce.figures import BLUE, GREEN, GREY, VERMILION, panelled, written
 from regretless.scenarios.studies.analysis import interval
+from regretless.scenarios.training import CURVE, TABLE, file_of
 from regretless.scenarios.training.attack import Attack
 from regretless.scenarios.training.rehearsals import Score
 
-TABLE, CURVE, FIGURE = "attackers.csv", "curve.csv", "curve.png"
-FILES = (TABLE, CURVE, FIGURE)
+FIGURE = "curve.png"
+FILES = (TABLE, CURVE, FIGURE, "report.html")
 COLUMNS = {  # of the table, and what each is called where it is printed
     "cohort": "cohort",
     "value": "value",
@@ -90,12 +90,6 @@ def write(out: Path, judged: Sequence[Judged]) -> pd.DataFrame:
             draft.write_text(tomli_w.dumps(one.attack.file(one.plan)), encoding="utf-8")
     written(out, {FIGURE: _figure(curve, table), CURVE: curve, TABLE: table})
     return table
-
-
-def file_of(cohort: str) -> str:
-    """Return the name of the file with the best plan against a cohort."""
-    plain = re.sub(r"[^\w-]+", "-", cohort)
-    return f"attack-{plain}.toml"
 
 
 def text(table: pd.DataFrame) -> str:

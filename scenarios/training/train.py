@@ -28,7 +28,7 @@ from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.holding import contents, held
 from regretless.scenarios.run import interrupts_between_rounds
 from regretless.scenarios.studies.processes import LocalWorkers, crew
-from regretless.scenarios.training import results
+from regretless.scenarios.training import TABLE, results
 from regretless.scenarios.training.attack import Attack, attacks, written
 from regretless.scenarios.training.rehearsals import Rehearsals
 
@@ -159,11 +159,11 @@ def _judged(training: Training, workers: LocalWorkers[Any, Any], seed: int) -> r
 def _open(out: Path, about: str, found: list[Training], *, resume: bool) -> None:
     """Make the folder ready, and go on from its checkpoint if that is asked for."""
     there = {path.name for path in contents(out)}
-    if there and not there & {CHECKPOINT, results.TABLE}:
+    if there and not there & {CHECKPOINT, TABLE}:
         raise UserError(
             f"--out {out} holds other files; give a new or an earlier training's folder"
         )
-    if resume and results.TABLE in there:
+    if resume and TABLE in there:
         raise UserError(f"--resume: the training in {out} is complete; nothing to resume")
     if resume and CHECKPOINT in there:
         _restore(out / CHECKPOINT, about, found)

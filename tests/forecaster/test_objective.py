@@ -42,7 +42,7 @@ def test_what_nothing_attains_has_no_mixture() -> None:
     assert best_within(np.zeros(2), points, fields, limit=0.1) is None
 
 
-def bank(objective: str) -> MarketModel:
+def bank(objective: Any) -> MarketModel:
     """Play a bank before which everybody queued a round ago."""
     keys = {"market.start": 1.0, "forecaster.objective": objective}
     scenario = load("bank-run", rounds=ROUNDS, **keys, **{"cohort.depositors.count": 10})
@@ -66,9 +66,49 @@ def test_of_two_equilibria_it_chooses_the_better_one_within_its_certificates() -
     assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
 
 
+def test_a_planner_may_choose_either_equilibrium_by_a_payoff_of_its_own() -> None:
+    waits, queues = (bank({"depositors": payoff}) for payoff in ([1.0, 0.0], [0.0, 1.0]))
+    assert waits.rounds_frame()["y_0"].iloc[-1] < 0.5
+    assert queues.rounds_frame()["y_0"].iloc[-1] > 0.9
+    for model in (waits, queues):
+        agents = model.agents_frame()
+        assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
+
+
+def judges(objective: Any) -> MarketModel:
+    """Play 300 cases, every third one guilty at random, before five judges."""
+    cohort = {
+        "name": "judges",
+        "utility": "affine",
+        "count": 5,
+        "actions": ["acquit", "convict"],
+        "parameters": {"weights": [[-1.0], [1.0]], "gains": [[1.0, 0.0]]},
+    }
+    cases = {"kind": "iid", "outcomes": 1, "concentration": 0.1, "mean": [1 / 3]}
+    wish = {"kind": "decision-swap", "objective": objective}
+    raw = {"name": "own", "rounds": 300, "adversary": cases, "cohort": [cohort], "forecaster": wish}
+    model = Scenario(validated(raw, origin=Path())).build(seed=1)
+    model.run()
+    return model
+
+
+def test_a_wish_is_no_knowledge() -> None:
+    """A prosecutor who knew who is guilty could have twice as many convicted as are guilty."""
+    plain, wishful = judges("none"), judges({"judges": [0.0, 1.0]})
+    cases = 5 * 300  # the sender would have two thirds of them convicted
+    by_outcome = judges({"judges": [[0.0, 1.0]]})  # convicting pays by how guilty they are
+    for model in (plain, wishful, by_outcome):
+        agents = model.agents_frame()
+        assert model.game.cohorts[0].ledger.count[:, 1].sum() <= cases / 5
+        assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
+
+
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
+        ({"wish": {"other": [1.0, 0.0]}}, "no cohort 'other'"),
+        ({"wish": {"own": [1.0]}}, r"shape \(1,\); give 2 numbers, or 2 lists of 2"),
+        ({"wish": {"own": [1.0, 0.0]}, "response": "private"}, "follows no common draw"),
         ({}, r"there is no \[market\]"),
         ({"market": {"impact": 0.2}, "response": "private"}, "follows no common draw"),
         ({"market": {"impact": 0.2}, "kind": "running-mean"}, "objective is for kind"),
@@ -77,7 +117,7 @@ def test_of_two_equilibria_it_chooses_the_better_one_within_its_certificates() -
 def test_where_it_has_no_meaning_it_is_refused(keys: dict[str, Any], words: str) -> None:
     response = keys.pop("response", "best-response")
     cohort = {"name": "own", "utility": "linear", "actions": 2, "response": response}
-    wish = {"kind": keys.pop("kind", "decision-swap"), "objective": "welfare"}
+    wish = {"kind": keys.pop("kind", "decision-swap"), "objective": keys.pop("wish", "welfare")}
     nature = {"kind": "iid", "outcomes": 2}
     raw = {"name": "own", "rounds": 5, "adversary": nature, "cohort": [cohort], "forecaster": wish}
     with pytest.raises(UserError, match=words):

@@ -109,6 +109,12 @@ def test_branches_of_a_study(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     own = table.loc["calm"].query("cohort == 'one'").groupby("run")["gain"].mean()
     assert found.loc[('"calm"', "one", "gain"), "mean"] == pytest.approx(own.mean())
     assert ('"calm"', EVERYBODY, "loss_gain") in found.index
+    gains = study.gains().set_index(["branch", "agent"])
+    own = table.loc["calm"].query("agent == 1")["gain"].to_numpy()
+    half = 12.706205 * own.std(ddof=1) / np.sqrt(2)  # Student's quantile
+    row = gains.loc[("calm", 1)]
+    assert [row["seeds"], row["cohort"]] == [2, "one"]
+    assert (row["low"], row["high"]) == pytest.approx((own.mean() - half, own.mean() + half))
     print_summary(study)
     assert "2 of 2 runs complete, 0 failed" in (told := capsys.readouterr().out)
     assert "stubborn" in told

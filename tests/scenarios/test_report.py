@@ -238,7 +238,7 @@ def test_single_round_has_no_curves(tmp_path: Path) -> None:
 
 
 def test_what_is_no_run_directory_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="not a run directory, nor a study's"):
+    with pytest.raises(UserError, match="is no run's directory"):
         write_report(tmp_path)
     assert list(tmp_path.iterdir()) == []
 

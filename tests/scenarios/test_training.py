@@ -20,6 +20,8 @@ from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.cli.commands import main
+from regretless.scenarios.report.page import write_report
+from regretless.scenarios.report.training_page import sentence
 from regretless.scenarios.studies.processes import crew
 from regretless.scenarios.training import train as training
 from regretless.scenarios.training.attack import attacks, written
@@ -167,6 +169,26 @@ def test_what_is_written_is_a_scenario_that_plays_as_judged(tmp_path: Path) -> N
     assert min(surplus) <= table["high"][1]
     again = train(deng("hedge", "tree-swap"), Order("es", 64, jobs=1), tmp_path / "again")
     assert again.equals(table)
+
+
+def test_the_page_says_what_the_table_says(tmp_path: Path) -> None:
+    order = Order("cem", 64, phases=2, looking=True, jobs=1)
+    table = train(deng("hedge", "tree-swap", rounds=200), order, tmp_path / "out")
+    page = write_report(tmp_path / "out").read_text(encoding="utf-8")
+    first, second = table.to_dict("records")
+    assert "64 runs of 200 rounds" in page
+    assert "outcome 1, after action 2" in page
+    assert sentence(first) in page
+    assert "no theorem limits it" in sentence(first)
+    assert f"nobody takes above {second['certified']:.3f}" in sentence(second)
+    for row in (first, second):
+        assert f"<td>{row['surplus']:.3f}</td>" in page
+        taken = sentence(row).startswith(f"The attacker takes {row['surplus']:.3f} ")
+        assert taken == (row["low"] > 0)
+    assert "is open" in sentence(first | {"surplus": 0.0, "low": -0.1, "high": 0.1})
+    (tmp_path / "out" / "curve.csv").write_text("", encoding="utf-8")
+    with pytest.raises(UserError, match=r"cannot be read.*; train again"):
+        write_report(tmp_path / "out")
 
 
 def test_workers_change_nothing(tmp_path: Path) -> None:
