@@ -131,3 +131,44 @@ def test_forecasts_are_seen_before_the_round_and_do_not_swell_the_logs(tmp_path:
     rounds = model.rounds_frame()
     assert list(rounds.filter(regex="^x_")) == ["x_0"]
     assert rounds["x_0"].tolist() == [1, 2, 3, 1, 2]
+
+
+def test_a_base_that_serves_half_of_the_agents_costs_the_others_nothing(tmp_path: Path) -> None:
+    """A forecast column knows the first outcome, and says the opposite of the second."""
+    rng, rounds = np.random.default_rng(0), 400
+    known = rng.random((rounds, 2))
+    truth = np.clip(known + 0.1 * rng.standard_normal((rounds, 2)), 0.0, 1.0)
+    columns = [truth[:, 0], truth[:, 1], known[:, 0], 1.0 - known[:, 1]]
+    frame = pd.DataFrame(dict(zip(["first", "second", "m0", "m1"], columns, strict=True)))
+    frame.to_csv(tmp_path / "half.csv", index=False)
+    slopes = [-1.0, -0.5, 0.0, 0.5, 1.0]
+    data = {"file": "half.csv", "outcomes": ["first", "second"]}
+    data["forecasts"] = {"office": {"point": ["m0", "m1"]}}
+    cohorts = [
+        {
+            "name": name,
+            "utility": "affine",
+            "actions": 5,
+            "parameters": {
+                "weights": [[slope if i == j else 0.0 for i in range(2)] for slope in slopes],
+                "gains": [[0.5, 0.27, 0.0, -0.22, -0.5]],
+            },
+        }
+        for j, name in enumerate(["served", "misled"])
+    ]
+    lost = {}
+    for name, table in {
+        "plain": {"models": []},
+        "ours": {},
+        "office alone": {"kind": "office"},
+    }.items():
+        raw = {"name": "half", "rounds": rounds, "data": data, "cohort": cohorts}
+        model = Scenario(validated(raw | {"forecaster": table}, origin=tmp_path)).build(seed=1)
+        model.run()
+        agents = model.agents_frame()
+        lost[name] = agents["mean_loss"].to_numpy()
+        if name == "ours":
+            assert (agents["decision_swap_regret"] <= agents["bound"]).all()
+            assert (agents["regret_to_models"] <= agents["regret_to_models_bound"]).all()
+    assert lost["ours"][0] <= 1.03 * lost["office alone"][0] < lost["plain"][0]
+    assert lost["ours"][1] <= lost["plain"][1] < lost["office alone"][1]
