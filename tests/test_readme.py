@@ -64,11 +64,15 @@ def test_the_demo_ends_with_such_a_table(tmp_path: Path, monkeypatch: pytest.Mon
 def test_own_agent_adversary_and_utility_run(followed: Path) -> None:
     for part in block_with("python", "# my_agents.py").split("@register")[1:]:
         assert len(part.strip().splitlines()) <= 30
-    agents = pd.read_parquet(followed / "runs/moody-market/agents.parquet")
+    agents = pd.read_parquet(followed / "runs/cobweb-market/agents.parquet")
     assert agents.groupby("cohort")["guarantee"].first().to_dict() == {
         "followers": "decision-swap",
         "skeptics": "none",
     }
+    lost = agents.groupby("cohort")["mean_loss"].mean().round(2)
+    assert (
+        f"skeptics lose {lost['skeptics']:.2f} a round, followers {lost['followers']:.2f}" in TEXT
+    )
     followers = agents.query("cohort == 'followers'")
     assert (followers["swap_regret"] <= followers["bound_from_bias"]).all()
 
