@@ -17,6 +17,7 @@ from regretless.market.logs.heads import agents_in
 from regretless.scenarios.logs.curves import leading_regret
 
 MANY = 3  # cohorts, of more of whom the words would be a page
+NOISE = 12  # decimals beyond which a worth is rounding
 KINDS = {
     "broadcast": "what they did",
     "model": "model",
@@ -138,7 +139,8 @@ def _cells(row: "pd.Series[Any]") -> list[str]:
     """Write an alternative, its mean loss, worth, who is better off with it, and by how much."""
     kind = KINDS[str(row["kind"])]
     what = f"{kind} {row['name']}" if row["kind"] in {"model", "policy"} else kind
-    numbers = [what, f"{row['mean_loss']:.4f}", f"{row['worth']:.4g}"]
+    worth = round(row["worth"], NOISE) + 0.0  # no -0
+    numbers = [what, f"{row['mean_loss']:.4f}", f"{worth:.4g}"]
     if row["kind"] == "broadcast":
         return [*numbers, "", ""]
     half = "" if np.isnan(row["gain_half"]) else f" ± {row['gain_half']:.2g}"

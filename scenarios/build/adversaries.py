@@ -51,7 +51,7 @@ class MixedActions(Box):
 
 
 def game_of(spec: ScenarioSpec) -> Bimatrix | None:
-    """Read the game of a scenario and fill in the number of outcomes; None without one.
+    """Read the game of a scenario and fill in its outcomes and names; None without one.
 
     UserError if the file is malformed, or outcomes or a cohort's actions do not fit it.
     """
@@ -65,10 +65,13 @@ def game_of(spec: ScenarioSpec) -> Bimatrix | None:
         given = f"adversary.outcomes = {spec.adversary.outcomes}"
         raise UserError(f"{given}: the game's leader has {leaders} actions; leave outcomes out")
     spec.adversary.outcomes = leaders
+    spec.adversary.outcome_names = spec.adversary.outcome_names or list(game.leader_actions)
     for cohort in spec.cohort:
         if cohort.utility == "game" and cohort.actions != followers:
             given = f"cohort.{cohort.name}.actions = {cohort.actions}"
             raise UserError(f"{given}: the game's follower has {followers}; write {followers}")
+        if cohort.utility == "game":
+            cohort.action_names = cohort.action_names or list(game.follower_actions)
     return game
 
 

@@ -108,12 +108,13 @@ def market(tables: Tables, goods: Sequence[str]) -> go.Figure | None:
     figure, seen = charts.panels(list(kinds), rows=len(kinds)), set[str]()
     indexed = rounds.set_index("round")
     for row, columns in enumerate(kinds.values(), 1):
+        alone = len(columns) == 1  # its panel's title says it
         named = list(goods) if len(goods) == len(columns) else list(map(str, range(len(columns))))
         for (word, colour), column in zip(charts.colours(named).items(), columns, strict=True):
             curve = rolling(indexed[column], charts.short(word), color=colour, width=1.6)
-            curve.update(legendgroup=word, showlegend=word not in seen)
+            curve.update(legendgroup=word, showlegend=word not in seen and not alone)
             figure.add_trace(curve, row=row, col=1)
-            seen.add(word)
+            seen.update([] if alone else [word])
     _make_room(figure, len(seen))
     return figure.update_xaxes(title_text=f"round; {rolled(len(rounds))}", row=len(kinds))
 

@@ -231,14 +231,15 @@ def outcome_ends(config: dict[str, Any], width: int) -> dict[str, tuple[float, f
 
 def _worst(agents: pd.DataFrame, swaps: pd.DataFrame | None) -> str:
     ranked = agents.assign(regret=leading_regret(agents)).dropna(subset="regret")
-    ranked = ranked.nlargest(WORST, "regret")
+    ranked = ranked.drop_duplicates(["cohort", "mean_loss", "regret"]).nlargest(WORST, "regret")
     if ranked.empty:
         return '<p class="note">Swap regret was not measured.</p>'
     head = ["agent", "cohort", "regret", "when it played", "times", "best replacement"]
     rows = [row for _, agent in ranked.iterrows() for row in _origins(agent, swaps)]
     note = (
         f"The {len(ranked)} agents with most decision swap regret (swap regret where that was not "
-        "measured), action by action: how often it was played, the best fixed action and, where "
+        "measured; of equal agents one), action by action: how often it was played, the best fixed "
+        "action and, where "
         "it would have done better still, the best policy in its stead, and the regret per round "
         "that comes from it. Actions are numbered from 0; those without regret are left out."
     )

@@ -158,8 +158,8 @@ def _map(plan: dict[str, Any]) -> pd.DataFrame:
         names[row.argmax()] if one else f"({', '.join(f'{x:g}' for x in row)})"
         for row, one in zip(support, pure, strict=True)
     ]
-    actions = next(c["actions"] for c in plan["cohort"] if c["name"] == adversary["cohort"])
-    known = [f"action {s}" for s in range(actions)] if isinstance(actions, int) else actions
+    cohort = next(c for c in plan["cohort"] if c["name"] == adversary["cohort"])
+    known = cohort.get("action_names") or [f"action {s}" for s in range(cohort["actions"])]
     answers = [f", after {word}" for word in known] if laws.shape[1] > 1 else [""]
     index = [charts.short(word + told, 40) for told in answers for word in words]
     phases = [f"{k + 1} / {len(laws)}" for k in range(len(laws))]

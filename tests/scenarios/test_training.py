@@ -177,7 +177,7 @@ def test_the_page_says_what_the_table_says(tmp_path: Path) -> None:
     page = write_report(tmp_path / "out").read_text(encoding="utf-8")
     first, second = table.to_dict("records")
     assert "64 runs of 200 rounds" in page
-    assert "outcome 1, after action 2" in page
+    assert "Down, after Right" in page
     assert sentence(first) in page
     assert "no theorem limits it" in sentence(first)
     assert f"nobody takes above {second['certified']:.3f}" in sentence(second)
