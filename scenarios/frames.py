@@ -3,7 +3,9 @@
 Nothing is guessed. A CSV's values stay text until a column is asked for; what is no number then,
 is missing, or stands in a row that does not fit the header, is refused in a line that says what was
 found, in which row, and what would cure it. Data rows are counted from 1, lines of a file too, and
-a row that spans several lines (a quoted value may) is named by its first.
+a row that spans several lines (a quoted value may) is named by its first. Dates name rounds, and
+are text; where they become an axis, whether the day stands before the month is read off their
+order.
 """
 
 import csv
@@ -34,6 +36,20 @@ COMMA = re.compile(r"[+-]?\d[\d.]*,\d+([eE][+-]?\d+)?")
 POINT = re.compile(r"[+-]?\d[\d,]*\.\d+([eE][+-]?\d+)?")
 INFINITE = re.compile(r"[+-]?(inf|infinity|[\d.]+e\+?\d+)", re.IGNORECASE)
 SHOWN = 40  # characters of a value
+
+
+def calendar(words: "pd.Series[Any]") -> "pd.Series[pd.Timestamp]":
+    """Read dates as they are written: ISO 8601, or with the day or the month first.
+
+    Of several readings that which is in order counts; NaT for what is no date.
+    """
+    ways: list[dict[str, Any]] = [{"format": "ISO8601"}]
+    ways += [{"format": "mixed", "dayfirst": first} for first in (True, False)]
+    for way in ways:
+        found = pd.to_datetime(words, errors="coerce", **way)
+        if found.notna().all() and found.is_monotonic_increasing:
+            break
+    return found
 
 
 @dataclass(frozen=True)

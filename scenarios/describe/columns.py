@@ -10,6 +10,7 @@ knows. The **season** of a column is the lag of the highest peak of its autocorr
 above twice what noise would have, 2 / sqrt(T), and above 0.2.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy.signal import correlate, find_peaks
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
 from regretless.scenarios import frames
 from regretless.scenarios.spec.files import DATA
@@ -78,6 +79,11 @@ class Description:
         found = frames.numeric(self.frame, [column.name], "the table", self.form)[:, 0]
         return np.asarray(found[np.isfinite(found)])
 
+    def complete(self, columns: Sequence[Column]) -> Mask:
+        """Say which rows have a value in all of these columns (t,)."""
+        gone = [_written(self.frame, column.name)[1] for column in columns]
+        return np.asarray(~np.any(gone, axis=0))
+
     def named(self, role: str) -> list[Column]:
         """Return the columns that are proposed for a role."""
         return [column for column in self.columns if column.role == role]
@@ -123,9 +129,7 @@ def _decimal(frame: pd.DataFrame) -> str:
 
 
 def _column(frame: pd.DataFrame, name: str, form: frames.Form) -> Column:
-    cells = frames.column_of(frame, name, "the table").astype(object)
-    written = cells.map(lambda cell: str(cell).strip())
-    gone = written.str.casefold().isin(frames.MISSING) | cells.isna()
+    written, gone = _written(frame, name)
     words = written[~gone]
     missing, distinct = int(gone.sum()), int(words.nunique())
     if not len(words):
@@ -143,6 +147,13 @@ def _column(frame: pd.DataFrame, name: str, form: frames.Form) -> Column:
         note = "" if role else "too many different words for a context"
         return Column(name, "words", role, missing, distinct, values=_words(words), note=note)
     return _of_numbers(name, numbers)
+
+
+def _written(frame: pd.DataFrame, name: str) -> "tuple[pd.Series[str], pd.Series[bool]]":
+    """Return a column's cells as text, and which of them say that nothing is there."""
+    cells = frames.column_of(frame, name, "the table").astype(object)
+    written = cells.map(lambda cell: str(cell).strip())
+    return written, written.str.casefold().isin(frames.MISSING) | cells.isna()
 
 
 def _words(words: "pd.Series[Any]") -> tuple[str, ...]:
@@ -167,7 +178,7 @@ def _of_numbers(name: str, numbers: Array) -> Column:
 
 def _gaps(words: "pd.Series[Any]") -> str:
     """Say how far apart dates are, and how often they are not."""
-    dates = pd.to_datetime(words, errors="coerce", format="mixed")
+    dates = frames.calendar(words)
     steps = dates.diff().dropna()
     if not len(steps):
         return "no calendar that is known"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
 from regretless.scenarios.describe.columns import Column, Description
 from regretless.scenarios.frames import TRUTHS, spelled
@@ -44,9 +44,11 @@ def starter(table: Description, home: Path) -> str:
             "31 different values; add one, or write the scenario by hand"
         )
     context = table.named("context")[:MOST_CONTEXT]
+    there = table.complete([*outcomes, *context])
+    drop = not there[0]  # there is no row before it
     parts = [
-        _head(table),
-        "\n".join(_data(table, outcomes, context, home)),
+        _head(table, int(there.sum()) if drop else len(there)),
+        "\n".join(_data(table, outcomes, context, home)) + _gaps(there),
         "\n".join(_scale(table, outcomes)),
     ]
     parts += ["\n".join(_codes(context))] if any(column.values for column in context) else []
@@ -55,13 +57,13 @@ def starter(table: Description, home: Path) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _head(table: Description) -> str:
+def _head(table: Description, rounds: int) -> str:
     name = re.sub(r"[^\w-]+", "-", table.file.stem).strip("-_") or "mine"
     return "\n".join(
         [
             f"# Written from the columns of {table.file.name}; everything here may be changed.",
             f"name = {_text(name.lower())}",
-            f"rounds = {len(table.frame)}",
+            f"rounds = {rounds}",
             "seed = 1",
         ]
     )
@@ -83,8 +85,14 @@ def _data(
         yield f"separator = {_text(table.form.separator)}"
     if table.form.decimal != ".":
         yield f"decimal = {_text(table.form.decimal)}"
-    if any(column.missing for column in (*outcomes, *context)):
-        yield 'missing = "previous"       # or "drop"'
+
+
+def _gaps(there: Mask) -> str:
+    if there.all():
+        return ""
+    if there[0]:
+        return '\nmissing = "previous"       # or "drop"'
+    return '\nmissing = "drop"           # the first row has no row before it'
 
 
 def _beside(file: Path, home: Path) -> str:

@@ -19,6 +19,7 @@ from plotly.io import to_json
 from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
+from regretless.scenarios.frames import calendar
 from regretless.scenarios.report.html import beside
 
 # Okabe and Ito's palette, told apart with any common colour vision; the faint yellow comes last.
@@ -147,7 +148,7 @@ def dated(figure: go.Figure, names: pd.Series[Any], word: str) -> None:
 
     Dates become an axis of time; other names stay with the pointer.
     """
-    days = pd.to_datetime(names, errors="coerce", format="ISO8601")
+    days = calendar(names)
     if days.isna().any() or not days.is_monotonic_increasing or len(days) < 2:
         return
     first, last = days.index[[0, -1]]

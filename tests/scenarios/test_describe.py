@@ -18,6 +18,8 @@ from regretless.scenarios import load
 from regretless.scenarios.cli import commands
 from regretless.scenarios.describe.columns import described
 from regretless.scenarios.describe.starter import starter
+from regretless.scenarios.report.page import write_report
+from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.files import DATA
 
 ROLES = {
@@ -96,6 +98,25 @@ def test_a_table_as_a_spreadsheet_writes_it(tmp_path: Path) -> None:
     model = load(str(file)).build()
     model.run(30)
     assert model.rounds_frame()["Tag"].iloc[0] == "01.02.2024"
+
+
+def test_gaps_days_before_months_and_percent_signs(tmp_path: Path) -> None:
+    """The first row lacks a value, a weekend is left out, and names have spaces and signs."""
+    days = pd.bdate_range("2024-01-01", periods=120)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"Tag": days.strftime("%d.%m.%Y"), "Auslastung in %": rng.random(120)})
+    frame.loc[[0, 7], "Auslastung in %"] = np.nan
+    frame.to_csv(tmp_path / "voll.csv", sep=";", decimal=",", index=False)
+    table = described(tmp_path / "voll.csv")
+    assert table.columns[0].note == "a day apart, but for 23 steps of another length"
+    text = starter(table, tmp_path)
+    assert "rounds = 118" in text
+    assert 'missing = "drop"' in text
+    (tmp_path / "own.toml").write_text(text, encoding="utf-8")
+    scenario = load(str(tmp_path / "own.toml"))
+    run(scenario, Options(tmp_path / "out"))
+    page = write_report(tmp_path / "out").read_text(encoding="utf-8")
+    assert '"2024-01-02T00:00:00"' in page  # as an axis of time has it
 
 
 def command(*words: str) -> int:
