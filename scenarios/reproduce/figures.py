@@ -29,7 +29,7 @@ def panelled(  # noqa: PLR0913 - keyword-only settings of a figure
     draw: Callable[[Axes, pd.DataFrame], None],
     *,
     size: tuple[float, float],
-    across: int | None = None,
+    across: int = 2,
     ylabel: str = "",
     sharey: bool = True,
     legend: int = 0,
@@ -40,12 +40,12 @@ def panelled(  # noqa: PLR0913 - keyword-only settings of a figure
     ----------
     size : pair of float
         Of a panel, in inches.
-    across : int, optional
-        Panels in a row; all of them by default.
+    across : int
+        Panels in a row; two can be read on a telephone, too.
     legend : int
         Columns of the legend below, which explains all panels; 0 for none.
     """
-    columns = min(across or len(groups), len(groups))
+    columns = min(across, len(groups))
     rows = math.ceil(len(groups) / columns)
     figure = Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
     axes = figure.subplots(rows, columns, sharey=sharey, squeeze=False)

@@ -226,7 +226,7 @@ def rates_figure(table: pd.DataFrame) -> Figure:
     shown = table.assign(regret=table["linear_regret"].clip(lower=figures.LEAST))
     groups = figures.split(shown, "stream")
     label = "worst agent's regret, linear part"
-    return figures.panelled(groups, _panel, size=(4.4, 4.0), ylabel=label, legend=3)
+    return figures.panelled(groups, _panel, size=(3.2, 3.6), ylabel=label, legend=2)
 
 
 def _panel(axis: Axes, rows: pd.DataFrame) -> None:

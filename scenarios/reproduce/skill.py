@@ -84,10 +84,9 @@ def figure(table: pd.DataFrame) -> Figure:
     return figures.panelled(
         figures.split(judged(table), "stream"),
         draw,
-        size=(3.0, 3.0),
-        across=4,
+        size=(3.2, 2.4),
         ylabel="worst of 20 agents' decision swap regret per round",
-        legend=5,
+        legend=3,
     )
 
 

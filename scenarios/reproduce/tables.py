@@ -46,7 +46,7 @@ def by_stream(by: str, table: pd.DataFrame) -> Figure:
     """Draw every run's worst agent, in blue where the theorem has a bound for it."""
     blue = table.loc[table["bound"].notna(), by].unique()
     draw = partial(figures.columns, by=by, y="swap_regret", blue=list(blue))
-    return figures.panelled(figures.split(table, "stream"), draw, size=(3.0, 3.6), ylabel=REGRET)
+    return figures.panelled(figures.split(table, "stream"), draw, size=(3.2, 3.0), ylabel=REGRET)
 
 
 STREAMS = StudyTable(
@@ -137,7 +137,7 @@ def anchoring_figure(table: pd.DataFrame) -> Figure:
         axis.set(xlabel="dead zone z", yscale="log")
 
     groups = figures.split(curve(table), "stream")
-    return figures.panelled(groups, draw, size=(2.8, 3.6), ylabel=REGRET, legend=4)
+    return figures.panelled(groups, draw, size=(3.2, 2.6), ylabel=REGRET, legend=2)
 
 
 ANCHORING = StudyTable(
@@ -198,7 +198,7 @@ def covers_figure(table: pd.DataFrame) -> Figure:
 
     names = {"worst agent": "swap_regret", "mean agent": "mean_swap_regret"}
     groups = [(title, shown.assign(value=shown[column])) for title, column in names.items()]
-    return figures.panelled(groups, draw, size=(4.5, 4.4), ylabel="swap regret per round", legend=3)
+    return figures.panelled(groups, draw, size=(3.2, 3.4), ylabel="swap regret per round", legend=3)
 
 
 COVERS = StudyTable(
@@ -269,7 +269,7 @@ def crowding_figure(table: pd.DataFrame) -> Figure:
     }
     draw = partial(figures.bars, groups="market", by="listener", y="value")
     groups = [(title, table.assign(value=table[column])) for title, column in names.items()]
-    figure = figures.panelled(groups, draw, size=(4.7, 4.0), sharey=False, legend=4)
+    figure = figures.panelled(groups, draw, size=(6.4, 2.6), across=1, sharey=False, legend=2)
     for name, style in (("even", ":"), ("ceiling", "--")):
         figure.axes[0].axhline(table[name].mean(), ls=style, color="#333333", lw=1)
     return figure
@@ -326,7 +326,7 @@ def unseen_figure(table: pd.DataFrame) -> Figure:
         axis.set_xlabel("gamma")
 
     groups = figures.split(shown.assign(panel=shown["population"] + "\nn = " + sizes), "panel")
-    return figures.panelled(groups, draw, size=(2.8, 3.4), ylabel=REGRET, legend=3)
+    return figures.panelled(groups, draw, size=(3.2, 2.6), ylabel=REGRET, legend=3)
 
 
 UNSEEN = StudyTable(

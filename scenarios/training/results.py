@@ -118,5 +118,5 @@ def _figure(curve: pd.DataFrame, table: pd.DataFrame) -> Figure:
         axis.set_xlabel("run")
 
     return panelled(
-        groups, panel, size=(4.2, 3.4), across=3, ylabel="paid per round and agent", legend=5
+        groups, panel, size=(3.2, 2.4), ylabel="paid per round and agent", legend=2
     )
