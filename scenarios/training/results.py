@@ -117,6 +117,4 @@ def _figure(curve: pd.DataFrame, table: pd.DataFrame) -> Figure:
             axis.axhline(certified, color=VERMILION, ls="--", label="value and certified cap")
         axis.set_xlabel("run")
 
-    return panelled(
-        groups, panel, size=(3.2, 2.4), ylabel="paid per round and agent", legend=2
-    )
+    return panelled(groups, panel, size=(3.2, 2.4), ylabel="paid per round and agent", legend=2)
