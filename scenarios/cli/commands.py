@@ -32,6 +32,7 @@ from regretless.scenarios.cli.options import (
     Rounds,
     Scheduler,
     Seed,
+    Seeds,
     Workers,
     progress_bar,
 )
@@ -179,7 +180,7 @@ def reproduce(
         "runs/reproduce"
     ),
     rounds: Rounds = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Runs per cell.")] = None,
+    seeds: Seeds = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes.")] = None,
 ) -> None:
     """Re-measure a table of the paper or the project: CSV and a figure."""
@@ -236,6 +237,8 @@ def study(  # noqa: PLR0913 - one parameter per option
     file: Annotated[str, typer.Argument(metavar="STUDY|FILE.toml", help="A name or a file.")],
     *,
     out: Annotated[Path, typer.Option(help="Study directory.")],
+    rounds: Rounds = None,
+    seeds: Seeds = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes.")] = None,
     scheduler: Scheduler = None,
     patience: Annotated[
@@ -258,7 +261,7 @@ def study(  # noqa: PLR0913 - one parameter per option
     from regretless.scenarios.studies.conduct import PATIENCE, Options, conduct
     from regretless.scenarios.studies.design import read_study
 
-    design = read_study(file)
+    design = read_study(file).sized(rounds=rounds, seeds=seeds)
     options = Options(out, jobs, scheduler, resume, tuple(imports or []), patience or PATIENCE)
     with progress_bar(design.name, len(design), quiet=quiet) as advance:
         done = conduct(design, options, progress=advance)

@@ -30,6 +30,7 @@ Name = Annotated[
 ]
 Rounds = Annotated[int | None, typer.Option(min=1, help="How many rounds to play.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Root seed.")]
+Seeds = Annotated[int | None, typer.Option(min=1, help="So many seeds, from 0 on.")]
 Out = Annotated[Path | None, typer.Option(help="Run directory; runs/NAME by default.")]
 Format = Annotated[str, typer.Option(help="parquet or csv.")]
 Assignments = Annotated[

@@ -16,6 +16,7 @@ import pandas as pd
 from regretless.market.core.errors import UserError
 from regretless.scenarios.report import study_figures
 from regretless.scenarios.report.charts import card, scripts
+from regretless.scenarios.report.headline import DECISION, SWAP, headline
 from regretless.scenarios.report.html import cell, page, save, table
 from regretless.scenarios.studies.analysis import REGRETS, Ends
 from regretless.scenarios.studies.curves import setting_curves
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-DECISION, SWAP = "decision_swap_regret_worst", "swap_regret_worst"
 COLUMNS = {  # of the table of settings
     "mean_loss": "mean loss",
     "decision_swap_regret_mean": "decision swap regret, mean",
@@ -39,10 +39,10 @@ MOST = 40  # seeds that are listed one by one
 NEGLIGIBLE = 1e-9  # a reach of rounding errors alone
 CAPTIONS = {
     "effects": (
-        "Effects, a row per value of each key against its first, and per branch against its trunk: "
-        "mean differences of runs with the same seed, averaged over all other keys, and 95 % "
-        "intervals over seeds. An interval across the line leaves open whether there is any. The "
-        "menu chooses the measure, also for paper."
+        "Effects, a row per value of each key against its first (see the table above), and per "
+        "branch against its trunk, the run itself: mean differences of runs with the same seed, "
+        "averaged over all other keys, and 95 % intervals over seeds. An interval across the line "
+        "leaves open whether there is any. The menu chooses the measure, also for paper."
     ),
     "sensitivity": (
         "How strongly each sampled key moves a measure, with 95 % intervals: rank correlations "
@@ -92,15 +92,17 @@ def _sections(study: Study) -> Iterator[str]:
     cohorts = study.cohorts()
     yield f"<h1>{escape(str(study.record['name']))}</h1>"
     listed = study.sample is None
-    if listed and (headline := _headline(cohorts, setting_names(parameters))) is not None:
-        yield f'<p class="claim">{escape(headline)}</p>'
+    contrasts = study.contrasts()
+    if listed:
+        for sentence in headline(cohorts, setting_names(parameters), contrasts):
+            yield f'<p class="claim">{escape(sentence)}</p>'
     yield f'<p class="note">{escape(_facts(study, parameters))}</p>'
     if file.get("claim"):
         yield f'<p class="note">Its file says: {escape(file["claim"])}</p>'
     yield "<h2>What was varied</h2>"
     yield _varied(file, parameters)
     yield from _failures(study)
-    yield from _effects(study.contrasts())
+    yield from _effects(contrasts)
     yield from _sampled(study)
     yield from _value(study.value())
     if listed:  # a line or a row for each sampled point would show nothing
@@ -110,20 +112,6 @@ def _sections(study: Study) -> Iterator[str]:
         yield _settings(study, cohorts, parameters)
     version = study.record.get("versions", {}).get("regretless", "")
     yield f"<footer>{escape(f'Written by regretless {version}'.strip())}.</footer>"
-
-
-def _headline(cohorts: pd.DataFrame, settings: pd.Series[str]) -> str | None:
-    """Say under which settings the worst agents regret least and most, means over seeds."""
-    column = DECISION if cohorts[DECISION].notna().any() else SWAP
-    under = " under " + cohorts["run"].map(settings) if len(settings.unique()) > 1 else ""
-    names = cohorts["cohort"] + under
-    means = cohorts[column].groupby(names.to_numpy(), sort=False).mean().dropna()
-    if len(means) < 2:
-        return None
-    ranked = means.sort_values(kind="stable")
-    least, most = (f"{ranked.index[i]} ({ranked.iloc[i]:.3g})" for i in (0, -1))
-    word = COLUMNS[column].capitalize()
-    return f"{word} agent, mean over seeds: least of {least}, greatest of {most}."
 
 
 def keys_of(frame: pd.DataFrame, *, beside: tuple[str, ...] = ("run", "seed")) -> list[str]:
@@ -177,9 +165,14 @@ def _varied(file: dict[str, Any], parameters: pd.DataFrame) -> str:
     rows.append(("seed", "repeated", _few(parameters["seed"].unique())))
     lines = []
     for key, how, values in rows:
-        cells = (key, how, ", ".join(map(str, values)))
+        cells = (key, how, ", ".join(map(_text, values)))
         lines.append(f"<tr>{''.join(cell(text, left=True) for text in cells)}</tr>")
     return table(["key", "", "values"], lines, left=3)
+
+
+def _text(value: Any) -> str:
+    """Write a value, of a list its members."""
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _few(values: Any) -> list[Any]:
@@ -199,10 +192,7 @@ def _failures(study: Study) -> Iterator[str]:
 
 
 def _effects(contrasts: pd.DataFrame) -> Iterator[str]:
-    words = (contrasts[name].map(study_figures.value_text) for name in ("value", "against"))
-    pairs = zip(*words, strict=True)
-    names = [v if o == "trunk" else f"{v} against {o}" for v, o in pairs]
-    figure = study_figures.effects(contrasts.assign(value=names))
+    figure = study_figures.effects(contrasts)
     if figure is not None:
         yield "<h2>Effects</h2>"
         yield card(figure, "effects", CAPTIONS["effects"])

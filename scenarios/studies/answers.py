@@ -55,10 +55,12 @@ class Told:
         """Print the rows of the measures that answer something, the first of many."""
         path = study.path / f"{self.table}.parquet"
         found = pd.read_parquet(path) if path.exists() else pd.DataFrame()
-        beside = [name for name in ("cohort", "measure") if name in found]
-        if beside:
+        if "measure" in found:
             own = ~found["measure"].isin(KNOWN)
             found = found[found["measure"].isin(TOLD) | own]
+        beside = [name for name in ("cohort", "measure") if name in found]
+        if "cohort" in found and len(found["cohort"].unique()) == 1:
+            beside.remove("cohort")
         if found.empty:
             return
         table = Table(box=box.SIMPLE_HEAD, title_justify="left", title=self.title)
@@ -66,10 +68,13 @@ class Told:
             table.add_column(name)
         for name in (self.figure, "95 % interval"):
             table.add_column(name, justify="right", no_wrap=True)
+        before = ""
         for row in found.head(MOST).to_dict("records"):
             ends = "-" if np.isnan(row["low"]) else f"{row['low']:.3g} to {row['high']:.3g}"
             figure = row["mean" if "mean" in row else "estimate"]
-            words = [self.what(row), *(row[name] for name in beside)]
+            what = self.what(row)
+            words = ["" if what == before else what, *(row[name] for name in beside)]
+            before = what
             table.add_row(*words, "no run near" if np.isnan(figure) else f"{figure:.3g}", ends)
         console.print(table)
         if len(found) > MOST:

@@ -198,10 +198,15 @@ class Design:
         return len(self.settings) * len(self.spec.seeds)
 
     def sized(self, *, rounds: int | None = None, seeds: int | None = None) -> "Design":
-        """Return the same study with other rounds, or with so many seeds; None changes nothing."""
+        """Return the same study with other rounds, or with so many seeds; None changes nothing.
+
+        What its file claims was measured with its own, and is left out of one that was changed.
+        """
         changed: dict[str, Any] = {} if rounds is None else {"rounds": rounds}
         if seeds is not None:
             changed["seeds"] = list(range(seeds))
+        if changed:
+            changed["claim"] = ""
         return replace(self, spec=self.spec.model_copy(update=changed))
 
     def parameters(self) -> list[Setting]:

@@ -87,11 +87,29 @@ def test_every_panel_is_there(whole: Page) -> None:
     assert "8 runs: 4 settings, 2 seeds each. 8 done, 0 failed, 0 missing." in whole.text
     assert f"claim {NASTY}" in whole.text
     assert "Failures" not in whole.text
-    assert "greatest of" in whole.text
     assert ["forecaster.kind", "varied", "decision-swap, running-mean"] in whole.rows
     assert ["cohort.calm.actions", "fixed", "3"] in whole.rows
     assert ["seed", "repeated", "0, 1"] in whole.rows
     assert "b" not in whole.tags
+
+
+def test_the_headline_is_the_greatest_change(finished: Path, whole: Page) -> None:
+    study = Study(finished)
+    found = study.contrasts()
+    own = found[(found["measure"] == "mean_loss") & (found["cohort"] != "everybody")]
+    sure = own[(own["low"] > 0) | (own["high"] < 0)]
+    if sure.empty:
+        assert "No change of mean loss is told from chance." in whole.text
+    else:
+        row = sure.iloc[int(sure["mean"].abs().argmax())]
+        assert f"The greatest of {len(own)} changes of mean loss: {row['cohort']}" in whole.text
+        assert f"{row['mean']:+.3g} (95 % interval {row['low']:.3g}" in whole.text
+    worst = study.cohorts()["decision_swap_regret_worst"]
+    runs = study.cohorts().assign(worst=worst).merge(study.parameters(), on="run")
+    keys = ["cohort", *(key for key in study.parameters() if key not in {"run", "seed"})]
+    means = runs.groupby(keys)["worst"].mean().dropna()
+    assert f"({means.min():.3g}), greatest" in whole.text
+    assert f"({means.max():.3g})." in whole.text
 
 
 def test_a_browser_draws_the_figures(finished: Path, whole: Page, tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from scipy import stats
+from typer.testing import CliRunner
 
 from regretless.market.core.errors import UserError
+from regretless.scenarios.cli.commands import app
 from regretless.scenarios.report.page import write_report
 from regretless.scenarios.studies import analysis, load_study
 from regretless.scenarios.studies.conduct import Options, conduct
@@ -117,6 +119,18 @@ def test_a_label_stands_for_several_keys(tmp_path: Path) -> None:
     other = found.sized(rounds=9, seeds=3)
     assert (len(other), other.task(0).raw["rounds"], other.base) == (12, 9, found.base)
     assert found.sized() == found
+
+
+def test_the_command_plays_a_smaller_edition_without_the_claim(tmp_path: Path) -> None:
+    design(tmp_path, 'claim = "Measured with all seeds."\n' + SWEEP)
+    out = tmp_path / "out"
+    words = ["study", str(tmp_path / "sweep.toml"), "--rounds", "7", "--seeds", "1"]
+    done = CliRunner().invoke(app, [*words, "--out", str(out), "--jobs", "1"])
+    assert done.exit_code == 0, done.output
+    study = load_study(out)
+    assert list(study.parameters()["seed"]) == [0] * 4
+    assert study.table("rounds")["round"].max() == 6
+    assert study.record["study"]["file"]["claim"] == ""
 
 
 def test_tables_that_are_left_out_are_not_kept(tmp_path: Path) -> None:

@@ -1,0 +1,78 @@
+"""What the page of a study says first: the greatest change, then who regrets least and most.
+
+Both are read off the study's own tables. The change is that of what a study is about: of branches
+how much better off somebody is (``gain``), else of mean loss; a change whose interval holds 0 is
+none.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from regretless.scenarios.report.study_figures import value_text
+from regretless.scenarios.studies.contrasts import EVERYBODY
+
+DECISION, SWAP = "decision_swap_regret_worst", "swap_regret_worst"
+REGRETS = {DECISION: "Decision swap regret", SWAP: "Swap regret"}
+CHANGES = {"gain": "welfare", "mean_loss": "mean loss"}  # the first that a study has
+
+
+def headline(
+    cohorts: pd.DataFrame, settings: "pd.Series[str]", contrasts: pd.DataFrame
+) -> Iterator[str]:
+    """Give the sentences that a study's numbers allow.
+
+    Parameters
+    ----------
+    cohorts : frame
+        The measures of each run and cohort.
+    settings : series
+        The name of each run's setting.
+    contrasts : frame
+        What each value and branch changes, with its interval.
+    """
+    yield from _change(contrasts)
+    yield from _regrets(cohorts, settings)
+
+
+def _change(contrasts: pd.DataFrame) -> Iterator[str]:
+    """Say what changed most, and for whom."""
+    measure = next((name for name in CHANGES if (contrasts["measure"] == name).any()), None)
+    if measure is None:
+        return
+    own = contrasts[(contrasts["measure"] == measure) & (contrasts["cohort"] != EVERYBODY)]
+    sure = own[(own["low"] > 0) | (own["high"] < 0)]
+    if own["low"].isna().all():
+        return
+    if sure.empty:
+        yield f"No change of {CHANGES[measure]} is told from chance."
+        return
+    row = sure.iloc[int(sure["mean"].abs().argmax())]
+    ends = f"95 % interval {row['low']:.3g} to {row['high']:.3g}"
+    first = "The change" if len(own) == 1 else f"The greatest of {len(own)} changes"
+    yield f"{first} of {CHANGES[measure]}: {_what(row)}, {row['mean']:+.3g} ({ends})."
+
+
+def _what(row: Any) -> str:
+    """Name a row of the contrasts: whose, and what was changed to what."""
+    value, against = (value_text(row[name], 60) for name in ("value", "against"))
+    if row["key"] == "branch":
+        return f"{row['cohort']}, branch '{value}'"
+    return f"{row['cohort']}, {row['key']} = {value} in place of {against}"
+
+
+def _regrets(cohorts: pd.DataFrame, settings: "pd.Series[str]") -> Iterator[str]:
+    """Say under which settings the worst agents regret least and most, means over seeds."""
+    column = DECISION if cohorts[DECISION].notna().any() else SWAP
+    parts = [cohorts["cohort"], cohorts["run"].map(settings)]
+    told = [part for part in parts if len(part.unique()) > 1]
+    if not told:
+        return
+    names = told[0] if len(told) == 1 else told[0] + " under " + told[1]
+    means = cohorts[column].groupby(names.to_numpy(), sort=False).mean().dropna()
+    if len(means) < 2:
+        return
+    ranked = means.sort_values(kind="stable")
+    least, most = (f"{ranked.index[i]} ({ranked.iloc[i]:.3g})" for i in (0, -1))
+    yield f"{REGRETS[column]}, worst agent, mean over seeds: least {least}, greatest {most}."
