@@ -48,7 +48,7 @@ AXIS: dict[str, Any] = {
     "zeroline": False,
     "automargin": True,
     "title": {"standoff": 8, "font": {"size": 12}},
-    "exponentformat": "e",
+    "exponentformat": "power",
 }
 START = beside("charts.js")
 

@@ -236,12 +236,13 @@ def _worst(agents: pd.DataFrame, swaps: pd.DataFrame | None) -> str:
         return '<p class="note">Swap regret was not measured.</p>'
     head = ["agent", "cohort", "regret", "when it played", "times", "best replacement"]
     rows = [row for _, agent in ranked.iterrows() for row in _origins(agent, swaps)]
+    whose = "agent" if len(ranked) == 1 else f"{len(ranked)} agents"
     note = (
-        f"The {len(ranked)} agents with most decision swap regret (swap regret where that was not "
-        "measured; of equal agents one), action by action: how often it was played, the best fixed "
-        "action and, where "
-        "it would have done better still, the best policy in its stead, and the regret per round "
-        "that comes from it. Actions are numbered from 0; those without regret are left out."
+        f"The {whose} with most decision swap regret (swap regret where that was not measured; of "
+        "equal agents one), action by action: how often it was played, the best fixed action and, "
+        "where it would have done better still, the best policy in its stead, and the regret per "
+        "round that comes from it. Actions without a name are numbered from 0; those without "
+        "regret are left out."
     )
     listing = table([*head, "best policy", "contribution"], rows, left=2)
     return f'<p class="note">{escape(note)}</p>\n{listing}'

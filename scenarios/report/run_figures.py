@@ -230,7 +230,7 @@ def _steps(kept: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
 
 
 def spread(tables: Tables) -> go.Figure | None:
-    """Draw a histogram of regret per cohort that measured it; None where none has two agents."""
+    """Draw a histogram of regret per cohort that measured it; None where all in each are alike."""
     return _histograms(tables["agents"], leading_regret(tables["agents"]), "regret per round")
 
 
@@ -243,7 +243,7 @@ def _histograms(agents: pd.DataFrame, values: pd.Series[float], word: str) -> go
     rows = agents[["cohort"]].assign(value=values, heads=agents.get(COUNT, 1))
     groups = rows.groupby("cohort", sort=False)
     cohorts = {name: own for name, own in groups if own["value"].notna().any()}
-    several = max((own["heads"].sum() for own in cohorts.values()), default=0) > 1
+    several = any(len(own["value"].dropna().unique()) > 1 for own in cohorts.values())
     if not several or not (values > 0).any():  # which the summary tells in full
         return None
     titles = [_title(name, own) for name, own in cohorts.items()]
@@ -283,10 +283,10 @@ def _bars(rows: pd.DataFrame, edges: np.ndarray[Any, Any], colour: str) -> go.Ba
 
 
 def agents(tables: Tables) -> go.Figure | None:
-    """Draw a dot per agent, which tells who it is; None where no swap regret was measured."""
+    """Draw a dot per agent, which tells who it is; None where no two would be apart."""
     everybody = tables["agents"]
     shown, shades = drawn_agents(everybody), cohort_colours(everybody)
-    if shown.empty:
+    if len(shown[["mean_loss", "regret"]].drop_duplicates()) < 2:
         return None
     part = f"{len(shown):,} of {len(everybody):,} agents"
     figure = charts.panels([part] if len(shown) < len(everybody) else [], each=380)
