@@ -3,7 +3,7 @@
 const at = (id) => document.getElementById(id);
 const KEPT = "regretless session";
 const live = { session: sessionStorage.getItem(KEPT) || "", builds: 0, version: -1, clock: 0, agents: 0,
-  playing: false, names: "", agent: null, told: -1, drawn: {} };
+  played: 0, playing: false, names: "", agent: null, told: -1, drawn: {} };
 const places = [...document.querySelectorAll(".place")];
 const visible = new Set();
 
@@ -22,9 +22,10 @@ function element(tag, properties = {}, ...inside) {
   return made;
 }
 
-// what is on the screen and older than the market
+// what is on the screen and older than the market; each once, so that none stays that has nothing
 function wanted() {
-  return places.filter((place) => visible.has(place) && !place.hidden)
+  const unknown = (name) => live.played > 1 && live.drawn[name] === undefined;
+  return places.filter((place) => !place.hidden && (visible.has(place) || unknown(place.dataset.name)))
     .map((place) => place.dataset.name).filter((name) => live.drawn[name] !== live.version);
 }
 
@@ -49,6 +50,7 @@ function show(state) {
   if (state.version !== live.version || state.fault) fail(state.fault);
   live.version = state.version;
   live.playing = state.playing;
+  live.played = state.played;
   at("play").textContent = state.playing ? "Pause" : "Play";
   const over = state.played >= state.rounds;
   at("play").disabled = at("step").disabled = over;
