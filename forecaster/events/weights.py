@@ -25,7 +25,7 @@ Both are evaluated in the log domain, relative to the greatest exponent, and can
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Protocol
 
 import numba
@@ -211,7 +211,7 @@ class AdaptiveWeights:
 
         Potentials are raised in one call of NumPy's vectorised exp for all events.
         """
-        starts = np.cumsum([0, *(view.bias.size for view in awake)]).tolist()
+        starts = [0, *accumulate(view.bias.size for view in awake)]
         halves, table, total = empty(2, starts[-1]), np.zeros(shape), 0.0
         spans = [slice(first, last) for first, last in pairwise(starts)]
         for view, span in zip(awake, spans, strict=True):
