@@ -45,7 +45,7 @@ def plain() -> UnbiasedPrediction:
 
 def anchored() -> UnbiasedPrediction:
     """Return a forecaster that loses its trust, and with it its dead zone."""
-    return AnchoredPrediction(groups(), Constant(SIZE, value=0.9), trust=1.5)
+    return AnchoredPrediction(groups(), Constant(SIZE, value=0.9), trust=4.0)
 
 
 def play(player: UnbiasedPrediction, rounds: range) -> list[Array]:
