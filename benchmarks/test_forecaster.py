@@ -27,6 +27,7 @@ Size = tuple[int, int, int]
 
 WARM, TIMED = 100, 300
 SMALL, WIDE, MANY = (20, 5, 9), (200, 8, 32), (200, 8, 9)
+LARGE, HUGE = (1000, 8, 34), (4000, 8, 34)  # whose weights are kept
 
 
 class Market:
@@ -86,7 +87,7 @@ def spelled(size: Size) -> str:
     return "x".join(map(str, size))
 
 
-@pytest.mark.parametrize("size", [SMALL, WIDE, MANY], ids=spelled)
+@pytest.mark.parametrize("size", [SMALL, WIDE, MANY, LARGE, HUGE], ids=spelled)
 def test_round(benchmark: BenchmarkFixture, size: Size) -> None:
     """Time a round without policies."""
     timed(benchmark, Market(size).play)

@@ -26,6 +26,7 @@ import numpy as np
 
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.draws import Draws
+from regretless.forecaster.events.kept import MANY, Kept
 from regretless.forecaster.events.protected import LossGroup, lines_of, moved_mass, rows_of
 from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.events.weights import Awake, WeightRule, potentials
@@ -35,11 +36,21 @@ from regretless.market.records.records import checked_suggestion
 
 
 @numba.njit(cache=True)
-def _add(bias: Array, variation: Array, gain: Array, squared: bool) -> None:  # noqa: FBT001
+def _shift(moved: Array, seen: Array, truth: Array) -> None:
+    """Turn E[q p] into the gains E[q (p - s)], in place; rows that nobody plays gain nothing."""
+    for r in range(moved.shape[0]):
+        if seen[r] > 0.0:
+            for i in range(moved.shape[1]):
+                moved[r, i] -= seen[r] * truth[i]
+
+
+@numba.njit(cache=True)
+def _add(bias: Array, variation: Array, gain: Array, seen: Array, squared: bool) -> None:  # noqa: FBT001
     for r in range(gain.shape[0]):
-        for i in range(gain.shape[1]):
-            bias[r, i] += gain[r, i]
-            variation[r, i] += gain[r, i] ** 2 if squared else abs(gain[r, i])
+        if seen[r] > 0.0:
+            for i in range(gain.shape[1]):
+                bias[r, i] += gain[r, i]
+                variation[r, i] += gain[r, i] ** 2 if squared else abs(gain[r, i])
 
 
 @numba.njit(cache=True)
@@ -108,6 +119,7 @@ class Events(Remembering):
             self._accumulators(len(g.policies), g.offset.shape[1], size)
             for g, size in zip(groups, sizes, strict=True)
         ]
+        self._kept: dict[tuple[int, ...], Kept] = {}
         parts = {"decision": self._decision}
         parts |= {f"cross{g}": arrays for g, arrays in enumerate(self._cross)}
         self.arrays = {
@@ -141,13 +153,29 @@ class Events(Remembering):
         ValueError
             If a policy suggests an action that its group does not have.
         """
-        views = [Awake(slice(0, len(self.rows.offset)), *self._decision)]
+        every = slice(0, len(self.rows.offset))
+        views = [Awake(every, *self._decision, kept=self._kept_of((), every))]
         for g, group in enumerate(self.groups):
             rows = slice(int(self._bounds[g]), int(self._bounds[g + 1]))
             for j, policy in enumerate(group.policies):
                 suggestion = checked_suggestion(policy, x, group.offset.shape[1])
-                views.append(Awake(rows, *(part[j, suggestion] for part in self._cross[g])))
+                bias, variation, occupancy = (part[j, suggestion] for part in self._cross[g])
+                kept = self._kept_of((g, j, suggestion), rows)
+                views.append(Awake(rows, bias, variation, occupancy, kept=kept))
         return Happening(views, [] if self.gains is None else self.gains.awake(x, points))
+
+    def _kept_of(self, place: tuple[int, ...], rows: slice) -> Kept | None:
+        """Return the weights that are kept of a view; None for small tables."""
+        if self.rows.weights.size < MANY:
+            return None
+        if place not in self._kept:
+            self._kept[place] = Kept(rows.stop - rows.start, self.size)
+        return self._kept[place]
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint: no weight that was kept stands."""
+        super().restore(state)
+        self._kept.clear()
 
     def weighted(self, awake: Happening, rule: WeightRule, time: int) -> Array:
         """Return H (rows, n), the signed weights of the events that can happen, normalised."""
@@ -198,13 +226,16 @@ class Events(Remembering):
         squared : bool
             Whether the variations add up squares (``WeightRule``).
         """
-        seen, moved = moved_mass(self.rows, points, mass)
-        gain = moved - seen[:, None] * truth
+        seen, gain = moved_mass(self.rows, points, mass)
+        _shift(gain, seen, truth)
         if len(mass) > 1:
             self.draws.add(seen, truth)
         for view in awake.views:
-            _add(view.bias, view.variation, gain[view.rows], squared)
-            np.add(view.occupancy, seen[view.rows], out=view.occupancy)
+            own = seen[view.rows]
+            _add(view.bias, view.variation, gain[view.rows], own, squared)
+            np.add(view.occupancy, own, out=view.occupancy)
+            if view.kept is not None:
+                view.kept.stale |= own > 0.0
         if self.gains is not None:
             self.gains.add(awake.told, seen, gain, squared=squared)
 

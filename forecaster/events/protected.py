@@ -19,6 +19,7 @@ from regretless.market.response import expected_losses
 
 Policy = Callable[[Any], int]
 RowArrays = tuple[Array, Array, Integers, Array, Array]  # ``blocks`` and what follows in ``Rows``
+Room = tuple[Array, Integers]
 LANES = 32  # rows of a block, whose expected losses are added up side by side
 
 
@@ -90,30 +91,56 @@ def _expected(rows: RowArrays, point: Array) -> Array:
 
 
 @numba.njit(cache=True)
-def respond(rows: RowArrays, point: Array, out: Array) -> None:
-    """Write each loss's response to one prediction into ``out`` (R,): probabilities of its rows."""
-    _, _, start, eta, tie = rows
-    out[:] = _expected(rows, point)[: out.shape[0]]
+def room_for(rows: RowArrays) -> Room:
+    """Make room for what ``choose`` writes: a number per row, the rows played (K, 2)."""
+    return np.empty(rows[0].shape), np.empty((rows[2].shape[0] - 1, 2), np.int64)
+
+
+@numba.njit(cache=True)
+def choose(rows: RowArrays, point: Array, room: Room) -> None:
+    """Write which rows are played at a prediction: [k, 0] to before [k, 1], with probabilities.
+
+    Whoever plays one action has one row. The comparison is free of branches, which a processor
+    would guess wrong twice per loss.
+    """
+    offset, weights, start, eta, tie = rows
+    losses, played = room
+    for b in range(offset.shape[0]):
+        write_sums(weights, ((losses, offset, point, None),), b)
+    out = losses.ravel()  # a view
     for k in range(start.shape[0] - 1):
         first, end = start[k], start[k + 1]
-        best = first
-        for r in range(first, end):
-            if out[r] < out[best]:
-                best = r
+        best, least = first, out[first]
+        for r in range(first + 1, end):
+            lower = out[r] < least
+            best, least = r if lower else best, out[r] if lower else least
         if np.isinf(eta[k]):
-            limit, best = out[best] + tie[k], first
-            while out[best] > limit:
-                best += 1
-            for r in range(first, end):
-                out[r] = 0.0
+            if tie[k] > 0.0:
+                best = first
+                while out[best] > least + tie[k]:
+                    best += 1
             out[best] = 1.0
-        else:
-            lowest, total = out[best], 0.0
-            for r in range(first, end):
-                out[r] = np.exp(-eta[k] * (out[r] - lowest))
-                total += out[r]
-            for r in range(first, end):
-                out[r] /= total
+            played[k, 0], played[k, 1] = best, best + 1
+            continue
+        total = 0.0
+        for r in range(first, end):
+            out[r] = np.exp(-eta[k] * (out[r] - least))
+            total += out[r]
+        for r in range(first, end):
+            out[r] /= total
+        played[k, 0], played[k, 1] = first, end
+
+
+@numba.njit(cache=True)
+def respond(rows: RowArrays, point: Array, out: Array) -> None:
+    """Write each loss's response to one prediction into ``out`` (R,): probabilities of its rows."""
+    room = room_for(rows)
+    choose(rows, point, room)
+    chances, played = room[0].ravel(), room[1]
+    out[:] = 0.0
+    for k in range(played.shape[0]):
+        for r in range(played[k, 0], played[k, 1]):
+            out[r] = chances[r]
 
 
 def rows_of(groups: Sequence[LossGroup]) -> Rows:
@@ -203,14 +230,16 @@ def moved_mass(rows: Rows, points: Array, mass: Array) -> tuple[Array, Array]:
 
 @numba.njit(cache=True)
 def _moved_mass(rows: RowArrays, points: Array, mass: Array, count: int) -> tuple[Array, Array]:
-    seen, out = np.zeros(count), np.empty(count)
-    moved = np.zeros((count, points.shape[1]))
+    seen, moved = np.zeros(count), np.zeros((count, points.shape[1]))
+    room = room_for(rows)
+    chances, played = room[0].ravel(), room[1]
     for j in range(points.shape[0]):
-        respond(rows, points[j], out)
-        for r in range(seen.shape[0]):
-            share = mass[j] * out[r]
-            if share > 0.0:
-                seen[r] += share
-                for i in range(points.shape[1]):
-                    moved[r, i] += share * points[j, i]
+        choose(rows, points[j], room)
+        for k in range(played.shape[0]):
+            for r in range(played[k, 0], played[k, 1]):
+                share = mass[j] * chances[r]
+                if share > 0.0:
+                    seen[r] += share
+                    for i in range(points.shape[1]):
+                        moved[r, i] += share * points[j, i]
     return seen, moved

@@ -25,12 +25,17 @@ Both are evaluated in the log domain, relative to the greatest exponent, and can
 """
 
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Protocol
 
 import numba
 import numpy as np
 
+from regretless.forecaster.events.kept import HIGHEST, Kept, add_scaled
 from regretless.market.core.arrays import Array
+from regretless.market.kernels.memory import empty
+
+LANES = 64  # numbers looked at side by side
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +52,8 @@ class Awake:
     occupancy : array (rows,)
     share : float
         Of these events' experts in the prior, beside 1 for others.
+    kept : Kept, optional
+        Their weights, where those that do not change are kept.
     """
 
     rows: slice
@@ -54,6 +61,12 @@ class Awake:
     variation: Array
     occupancy: Array
     share: float = 1.0
+    kept: Kept | None = None
+
+    @property
+    def flat(self) -> tuple[Array, Array]:
+        """Bias and variation (rows x n,), one number after the other: views."""
+        return self.bias.reshape(-1), self.variation.reshape(-1)
 
 
 class WeightRule(Protocol):
@@ -75,46 +88,68 @@ class WeightRule(Protocol):
         """Return the weights (events,) of scalar events, normalised to sum to 1."""
 
 
-@numba.njit(cache=True)
-def _exponents(bias: Array, variation: Array, zone: float, powers: Array) -> float:
-    """Write the exponents of Phi(R + 1) and Phi(R - 1), R = |B| - z sqrt(C); the greatest."""
-    top = 0.0
-    for r in range(bias.shape[0]):
-        for i in range(bias.shape[1]):
-            regret = abs(bias[r, i]) - zone * np.sqrt(variation[r, i])
-            scale = 1.0 / (3.0 * (variation[r, i] + 1.0))
-            if regret > -1.0:
-                powers[0, r, i] = (regret + 1.0) ** 2 * scale
-                powers[1, r, i] = max(regret - 1.0, 0.0) ** 2 * scale
-                top = max(top, powers[0, r, i])
-            else:
-                powers[:, r, i] = -np.inf  # no weight
+@numba.njit(cache=True, inline="always")
+def _noise(variation: float, zone: float) -> float:
+    return zone * np.sqrt(variation) if zone > 0.0 else 0.0
+
+
+@numba.njit(cache=True, inline="always", error_model="numpy")
+def _highest(bias: float, variation: float, zone: float) -> float:
+    above = max(abs(bias) - _noise(variation, zone) + 1.0, 0.0)
+    return above * above * (1.0 / (3.0 * (variation + 1.0)))
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _greatest(bias: Array, variation: Array, zone: float) -> float:
+    """Return the greatest exponent of Phi(R + 1), R = |B| - z sqrt(C), of events (m,)."""
+    tops, whole = np.zeros(LANES), bias.shape[0] // LANES * LANES
+    for first in range(0, whole, LANES):
+        for lane in range(LANES):
+            power = _highest(bias[first + lane], variation[first + lane], zone)
+            tops[lane] = max(tops[lane], power)
+    top: float = tops.max()
+    for e in range(whole, bias.shape[0]):
+        top = max(top, _highest(bias[e], variation[e], zone))
     return top
 
 
+@numba.njit(cache=True, error_model="numpy")
+def _exponents(bias: Array, variation: Array, zone: float, top: float, powers: Array) -> None:
+    """Write the exponents of Phi(R + 1) and Phi(R - 1) of events (m,), less ``top``, (2, m)."""
+    for e in range(bias.shape[0]):
+        regret = abs(bias[e]) - _noise(variation[e], zone)
+        scale = 1.0 / (3.0 * (variation[e] + 1.0))
+        above, below = max(regret + 1.0, 0.0), max(regret - 1.0, 0.0)
+        powers[0, e] = above * above * scale - top
+        powers[1, e] = below * below * scale - top
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _halves(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    bias: Array, variation: Array, zone: float, share: float, top: float, potentials: Array
+) -> None:
+    """Put the weights of both signs, that of B's own and the other, in place of potentials."""
+    floor, half = np.exp(-top), 0.5 * share
+    for e in range(bias.shape[0]):
+        potentials[0, e] = half * (potentials[0, e] - potentials[1, e])
+        reach = 1.0 - abs(bias[e]) - _noise(variation[e], zone)
+        # the other sign has some weight, too, where this is positive
+        power = reach * reach * (1.0 / (3.0 * (variation[e] + 1.0))) - top
+        potentials[1, e] = power if reach > 0.0 else -np.inf
+    for e in range(bias.shape[0]):
+        power = potentials[1, e]
+        potentials[1, e] = half * (np.exp(power) - floor) if power > -np.inf else 0.0
+
+
 @numba.njit(cache=True)
-def _signed(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    bias: Array,
-    variation: Array,
-    zone: float,
-    share: float,
-    top: float,
-    potentials: Array,
-    table: Array,
-) -> float:
-    """Add the signed weights to ``table``, relative to exp(top); return the sum of all."""
-    total, floor = 0.0, np.exp(-top)
-    for r in range(bias.shape[0]):
-        for i in range(bias.shape[1]):
-            weight = 0.5 * share * (potentials[0, r, i] - potentials[1, r, i])
-            total += weight
-            reach = 1.0 - abs(bias[r, i]) - zone * np.sqrt(variation[r, i])
-            if reach > 0.0:  # the other sign has some weight, too
-                scale = 1.0 / (3.0 * (variation[r, i] + 1.0))
-                other = 0.5 * share * (np.exp(reach * reach * scale - top) - floor)
-                total += other
-                weight -= other
-            table[r, i] += weight if bias[r, i] >= 0 else -weight
+def _signed(bias: Array, halves: Array, table: Array) -> float:
+    """Add the signed weights of events (m,) to ``table``; return the sum of all."""
+    total = 0.0
+    for e in range(bias.shape[0]):
+        total += halves[0, e]
+        total += halves[1, e]
+        weight = halves[0, e] - halves[1, e]
+        table[e] += weight if bias[e] >= 0 else -weight
     return total
 
 
@@ -143,9 +178,11 @@ class AdaptiveWeights:
 
     def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
         """Return H (rows, n), normalised; zero where every bias lies in its dead zone."""
-        powers, top = self._powers(awake)
-        table, total = self._table(awake, shape, powers, top)
-        return table / total if total > 0 else table
+        kept = self._kept_table(awake, shape)
+        if kept is not None:
+            return kept
+        table, total = self._table(awake, shape, self._top(awake))
+        return np.divide(table, total, out=table) if total > 0 else table
 
     def mixed(
         self, awake: list[Awake], shape: tuple[int, int], *, gain: Array, variation: Array
@@ -157,41 +194,61 @@ class AdaptiveWeights:
         gain, variation : array (events,)
             Of the scalar events.
         """
-        powers, top = self._powers(awake)
         scalars = self._one_sided(gain, variation)
-        top = max(top, float(scalars.max(initial=0.0)))
-        table, total = self._table(awake, shape, powers, top)
+        top = max(self._top(awake), float(scalars.max(initial=0.0)))
+        table, total = self._table(awake, shape, top)
         raised = np.exp(scalars - top)
         weights = 0.5 * (raised[0] - raised[1])
         total += weights.sum()
         return (table / total, weights / total) if total > 0 else (table, weights)
 
-    def _powers(self, awake: list[Awake]) -> tuple[Array, float]:
-        """Return the exponents of all coordinates, one view after the other, and the greatest."""
-        powers, top, first = np.empty(2 * sum(view.bias.size for view in awake)), 0.0, 0
-        for view in awake:
-            part = powers[first : first + 2 * view.bias.size].reshape(2, *view.bias.shape)
-            top = max(top, _exponents(view.bias, view.variation, self.dead_zone, part))
-            first += 2 * view.bias.size
-        return powers, top
+    def _top(self, awake: list[Awake]) -> float:
+        """Return the greatest exponent of all coordinates."""
+        return max(_greatest(*view.flat, self.dead_zone) for view in awake)
 
-    def _table(
-        self, awake: list[Awake], shape: tuple[int, int], powers: Array, top: float
-    ) -> tuple[Array, float]:
+    def _table(self, awake: list[Awake], shape: tuple[int, int], top: float) -> tuple[Array, float]:
         """Return the signed weights (rows, n) of all coordinates relative to exp(top), their sum.
 
-        The exponents are raised in place: one call of NumPy's vectorised exp for all events,
-        instead of one scalar call for each.
+        Potentials are raised in one call of NumPy's vectorised exp for all events.
         """
-        raised = np.exp(np.subtract(powers, top, out=powers), out=powers)
-        table, total, first = np.zeros(shape), 0.0, 0
-        for view in awake:
-            part = raised[first : first + 2 * view.bias.size].reshape(2, *view.bias.shape)
-            rows = table[view.rows]
-            known = view.bias, view.variation, self.dead_zone, view.share
-            total += _signed(*known, top, part, rows)
-            first += 2 * view.bias.size
+        starts = [0, *accumulate(view.bias.size for view in awake)]
+        halves, table, total = empty(2, starts[-1]), np.zeros(shape), 0.0
+        spans = [slice(first, last) for first, last in pairwise(starts)]
+        for view, span in zip(awake, spans, strict=True):
+            _exponents(*view.flat, self.dead_zone, top, halves[:, span])
+        np.exp(halves, out=halves)
+        for view, span in zip(awake, spans, strict=True):
+            _halves(*view.flat, self.dead_zone, view.share, top, halves[:, span])
+            rows = table[view.rows].reshape(-1)  # a view
+            total += _signed(view.flat[0], halves[:, span], rows)
         return table, total
+
+    def _kept_table(self, awake: list[Awake], shape: tuple[int, int]) -> Array | None:
+        """Return H from the weights that are kept; None where they are none, or too great."""
+        if not all(self._refreshed(view) for view in awake):
+            return None
+        kept = [(view, view.kept) for view in awake if view.kept is not None]
+        total = sum(view.share * own.sums.sum() for view, own in kept)
+        table: Array = empty(*shape)
+        table[:] = 0.0
+        for view, own in kept:
+            add_scaled(table[view.rows], view.share / total if total > 0 else 0.0, own.signed)
+        return table
+
+    def _refreshed(self, view: Awake) -> bool:
+        """Weigh the events of a view anew whose biases have changed; False if that is too much."""
+        if view.kept is None:
+            return False
+        lines = view.kept.stale_lines(self.dead_zone)
+        bias, variation = view.bias[lines], view.variation[lines]
+        known = bias.reshape(-1), variation.reshape(-1), self.dead_zone
+        halves = np.empty((2, bias.size))
+        _exponents(*known, 0.0, halves)
+        if halves.max(initial=0.0) > HIGHEST:
+            return False
+        _halves(*known, 1.0, 0.0, np.exp(halves, out=halves))
+        view.kept.keep(lines, bias, halves.reshape(2, *bias.shape))
+        return True
 
     def _one_sided(self, gain: Array, variation: Array) -> Array:
         """Return the exponents of Phi(R + 1) and Phi(R - 1) of scalar events (2, events)."""

@@ -27,7 +27,15 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from regretless.forecaster.events.protected import RowArrays, Rows, arrays_of, respond, responses_at
+from regretless.forecaster.events.protected import (
+    Room,
+    RowArrays,
+    Rows,
+    arrays_of,
+    choose,
+    responses_at,
+    room_for,
+)
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.game.basis import Hull
 
@@ -73,14 +81,16 @@ def closer_for(tolerance: float, *, off_ties: bool = False) -> Walk:
 
 
 @numba.njit(cache=True)
-def field_into(rows: RowArrays, table: Array, point: Array, responses: Array, out: Array) -> None:
+def field_into(rows: RowArrays, table: Array, point: Array, room: Room, out: Array) -> None:
     """Write h(point) into ``out`` (n,)."""
-    respond(rows, point, responses)
+    choose(rows, point, room)
+    chances, played = room[0].ravel(), room[1]
     out[:] = 0.0
-    for r in range(table.shape[0]):
-        if responses[r] > 0.0:
-            for i in range(table.shape[1]):
-                out[i] += responses[r] * table[r, i]
+    for k in range(played.shape[0]):
+        for r in range(played[k, 0], played[k, 1]):
+            if chances[r] > 0.0:
+                for i in range(table.shape[1]):
+                    out[i] += chances[r] * table[r, i]
 
 
 @numba.njit(cache=True)
@@ -120,12 +130,12 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     fields: Array,
 ) -> None:
     """Walk against h, one step size after the other; the visited points and their fields."""
-    responses = np.empty(table.shape[0])
+    room = room_for(rows)
     points[0] = origin
     for t in range(points.shape[0]):
         if inset > 0.0 and not simplex:
             keep_off(points[t], inset)
-        field_into(rows, table, points[t], responses, fields[t])
+        field_into(rows, table, points[t], room, fields[t])
         if t + 1 < points.shape[0]:
             largest = np.abs(fields[t]).max()
             rate = steps[t] / largest if largest > 0.0 else 0.0
@@ -161,9 +171,8 @@ def field_at(rows: Rows, table: Array, point: Array) -> Array:
     """Compute h(point) (n,)."""
     if rows.custom:
         return np.asarray(responses_at(rows, point) @ table)
-    out = np.empty(table.shape[1])
-    responses = np.empty(table.shape[0])
-    field_into(arrays_of(rows), table, point, responses, out)
+    out, arrays = np.empty(table.shape[1]), arrays_of(rows)
+    field_into(arrays, table, point, room_for(arrays), out)
     return out
 
 

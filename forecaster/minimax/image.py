@@ -21,7 +21,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from regretless.forecaster.events.protected import RowArrays, Rows, arrays_of
+from regretless.forecaster.events.protected import RowArrays, Rows, arrays_of, room_for
 from regretless.forecaster.minimax.box import WALK, field_at, field_into, undominated
 from regretless.forecaster.minimax.ensembles import Cloud, candidates, mean_of
 from regretless.forecaster.minimax.program import best_against
@@ -48,9 +48,9 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     picked: Integers,
 ) -> None:
     """Walk towards nature's best outcomes; points (T, n) are means of images (M, n) by shares."""
-    responses = np.empty(table.shape[0])
+    room = room_for(rows)
     for t in range(points.shape[0]):
-        field_into(rows, table, points[t], responses, fields[t])
+        field_into(rows, table, points[t], room, fields[t])
         least, best = np.inf, 0
         for k in range(images.shape[0]):
             score = 0.0

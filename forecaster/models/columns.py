@@ -6,6 +6,7 @@ well: an hour or a weekday is no quantity. Once it shows anything else its level
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -41,12 +42,12 @@ class Columns(Remembering):
         for name, given in named.items():
             if (place := self._numbers.get(name)) is None:
                 continue
-            value = _finite(given)
+            value, key = _read(given)
             count, mean, squares = self._moments[name]
             deviation = (squares / count) ** 0.5
             if deviation > 0:
                 row[place] = min(max((value - mean) / deviation, -CLIP), CLIP)
-            level = self._levels.get(name, {}).get(_level(value))
+            level = self._levels.get(name, {}).get(key)
             if level is not None:
                 row[level] = 1.0
         return row
@@ -61,15 +62,15 @@ class Columns(Remembering):
         """
         dropped: list[int] = []
         for name, given in named.items():
-            value = _finite(given)
+            value, key = _read(given)
             if name not in self._numbers:
                 if self.size == self.room:
                     continue
                 self._open(name)
             self._add(name, value)
             levels = self._levels.get(name)
-            if levels is not None and _level(value) not in levels:
-                dropped += self._opened_level(name, levels, _level(value))
+            if levels is not None and key not in levels:
+                dropped += self._opened_level(name, levels, key)
         return self._without(dropped) if dropped else None
 
     def _open(self, name: str) -> None:
@@ -106,11 +107,11 @@ class Columns(Remembering):
         return remain
 
 
-def _finite(value: float) -> float:
-    """Return the number, 0 for one that is none."""
-    return 0.0 if value != value else min(max(value, -HUGE), HUGE)  # noqa: PLR0124
+@lru_cache(maxsize=1024)
+def _read(given: float) -> tuple[float, str]:
+    """Return the number, 0 for one that is none, and the level of an integer, else no text.
 
-
-def _level(value: float) -> str:
-    """Name the level of an integer; empty for any other number."""
-    return str(int(value)) if value.is_integer() and abs(value) < 1e9 else ""
+    Several models read the same few numbers several times a round.
+    """
+    value = 0.0 if given != given else min(max(given, -HUGE), HUGE)  # noqa: PLR0124
+    return value, str(int(value)) if value.is_integer() and abs(value) < 1e9 else ""

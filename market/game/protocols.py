@@ -86,16 +86,6 @@ class Cohort(Protocol):
 
 
 @runtime_checkable
-class Scoring(Protocol):
-    """A cohort that can decide and score its losses in one pass over them."""
-
-    def decide_and_score(
-        self, forecast: Forecast, context: Context, outcome: Array
-    ) -> tuple[Decision, Array]:
-        """Do what ``decide`` does, in ignorance of the outcome, and return the losses at it."""
-
-
-@runtime_checkable
 class Resident(Protocol):
     """A cohort of a user's own agents, who know where they play and show columns of numbers."""
 

@@ -31,7 +31,7 @@ from regretless.market.game.markets import UNPROMISED, Market, check_leader, cle
 from regretless.market.game.means import Means, held
 from regretless.market.game.network import Network
 from regretless.market.game.presence import Stay, checked_stays, present, seated
-from regretless.market.game.protocols import Adversary, Cohort, Forecaster, Resumable, Scoring, tell
+from regretless.market.game.protocols import Adversary, Cohort, Forecaster, Resumable, tell
 from regretless.market.game.rollout import Seating
 from regretless.market.game.signals import Signal, suggestions
 from regretless.market.records import (
@@ -312,8 +312,9 @@ def _answered(
         return _Answer(None)
     if (attend := getattr(cohort, "attend", None)) is not None:
         attend(here, awake)
-    if settled is not None and isinstance(cohort, Scoring):
-        decision, losses = cohort.decide_and_score(forecast, context, settled)
+    score = getattr(cohort, "decide_and_score", None)  # in one pass over its losses
+    if settled is not None and score is not None:
+        decision, losses = score(forecast, context, settled)
     else:
         decision = cohort.decide(forecast, context)
     if deviations is not None:

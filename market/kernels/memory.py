@@ -7,6 +7,7 @@ round's large tables come from ``empty``, which hands out again what nobody refe
 the system clears fresh memory page by page, and that would be a quarter of a large round.
 """
 
+import math
 import sys
 from threading import Lock
 from typing import Any
@@ -34,7 +35,7 @@ def zeros(*shape: int, place: int = 0) -> Array:
 
 def empty(*shape: int, dtype: Any = np.float64) -> NDArray[Any]:
     """Return a table to be filled; a large one may be an earlier one that nobody holds."""
-    if np.prod(shape) < LARGE:
+    if math.prod(shape) < LARGE:
         return np.empty(shape, dtype)
     with _lock:
         free = [i for i in range(len(_kept)) if _holders(_kept, i) == _ALONE]

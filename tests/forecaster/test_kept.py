@@ -1,0 +1,120 @@
+"""Weights that are kept until their events are touched, in place of finding all every round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regretless.forecaster.anchored import AnchoredPrediction
+from regretless.forecaster.baselines import Constant
+from regretless.forecaster.events import coordinate
+from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.weights import AdaptiveWeights
+from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.arrays import Array
+from regretless.market.core.randomness import stream
+
+LOSSES, ACTIONS, SIZE, POLICIES = 12, 4, 3, 2
+Make = Callable[[], UnbiasedPrediction]
+
+
+@pytest.fixture(autouse=True)
+def _of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep weights of small tables, too."""
+    monkeypatch.setattr(coordinate, "MANY", 0)
+
+
+def groups() -> list[LossGroup]:
+    """Draw losses with policies that read the context, and some without."""
+    rng = stream(0, "kept")
+    shares = rng.dirichlet(np.ones(SIZE), (2, LOSSES, ACTIONS))
+    rules = [itemgetter(j) for j in range(POLICIES)]
+    constant = np.ones((LOSSES, ACTIONS))
+    return [LossGroup(constant, -shares[0], rules), LossGroup(constant, -shares[1])]
+
+
+def plain() -> UnbiasedPrediction:
+    """Return a forecaster of the coordinates."""
+    return UnbiasedPrediction(groups())
+
+
+def anchored() -> UnbiasedPrediction:
+    """Return a forecaster that loses its trust, and with it its dead zone."""
+    return AnchoredPrediction(groups(), Constant(SIZE, value=0.9), trust=4.0)
+
+
+def play(player: UnbiasedPrediction, rounds: range) -> list[Array]:
+    """Play rounds against outcomes that move away; tables of weights of a fresh context each."""
+    tables = []
+    for t in rounds:
+        rng = stream(t, "kept", "round")
+        context = rng.integers(ACTIONS, size=POLICIES)
+        mean = player.mixture(context).mean
+        player.update(np.where(rng.random(SIZE) < 0.7, mean < 0.5, rng.random(SIZE)).astype(float))
+        tables.append(weighed(player, context))
+    return tables
+
+
+def weighed(player: UnbiasedPrediction, context: Any, *, anew: bool = False) -> Array:
+    """Return H of the coming round, from what is kept or from all biases."""
+    awake: Any = player.events.awake(context)
+    if anew:
+        awake = replace(awake, views=[replace(view, kept=None) for view in awake.views])
+    return np.array(player.events.weighted(awake, player.rule, player.time + 1))
+
+
+@pytest.mark.parametrize("make", [plain, anchored])
+def test_kept_weights_are_those_of_all_biases(make: Make) -> None:
+    player = make()
+    for t in range(60):
+        play(player, range(t, t + 1))
+        context = np.array([t % ACTIONS, t // 2 % ACTIONS])
+        anew = weighed(player, context, anew=True)
+        assert weighed(player, context) == pytest.approx(anew, rel=1e-12, abs=1e-15)
+    assert np.abs(anew).sum() > 0.1
+
+
+def test_rows_that_nobody_played_are_not_weighed_again() -> None:
+    player = plain()
+    play(player, range(5))
+    awake: Any = player.events.awake(np.zeros(POLICIES, dtype=int))
+    before = awake.views[0].occupancy.copy()
+    kept = awake.views[0].kept
+    assert not kept.stale.any()
+    player.mixture(np.zeros(POLICIES, dtype=int))
+    player.update(np.zeros(SIZE))
+    assert (kept.stale == (awake.views[0].occupancy > before)).all()
+    assert 0 < kept.stale.sum() < len(kept.stale)
+
+
+def test_a_restored_forecaster_goes_on_with_the_same_bytes() -> None:
+    first, second = plain(), plain()
+    play(second, range(100, 130))  # what it keeps is of another past
+    play(first, range(20))
+    second.restore(first.state())
+    for one, other in zip(play(first, range(20, 40)), play(second, range(20, 40)), strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+def test_exponents_too_great_to_be_kept_are_taken_relative_to_the_greatest() -> None:
+    """A bias of 4,000 in as many rounds: e^1333 is no number."""
+    player = plain()
+    context = np.zeros(POLICIES, dtype=int)
+    awake: Any = player.events.awake(context)
+    for view in awake.views:
+        view.bias[:] = view.variation[:] = np.linspace(0, 4000, view.bias.size).reshape(-1, SIZE)
+    table = weighed(player, context)
+    assert table.tobytes() == weighed(player, context, anew=True).tobytes()
+    assert table.sum() == pytest.approx(1)
+
+
+def test_small_tables_keep_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinate, "MANY", LOSSES * ACTIONS * SIZE * 2 + 1)
+    awake: Any = plain().events.awake(np.zeros(POLICIES, dtype=int))
+    assert all(view.kept is None for view in awake.views)
+    assert AdaptiveWeights().table(awake.views, (LOSSES * ACTIONS * 2, SIZE), 1).sum() == 0
