@@ -57,6 +57,7 @@ class Request:
     kappa: float
     base: str
     holdout: Any
+    refit: bool
     groups: str | None
     weight: str | None
     ordered: bool
@@ -81,6 +82,7 @@ def fit_table(request: Request, out: Path) -> list[str]:
         random_state=request.seed,
         base=request.base,
         holdout=request.holdout,
+        refit=request.refit,
         ends=ends,
         **({"cv": _in_time()} if request.ordered else {}),
     )
@@ -150,17 +152,20 @@ def _told(model: OfflineOmnipredictor, request: Request, names: Sequence[str]) -
     listed = ", ".join(f"{name} {share:.0%}" for name, share in law)
     ends = zip(request.outcomes, model.ends_, strict=True)
     scale = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in ends)
-    certified = model.certified_on_holdout_
+    certified, learned = model.certified_on_holdout_, fitted.rounds
     if certified is None:
         told = "none (no rows were held out; --holdout 0.3 holds out that share)"
     else:
+        learned = model.certified_fit_.rounds
         told = (
             f"{certified:.4f}: decision swap regret of the worst loss on new rows is at most that "
             f"with probability {1 - request.kappa:g}, if rows are independent"
         )
+        if model.certified_fit_ is not fitted:
+            told += f"; it is about the law of the {learned} rows, the one written knows all"
     seen = f"features: {', '.join(names) or 'none'}"
     return [
-        f"{fitted.rounds} rows learned from, {held} held out; {seen}",
+        f"{learned} rows learned from, {held} held out; {seen}",
         f"{fitted.listed.count} losses on outcomes scaled from {scale}; law: {listed}",
         f"certified_on_holdout: {told}",
     ]

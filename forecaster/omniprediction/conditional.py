@@ -29,6 +29,7 @@ from regretless.market.losses import Loss
 ENOUGH = 1000  # rows from which some are held out; with fewer the law needs them more
 HELD = 0.2
 FEWEST_HELD, MOST_HELD = 300, 2000
+DIGITS = 12  # of outcomes: rounding in their own units is not to decide between equal splits
 CHUNK = 4096  # rows whose losses are expected at once
 
 
@@ -164,7 +165,7 @@ def held_out(estimator: Any, rows: Examples) -> Mask:
 def learn_law(estimator: Any, listed: Listed, rows: Examples) -> Conditional:
     """Learn the law of an estimator's ``base`` from examples."""
     rng = stream(estimator.random_state or 0, "omniprediction", "law")
-    features, outcomes = rows.seen.joined, rows.outcomes
+    features, outcomes = rows.seen.joined, np.round(rows.outcomes, DIGITS)
     if len(outcomes) < 2:
         raise UserError("Found array with 1 sample(s) while a minimum of 2 is required; add rows")
     folds = list(folds_of(estimator.cv, features, outcomes, rows.groups, rng))

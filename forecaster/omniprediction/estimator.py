@@ -1,12 +1,12 @@
 """One predictor learned from a table, good for every loss of a list and those near it.
 
 A conditional law P(y | x) is learned from the table, and everybody best-responds to it
-(``conditional``); what that regrets on fresh examples is certified on rows held out
-(``certificates``). With ``base="none"`` it is the second half of the paper: the online forecaster
-is run over the rows in random order, and the randomised predictor is the uniform law over its
-prediction functions (``predictors``). Whoever best-responds to a draw has, on fresh examples, no
-more decision swap regret than ``bound`` says (``batch_bounds``). Nobody's loss needs to be known
-when a prediction is made.
+(``conditional``); what a law regrets on fresh examples is certified on rows held out
+(``certificates``), and the law in use is then learned again from all rows. With ``base="none"`` it
+is the second half of the paper: the online forecaster is run over the rows in random order, and the
+randomised predictor is the uniform law over its prediction functions (``predictors``). Whoever
+best-responds to a draw has, on fresh examples, no more decision swap regret than ``bound`` says
+(``batch_bounds``). Nobody's loss needs to be known when a prediction is made.
 """
 
 from collections.abc import Sequence
@@ -88,6 +88,9 @@ class OfflineOmnipredictor(RandomisedPredictor):
     holdout : float or "auto"
         Share of the rows that nothing is learned from, for certificates. By default a fifth of
         them, 300 to 2,000, where there are 1,000 rows or more, and none with fewer.
+    refit : bool
+        Whether the law in use is learned again, from all rows, when the law learned without the
+        held-out ones is certified. With False the certified law is the one in use.
     ends : sequence of (low, high), optional
         What becomes 0 and 1 of each outcome. By default the least and greatest one where an
         outcome leaves [0, 1].
@@ -102,7 +105,10 @@ class OfflineOmnipredictor(RandomisedPredictor):
     bound_ : float or None
         The greatest ``bound`` on decision swap regret of a listed loss; None where none holds.
     certified_on_holdout_ : float or None
-        The greatest of the listed losses' certificates; None where no rows were held out.
+        The greatest of the listed losses' certificates, which are about ``certified_fit_``; None
+        where no rows were held out.
+    certified_fit_ : Conditional or Fitted
+        What was learned without the held-out rows: ``fitted_`` itself if that was not refitted.
     fitted_ : Conditional or Fitted
         ``fitted_.law`` with its ``shares``; or the online run: ``fitted_.rounds``,
         ``fitted_.predictors``, ``fitted_.bias``.
@@ -134,13 +140,15 @@ class OfflineOmnipredictor(RandomisedPredictor):
         trees: int = 100,
         cv: Any = 5,
         holdout: float | str = "auto",
+        refit: bool = True,
         ends: Any = None,
     ) -> None:
         self.losses, self.policies = losses, policies
         self.basis, self.delta, self.theta, self.gamma = basis, delta, theta, gamma
         self.kappa, self.rounds_kept, self.burn_in = kappa, rounds_kept, burn_in
         self.events, self.weights, self.random_state = events, weights, random_state
-        self.base, self.trees, self.cv, self.holdout, self.ends = base, trees, cv, holdout, ends
+        self.base, self.trees, self.cv, self.ends = base, trees, cv, ends
+        self.holdout, self.refit = holdout, refit
 
     # fitting
 
@@ -174,7 +182,7 @@ class OfflineOmnipredictor(RandomisedPredictor):
         rows = replace(rows, seen=conditional.Seen(rows.seen.features, asked))
         held = conditional.held_out(self, rows)
         self.held_: conditional.Examples | None = rows[held] if held.any() else None
-        self._learn(listed, rows[~held])
+        self.fitted_ = self.certified_fit_ = self._learned(listed, rows[~held])
         self.readout_ = readout(listed.basis, rows[~held].outcomes)
         places = [Position(s, k) for s, o in enumerate(listed.offsets) for k in range(len(o))]
         self.certified_on_holdout_ = None
@@ -184,23 +192,26 @@ class OfflineOmnipredictor(RandomisedPredictor):
         self.bound_ = self.certified_on_holdout_
         if isinstance(self.fitted_, Fitted):
             self.bound_ = max(self._terms(place).total for place in places)
+        elif self.refit and self.held_ is not None:
+            self.fitted_ = self._learned(listed, rows)
         self.notes_: dict[str, Any] = {}
         return self
 
-    def _learn(self, listed: Listed, rows: conditional.Examples) -> None:
+    def _learned(
+        self, listed: Listed, rows: conditional.Examples
+    ) -> conditional.Conditional | Fitted:
         if self.base != "none":
-            self.fitted_ = conditional.learn_law(self, listed, rows)
-            return
+            return conditional.learn_law(self, listed, rows)
         if not rows.exchangeable:
             raise UserError("base = 'none' knows no sample_weight and groups; use base='auto'")
         settings = Settings.of(self, len(rows.outcomes))
-        self.fitted_ = run(listed, rows.seen.suggestions, rows.outcomes, settings)
+        return run(listed, rows.seen.suggestions, rows.outcomes, settings)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return minus the mean loss, over rows and listed losses; higher is better."""
         seen = self._seen(X)
         losses, outcomes = self.fitted_.listed.singles, scaled(checked_outcomes(y), self.ends_)
-        plays = zip(losses, self._play(losses, seen), strict=True)
+        plays = zip(losses, self._play(self.fitted_, losses, seen), strict=True)
         means = [(law * loss.losses(outcomes)).sum(1) for loss, (law, _) in plays]
         return -float(np.average(np.mean(means, axis=0), weights=sample_weight))
 
@@ -239,20 +250,25 @@ class OfflineOmnipredictor(RandomisedPredictor):
         seen = self._seen(X)
         outcomes = scaled(checked_outcomes(Y), self.ends_)
         if policies is None:
-            return self._compared(loss, seen, outcomes)
+            return self._compared(self.fitted_, loss, seen, outcomes)
         actions = self._finite(loss).actions
         asked = suggested(policies, X, len(outcomes), actions=actions, net=self.net_)
-        return self._compared(loss, seen, outcomes, asked.T)
+        return self._compared(self.fitted_, loss, seen, outcomes, asked.T)
 
     def _compared(
-        self, loss: AnyLoss, seen: conditional.Seen, outcomes: Array, others: Indices | None = None
+        self,
+        fitted: conditional.Conditional | Fitted,
+        loss: AnyLoss,
+        seen: conditional.Seen,
+        outcomes: Array,
+        others: Indices | None = None,
     ) -> tuple[Array, Array, Indices]:
         """Compare with constants and others: by default with the policies and the law's members."""
-        finite, (play, _) = self._finite(loss), self._play([loss], seen)[0]
+        finite, (play, _) = self._finite(loss), self._play(fitted, [loss], seen)[0]
         if others is None:
             others = seen.suggestions.T
-            if isinstance(self.fitted_, conditional.Conditional):
-                others = np.concatenate([others, self.fitted_.instead(finite, seen)])
+            if isinstance(fitted, conditional.Conditional):
+                others = np.concatenate([others, fitted.instead(finite, seen)])
         constants = np.tile(np.arange(finite.actions)[:, None], len(outcomes))
         return finite.losses(outcomes), play, np.concatenate([constants, others])
 
@@ -260,12 +276,16 @@ class OfflineOmnipredictor(RandomisedPredictor):
         self, losses: Sequence[AnyLoss], measure: Measure, kappa: float
     ) -> list[Certificate]:
         held: Any = self.held_
-        parts = (self._compared(loss, held.seen, held.outcomes) for loss in losses)
+        fit = self.certified_fit_
+        parts = (self._compared(fit, loss, held.seen, held.outcomes) for loss in losses)
         own = kappa / len(losses)
         return [certify(*part, measure=measure, kappa=own) for part in parts]
 
     def certificate(self, loss: AnyLoss, measure: Measure = "decision_swap") -> Certificate | None:
         """Certify a loss's regret on fresh examples from the rows that were held out.
+
+        It is the regret of ``certified_fit_``, which has not seen these rows. With ``refit`` the
+        law in use is another one, learned from them too, and no theorem speaks of it.
 
         Parameters
         ----------

@@ -95,5 +95,7 @@ def check_law(estimator: Any) -> None:
         raise UserError(f"trees = {trees!r}: give a whole number of at least 1")
     if isinstance(estimator.cv, int | np.integer) and estimator.cv < 2:
         raise UserError(f"cv = {estimator.cv!r}: give at least 2 folds")
+    if not isinstance(estimator.refit, bool | np.bool_):
+        raise UserError(f"refit = {estimator.refit!r}: give True or False")
     if share != "auto" and not (isinstance(share, float | int) and 0 <= share < 1):
         raise UserError(f"holdout = {share!r}: give a share from 0 to below 1, or 'auto'")

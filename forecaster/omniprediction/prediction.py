@@ -76,12 +76,13 @@ class RandomisedPredictor(Parameters):
         asked = suggested(self.policies, X, len(features), actions=actions, net=self.net_)
         return Seen(features, asked)
 
-    def _laws(self, seen: Seen) -> Iterator[tuple[Indices, Mixture]]:
+    @staticmethod
+    def _laws(fitted: Fitted | Conditional, seen: Seen) -> Iterator[tuple[Indices, Mixture]]:
         """Yield places of rows and their law."""
-        if isinstance(self.fitted_, Fitted):
-            yield from self.fitted_.predictors.by_tuple(seen.suggestions)
+        if isinstance(fitted, Fitted):
+            yield from fitted.predictors.by_tuple(seen.suggestions)
             return
-        for i, point in enumerate(self.fitted_.mean(seen)):
+        for i, point in enumerate(fitted.mean(seen)):
             yield np.array([i]), Mixture(point[None], np.ones(1))
 
     def predict(self, X: Any, *, draw: bool = False) -> Array:
@@ -101,7 +102,7 @@ class RandomisedPredictor(Parameters):
         found = np.empty((len(seen), self._size()))
         rng = stream(self.random_state or 0, "omniprediction", "draw")
         uniforms = rng.random(len(found))
-        for rows, law in self._laws(seen):
+        for rows, law in self._laws(self.fitted_, seen):
             if draw:
                 steps = np.searchsorted(np.cumsum(law.weights), uniforms[rows], side="right")
                 found[rows] = law.points[np.minimum(steps, len(law.weights) - 1)]
@@ -159,21 +160,23 @@ class RandomisedPredictor(Parameters):
         laws: list[Mixture] = []
         seen = self._seen(X)
         place = np.empty(len(seen), dtype=np.intp)
-        for rows, law in self._laws(seen):
+        for rows, law in self._laws(self.fitted_, seen):
             place[rows] = len(laws)
             laws.append(law)
         return place, laws
 
-    def _play(self, losses: Sequence[AnyLoss], seen: Seen) -> list[tuple[Array, Array]]:
+    def _play(
+        self, fitted: Fitted | Conditional, losses: Sequence[AnyLoss], seen: Seen
+    ) -> list[tuple[Array, Array]]:
         """Law of play (m, A) and expected loss (m,) of each loss."""
         finite = [self._finite(loss) for loss in losses]
-        if isinstance(self.fitted_, Conditional):
-            return _certain(self.fitted_.expected(finite, seen))
+        if isinstance(fitted, Conditional):
+            return _certain(fitted.expected(finite, seen))
         found = []
         for loss in finite:
-            chosen = choose(self.fitted_.listed, loss, gamma=self.gamma)
+            chosen = choose(fitted.listed, loss, gamma=self.gamma)
             play, mean = np.empty((len(seen), loss.actions)), np.empty(len(seen))
-            for rows, law in self._laws(seen):
+            for rows, law in self._laws(fitted, seen):
                 play[rows] = played(chosen.offset, chosen.weights, law)
                 mean[rows] = law.weights @ (chosen.offset + law.points @ chosen.weights.T).min(1)
             found.append((play, mean))
@@ -188,7 +191,8 @@ class RandomisedPredictor(Parameters):
             It need not be listed; without a base it must be in the span of the basis.
         X : array (m, f)
         """
-        return self._play([loss], self._seen(X))[0][0]
+        seen = self._seen(X)
+        return self._play(self.fitted_, [loss], seen)[0][0]
 
     def act(self, loss: AnyLoss, X: Any) -> NDArray[Any]:
         """Draw an action for every row: indices (m,), or points (m, k) of the net.
@@ -205,7 +209,8 @@ class RandomisedPredictor(Parameters):
 
     def expected_loss(self, loss: AnyLoss, X: Any) -> Array:
         """Return what a loss expects of its own action: (m,)."""
-        return self._play([loss], self._seen(X))[0][1]
+        seen = self._seen(X)
+        return self._play(self.fitted_, [loss], seen)[0][1]
 
     def predict_frame(
         self,
@@ -243,7 +248,7 @@ class RandomisedPredictor(Parameters):
             tables, means, quantiles = self.fitted_.forecast(finite, seen, own)
             plays = _certain(tables)
         else:
-            means, plays = self._unscaled(seen, X), self._play(losses, seen)
+            means, plays = self._unscaled(seen, X), self._play(self.fitted_, losses, seen)
             own, quantiles = (), np.empty((len(seen), len(outcomes), 0))
         forecast, spread = self._in_units(means), self._in_units(quantiles)
         columns: dict[str, Any] = {}

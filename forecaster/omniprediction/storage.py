@@ -39,7 +39,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
 
-FORMAT = "omnimarket offline omnipredictor 3"
+FORMAT = "omnimarket offline omnipredictor 4"
 FORMS: dict[str, type[Loss]] = {
     kind.__name__: kind
     for kind in (
@@ -81,6 +81,8 @@ def save(model: Any, path: Path, notes: dict[str, Any]) -> None:
         held = model.held_
         parts_of = held.seen.features, held.seen.suggestions, held.outcomes
         tree["held"] = dict(zip(("features", "suggestions", "outcomes"), parts_of, strict=True))
+    if model.certified_fit_ is not model.fitted_:
+        tree["certified"] = fitted_numbers(model.certified_fit_)
     try:
         checkpoint.save(path, tree)
     except OSError as error:
@@ -131,6 +133,8 @@ def rebuilt(kind: Any, tree: dict[str, Any]) -> Any:
         model.held_ = Examples(seen, held["outcomes"], np.ones(len(held["outcomes"])))
     own = tree["fitted"]
     model.fitted_ = run_of(model, listed, own) if model.base == "none" else law_of(listed, own)
+    certified = tree.get("certified")
+    model.certified_fit_ = model.fitted_ if certified is None else law_of(listed, certified)
     return model
 
 

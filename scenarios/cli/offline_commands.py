@@ -44,6 +44,9 @@ def fit(  # noqa: PLR0913 - one parameter per option
     holdout: Annotated[
         str, typer.Option(help="Share of rows for the certificate; auto from 1,000 rows on.")
     ] = "auto",
+    refit: Annotated[
+        bool, typer.Option(help="Learn again from all rows once the certificate stands.")
+    ] = True,
     groups: Annotated[str | None, typer.Option(help="Column whose rows stay together.")] = None,
     weight: Annotated[str | None, typer.Option(help="Column of what rows count.")] = None,
     ordered: Annotated[bool, typer.Option("--ordered", help="Rows are in time's order.")] = False,
@@ -66,6 +69,7 @@ def fit(  # noqa: PLR0913 - one parameter per option
         kappa=kappa,
         base=base,
         holdout=share(holdout),
+        refit=refit,
         groups=groups,
         weight=weight,
         ordered=ordered,

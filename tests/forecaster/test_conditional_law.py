@@ -19,13 +19,15 @@ from regretless.forecaster.omniprediction.conditional import Conditional
 from regretless.forecaster.omniprediction.laws.learning import (
     Candidate,
     Sample,
+    boosted,
     candidates,
+    deeply_boosted,
     folds_of,
     leaves,
     ridge,
     shares,
 )
-from regretless.forecaster.omniprediction.laws.members import Marginal
+from regretless.forecaster.omniprediction.laws.members import MANY, Marginal
 from regretless.forecaster.omniprediction.laws.trees import Trees
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear
@@ -66,13 +68,14 @@ def law_of(model: OfflineOmnipredictor) -> Any:
 # The law.
 
 
-def test_leaves_weigh_rows_as_the_definition_says() -> None:
+@pytest.mark.parametrize("functions", [2, MANY])
+def test_leaves_weigh_rows_as_the_definition_says(functions: int) -> None:
     """Of each tree, the weighted mean over the rows in the leaf; then the mean over trees."""
     pytest.importorskip("sklearn")
     own = sample()
     law = leaves(own, own.all[:60], "forest")
-    fresh, table = examples(5, 3)[0], np.random.default_rng(0).random((80, 2))
-    asked, wanted = law.trees.leaves(fresh), np.zeros((5, 2))
+    fresh, table = examples(5, 3)[0], np.random.default_rng(0).random((80, functions))
+    asked, wanted = law.trees.leaves(fresh), np.zeros((5, functions))
     for i, tree in itertools.product(range(5), range(7)):
         inside = (law.leaves[:, tree] == asked[i, tree]) & (np.arange(80) < 60)
         wanted[i] += np.average(table[inside], 0, own.weights[inside]) / 7
@@ -111,6 +114,20 @@ def test_ridge_without_noise_is_the_line() -> None:
     line = Sample(own.features, own.features @ np.ones((3, 1)), own.weights, own.folds, 1, own.rng)
     fresh = np.random.default_rng(5).random((4, 3))
     assert ridge(line, own.all).forecast(fresh) == pytest.approx(fresh @ np.ones((3, 1)), abs=0.01)
+
+
+def test_deep_trees_see_features_that_act_together() -> None:
+    """The sign of a product of four: no tree of three questions knows anything of it."""
+    pytest.importorskip("sklearn")
+    own, rng = sample(1000, 40), np.random.default_rng(4)
+    features = rng.choice([-1.0, 1.0], (1000, 4))
+    own = replace(own, features=features, outcomes=(features.prod(1)[:, None] > 0) * 1.0)
+    shallow, deep = (
+        make(own, own.all[:800]).forecast(features[800:]) for make in (boosted, deeply_boosted)
+    )
+    errors = [np.abs(f - own.outcomes[800:]).mean() for f in (shallow, deep)]
+    assert errors[0] > 0.4
+    assert errors[1] < 0.2
 
 
 def test_shares_are_least_squares_on_the_simplex() -> None:
@@ -243,6 +260,27 @@ def test_a_saved_law_predicts_the_same(tmp_path: Path, model: OfflineOmnipredict
     assert again.bound(SIDES) == model.bound(SIDES)
     assert again.certificate(OTHER) == model.certificate(OTHER)
     assert again.certified_on_holdout_ == model.certified_on_holdout_
+
+
+def test_the_law_in_use_is_learned_again_from_all_rows(tmp_path: Path) -> None:
+    """It is the law of ``holdout=0``; the certificate is that of the law that was not refitted."""
+
+    def fitted(**more: Any) -> OfflineOmnipredictor:
+        given: dict[str, Any] = {"base": "ridge", "holdout": 0.4} | more
+        return OfflineOmnipredictor([SIDES], **given).fit(*examples(300))
+
+    model, certified, whole = fitted(), fitted(refit=False), fitted(holdout=0)
+    fresh = examples(50, 6)[0]
+    assert model.predict(fresh).tobytes() == whole.predict(fresh).tobytes()
+    assert model.predict(fresh).tobytes() != certified.predict(fresh).tobytes()
+    assert model.certified_on_holdout_ == certified.certified_on_holdout_
+    assert (model.fitted_.rounds, model.certified_fit_.rounds) == (300, 180)
+    assert certified.certified_fit_ is certified.fitted_
+    for own in (model, certified):
+        own.save(tmp_path / "m.npz")
+        again = OfflineOmnipredictor.load(tmp_path / "m.npz")
+        assert again.certificate(OTHER) == certified.certificate(OTHER)
+        assert again.predict(fresh).tobytes() == own.predict(fresh).tobytes()
 
 
 def test_the_same_seed_gives_the_same_law() -> None:

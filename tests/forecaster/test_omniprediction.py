@@ -373,6 +373,7 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "base": (lambda: _fit(*GOOD, base="all"), "base = 'all': choose from auto, ridge, none"),
     "trees": (lambda: _fit(*GOOD, trees=0), "trees = 0"),
     "folds": (lambda: _fit(*GOOD, cv=1), "cv = 1"),
+    "refit": (lambda: _fit(*GOOD, refit="no"), "refit = 'no': give True or False"),
     "holdout": (lambda: _fit(*GOOD, holdout=1.0), "holdout = 1.0"),
     "ends": (lambda: _fit(*GOOD, ends=[(0, 1)]), "a low and a high for each outcome"),
     "levels": (

@@ -104,6 +104,10 @@ def test_without_options_it_looks_at_every_number_and_certifies_a_thousand_rows(
     assert "left out (no numbers, gaps, or all the same): one, town" in out
     (bound,) = re.findall(r"certified_on_holdout: ([\d.]+): decision swap", out)
     assert 0 < float(bound) < 0.2
+    assert "it is about the law of the 780 rows, the one written knows all" in out
+    plain = command(*words, "--out", "plain.npz", "--no-refit")[1]
+    assert re.findall(r"certified_on_holdout: ([\d.]+)", plain) == [bound]
+    assert "about the law of" not in plain
     status, out, _ = command("predict", "m.npz", "days.csv", "--laws", "--levels", "0.05,0.95")
     assert status == 0
     names = out.splitlines()[0].split(",")

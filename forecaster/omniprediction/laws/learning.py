@@ -1,9 +1,9 @@
 r"""Conditional laws learned from a table, by cross-fitting, and mixed.
 
 **Members.** Random forest and extremely randomised trees (Breiman 2001; Geurts, Ernst, Wehenkel
-2006), grown on the outcomes and on their ranks; neighbours in a ridge forecast and in a boosted
-one (Friedman 2002); the marginal law. ``ridge`` has the neighbours in the ridge forecast and the
-marginal law alone, and needs no scikit-learn.
+2006), grown on the outcomes and on their ranks; neighbours in a ridge forecast and in two boosted
+ones (Friedman 2002), of shallow trees and of deep ones; the marginal law. ``ridge`` has the
+neighbours in the ridge forecast and the marginal law alone, and needs no scikit-learn.
 
 **Mixture.** Let F_i be the losses of all listed losses' actions at row i, less each loss's mean
 over actions (what is common to all actions decides nothing), and P_bi what member b expected there,
@@ -31,12 +31,13 @@ from regretless.market.core.errors import UserError
 
 BASES = ("auto", "ridge", "none")
 WIDTHS = (0.1, 0.2, 0.35)  # of kernels, in standard deviations of the forecasts
-FEWEST = 5  # rows in a leaf
+FEWEST = {"forest": 5, "extra trees": 2}  # rows in a leaf
 MOST_ROWS = 5000  # that one tree sees
 MOST_NEIGHBOURS = 2000
 MOST_FUNCTIONS = 400  # losses' actions on which members are compared
 RIDGES = np.logspace(-3, 4, 15)  # penalties, per row
-BOOSTED: dict[str, Any] = {"learning_rate": 0.07, "max_depth": 3, "max_features": 0.5}
+SHALLOW: dict[str, Any] = {"learning_rate": 0.07, "max_depth": 3, "max_features": 0.5}
+DEEP: dict[str, Any] = {"learning_rate": 0.05, "max_depth": 6, "max_features": 0.8}
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,12 +85,14 @@ class Candidate:
 
 def candidates(sample: Sample, table: Array, base: str) -> list[Candidate]:
     """Learn all members; ``table`` (m, q) has the functions on which they will be compared."""
-    makers: dict[str, Maker] = {"ridge": ridge} | ({} if base == "ridge" else {"boosted": boosted})
+    makers: dict[str, Maker] = {"ridge": ridge}
+    if base == "auto":
+        makers |= {"boosted": boosted, "deeply boosted": deeply_boosted}
     if not sample.features.shape[1]:
         makers, base = {}, "none"
     found = [_neighbours(sample, table, name, make) for name, make in makers.items()]
     if base == "auto":
-        found += [_forest(sample, table, name) for name in ("forest", "extra trees")]
+        found += [_forest(sample, table, name) for name in FEWEST]
     blank = np.full(table.shape, np.nan)
     for learned, tested in sample.folds:
         blank[tested] = np.average(table[learned], 0, sample.weights[learned])
@@ -110,7 +113,7 @@ def leaves(sample: Sample, rows: Indices, name: str) -> members.Leaf:
     many = len(rows) > MOST_ROWS
     shape: dict[str, Any] = {
         "n_estimators": sample.trees,
-        "min_samples_leaf": min(FEWEST, max(1, len(rows) // 4)),
+        "min_samples_leaf": min(FEWEST[name], max(1, len(rows) // 4)),
         "random_state": sample.seed(),
         "max_samples": MOST_ROWS if many else None,
     }
@@ -162,20 +165,29 @@ def ridge(sample: Sample, rows: Indices) -> members.Linear:
 
 def boosted(sample: Sample, rows: Indices) -> members.Boosted:
     """Boost shallow trees for every coordinate of the outcome."""
-    ensemble, own, trees = _sklearn(), sample.weights[rows], []
+    return _boosted(sample, rows, sample.trees, SHALLOW)
+
+
+def deeply_boosted(sample: Sample, rows: Indices) -> members.Boosted:
+    """Boost twice as many deep trees, for tables where features act together."""
+    return _boosted(sample, rows, 2 * sample.trees, DEEP)
+
+
+def _boosted(sample: Sample, rows: Indices, trees: int, shape: dict[str, Any]) -> members.Boosted:
+    ensemble, own, found = _sklearn(), sample.weights[rows], []
     share = min(0.6, MOST_ROWS / len(rows))
     for column in sample.outcomes[rows].T:
         model = ensemble.GradientBoostingRegressor(
-            n_estimators=sample.trees,
+            n_estimators=trees,
             subsample=max(share, 1 / len(rows)),
             min_samples_leaf=min(8, max(1, len(rows) // 4)),
             random_state=sample.seed(),
             init="zero",
-            **BOOSTED,
+            **shape,
         )
         model.fit(sample.features[rows], column - np.average(column, weights=own), own)
-        trees.append(Trees.of(model.estimators_[:, 0], rate=model.learning_rate))
-    return members.Boosted(np.average(sample.outcomes[rows], 0, own), tuple(trees))
+        found.append(Trees.of(model.estimators_[:, 0], rate=model.learning_rate))
+    return members.Boosted(np.average(sample.outcomes[rows], 0, own), tuple(found))
 
 
 def _neighbours(sample: Sample, table: Array, name: str, make: Maker) -> Candidate:

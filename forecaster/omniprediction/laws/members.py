@@ -24,6 +24,7 @@ from regretless.forecaster.omniprediction.laws.trees import Leaves, Trees
 from regretless.market.core.arrays import Array, Indices
 
 CHUNK = 2048  # rows whose weights are made at once
+FEW, MANY = 2500, 40  # rows at most and functions at least where to make weights first is faster
 FLOOR = 1e-12  # weight of a row that is no neighbour: nobody is left without a law
 
 
@@ -54,10 +55,12 @@ class Leaf:
         """See ``Member``."""
         nodes = len(self.trees.feature)
         inside = _membership(self.leaves, nodes).T @ sparse.diags(self.weights)
-        mass = np.asarray(inside.sum(1)).ravel()
-        means = (inside @ table) / np.maximum(mass, FLOOR)[:, None]
+        mass = np.maximum(np.asarray(inside.sum(1)).ravel(), FLOOR)
+        shares = sparse.diags(1 / (mass * self.leaves.shape[1])) @ inside
         asked = _membership(self.trees.leaves(features), nodes)
-        return np.asarray(asked @ means / self.leaves.shape[1])
+        if len(table) <= FEW and table.shape[1] >= MANY:
+            return np.asarray((asked @ shares).toarray() @ table)
+        return np.asarray(asked @ (shares @ table))
 
 
 def _membership(leaves: Leaves, nodes: int) -> Any:
