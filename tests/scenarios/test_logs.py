@@ -173,7 +173,8 @@ def test_a_reader_of_one_path_skips_all_other_row_groups(
     for name, rows in {"FEWEST": 60, "GROUP": 30}.items():
         monkeypatch.setattr(parts, name, rows)
     run(scenario(), Options(tmp_path / "run"))
-    log = pq.read_metadata(tmp_path / "run/regret_log.parquet")
+    file = tmp_path / "run/regret_log.parquet"
+    log = pq.read_metadata(file)
     groups = [log.row_group(i).column(1).statistics for i in range(log.num_row_groups)]
     assert len(groups) > 13
     assert all(group.max - group.min <= 1 for group in groups)
