@@ -9,10 +9,11 @@ the agents next in order: ``PASSES`` of them, if that makes neither few nor many
 """
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,7 @@ FEWEST, MOST = 300_000, 5_000_000  # rows of a pass, unless one agent has more: 
 OPEN = 200  # parts that are open at a time
 
 Part: TypeAlias = Path | pa.Table
+Some = TypeVar("Some")
 
 
 def _order(table: pa.Table) -> Integers:
@@ -37,7 +39,7 @@ def _order(table: pa.Table) -> Integers:
 
 def as_part(name: str, frame: pd.DataFrame) -> pa.Table:
     """Return the rows of a table that came together as a part of it."""
-    table = pa.Table.from_pandas(frame, preserve_index=False)
+    table = pa.Table.from_pandas(frame, preserve_index=False, nthreads=1)
     return table.take(_order(table)) if name in BY_AGENT else table
 
 
@@ -52,12 +54,25 @@ def whole(name: str, parts: Sequence[Part]) -> Iterator[pa.Table]:
     if name not in BY_AGENT:
         yield from map(_opened, parts)
         return
-    for low, high in pairwise(_cuts(parts)):
-        within = partial(_between, low=low, high=high)
-        some = (parts[first : first + OPEN] for first in range(0, len(parts), OPEN))
-        table = _joined([_joined(list(map(within, few))) for few in some])
-        order = _order(table)
+    for table, order in _ahead(_pass(parts, *span) for span in pairwise(_cuts(parts))):
         yield from (table.take(order[i : i + GROUP]) for i in range(0, len(order), GROUP))
+
+
+def _pass(parts: Sequence[Part], low: int, high: int) -> tuple[pa.Table, Integers]:
+    """Return all rows of some agents, and in which order they belong."""
+    within = partial(_between, low=low, high=high)
+    some = (parts[first : first + OPEN] for first in range(0, len(parts), OPEN))
+    table = _joined([_joined(list(map(within, few))) for few in some])
+    return table, _order(table)
+
+
+def _ahead(made: Iterator[Some]) -> Iterator[Some]:
+    """Yield what is made, the next one being made meanwhile."""
+    with ThreadPoolExecutor(1) as other:
+        coming = other.submit(next, made, None)
+        while (one := coming.result()) is not None:
+            coming = other.submit(next, made, None)
+            yield one
 
 
 def _opened(part: Part) -> pa.Table:
