@@ -125,7 +125,7 @@ def _encoding(schema: pa.Schema) -> dict[str, Any]:
     kinds = {"DELTA_BINARY_PACKED": pa.types.is_integer, "BYTE_STREAM_SPLIT": pa.types.is_floating}
     found = {own.name: name for own in schema for name, fits in kinds.items() if fits(own.type)}
     others = [name for name in schema.names if name not in found]
-    return {"use_dictionary": others, "column_encoding": found}
+    return {"use_dictionary": others, "column_encoding": found, "write_batch_size": GROUP}
 
 
 def write_csv(path: Path, tables: Iterator[pa.Table]) -> None:
