@@ -25,7 +25,7 @@ from regretless.market.core.arrays import Integers
 BY_AGENT = {"regret_log", "accounts", "states"}
 GROUP = 100_000  # rows of a row group: so many are read where one agent is asked for
 PASSES = 20
-FEWEST, MOST = 300_000, 5_000_000  # rows of a pass, unless one agent has more: they are in memory
+FEWEST, MOST = 100_000, 5_000_000  # rows of a pass, unless one agent has more; two are in memory
 OPEN = 200  # parts that are open at a time
 
 Part: TypeAlias = Path | pa.Table
