@@ -19,7 +19,9 @@ from regretless.agents.utilities import forms
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.exploitability.bimatrix import Bimatrix
-from regretless.market.losses import Loss
+from regretless.market.kernels.layout import laid
+from regretless.market.losses import Linear, Loss
+from regretless.market.losses.base import MANY
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,7 @@ class Population:
         if weights is None:
             if concentration is not None:
                 raise ValueError("a concentration needs weights to draw around; give weights too")
-            return self.rng.dirichlet(np.ones(self.goods), (self.count, self.actions))
+            return self._simplex()
         common = self.table("weights", weights)
         if concentration is None:
             return np.broadcast_to(common, (self.count, *common.shape))
@@ -67,6 +69,14 @@ class Population:
             raise ValueError("with a concentration each action's weights must sum to 1")
         rows = [self.rng.dirichlet(around * row + 1e-3, self.count) for row in common]
         return np.stack(rows, axis=1)
+
+    def _simplex(self) -> Array:
+        """Draw shares (N, A, d) uniformly, part by part: the same numbers as at once."""
+        shares, alike = laid(self.count, self.actions, self.goods), np.ones(self.goods)
+        for i in range(0, self.count, MANY):
+            part = shares[i : i + MANY]
+            part[...] = self.rng.dirichlet(alike, part.shape[:2])
+        return shares
 
     def each(self, name: str, value: ArrayLike) -> Array:
         """Give every agent its number (N,); ValueError unless there is one for all or for each."""
@@ -106,7 +116,10 @@ def linear_population(
     ----------
     weights, concentration : as in ``Population.shares``
     """
-    return forms.LinearUtility(population.shares(weights, concentration))
+    shares = population.shares(weights, concentration)
+    if weights is None:  # they are as they should be, and maybe more than memory holds
+        return Linear(np.negative(shares, out=shares)).normalised()
+    return forms.LinearUtility(shares)
 
 
 @register.utility("ces")

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array
+from regretless.market.kernels.memory import is_mapped, room
 from regretless.market.kernels.threads import FEWEST
 
 MANY = 1000  # losses; fewer are in cache whatever their order
@@ -25,11 +26,22 @@ def lies_well(weights: Array) -> bool:
     return bool((weights.swapaxes(1, 2) if many else weights).flags.c_contiguous)
 
 
+def laid(losses: int, actions: int, numbers: int) -> Array:
+    """Return a table of zeros (K, A, n) that lies well, in a file where ``on_disk`` says so."""
+    if losses > MANY:
+        return room(losses, numbers, actions).swapaxes(1, 2)
+    return room(losses, actions, numbers)
+
+
 def copied(weights: Array) -> Array:
-    """Copy weights (K, A, n) so that they lie well (``lies_well``)."""
-    if weights.ndim == 3 and len(weights) > MANY:
-        return np.array(weights.swapaxes(1, 2), order="C").swapaxes(1, 2)
-    return np.array(weights, order="C")
+    """Copy weights (K, A, n) so that they lie well; a file that does is nobody else's."""
+    if weights.ndim != 3:
+        return np.array(weights, order="C")
+    if is_mapped(weights) and lies_well(weights):
+        return weights
+    table = laid(*weights.shape)
+    table[...] = weights
+    return table
 
 
 def side_by_side(weights: Array) -> Array:
@@ -38,8 +50,8 @@ def side_by_side(weights: Array) -> Array:
 
 
 def narrowed(weights: Array) -> NDArray[Any]:
-    """Return weights that lie well in 32 bits each where that loses nothing, else as they are."""
-    if len(weights) < FEWEST or not lies_well(weights):
+    """Return weights that lie well in memory in 32 bits where that loses nothing, else as is."""
+    if len(weights) < FEWEST or not lies_well(weights) or is_mapped(weights):
         return weights
     with np.errstate(over="ignore"):
         narrow = weights.astype(np.float32, order="K")

@@ -4,11 +4,19 @@ Rows visited out of order wait for memory: ``fetch`` asks for one ahead of its u
 visited together are laid out by ``zeros`` so that their rows begin on a cache line and equal places
 of two tables do not fall on equal addresses modulo a page, which the processor mistakes for one. A
 round's large tables come from ``empty``, which hands out again what nobody refers to any more:
-the system clears fresh memory page by page, and that would be a quarter of a large round.
+the system clears fresh memory page by page, and that would be a quarter of a large round. Tables
+that memory has no room for are files that the system maps into it, and drops from it again.
 """
 
 import math
+import os
+import re
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -33,6 +41,43 @@ def zeros(*shape: int, place: int = 0) -> Array:
     return room[start : start + size].reshape(shape)
 
 
+@contextmanager
+def on_disk(*, wanted: bool = True) -> Iterator[None]:
+    """Let ``room`` be in files: temporary ones that nobody else sees and that go with the table."""
+    before = _mapping.set(wanted)
+    try:
+        yield
+    finally:
+        _mapping.reset(before)
+
+
+def room(*shape: int) -> Array:
+    """Return a table of zeros, a large one in a file where that is wanted (``on_disk``)."""
+    size = int(np.prod(shape))
+    if size < LARGE or not _mapping.get():
+        return np.zeros(shape)
+    with tempfile.TemporaryFile() as file:
+        if hasattr(os, "posix_fallocate"):  # a disk that is full says so now
+            os.posix_fallocate(file.fileno(), 0, 8 * size)
+        return np.asarray(np.memmap(file, np.float64, "w+", shape=shape))
+
+
+def is_mapped(table: Any) -> bool:
+    """Whether a table, or what it is a view of, is in a file."""
+    while isinstance(table, np.ndarray) and not isinstance(table, np.memmap):
+        table = table.base
+    return isinstance(table, np.memmap)
+
+
+def free() -> float:
+    """Return how many bytes of memory can be had; infinite where the system does not say."""
+    try:
+        said = re.search(r"MemAvailable: *(\d+) kB", Path("/proc/meminfo").read_text("ascii"))
+    except OSError:
+        said = None
+    return 1024.0 * int(said[1]) if said else np.inf
+
+
 def empty(*shape: int, dtype: Any = np.float64) -> NDArray[Any]:
     """Return a table to be filled; a large one may be an earlier one that nobody holds."""
     if math.prod(shape) < LARGE:
@@ -53,6 +98,7 @@ def _holders(tables: list[NDArray[Any]], i: int) -> int:
     return sys.getrefcount(tables[i])
 
 
+_mapping = ContextVar("mapping", default=False)
 _lock = Lock()
 _kept: list[NDArray[Any]] = []
 _ALONE = _holders([np.empty(0)], 0)

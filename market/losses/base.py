@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.kernels.layout import copied
+from regretless.market.kernels.layout import copied, laid
 
 MANY = 50_000  # losses whose ranges are computed at a time
 UNITS = {"offset": "a", "unit_scale": "", "unit_offset": ""}  # axes of the fields that all have
@@ -130,7 +130,7 @@ class Loss(ABC):
         low, high = self.range()
         scale = np.where(high > low, high - low, 1.0)
         shrunk = {
-            name: getattr(self, name) / scale.reshape((*scale.shape, *(1,) * len(self.AXES[name])))
+            name: _divided(getattr(self, name), scale, len(self.AXES[name]))
             for name in self.PROPORTIONAL
         }
         return replace(  # type: ignore[type-var]  # every form is a dataclass
@@ -195,10 +195,22 @@ class Loss(ABC):
         for name, trailing in self.AXES.items():
             value = _once(np.asarray(getattr(self, name), dtype=np.float64))
             value = copied(value) if trailing == "ad" else np.array(value)
-            if not np.isfinite(value).all():
+            if not _finite(value):
                 raise ValueError(f"{name} holds a number that is not finite")
             full = *shape[: len(shape) - len(axes)], *(sizes[axis] for axis in trailing)
             object.__setattr__(self, name, np.broadcast_to(value, full))
+
+
+def _divided(value: Array, scale: Array, trailing: int) -> Array:
+    """Divide a field by one number for each loss."""
+    by = scale.reshape((*scale.shape, *(1,) * trailing))
+    return np.divide(value, by, out=laid(*value.shape)) if value.ndim == 3 else value / by
+
+
+def _finite(value: Array) -> bool:
+    """Whether all numbers are finite; many are looked at part by part."""
+    rows = np.atleast_1d(value)
+    return all(np.isfinite(rows[i : i + MANY]).all() for i in range(0, len(rows), MANY))
 
 
 def _once(value: Array) -> Array:

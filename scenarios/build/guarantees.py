@@ -34,6 +34,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.presence import Stay, per_row, population
 from regretless.market.game.round import Block
+from regretless.market.kernels.memory import is_mapped
 from regretless.market.regret.followed import Followed
 from regretless.scenarios.build.cohorts import Anybody, Seat
 
@@ -49,7 +50,7 @@ def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
         Promises of the whole run, for the union over all of them.
     """
     forecaster, cohort, group = block.forecaster, seat.cohort, seat.group
-    notes = served_note(seat), curved_note(cohort, block), lying_note(seat)
+    notes = served_note(seat), curved_note(cohort, block), lying_note(seat), mapped_note(seat)
     note = "; ".join(filter(None, notes))
     if not isinstance(cohort, Cohort) or group is None or not promised(seat, block):
         return Guarantee(note=note)
@@ -335,6 +336,14 @@ def lying_note(seat: Seat) -> str:
     """Say that a cohort reports other losses than its own; empty where it does not."""
     name = seat.cohort.name
     return f"{name}: no promise, since they report other losses than theirs" if seat.lies else ""
+
+
+def mapped_note(seat: Seat) -> str:
+    """Say that a cohort's losses are read from disk in every round; empty where they are not."""
+    weights = getattr(seat.cohort.loss, next(iter(seat.cohort.loss.AXES)))
+    if not is_mapped(weights):
+        return ""
+    return f"{seat.cohort.name}: {weights.nbytes / 1e9:.3g} GB of losses are mapped from disk"
 
 
 def served_note(seat: Seat) -> str:

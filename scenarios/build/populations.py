@@ -20,12 +20,14 @@ from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.network import Network
 from regretless.market.game.presence import Stay, drawn_stays, whole
 from regretless.market.game.signals import Signal
+from regretless.market.kernels.memory import free, on_disk
 from regretless.market.losses import Linear, Loss, averaged, unique_losses
 from regretless.market.regret.ledger import MEASURES, Ledger
 from regretless.scenarios.build.construct import construct, drawn_values
 from regretless.scenarios.spec.cohort import CohortSpec, SignalSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
+COPIES = 3  # of the losses' numbers, while they are made
 MOST_SHAKEN = 6  # coordinates with noise of one's own, 3 nodes each
 
 
@@ -189,8 +191,15 @@ def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Bimatrix | None 
     UserError
         If a parameter does not fit the utility.
     """
-    loss, rng = _distinct(spec, root, goods, game)
+    with on_disk(wanted=_mapped(spec, goods)):
+        loss, rng = _distinct(spec, root, goods, game)
     return _spread(loss, spec, rng)
+
+
+def _mapped(spec: CohortSpec, goods: int) -> bool:
+    """Whether a cohort's losses are laid out on disk: as it says, or where memory is short."""
+    needed = 8 * COPIES * (spec.archetypes or spec.count) * spec.actions * goods
+    return needed > free() if spec.mapped is None else spec.mapped
 
 
 def _spread(loss: Loss, spec: CohortSpec, rng: np.random.Generator) -> Loss:

@@ -6,6 +6,7 @@ columns of at most ``PART`` rows in memory at a time.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def regret_curves(parts: Iterable[pd.DataFrame], agents: pd.DataFrame) -> pd.Dat
     Parameters
     ----------
     parts : iterable of DataFrame
-        The log, in order; a round may go over from one part to the next.
+        The log, in any order; a round may go over from one part to the next.
 
     Returns
     -------
@@ -59,14 +60,21 @@ def regret_curves(parts: Iterable[pd.DataFrame], agents: pd.DataFrame) -> pd.Dat
         the mean loss of the round.
     """
     cohort = agents.set_index("agent")["cohort"]
-    sums = [_summed(with_counts(part, agents), cohort) for part in parts]
-    if not sums:
+    sums = (_summed(with_counts(part, agents), cohort) for part in parts)
+    if (total := reduce(_added, sums, None)) is None:
         return pd.DataFrame(columns=["mean", "max", "count", "kept", "loss"])
-    table = pd.concat(sums).groupby(level=[0, 1], sort=False)
-    total = table[["sum", "count", "kept", "lost", "agents"]].sum()
+    total = total.sort_index(level="round", sort_remaining=False, kind="stable")
     mean = (total["sum"] / total["count"]).where(total["count"] > 0)
-    found = total[["count", "kept"]].assign(mean=mean, max=table["max"].max())
+    found = total[["count", "kept", "max"]].assign(mean=mean)
     return found.assign(loss=total["lost"] / total["agents"])
+
+
+def _added(total: pd.DataFrame | None, more: pd.DataFrame) -> pd.DataFrame:
+    """Add the sums of a part, which may tell of the same rounds as those before."""
+    if total is None:
+        return more
+    rows = pd.concat([total, more]).groupby(level=[0, 1], sort=False)
+    return rows.sum().assign(max=rows["max"].max())
 
 
 def _summed(part: pd.DataFrame, cohort: "pd.Series[str]") -> pd.DataFrame:

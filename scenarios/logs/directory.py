@@ -6,8 +6,8 @@ into a temporary file that takes the table's name in one step. What is killed ca
 ``.partial/``; what completes leaves nothing but the tables and the manifest.
 """
 
-import hashlib
 import json
+import zlib
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -15,19 +15,27 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from regretless.market.core import checkpoint
 from regretless.market.core.atomic import replacing, sync
 from regretless.market.core.errors import UserError
 from regretless.market.logs.journal import TABLES
 from regretless.scenarios.logs.holding import contents, held
+from regretless.scenarios.logs.parts import (
+    Part,
+    as_part,
+    whole,
+    write_csv,
+    write_parquet,
+    write_part,
+)
 
 MANIFEST = "manifest.json"
 CHECKPOINT = "checkpoint.npz"
 MARK = "run"  # a file in .partial that says whose it is
 FORMATS = ("parquet", "csv")
 ALL_TABLES = (*TABLES, "agents", "swaps", "biases", "bounds", "edges", "models", "verdict")
+BLOCK = 1 << 20  # bytes that are read at a time
 TEXT = {"block", "cohort", "kind", "utility", "response", "guarantee", "best_policy"}
 
 
@@ -56,7 +64,7 @@ class RunDirectory:
         check_format(format)
         self.path, self.format = path, format
         self.partial = path / ".partial"
-        self._chunks, self._digest = 0, ""
+        self._chunks, self._checksum = 0, 0
         self._last: dict[str, pd.DataFrame] = {}
         if path.exists() and not path.is_dir():
             raise UserError(f"--out {path} is a file; give a directory")
@@ -129,10 +137,11 @@ class RunDirectory:
         """Write one part of every streamed table."""
         for table, frame in chunk.items():
             if len(frame):
-                part = self.partial / f"{table}-{self._chunks:06d}.parquet"
-                with replacing(part) as draft:
-                    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), draft)
-                self._digest = _chained(self._digest, part)
+                part = self._part(table, self._chunks)
+                with replacing(part, alone=False) as draft:
+                    write_part(draft, as_part(table, frame))
+                self._checksum = _chained(self._checksum, part)
+        sync(self.partial)
         self._chunks += 1
 
     def hold(self, chunk: dict[str, pd.DataFrame]) -> None:
@@ -142,7 +151,7 @@ class RunDirectory:
     def save_checkpoint(self, state: dict[str, Any], config: dict[str, Any]) -> None:
         """Record that all chunks so far count."""
         tree = {"state": state, "chunks": self._chunks, "config": json.dumps(config)}
-        tree["parts"] = self._digest
+        tree["parts"] = self._checksum
         checkpoint.save(self.partial / CHECKPOINT, tree)
 
     def load_checkpoint(self, config: dict[str, Any]) -> dict[str, Any] | None:
@@ -166,32 +175,32 @@ class RunDirectory:
                 f"--resume: {self.path} holds another configuration; give another --out"
             )
         self._chunks = int(tree["chunks"])
-        for part in self.partial.glob("*.parquet"):
+        for part in self.partial.glob("*.arrow"):
             if int(part.stem.rpartition("-")[2]) >= self._chunks:
                 part.unlink()
-        self._check_parts(str(tree.get("parts")))
+        self._check_parts(tree.get("parts"))
         state: dict[str, Any] = tree["state"]
         return state
 
-    def _check_parts(self, recorded: str) -> None:
+    def _check_parts(self, recorded: Any) -> None:
         """Raise UserError unless the parts are those that the checkpoint was written beside."""
         known = f"--resume: {self.path / '.partial'}"
         for chunk in range(self._chunks):
             for table in TABLES:
-                part = self.partial / f"{table}-{chunk:06d}.parquet"
+                part = self._part(table, chunk)
                 if part.is_file():
-                    self._digest = _chained(self._digest, part)
+                    self._checksum = _chained(self._checksum, part)
                 elif table == TABLES[0]:
                     raise UserError(f"{known} lacks {part.name}; run without --resume")
-        if self._digest != recorded:
+        if self._checksum != recorded:
             raise UserError(f"{known} holds a damaged part, or lacks one; run without --resume")
 
     def finish(self, tables: dict[str, pd.DataFrame], manifest: dict[str, Any]) -> None:
         """Put the streamed tables together, write the closing ones, then the manifest."""
         for table in TABLES:
-            self._write(table, self._parts(table))
+            self._write(table, whole(table, self._parts(table)))
         for table, frame in tables.items():
-            self._write(table, iter([frame]))
+            self._write(table, iter([pa.Table.from_pandas(frame, preserve_index=False)]))
         sync(self.path)
         for other in set(FORMATS) - {self.format}:
             for table in ALL_TABLES:
@@ -205,40 +214,28 @@ class RunDirectory:
         with replacing(self.path / MANIFEST) as draft:
             draft.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
 
-    def _parts(self, table: str) -> Iterator[pd.DataFrame]:
-        for part in sorted(self.partial.glob(f"{table}-*.parquet")):
-            yield pd.read_parquet(part)
-        if len(last := self._last.get(table, ())):
-            held = pa.Table.from_pandas(last, preserve_index=False)
-            yield held.to_pandas()  # of the types of a part that is read back
+    def _part(self, table: str, chunk: int) -> Path:
+        return self.partial / f"{table}-{chunk:06d}.arrow"
 
-    def _write(self, table: str, parts: Iterator[pd.DataFrame]) -> None:
-        concatenate = _concatenate_csv if self.format == "csv" else _concatenate_parquet
+    def _parts(self, table: str) -> list[Part]:
+        """Find the parts of a table; the last one is held in memory."""
+        parts: list[Part] = sorted(self.partial.glob(f"{table}-*.arrow"))
+        last = self._last.get(table)
+        return parts if last is None or last.empty else [*parts, as_part(table, last)]
+
+    def _write(self, table: str, rows: Iterator[pa.Table]) -> None:
+        write = write_csv if self.format == "csv" else write_parquet
         with replacing(self.path / f"{table}.{self.format}", alone=False) as draft:
-            concatenate(draft, parts)
+            write(draft, rows)
 
 
-def _chained(digest: str, part: Path) -> str:
-    """Add a part's name and content to the digest of the parts before it."""
-    known = hashlib.sha256(f"{digest} {part.name} ".encode())
-    known.update(part.read_bytes())
-    return known.hexdigest()
-
-
-def _concatenate_parquet(path: Path, parts: Iterator[pd.DataFrame]) -> None:
-    writer: pq.ParquetWriter | None = None
-    for frame in parts:
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-        if writer is None:
-            writer = pq.ParquetWriter(path, table.schema)
-        writer.write_table(table.cast(writer.schema))
-    if writer is not None:
-        writer.close()
-
-
-def _concatenate_csv(path: Path, parts: Iterator[pd.DataFrame]) -> None:
-    for i, frame in enumerate(parts):
-        frame.to_csv(path, mode="a" if i else "w", header=not i, index=False, lineterminator="\n")
+def _chained(checksum: int, part: Path) -> int:
+    """Add a part's name and content to the checksum of the parts before it."""
+    checksum = zlib.crc32(part.name.encode(), checksum)
+    with part.open("rb") as file:
+        while block := file.read(BLOCK):
+            checksum = zlib.crc32(block, checksum)
+    return checksum
 
 
 def read_run(

@@ -136,6 +136,8 @@ class CohortSpec(Strict):
     """How many different losses they share; without it each has its own."""
     counted: bool | None = None
     """Whether its agents are a count for each archetype, not a list; above a million they are."""
+    mapped: bool | None = None
+    """Whether its losses are a file that is mapped into memory; unasked if memory is short."""
     precision: Literal["single", "double"] = "double"
     """Of the weights of a linear utility; "single" rounds them to what 32 bits hold."""
     joins: Annotated[int, Field(ge=0)] = 0

@@ -10,14 +10,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
 from regretless.market.core.errors import UserError
+from regretless.market.logs import journal
 from regretless.market.logs.sample import shares
 from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.logs import parts
 from regretless.scenarios.logs.curves import log_parts, regret_curves
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.run import Options, run
@@ -145,6 +148,41 @@ def test_memory_does_not_grow_with_the_rounds(tmp_path: Path) -> None:
         )
         peaks.append(int(done.stdout))
     assert abs(peaks[1] - peaks[0]) < 40  # kept in memory, the rows alone would be 77 MiB
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_a_log_holds_each_path_in_one_place(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By agent and then by round, however many parts and passes there are, and nothing is lost."""
+    monkeypatch.setattr(journal, "CHUNK_ROUNDS", 7)
+    for name, rows in {"FEWEST": 40, "MOST": 80, "GROUP": 50, "OPEN": 3}.items():
+        monkeypatch.setattr(parts, name, rows)
+    run(scenario(), Options(tmp_path / "run", form))
+    log = read_run(tmp_path / "run")[1]["regret_log"]
+    model = scenario().build()
+    model.run()
+    kept = model.regret_frame().sort_values(["agent", "round"], ignore_index=True)
+    pd.testing.assert_frame_equal(log, kept, rtol=SLACK[form], atol=0.0)
+
+
+def test_a_reader_of_one_path_skips_all_other_row_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the least and the greatest agent of each, of which every group has two at most here."""
+    for name, rows in {"FEWEST": 60, "GROUP": 30}.items():
+        monkeypatch.setattr(parts, name, rows)
+    run(scenario(), Options(tmp_path / "run"))
+    file = tmp_path / "run/regret_log.parquet"
+    log = pq.read_metadata(file)
+    groups = [log.row_group(i).column(1).statistics for i in range(log.num_row_groups)]
+    assert len(groups) > 13
+    assert all(group.max - group.min <= 1 for group in groups)
+    for agent in range(1, 16):
+        path = pd.read_parquet(
+            tmp_path / "run/regret_log.parquet", filters=[("agent", "==", agent)]
+        )
+        assert path["round"].tolist() == list(range(11 if agent > 12 else 0, 30))
 
 
 def test_curves_are_the_same_however_the_log_is_cut(tmp_path: Path) -> None:

@@ -421,7 +421,7 @@ def test_parts_that_a_run_could_not_remove_do_not_stay(tmp_path: Path, sweep: De
     directory.path.mkdir()
     directory.start()
     (directory.draft(0) / ".partial").mkdir(parents=True)
-    (directory.draft(0) / ".partial" / "rounds-000000.parquet").touch()
+    (directory.draft(0) / ".partial" / "rounds-000000.arrow").touch()
     (directory.draft(0) / ".lock").touch()
     directory.keep(Answer(0))
     assert list(directory.home(0).iterdir()) == []

@@ -1,0 +1,86 @@
+"""Losses in a file that is mapped into memory: the same market to the last bit, and it says so."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regretless.market.kernels import memory
+from regretless.market.model import MarketModel
+from regretless.scenarios.build import populations
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.run import Options, run
+from regretless.scenarios.spec.scenario import validated
+
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "linear": {},
+    "ces": {"rho": [0.3, 0.9]},
+    "cara": {"risk_aversion": [0.5, 2.0]},
+}
+
+
+def crowd(utility: str = "linear", *, count: int = 1200, **keys: Any) -> Scenario:
+    """Make a crowd of agents who all differ, more of them than have their numbers side by side."""
+    cohort = {"name": "crowd", "utility": utility, "parameters": PARAMETERS[utility]}
+    raw = {
+        "name": "mapped",
+        "rounds": 12,
+        "seed": 3,
+        "forecaster": {"kind": "running-mean"},
+        "adversary": {"kind": "iid", "outcomes": 3},
+        "cohort": [cohort | {"actions": 4, "count": count} | keys],
+    }
+    return Scenario(validated(raw, origin=Path()))
+
+
+def lies_on_disk(model: MarketModel) -> bool:
+    loss: Any = model.game.cohorts[0].loss
+    return memory.is_mapped(getattr(loss, next(iter(loss.AXES))))
+
+
+@pytest.mark.parametrize("count", [900, 1200])
+@pytest.mark.parametrize("utility", sorted(PARAMETERS))
+def test_the_tables_are_the_same_to_the_byte(
+    utility: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "LARGE", 100)
+    for mapped in (False, True):
+        model = run(crowd(utility, count=count, mapped=mapped), Options(tmp_path / str(mapped)))
+        assert lies_on_disk(model) == mapped
+    for table in ("agents", "swaps", "regret_log", "rounds", "forecasts"):
+        one, other = (tmp_path / f"{mapped}/{table}.parquet" for mapped in (False, True))
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_what_memory_has_no_room_for_is_mapped_unasked_and_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numbers = 1200 * 4 * 3
+    monkeypatch.setattr(memory, "LARGE", 100)
+    for free, mapped in ((3 * 8 * numbers, False), (3 * 8 * numbers - 1, True)):
+        monkeypatch.setattr(populations, "free", lambda free=free: free)
+        model = crowd().build()
+        assert lies_on_disk(model) == mapped
+        said = [own.note for own in model.guarantees if own.note]
+        assert said == ["crowd: 0.000115 GB of losses are mapped from disk"][: len(said)]
+        assert len(said) == mapped
+    assert not lies_on_disk(crowd(mapped=False).build())
+
+
+def test_a_disk_without_room_is_refused_before_anything_is_played(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(memory, "LARGE", 100)
+    monkeypatch.setattr(memory.os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space left"):
+        crowd(mapped=True).build()
+
+
+def test_what_is_free_is_less_than_there_is() -> None:
+    if Path("/proc/meminfo").exists():
+        assert 1e6 < memory.free() < 1e15
+    else:
+        assert memory.free() == float("inf")
