@@ -27,9 +27,11 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from regretless import load
@@ -118,11 +120,12 @@ class Faults:
         class Writer(pq.ParquetWriter):  # type: ignore[misc]
             struck = False  # then it closes without a word, as the real one does
 
-            def write_table(self, table: Any) -> None:
+            def write_table(self, table: Any, **options: Any) -> None:
                 self.struck = True
-                faults.step(lambda: (super(Writer, self).write_table(table), cut_short(self)))
+                write = partial(super().write_table, table, **options)
+                faults.step(lambda: (write(), cut_short(self)))
                 self.struck = False
-                super().write_table(table)
+                write()
 
             def close(self) -> None:
                 if self.is_open and not self.struck:
@@ -130,10 +133,33 @@ class Faults:
                     faults.step()
                 super().close()
 
+        new_file = pa.ipc.new_file
+        pa.ipc.new_file = lambda where, schema: Part(new_file(where, schema), Path(where), self)
         os.fsync = synced
         builtins.open = io.open = watched
         pq.write_table, pq.ParquetWriter = written, Writer
         sys.addaudithook(self.heard)
+
+
+class Part:
+    """A part of a table, whose writes are counted."""
+
+    def __init__(self, writer: Any, path: Path, faults: Faults) -> None:
+        self.writer, self.path, self.faults = writer, path, faults
+
+    def write_table(self, table: Any) -> None:
+        """Write a table, or half of it."""
+        write = partial(self.writer.write_table, table)
+        self.faults.step(lambda: (write(), self.writer.close(), halve(self.path)))
+        write()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.faults.step()
+        self.writer.close()
 
 
 def cut_short(writer: Any) -> None:

@@ -45,7 +45,7 @@ def as_part(name: str, frame: pd.DataFrame) -> pa.Table:
 
 def write_part(path: Path, table: pa.Table) -> None:
     """Write a part."""
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+    with pa.ipc.new_file(str(path), table.schema) as writer:
         writer.write_table(table)
 
 
