@@ -28,6 +28,7 @@ most that of the common weights plus the average of this choice.
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import numba
 import numpy as np
 
 from regretless.forecaster.models.base import Base, Model, kept
@@ -50,9 +51,7 @@ class PolynomialWeights(Remembering):
     @property
     def shares(self) -> Array:
         """Weight (M, m) of every model in the next round."""
-        raw = np.maximum(self._regret, 0.0) / (SCALE + self._variation)
-        total = raw.sum(0)
-        return np.where(total > 0, raw / np.where(total > 0, total, 1.0), 1 / len(raw))
+        return np.asarray(_shares(self._regret, self._variation))
 
     def add(self, gain: Array) -> None:
         """Learn r (M, m) of a round."""
@@ -101,7 +100,7 @@ class Aggregate(Model):
         return self._own.shares, self._common.shares, self._choice.shares
 
     def _predicted(self, x: Any) -> Array:
-        self.points = kept(np.array([model.predict(x).point for model in self.models.values()]))
+        self.points = kept(np.array([_point(model, x) for model in self.models.values()]))
         self._shares = self._weighed()
         if self._chosen is not None:
             return np.array(self.points[self._chosen])
@@ -113,17 +112,55 @@ class Aggregate(Model):
             tell(model, outcome)
 
     def _learn(self, truth: Array) -> None:
-        *kinds, choice = self._shares
-        means = [(shares * self.points).sum(0) for shares in kinds]
-        told = (choice * means).sum(0)
-        own, common = ((mean - truth) * (mean - self.points) for mean in means)
+        own, common, choice = _gains(*self._shares, self.points, truth)
         self._own.add(own)
         self._common.add(common.mean(1, keepdims=True))
-        self._choice.add((told - truth) * (told - np.array(means)))
+        self._choice.add(choice)
         for model in self.models.values():
             model.update(truth)
+
+
+def _point(model: Base, x: Any) -> Array:
+    """Return what a model predicts (n,), of our own without a law around it."""
+    return np.asarray(model.point(x) if isinstance(model, Model) else model.predict(x).point)
 
 
 def _mixed(own: Array, common: Array, choice: Array) -> Array:
     """Return shares (M, n) out of own (M, n) and common (M, 1) ones, by the choice (2, n)."""
     return np.asarray(choice[0] * own + choice[1] * common)
+
+
+@numba.njit(cache=True)
+def _shares(regret: Array, variation: Array) -> Array:
+    """Return the weights (M, m) that go with R and V (M, m)."""
+    models, size = regret.shape
+    shares = np.empty((models, size))
+    for i in range(size):
+        total = 0.0
+        for k in range(models):
+            shares[k, i] = max(regret[k, i], 0.0) / (SCALE + variation[k, i])
+            total += shares[k, i]
+        for k in range(models):
+            shares[k, i] = shares[k, i] / total if total > 0 else 1 / models
+    return shares
+
+
+@numba.njit(cache=True)
+def _gains(
+    own: Array, common: Array, choice: Array, points: Array, truth: Array
+) -> tuple[Array, Array, Array]:
+    """Return r of own (M, n) and common (M, n) weights and of the choice between them (2, n)."""
+    models, size = points.shape
+    owned, shared, chosen = np.empty(points.shape), np.empty(points.shape), np.empty((2, size))
+    for i in range(size):
+        first, second = 0.0, 0.0
+        for k in range(models):
+            first += own[k, i] * points[k, i]
+            second += common[k, 0] * points[k, i]
+        told = choice[0, i] * first + choice[1, i] * second
+        for k in range(models):
+            owned[k, i] = (first - truth[i]) * (first - points[k, i])
+            shared[k, i] = (second - truth[i]) * (second - points[k, i])
+        chosen[0, i] = (told - truth[i]) * (told - first)
+        chosen[1, i] = (told - truth[i]) * (told - second)
+    return owned, shared, chosen

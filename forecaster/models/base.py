@@ -45,8 +45,12 @@ class Model(Remembering):
         self.size, self.time = size, 0
 
     def mixture(self, x: Any = None) -> Mixture:
-        """Return the prediction, kept to [0, 1], as a law with one atom."""
-        return Mixture(kept(self._predicted(x))[None], np.ones(1))
+        """Return the prediction as a law with one atom."""
+        return Mixture(self.point(x)[None], np.ones(1))
+
+    def point(self, x: Any = None) -> Array:
+        """Return the prediction (n,), kept to [0, 1]."""
+        return kept(self._predicted(x))
 
     def predict(self, x: Any = None) -> Forecast:
         """Return the prediction."""
