@@ -2,7 +2,7 @@
 
 An example runs once, as a reader would start it. Its claim is held to the table that it writes, and
 its answer to the page: the same words, and numbers that are as near as other versions of NumPy
-leave them.
+and other processors leave them, whose last bits a market that reacts carries further.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pytest
 HOME = Path(__file__).parent.parent
 PAGE = (HOME / "docs" / "examples.md").read_text(encoding="utf-8")
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
-NEAR = 0.02  # of a number on the page
+NEAR = 0.05  # of a number on the page
 SCRIPTS = sorted(path.stem for path in (HOME / "examples").glob("*.py") if path.stem != "shown")
 
 

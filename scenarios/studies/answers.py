@@ -83,7 +83,7 @@ class Told:
 
 def _changed(row: dict[Any, Any]) -> str:
     value, other = (row[name].strip('"') for name in ("value", "against"))
-    return value if row["key"] == "branch" else f"{row['key']} = {value}, not {other}"
+    return value if row["key"] == "branch" else f"{row['key']} = {value},\nnot {other}"
 
 
 ANSWERS = (
@@ -92,7 +92,7 @@ ANSWERS = (
         "sensitivity",
         "What moves the measures, by the keys that were sampled",
         "index",
-        lambda row: f"{row['key']}, {row['value']}",
+        lambda row: f"{row['key']},\n{row['value']}",
     ),
     Told(
         "calibration",
