@@ -41,15 +41,20 @@ SHOWN = 40  # characters of a value
 def calendar(words: "pd.Series[Any]") -> "pd.Series[pd.Timestamp]":
     """Read dates as they are written: ISO 8601, or with the day or the month first.
 
-    Of several readings that which is in order counts; NaT for what is no date.
+    Day or month first is what is in order, rather upwards than down; NaT for what is no date.
     """
-    ways: list[dict[str, Any]] = [{"format": "ISO8601"}]
-    ways += [{"format": "mixed", "dayfirst": first} for first in (True, False)]
-    for way in ways:
-        found = pd.to_datetime(words, errors="coerce", **way)
-        if found.notna().all() and found.is_monotonic_increasing:
-            break
-    return found
+    found = pd.to_datetime(words, errors="coerce", format="ISO8601")
+    if found.notna().all():
+        return found
+    ways = [
+        pd.to_datetime(words, errors="coerce", format="mixed", dayfirst=first)
+        for first in (True, False)
+    ]
+    for order in ("is_monotonic_increasing", "is_monotonic_decreasing"):
+        for found in ways:
+            if found.notna().all() and getattr(found, order):
+                return found
+    return ways[-1]
 
 
 @dataclass(frozen=True)

@@ -70,9 +70,13 @@ def _regrets(cohorts: pd.DataFrame, settings: "pd.Series[str]") -> Iterator[str]
     if not told:
         return
     names = told[0] if len(told) == 1 else told[0] + " under " + told[1]
-    means = cohorts[column].groupby(names.to_numpy(), sort=False).mean().dropna()
+    groups = cohorts[[column, "mean_loss"]].groupby(names.to_numpy(), sort=False)
+    means = groups.mean().dropna(subset=column)
     if len(means) < 2:
         return
-    ranked = means.sort_values(kind="stable")
-    least, most = (f"{ranked.index[i]} ({ranked.iloc[i]:.3g})" for i in (0, -1))
+    ranked = means.sort_values(column, kind="stable")
+    least, most = (
+        f"{ranked.index[i]} ({row[column]:.3g}, mean loss {row['mean_loss']:.3g})"
+        for i, row in zip((0, -1), ranked.iloc[[0, -1]].to_dict("records"), strict=True)
+    )
     yield f"{REGRETS[column]}, worst agent, mean over seeds: least {least}, greatest {most}."

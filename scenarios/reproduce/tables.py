@@ -198,7 +198,7 @@ def covers_figure(table: pd.DataFrame) -> Figure:
 
     names = {"worst agent": "swap_regret", "mean agent": "mean_swap_regret"}
     groups = [(title, shown.assign(value=shown[column])) for title, column in names.items()]
-    return figures.panelled(groups, draw, size=(3.2, 3.4), ylabel="swap regret per round", legend=3)
+    return figures.panelled(groups, draw, size=(3.2, 3.4), ylabel="swap regret per round", legend=2)
 
 
 COVERS = StudyTable(

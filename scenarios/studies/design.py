@@ -201,7 +201,11 @@ class Design:
         """Return the same study with other rounds, or with so many seeds; None changes nothing.
 
         What its file claims was measured with its own, and is left out of one that was changed.
+        UserError if the study sets the rounds of its runs itself.
         """
+        own = (self.spec.fixed, *map(self.spec.keys_of, self.settings))
+        if rounds is not None and any("rounds" in keys for keys in own):
+            raise UserError(f"--rounds {rounds}: the study sets 'rounds' itself; drop the option")
         changed: dict[str, Any] = {} if rounds is None else {"rounds": rounds}
         if seeds is not None:
             changed["seeds"] = list(range(seeds))

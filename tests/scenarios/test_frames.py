@@ -227,6 +227,20 @@ def test_the_logs_carry_the_index_as_it_is_written(
     assert model.rounds_frame()["day"].tolist() == [*names, names[0]]
 
 
+@pytest.mark.parametrize(
+    ("written", "days"),
+    [
+        (["2024-03-04", "2024-01-02"], ["2024-03-04", "2024-01-02"]),  # in no order, but ISO
+        (["01/02/2024", "02/02/2024"], ["2024-02-01", "2024-02-02"]),
+        (["01/13/2024", "02/01/2024"], ["2024-01-13", "2024-02-01"]),
+        (["31.12.2024", "30.12.2024", "12.11.2024"], ["2024-12-31", "2024-12-30", "2024-11-12"]),
+    ],
+)
+def test_the_order_says_whether_days_come_first(written: list[str], days: list[str]) -> None:
+    found = frames.calendar(pd.Series(written))
+    assert found.dt.strftime("%Y-%m-%d").tolist() == days
+
+
 def test_dates_of_a_parquet_file_are_written_as_dates(tmp_path: Path) -> None:
     days = [date(2012, 1, 31) + timedelta(i) for i in range(2)]
     for column in (days, pd.to_datetime(days)):

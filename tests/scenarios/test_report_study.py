@@ -107,9 +107,13 @@ def test_the_headline_is_the_greatest_change(finished: Path, whole: Page) -> Non
     worst = study.cohorts()["decision_swap_regret_worst"]
     runs = study.cohorts().assign(worst=worst).merge(study.parameters(), on="run")
     keys = ["cohort", *(key for key in study.parameters() if key not in {"run", "seed"})]
-    means = runs.groupby(keys)["worst"].mean().dropna()
-    assert f"({means.min():.3g}), greatest" in whole.text
-    assert f"({means.max():.3g})." in whole.text
+    means = runs.groupby(keys)[["worst", "mean_loss"]].mean().dropna().sort_values("worst")
+    least, most = (
+        f"({row['worst']:.3g}, mean loss {row['mean_loss']:.3g})"
+        for _, row in means.iloc[[0, -1]].iterrows()
+    )
+    assert f"{least}, greatest" in whole.text
+    assert f"{most}." in whole.text
 
 
 def test_a_browser_draws_the_figures(finished: Path, whole: Page, tmp_path: Path) -> None:

@@ -121,6 +121,14 @@ def test_a_label_stands_for_several_keys(tmp_path: Path) -> None:
     assert found.sized() == found
 
 
+@pytest.mark.parametrize("own", ["[grid]\nrounds = [3, 4]\n", "[set]\nrounds = 3\n"])
+def test_a_study_that_sets_its_rounds_takes_no_others(tmp_path: Path, own: str) -> None:
+    found = design(tmp_path, 'scenario = "tiny.toml"\nseeds = 2\n' + own)
+    with pytest.raises(UserError, match="--rounds 9: the study sets 'rounds' itself"):
+        found.sized(rounds=9)
+    assert len(found.sized(seeds=1)) == len(found) // 2
+
+
 def test_the_command_plays_a_smaller_edition_without_the_claim(tmp_path: Path) -> None:
     design(tmp_path, 'claim = "Measured with all seeds."\n' + SWEEP)
     out = tmp_path / "out"
