@@ -226,7 +226,7 @@ def rates_figure(table: pd.DataFrame) -> Figure:
     shown = table.assign(regret=table["linear_regret"].clip(lower=figures.LEAST))
     groups = figures.split(shown, "stream")
     label = "worst agent's regret, linear part"
-    return figures.panelled(groups, _panel, size=(3.2, 3.6), ylabel=label, legend=2)
+    return figures.panelled(groups, _panel, size=(5.3, 3.3), across=1, ylabel=label, legend=3)
 
 
 def _panel(axis: Axes, rows: pd.DataFrame) -> None:
