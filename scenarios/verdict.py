@@ -17,6 +17,7 @@ from regretless.market.logs.heads import agents_in
 from regretless.scenarios.logs.curves import leading_regret
 
 MANY = 3  # cohorts, of more of whom the words would be a page
+LEAST = 5e-5  # what is smaller would be printed as zero
 NOISE = 12  # decimals beyond which a worth is rounding
 KINDS = {
     "broadcast": "what they did",
@@ -99,8 +100,9 @@ def _swapped(agents: pd.DataFrame, of: str = "") -> Iterator[str]:
     regret, many = leading_regret(agents), agents_in(agents)
     if regret.notna().any():
         whom = f"the worst of {many:,} agents{of}" if many > 1 else "the agent"
-        saved = f"{max(regret.max(), 0.0):.4f} a round"
-        yield f"Swapping actions in hindsight would have saved {whom} {saved}."
+        worst = regret.max()
+        saved = f"{worst:.4f}" if worst >= LEAST else "less than 0.0001"
+        yield f"Swapping actions in hindsight would have saved {whom} {saved} a round."
 
 
 def stood(block: str, base: str, kept: float, lost: int | None) -> str:

@@ -112,6 +112,7 @@ def _check_names(spec: DataSpec) -> None:
     read = [column for columns in spec.read.values() for column in columns]
     for key, columns, known, what in (
         ("scale", spec.scale, spec.outcomes, "outcome"),
+        ("units", spec.units, spec.outcomes, "outcome"),
         ("codes", spec.codes, read, "column that is read"),
     ):
         for column in columns:

@@ -22,16 +22,20 @@ from plotly.subplots import make_subplots
 from regretless.scenarios.frames import calendar
 from regretless.scenarios.report.html import beside
 
-# Okabe and Ito's palette, told apart with any common colour vision; the faint yellow comes last.
+# Okabe and Ito's palette, told apart with any common colour vision, and two of Tol's.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
-PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000", "#F0E442")
+MORE = ("#E69F00", "#56B4E9", "#000000", "#F0E442", "#882255", "#999933")
+PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, *MORE)
 INK, FAINT, GRID = "#333333", "#8a8a8a", "#e6e6e6"
 LEAST = 1e-5  # logarithmic axes end here: what is smaller, or zero, is drawn on their edge
 FAR = 1.5  # what is this many times higher than the curves waits, hidden, in the legend
 EDGE = 110  # pixels above and below the panels: margins, the name of the axis, one line of legend
 GAP = 44  # pixels between panels
 # few ticks name decades, 2 and 5; else Plotly crams all nine digits
-SCALES = {"linear": {"type": "linear", "nticks": 0}, "logarithmic": {"type": "log", "nticks": 3}}
+SCALES = {
+    "linear": {"type": "linear", "nticks": 0, "exponentformat": "none"},
+    "logarithmic": {"type": "log", "nticks": 3, "exponentformat": "power"},
+}
 SLOT = 26  # pixels of a row with a name beside the axis
 LAYOUT: dict[str, Any] = {
     "template": "none",
@@ -48,7 +52,10 @@ AXIS: dict[str, Any] = {
     "zeroline": False,
     "automargin": True,
     "title": {"standoff": 8, "font": {"size": 12}},
-    "exponentformat": "power",
+    "exponentformat": "none",
+    "ticks": "outside",  # which keeps the numbers of both axes apart where they meet
+    "ticklen": 4,
+    "tickcolor": GRID,
 }
 START = beside("charts.js")
 
@@ -104,7 +111,7 @@ def panels(
         **grid,
     )
     for title, axis in zip(made.layout.annotations, made.select_xaxes(), strict=False):
-        title.update(x=axis.domain[0], xanchor="left", font_size=13)
+        title.update(x=axis.domain[0], xanchor="left", align="left", font_size=13)
     made.update_layout(LAYOUT, height=inner + EDGE)
     made.update_xaxes(AXIS)
     return made.update_yaxes(AXIS)
@@ -202,9 +209,9 @@ def zero(figure: go.Figure, **where: Any) -> None:
 
 
 def spans_decades(means: pd.Series[float]) -> bool:
-    """Say whether a curve is positive and spans more than a factor of twenty."""
+    """Say whether a curve is mostly positive, and there spans more than a factor of twenty."""
     positive = means[means > 0]
-    return len(positive) > 0.95 * len(means) and bool(positive.max() > 20 * positive.min())
+    return len(positive) > 0.5 * len(means) and bool(positive.max() > 20 * positive.min())
 
 
 def choose_scale(figure: go.Figure, *, logarithmic: bool) -> None:

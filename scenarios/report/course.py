@@ -20,6 +20,18 @@ from regretless.scenarios.report.run_figures import Tables, rolled, rolling
 
 WORDS = {"broadcast": "as they played", "action": "best fixed action"}
 OTHERS = {"y", "x", "leader_payoff", "fundamental", "demand"}  # not drawn here
+WEALTH = "portfolio"  # the market whose columns stand for cohorts, in place of goods
+MEANT = {  # what columns of the rounds table are, by market (docs/measures.md)
+    (WEALTH, "share"): "share of all wealth",
+    ("attendance", "share"): "share of these agents",
+    ("cournot", "quantity"): "units supplied",
+    ("information", "share"): "share who buy",
+    ("routes", "flow"): "share of drivers",
+    ("routes", "time"): "mean travel time",
+    ("shops", "level"): "mean stock, of the greatest",
+    ("shops", "sold"): "units sold by all",
+    ("call-auction", "volume"): "units traded",
+}
 LINE = 20  # pixels of a line of the legend
 EARLY = 0.1  # of the rounds, in which means jump: the vertical axis need not hold them
 STYLES: dict[str, dict[str, Any]] = {
@@ -29,7 +41,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "action": {"width": 1.5, "dash": "dash", "color": charts.FAINT},
 }
 CAPTIONS = {
-    "market": "What the market says of its clearings, as rolling means.",
+    "market": "What the market made of the agents' actions, as rolling means.",
     "path": (
         "One agent: its mean loss so far (solid), and what that would be if, in hindsight, every "
         "action had been replaced by the best for it (dashed); the gap is its regret."
@@ -93,19 +105,30 @@ def actions(tables: Tables, names: Mapping[str, Sequence[str]]) -> go.Figure | N
     return figure.update_xaxes(title_text="round", row=len(groups))
 
 
-def market(tables: Tables, goods: Sequence[str]) -> go.Figure | None:
-    """Draw what a market's columns of the rounds table say, a panel per kind of them."""
+def market(tables: Tables, goods: Sequence[str], kind: str = "") -> go.Figure | None:
+    """Draw what a market's columns of the rounds table say, a panel per kind of them.
+
+    Parameters
+    ----------
+    goods : sequence of str
+        What the outcomes are called.
+    kind : str
+        Which market it is, by which its columns are told.
+    """
     rounds = tables.get("rounds", pd.DataFrame())
     if len(rounds) < 2:
         return None
     kinds = dict[str, list[str]]()
     for column in map(str, rounds):
-        kind, _, place = column.rpartition("_")
-        if place.isdigit() and kind not in OTHERS:
-            kinds.setdefault(kind, []).append(column)
+        word, _, place = column.rpartition("_")
+        if place.isdigit() and word not in OTHERS:
+            kinds.setdefault(word, []).append(column)
     if not kinds:
         return None
-    figure, seen = charts.panels(list(kinds), rows=len(kinds)), set[str]()
+    titles = [MEANT.get((kind, word), word) for word in kinds]
+    figure, seen = charts.panels(list(map(charts.plain, titles)), rows=len(kinds)), set[str]()
+    if kind == WEALTH:
+        goods = list(map(str, tables["agents"]["cohort"].unique()))
     indexed = rounds.set_index("round")
     for row, columns in enumerate(kinds.values(), 1):
         alone = len(columns) == 1  # its panel's title says it

@@ -205,7 +205,9 @@ FIGURES: dict[str, Callable[[dict[str, Any], Tables], go.Figure | None]] = {
     "demand": lambda config, tables: market_figures.demand(
         tables, goods(config, _outcomes(tables))
     ),
-    "market": lambda config, tables: course.market(tables, goods(config, _outcomes(tables))),
+    "market": lambda config, tables: course.market(
+        tables, goods(config, _outcomes(tables)), (config.get("market") or {}).get("kind", "")
+    ),
     "owned": lambda config, tables: course.owned(tables, goods(config, _outcomes(tables))),
     "forecast": lambda config, tables: run_figures.forecast(
         tables, outcome_ends(config, _outcomes(tables))
@@ -224,9 +226,15 @@ def goods(config: dict[str, Any], width: int) -> list[str]:
 
 
 def outcome_ends(config: dict[str, Any], width: int) -> dict[str, tuple[float, float]]:
-    """Say what 0 and 1 stand for, of each outcome by name, in the data's own units."""
-    scale = (config.get("data") or {}).get("scale", {})
-    return {name: tuple(scale.get(name, (0.0, 1.0))) for name in goods(config, width)}
+    """Say what 0 and 1 stand for, of each outcome by name and unit, in the data's own units."""
+    data = config.get("data") or {}
+    scale, units = data.get("scale", {}), data.get("units", {})
+    return {
+        ", ".join([name, units[name]] if name in units else [name]): tuple(
+            scale.get(name, (0.0, 1.0))
+        )
+        for name in goods(config, width)
+    }
 
 
 def _worst(agents: pd.DataFrame, swaps: pd.DataFrame | None) -> str:

@@ -261,8 +261,8 @@ def _title(name: Any, rows: pd.DataFrame) -> str:
     """Head a histogram by the cohort's name, how many agents it shows, and the worst of them."""
     known, every = rows.dropna()["heads"].sum(), rows["heads"].sum()
     told = f"{known:,}" if known == every else f"{known:,} of {every:,}"
-    idle = rows.loc[rows["value"] <= 0, "heads"].sum() / known
-    return f"{charts.short(name, 18)} ({told}; {idle:.0%} at 0, worst {rows['value'].max():.4f})"
+    idle = f"{rows.loc[rows['value'] <= 0, 'heads'].sum() / known:.0%} at 0"
+    return f"{charts.short(name)} ({told})<br>{idle}, worst {rows['value'].max():.4f}"
 
 
 def _edges(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -304,10 +304,8 @@ def agents(tables: Tables) -> go.Figure | None:
             )
         )
     charts.zero(figure)
-    figure.update_xaxes(title_text="mean loss, in [0, 1]").update_yaxes(
-        title_text="regret per round"
-    )
-    return figure.update_layout(showlegend=True)
+    figure.update_xaxes(title_text="mean loss, in [0, 1]").update_layout(showlegend=True)
+    return figure.update_yaxes(title_text="regret per round")
 
 
 def drawn_agents(agents: pd.DataFrame) -> pd.DataFrame:
@@ -360,6 +358,8 @@ def forecast(tables: Tables, names: Mapping[str, tuple[float, float]]) -> go.Fig
         for (word, (colour, width)), curve in zip(pairs.items(), curves, strict=True):
             drawn = rolling(low + (high - low) * curve, word, color=colour, width=width)
             figure.add_trace(drawn.update(legendgroup=word, showlegend=row == 1), row=row, col=1)
+        mode = "normal" if min(low, high) < 0 else "nonnegative"  # no axis from -1 on for 0 alone
+        figure.update_yaxes(rangemode=mode, row=row, col=1)
     figure.update_xaxes(title_text=f"round; {rolled(len(rounds))}", row=len(names))
     return figure
 

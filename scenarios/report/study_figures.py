@@ -121,7 +121,7 @@ def _marks(
         error_x=_reach(points),
         text=[value_text(name, WIDE) for name in names],
         customdata=points[known].to_numpy(dtype=np.float64),
-        name=charts.short(label),
+        name=charts.short(label, 40),
         legendgroup=label,
         mode="markers",
         marker={"color": colour, "size": 8},

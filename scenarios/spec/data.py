@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from regretless.scenarios.spec.cohort import Name, Range, Strict
+from regretless.scenarios.spec.cohort import Label, Name, Range, Strict
 
 Columns = Annotated[list[Name], Field(min_length=1)]
 Level = Annotated[float, Field(gt=0, lt=1)]
@@ -66,6 +66,8 @@ class DataSpec(Strict):
     """Columns that everybody sees beforehand."""
     scale: dict[str, Range] = Field(default_factory=dict)
     """For each outcome the values that become 0 and 1; what is beyond is clipped."""
+    units: dict[str, Label] = Field(default_factory=dict)
+    """For outcomes the unit that figures name, as in units = { wind = "m/s" }."""
     index: Name | None = None
     """A column, such as dates, that names each round in the logs as it stands in the file."""
     separator: str = ","

@@ -19,7 +19,7 @@ from regretless.scenarios import load
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.curves import MOST_POINTS, regret_curves, thinned
 from regretless.scenarios.logs.directory import read_run
-from regretless.scenarios.report import charts, market_figures, run_figures
+from regretless.scenarios.report import charts, course, market_figures, run_figures
 from regretless.scenarios.report import verdict as report_verdict
 from regretless.scenarios.report.page import outcome_ends, write_report
 from regretless.scenarios.run import Options, run
@@ -204,7 +204,7 @@ def test_cohorts_that_measure_different_things(tmp_path: Path) -> None:
     assert [row[0] for row in page.rows[1:4]] == ["growers", "swap", "external"]
     assert page.rows[2][3] == page.rows[2][5] == page.rows[3][4] == "-"
     assert "decision swap or swap regret per round" in page.charts
-    assert "swap (8; " in page.charts
+    assert "swap (8)" in page.charts
     assert "external (8" not in page.charts  # no panel where nothing was measured
 
 
@@ -320,8 +320,8 @@ def test_two_buttons_choose_the_scale(tables: dict[str, pd.DataFrame]) -> None:
     assert figure is not None
     (menu,) = figure.layout.updatemenus
     assert [button.args[0] for button in menu.buttons] == [
-        {"yaxis.type": "linear", "yaxis.nticks": 0},
-        {"yaxis.type": "log", "yaxis.nticks": 3},
+        {"yaxis.type": "linear", "yaxis.nticks": 0, "yaxis.exponentformat": "none"},
+        {"yaxis.type": "log", "yaxis.nticks": 3, "yaxis.exponentformat": "power"},
     ]
     assert menu.buttons[menu.active].args[0]["yaxis.type"] == figure.layout.yaxis.type
 
@@ -376,7 +376,7 @@ def test_exploitability_is_counted_per_cohort(finished: Path) -> None:
     assert bars.y[0] == zero
     (title,) = figure.layout.annotations  # type: ignore[union-attr]
     share = f"{zero / known:.0%} at 0, worst 0.0200"
-    assert title.text == f"growers ({known} of {AGENTS}; {share})"
+    assert title.text == f"growers ({known} of {AGENTS})<br>{share}"
 
 
 def test_what_the_summary_tells_in_full_is_not_drawn_again(finished: Path) -> None:
@@ -467,7 +467,17 @@ def test_long_curves_are_thinned_with_both_ends() -> None:
     assert rounds[[0, -1]].tolist() == [0, 99_999]
 
 
+def test_columns_of_a_market_bear_the_names_of_what_they_stand_for() -> None:
+    """A portfolio's shares are those of cohorts, also where goods are as many."""
+    shares = pd.DataFrame({"round": [1, 2], "share_0": 0.25, "share_1": 0.75})
+    tables = {"rounds": shares, "agents": pd.DataFrame({"cohort": ["rich", "poor"]})}
+    for kind, words in (("portfolio", ["rich", "poor"]), ("attendance", ["oil", "gas"])):
+        figure = course.market(tables, ["oil", "gas"], kind)
+        assert figure is not None
+        assert [curve.name for curve in figure.data] == words
+
+
 def test_outcomes_are_in_their_own_units(finished: Path) -> None:
     config = json.loads((finished / "manifest.json").read_text(encoding="utf-8"))["config"]
-    assert outcome_ends(config, 3)["wind"] == (8.0, 0.0)
+    assert outcome_ends(config, 3)["wind, m/s"] == (8.0, 0.0)
     assert outcome_ends({}, 2) == {"outcome 0": (0.0, 1.0), "outcome 1": (0.0, 1.0)}

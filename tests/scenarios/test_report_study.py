@@ -172,7 +172,7 @@ def test_marks_of_the_effects_are_those_of_the_table(finished: Path) -> None:
     for trace in figure.data:
         key = keys[int(trace.yaxis.removeprefix("y") or 1) - 1]
         own = table[(table["measure"] == trace.meta) & (table["key"] == key)]
-        own = own[own["cohort"].map(charts.short) == trace.name]
+        own = own[own["cohort"].map(lambda name: charts.short(name, 40)) == trace.name]
         assert trace.x.tolist() == own["mean"].tolist()
         assert trace.customdata.tolist() == own[["low", "high", "seeds"]].to_numpy().tolist()
         assert trace.visible == (trace.meta == "decision_swap_regret_worst")
