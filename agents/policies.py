@@ -4,6 +4,7 @@ Both kinds are data: a scenario file writes their numbers. A policy of one's own
 from a context to an action index, registered with ``market.register.policy``.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -39,8 +40,7 @@ class Steps:
 
     def __call__(self, context: Context) -> int:
         """Return the action suggested in this context."""
-        step = np.searchsorted(self.edges, context[self.feature], side="right")
-        return int(self.actions[int(step)])
+        return int(self.actions[bisect_right(self.edges, context[self.feature])])
 
 
 @register.policy("threshold")

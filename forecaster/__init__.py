@@ -1,5 +1,9 @@
 """The central forecaster: predictions without conditional bias, and the models beside it."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from regretless.forecaster import bases
 from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
@@ -21,8 +25,10 @@ from regretless.forecaster.models import (
     SeasonalNaive,
     adapted,
 )
-from regretless.forecaster.omniprediction import OfflineOmnipredictor
 from regretless.forecaster.unbiased import UnbiasedPrediction
+
+if TYPE_CHECKING:
+    from regretless.forecaster.omniprediction import OfflineOmnipredictor
 
 __all__ = [
     "Aggregate",
@@ -45,3 +51,12 @@ __all__ = [
     "bases",
     "bounds",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what learns offline when it is first asked for: it needs a fifth of all imports."""
+    if name != "OfflineOmnipredictor":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from regretless.forecaster import omniprediction  # noqa: PLC0415
+
+    return omniprediction.OfflineOmnipredictor

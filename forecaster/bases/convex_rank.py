@@ -22,6 +22,7 @@ with s = ceil(m^(1/3)) and m = 1/(2 e) the basis is 2 to 3 times the ReLU grid.
 """
 
 import math
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,6 +36,7 @@ from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
 
 MOST_CELLS = 100_000
+MOST_KEPT = 1_000_000  # values on the lattice that are kept
 
 
 def coarse_spacing(cells: int) -> int:
@@ -80,8 +82,15 @@ class ConvexRankBasis(ConvexBasis):
     def transform(self, y: ArrayLike) -> Array:
         """Map outcomes (d,) or (T, d) to (n,) or (T, n): constant on each cell of the lattice."""
         outcomes = np.asarray(y, dtype=np.float64)
-        z = rounded(self.cells * outcomes[..., self.coordinate], 0, self.cells).reshape(-1, 1)
-        return self.cover.transform(z).reshape(*outcomes.shape[:-1], self.size)
+        z = rounded(self.cells * outcomes[..., self.coordinate], 0, self.cells)
+        if (self.cells + 1) * self.size <= MOST_KEPT:
+            return np.take(self._values, z, axis=0)
+        return self.cover.transform(z.reshape(-1, 1)).reshape(*z.shape, self.size)
+
+    @cached_property
+    def _values(self) -> Array:
+        """All functions on the whole lattice (m + 1, n)."""
+        return self.cover.transform(np.arange(self.cells + 1)[:, None])
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Read the slopes' changes off the lattice and write its ReLUs in the functions."""

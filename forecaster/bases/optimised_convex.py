@@ -38,6 +38,7 @@ from regretless.market.losses import Loss
 
 COARSEST = 65
 RESOLVED = 0.7  # cells of the finest grid are shorter than this share of the error
+GAINED = 0.1  # of a cell: more than finer grids were seen to gain
 LOOSE, LOOSE_SWEEPS = 3.0, 5  # first with a loose bound on the sums, to find where to start
 SWEEPS, FINE, FINE_SWEEPS = 20, 257, 10  # on each grid, on those of at least FINE points
 MOST = 64
@@ -186,12 +187,14 @@ def optimised_table(size: int, error: float, cap: float) -> ConvexTable:
         functions = table.functions
     functions = _nodes(table.functions @ table.rows[:, 1:].T, size)
     while True:
-        finest, last = 1 / (len(functions) - 1) < RESOLVED * error, math.inf
+        cell, last = 1 / (len(functions) - 1), math.inf
+        finest = cell < RESOLVED * error
+        within = error if finest else error + GAINED * cell
         for left in reversed(range(SWEEPS if len(functions) < FINE else FINE_SWEEPS)):
             table = _sweep(functions, cap)
             functions, now = table.functions, table.error
             # sweeps gain less and less: what is left of them cannot make up the difference
-            if now <= error or (finest and now - error > left * (last - now)):
+            if now <= error or now - within > left * (last - now):
                 return table.stretched()
             last = now
         if finest:

@@ -31,6 +31,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 
 from regretless.forecaster.events.bounds import BiasBound, GainBound, gain_range
@@ -199,14 +200,8 @@ class LossEvents(Remembering):
             own = bias[first : first + rows.shape[0] * rows.shape[1]].reshape(rows.shape)
             first += rows.shape[0] * rows.shape[1]
             worth = own @ rows.swapaxes(1, 2)  # (K, A, A): <r(b), B_a>
-            worth -= np.einsum("kaa->ka", worth)[:, :, None].copy()
-            gain = worth[:, :, : part.constants]
-            if suggested.shape[1]:
-                told = np.take_along_axis(worth, suggested[:, None, :], axis=2)
-                gain = np.concatenate([gain, told], axis=2)
-            gain /= part.scale[:, None, None]
-            self._gain[part.place] += gain.ravel()
-            self._variation[part.place] += (gain**2 if squared else np.abs(gain)).ravel()
+            sums = part.view(self._gain), part.view(self._variation)
+            _add_gains(worth, part.scale, suggested, sums, 2 if squared else 1)
         self._occupancy += seen
 
     def suggested(self, awake: list[Indices], group: int) -> Indices:
@@ -286,3 +281,22 @@ class GroupPart:
         for j, told in enumerate(suggested.T):
             table[every, :, told] += weights[:, :, self.constants + j]
         return table
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _add_gains(
+    worth: Array, scale: Array, suggested: Indices, sums: tuple[Array, Array], power: int
+) -> None:
+    """Add gains (K, A, constants + policies + models) and powers of their sizes to their sums.
+
+    ``worth`` is (K, A, A): what the bias of each action is worth to every action.
+    """
+    gains, sizes = sums
+    constants = gains.shape[2] - suggested.shape[1]
+    for k in range(gains.shape[0]):
+        for a in range(gains.shape[1]):
+            for c in range(gains.shape[2]):
+                b = c if c < constants else suggested[k, c - constants]
+                gain = (worth[k, a, b] - worth[k, a, a]) / scale[k]
+                gains[k, a, c] += gain
+                sizes[k, a, c] += gain * gain if power == 2 else abs(gain)

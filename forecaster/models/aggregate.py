@@ -121,8 +121,10 @@ class Aggregate(Model):
 
 
 def _point(model: Base, x: Any) -> Array:
-    """Return what a model predicts (n,), of our own without a law around it."""
-    return np.asarray(model.point(x) if isinstance(model, Model) else model.predict(x).point)
+    """Return what a model predicts (n,), of our own before it is kept: they all are at once."""
+    if isinstance(model, Model):
+        return model._predicted(x)  # noqa: SLF001
+    return np.asarray(model.predict(x).point)
 
 
 def _mixed(own: Array, common: Array, choice: Array) -> Array:

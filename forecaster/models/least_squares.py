@@ -25,6 +25,7 @@ from regretless.market.core.arrays import Array
 
 MOST = 64  # features of each kind: of the past, of the context
 LONGEST = 10_000  # a season
+ONE = np.ones(1)
 
 
 @register.forecaster("least-squares")
@@ -82,7 +83,7 @@ class LeastSquares(Model):
     def _row(self) -> Array:
         """Return the features of the open round: 1, the past, the context."""
         past = [self._past[lag - 1] for lag in self._lagged(self._past.shape[1])]
-        return np.concatenate([np.ones(1), *past, self._columns.encoded(self._open)])
+        return np.concatenate([ONE, *past, self._columns.encoded(self._open)])
 
     def _lagged(self, width: int) -> list[int]:
         """Return the lags that have room, one at least; none before the first round."""
@@ -93,12 +94,7 @@ class LeastSquares(Model):
         if not self.time:
             self._begin(told[:MOST])
         self._grow()
-        row = self._row()
-        if self.forgetting < 1:
-            self._gram *= self.forgetting
-            self._cross *= self.forgetting
-        self._gram += np.outer(row, row)
-        self._cross += np.outer(row, truth - 0.5)
+        _add(self._gram, self._cross, self._row(), truth - 0.5, self.forgetting)
         if len(self._past):
             self._past[1:] = self._past[:-1]
             self._past[0] = told[:MOST] - 0.5
@@ -133,6 +129,16 @@ def _check(lags: int, season: int | None, forgetting: float, ridge: float) -> No
         raise ValueError(f"forgetting is {forgetting}; give a number in (0, 1]")
     if not 0 < ridge < np.inf:
         raise ValueError(f"ridge is {ridge}; give a number greater than 0")
+
+
+@numba.njit(cache=True)
+def _add(gram: Array, cross: Array, row: Array, truth: Array, forgetting: float) -> None:
+    """Discount both sums, and add a round to them."""
+    for i in range(len(row)):
+        for j in range(len(row)):
+            gram[i, j] = gram[i, j] * forgetting + row[i] * row[j]
+        for j in range(len(truth)):
+            cross[i, j] = cross[i, j] * forgetting + row[i] * truth[j]
 
 
 @numba.njit(cache=True)

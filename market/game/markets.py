@@ -26,7 +26,7 @@ from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.information import sight_of
-from regretless.market.game.presence import Taken, heads_of, population, taken
+from regretless.market.game.presence import Counted, Taken, heads_of, population, taken
 from regretless.market.game.protocols import Adversary, Cohort
 from regretless.market.losses import Loss
 from regretless.market.records import Decision
@@ -170,7 +170,7 @@ class Market(Remembering):
         """Count the agents who take part in a round."""
         return sum(played.agents for played in self.taken(decisions))
 
-    def taken(self, decisions: Decisions) -> Iterator[Taken]:
+    def taken(self, decisions: Decisions) -> Iterator[Taken | Counted]:
         """Yield who took which action, of every cohort of which somebody is here."""
         for cohort, decision in zip(self.cohorts, decisions, strict=True):
             if decision is not None:

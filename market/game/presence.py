@@ -187,7 +187,39 @@ class Taken:
         return np.asarray(np.bincount(self.actions, self.heads, minlength=actions), np.float64)
 
 
-def taken(cohort: Cohort, actions: Indices, counts: Callable[[], Array] | None) -> Taken:
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """The same of a crowd that is counted and draws, over all rows and actions: n = K A.
+
+    Parameters
+    ----------
+    heads : array (K, A)
+        How many agents of each row took each action.
+    """
+
+    heads: Array
+
+    @property
+    def agents(self) -> float:
+        """How many took part."""
+        return float(self.heads.sum())
+
+    def weighed(self, table: Array) -> Array:
+        """Return what they have in a table (K, A, ...) by their rows and actions (n, ...)."""
+        heads = self.heads.reshape(self.heads.shape + (1,) * (table.ndim - 2))
+        return np.asarray((heads * table).reshape(-1, *table.shape[2:]))
+
+    def total(self, table: Array) -> Array:
+        """Return the sum of that over all agents."""
+        return np.asarray(np.einsum("ka,ka...->...", self.heads, table))
+
+    def per_action(self, actions: int) -> Array:
+        """Return how many agents took each of so many actions (A,)."""
+        totals = self.heads.sum(0)
+        return np.asarray(np.bincount(np.arange(len(totals)), totals, minlength=actions))
+
+
+def taken(cohort: Cohort, actions: Indices, counts: Callable[[], Array] | None) -> Taken | Counted:
     """Say who took which action, of the agents who were there.
 
     Parameters
@@ -196,8 +228,7 @@ def taken(cohort: Cohort, actions: Indices, counts: Callable[[], Array] | None) 
         As in a ``Decision``.
     """
     if counts is not None:
-        rows, actions = np.nonzero(table := counts())
-        return Taken(rows, actions, table[rows, actions])
+        return Counted(counts())
     here, heads = actions >= 0, heads_of(cohort)
     if here.all():
         return Taken(cohort.row_of, actions, heads)

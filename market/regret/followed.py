@@ -66,7 +66,7 @@ class Followed(Remembering):
 
     def add(self, decision: Decision, losses: Array) -> None:
         """Add a round: what the rows did, and the losses (K, A) of all actions."""
-        there = np.take_along_axis(losses, self._suggest(), axis=1)
+        there = losses[np.arange(len(losses))[:, None], self._suggest()]
         own, counts = _suffered(decision, losses), self._counts
         if decision.present is not None:
             there = there * decision.present[:, None]
@@ -112,5 +112,5 @@ def _suffered(decision: Decision, losses: Array) -> Array:
     """Return what each row expects to lose by what it did (K,); 0 where it was absent."""
     if decision.choices is None:
         return np.asarray((decision.probabilities * losses).sum(1))
-    own = np.take_along_axis(losses, np.maximum(decision.choices, 0)[:, None], axis=1)[:, 0]
+    own = losses[np.arange(len(losses)), np.maximum(decision.choices, 0)]
     return np.where(decision.choices < 0, 0.0, own)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -128,14 +129,19 @@ def run(  # noqa: PLR0913 - one parameter per option
     if dry_run:
         _show(loaded, workers, shared=bool(workers or scheduler))
         return
-    from regretless.scenarios.run import Options
+    from regretless.scenarios.run import Alone, Options, Player
     from regretless.scenarios.run import run as run_scenario
-    from regretless.scenarios.shards.conduct import player_of
 
     target = out or Path("runs") / loaded.spec.name
     options = Options(target, format, log_every, resume)
+    players: AbstractContextManager[Player] = nullcontext(Alone())
+    if workers is not None or scheduler is not None:
+        from regretless.scenarios.shards.conduct import conductor_of
+
+        given = tuple(imports or ())
+        players = conductor_of(loaded, options, workers, scheduler, imports=given)
     with (
-        player_of(loaded, options, workers, scheduler, imports=tuple(imports or ())) as player,
+        players as player,
         progress_bar(loaded.spec.name, loaded.spec.rounds, quiet=quiet) as advance,
     ):
         model = run_scenario(loaded, options, progress=advance, player=player)

@@ -34,7 +34,7 @@ from regretless.market.model import MarketModel
 from regretless.market.records import Round
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.directory import RunDirectory
-from regretless.scenarios.run import Alone, Options, Player, interrupts_between_rounds
+from regretless.scenarios.run import Options, interrupts_between_rounds
 from regretless.scenarios.shards.broadcast import Tree, packed, rounds_of
 from regretless.scenarios.shards.checks import check_built, check_spec
 from regretless.scenarios.shards.crews import Crew, DaskCrew, LocalCrew
@@ -309,15 +309,15 @@ class Conductor:
 
 
 @contextmanager
-def player_of(
+def conductor_of(
     scenario: Scenario,
     options: Options,
     workers: int | None = None,
     scheduler: str | None = None,
     *,
     imports: tuple[str, ...] = (),
-) -> Iterator[Player]:
-    """Yield who plays a scenario: this process, or all among whom its agents are shared out.
+) -> Iterator[Conductor]:
+    """Yield who plays a scenario together with all among whom its agents are shared out.
 
     Parameters
     ----------
@@ -333,9 +333,6 @@ def player_of(
     UserError
         If the agents cannot be shared out, or the cluster is not there.
     """
-    if workers is None and scheduler is None:
-        yield Alone()
-        return
     check_spec(scenario.peopled, workers)
     crew = LocalCrew() if scheduler is None else DaskCrew(scheduler, imports)
     with closing(crew):

@@ -25,7 +25,7 @@ from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.shards import conduct
 from regretless.scenarios.shards.checks import check_spec
-from regretless.scenarios.shards.conduct import Conductor, player_of
+from regretless.scenarios.shards.conduct import Conductor, conductor_of
 from regretless.scenarios.shards.crews import Heard, LocalCrew, attempt
 from regretless.scenarios.shards.shard import Task, forget
 from regretless.scenarios.spec.files import find, override, read
@@ -404,7 +404,7 @@ def test_what_cannot_be_shared_out_is_refused(keys: list[str], says: str, tmp_pa
     loaded, options = scenario(PLAIN, *keys), Options(tmp_path / "logs")
     with (
         pytest.raises(UserError, match=f"^{says}.*; drop it, or run on one machine"),
-        player_of(loaded, options, workers=2) as player,
+        conductor_of(loaded, options, workers=2) as player,
     ):
         run(loaded, options, player=player)
     assert not (tmp_path / "logs").exists()

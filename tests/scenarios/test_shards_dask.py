@@ -15,7 +15,7 @@ import pytest
 from regretless.market.core.errors import UserError
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.shards.conduct import player_of
+from regretless.scenarios.shards.conduct import conductor_of
 from regretless.scenarios.spec.scenario import validated
 
 PLAIN: dict[str, Any] = {
@@ -71,7 +71,7 @@ def tables(out: Path) -> dict[str, bytes]:
 def play(out: Path, address: str, progress: Callable[[int], Any], **options: Any) -> None:
     """Play the scenario on a cluster."""
     loaded, given = Scenario(validated(PLAIN, origin=Path())), Options(out, **options)
-    with player_of(loaded, given, scheduler=address) as player:
+    with conductor_of(loaded, given, scheduler=address) as player:
         run(loaded, given, player=player, progress=progress)
 
 
