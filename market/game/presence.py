@@ -136,12 +136,6 @@ def per_row(cohort: Cohort) -> Array:
     return counts.astype(np.float64)
 
 
-def number_of(cohort: Cohort, who: Mask) -> int:
-    """Return how many agents some entries of ``row_of`` (N,) stand for."""
-    heads = heads_of(cohort)
-    return int(np.count_nonzero(who) if heads is None else heads[who].sum())
-
-
 def mean_over(cohort: Cohort, values: Array, who: Mask) -> float:
     """Return the mean of what the rows have (K,) over the agents of some entries (N,)."""
     heads = heads_of(cohort)
@@ -177,10 +171,6 @@ class Taken:
         """Return what they have in a table (K, A, ...) by their rows and actions (n, ...)."""
         own = table[self.rows, self.actions]
         return own if self.heads is None else np.asarray((own.T * self.heads).T)
-
-    def total(self, table: Array) -> Array:
-        """Return the sum of that over all agents."""
-        return np.asarray(self.weighed(table).sum(0))
 
     def per_action(self, actions: int) -> Array:
         """Return how many agents took each of so many actions (A,)."""
