@@ -38,10 +38,12 @@ from regretless.market.records import Round
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.run import Alone, Options, Player, interrupts_between_rounds
+from regretless.scenarios.shards import mpi
 from regretless.scenarios.shards.broadcast import Tree, packed, rounds_of
 from regretless.scenarios.shards.checks import check_built, check_spec
 from regretless.scenarios.shards.crews import Crew, DaskCrew, LocalCrew
 from regretless.scenarios.shards.gather import closing_tables, finish_windows, stacked
+from regretless.scenarios.shards.mpi import MpiCrew
 from regretless.scenarios.shards.shard import Answer, Closing, Frames, Recipe, Task
 from regretless.scenarios.spec.scenario import resolved
 from regretless.scenarios.studies.play import Failure
@@ -281,6 +283,7 @@ class Conductor:
         known = share.reached, share.chunks * self._chunk, self._settled
         if share.reached < 0:
             return Task(recipe, *known)
+        recipe = replace(recipe, raw={}, imports=(), folder="")
         first, end, coming = share.reached, known[1] + self._chunk, list[Tree]()
         while first < end and len(coming) < AT_ONCE and (block := self._block_of(first)):
             coming.append(block)
@@ -355,6 +358,12 @@ class Conductor:
         return self.closed
 
 
+def _crew(scheduler: str | None, imports: tuple[str, ...]) -> LocalCrew | DaskCrew | MpiCrew:
+    if scheduler is None:
+        return LocalCrew()
+    return MpiCrew() if scheduler == mpi.NAME else DaskCrew(scheduler, imports)
+
+
 @contextmanager
 def player_of(
     scenario: Scenario,
@@ -371,7 +380,7 @@ def player_of(
     workers : int, optional
         Shares, a process of this machine for each; on a cluster one per worker by default.
     scheduler : str, optional
-        Address of a Dask scheduler.
+        Address of a Dask scheduler, or "mpi".
     imports : tuple of str
         A user's modules.
 
@@ -384,7 +393,7 @@ def player_of(
         yield Alone()
         return
     check_spec(scenario.peopled, workers)
-    crew = LocalCrew() if scheduler is None else DaskCrew(scheduler, imports)
+    crew = _crew(scheduler, imports)
     with closing(crew):
-        shares = workers or (len(crew) if isinstance(crew, DaskCrew) else 1)
+        shares = workers or (1 if isinstance(crew, LocalCrew) else len(crew))
         yield Conductor(scenario, crew, options, shares, imports=imports)

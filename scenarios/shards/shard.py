@@ -47,7 +47,7 @@ class Recipe:
     run : str
         Tells runs apart in a worker that serves several.
     raw : dict
-        The resolved scenario.
+        The resolved scenario; empty for a worker that should have the share.
     imports : tuple of str
         A user's modules.
     folder : str
@@ -121,6 +121,8 @@ class Answer:
 
     Parameters
     ----------
+    played : int
+        Rounds; -1 from a worker that has no such share.
     rows : list of (int, Frames)
         The number of each chunk of the logs that was filled, and its tables.
     seconds : float
@@ -295,6 +297,8 @@ def work(task: Task) -> Answer:
     key = recipe.run, recipe.place
     shard = _HERE.get(key)
     if shard is None or shard.played != task.reached:
+        if not recipe.raw:
+            return Answer(-1)
         shard = _HERE[key] = Shard(recipe)
         shard.resume(task.after)
     answer = shard.play(task)
