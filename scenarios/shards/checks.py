@@ -47,8 +47,6 @@ def _of_cohort(cohort: CohortSpec) -> Iterator[tuple[str, str]]:
     for key in ("joins", "leaves", "entry_rate", "exit_rate"):
         if getattr(cohort, key):
             yield key, "they come and go"
-    if cohort.signal is not None:
-        yield "signal", "what they learn of an outcome is drawn before it is told"
 
 
 def check_built(market: MarketModel) -> None:

@@ -428,7 +428,6 @@ def test_a_killed_conductor_is_resumed_though_a_worker_dies(
         (["network.graph=small-world"], "network: agents hear from each other"),
         (["cohort.farmers.response=hedge"], r"cohort\.farmers\.response = 'hedge': only best-"),
         (["cohort.farmers.response=ensemble"], r"cohort\.farmers\.response = 'ensemble'"),
-        (["cohort.farmers.signal={}"], r"cohort\.farmers\.signal: what they learn of an outcome"),
         (["cohort.farmers.exit_rate=0.1"], r"cohort\.farmers\.exit_rate: they come and go"),
         (["adversary.kind=myopic", f"adversary.weights={PAID}"], "adversary: Myopic sees"),
     ],
