@@ -25,7 +25,7 @@ from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.presence import present
 from regretless.market.game.private_draws import standing
 from regretless.market.game.protocols import Resumable, seat
-from regretless.market.game.round import Game, play_round
+from regretless.market.game.round import Game, Turns, finished, in_turns
 from regretless.market.logs import closing_tables, verdict
 from regretless.market.logs.bounds import BoundsLog
 from regretless.market.logs.branches import Fork
@@ -121,12 +121,12 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         """Rounds played so far."""
         return self.game.history.rounds
 
-    def step(self) -> None:
-        """Play one round and log it; UserError after the last one."""
+    def step(self, turns: Turns | None = None) -> None:
+        """Play one round, or end one that was begun, and log it; UserError after the last one."""
         if self.played >= self.rounds:
             raise UserError(f"all {self.rounds} rounds are played; build a run of more rounds")
         self._playing = True
-        played = play_round(self.game)
+        played = finished(turns or in_turns(self.game))
         self._playing = False
         self.passed(played)
         if self.tracker is not None:

@@ -30,9 +30,10 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, closest
-from regretless.market.game.presence import attending, heads_of, mean_over, number_of, present
+from regretless.market.game.presence import attending, heads_of, present
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.rollout import Rollout, Seating, laws_of_play
+from regretless.market.kernels.exact import total
 from regretless.market.losses import Loss
 from regretless.market.records import (
     Announcement,
@@ -149,21 +150,44 @@ def _sealed(laws: Iterable[Array | None]) -> Iterator[Array | None]:
         yield law
 
 
+def summed(payoff: Any, cohorts: Sequence[Cohort], played: Round) -> dict[str, Array]:
+    """Return what the agents of each cohort come to who were there, by its name.
+
+    Parameters
+    ----------
+    payoff
+        The leader's: ``payoff.values(loss, outcomes)`` gives (m, K, A); None for none.
+
+    Returns
+    -------
+    dict of str to array (2, 2 + A)
+        How many they are, what they paid, and their laws of play added up; each as two numbers
+        (``market.kernels.exact``).
+    """
+    sums = {cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in cohorts}
+    for _, cohort, decision, _ in present(cohorts, played):
+        law, here, heads = decision.probabilities, attending(decision, cohort), heads_of(cohort)
+        paid = np.zeros(len(law))
+        if payoff is not None:
+            values = payoff.values(cohort.loss, played.outcome[None])[0]
+            paid = np.einsum("ka,ka->k", law, values)
+        own = None if heads is None else heads[here]
+        count = np.bincount(cohort.row_of[here], own, minlength=len(law)).astype(np.float64)
+        sums[cohort.name] = total(np.column_stack([np.ones(len(law)), paid, law]), count)
+    return sums
+
+
 def earned(payoff: Any, cohorts: Sequence[Cohort], played: Round) -> tuple[Array, Array]:
     """Return what each cohort's agents paid on average (C,), NaN if none was there, and how many.
 
     Parameters
     ----------
     payoff
-        The leader's: ``payoff.values(loss, outcomes)`` gives (m, K, A).
+        As for ``summed``, which is asked unless the round knows.
     """
-    paid, agents = np.full(len(cohorts), np.nan), np.zeros(len(cohorts))
-    for place, cohort, decision, _ in present(cohorts, played):
-        values = payoff.values(cohort.loss, played.outcome[None])[0]
-        rows = np.einsum("ka,ka->k", decision.probabilities, values)
-        here = attending(decision, cohort)
-        paid[place], agents[place] = mean_over(cohort, rows, here), number_of(cohort, here)
-    return paid, agents
+    sums = summed(payoff, cohorts, played) if played.sums is None else played.sums
+    agents, paid = np.array([own.sum(0)[:2] for own in sums.values()]).T
+    return np.divide(paid, agents, out=np.full(len(agents), np.nan), where=agents > 0), agents
 
 
 def per_agent(paid: Array, agents: Array) -> float:
@@ -173,13 +197,15 @@ def per_agent(paid: Array, agents: Array) -> float:
 
 def observed(cohorts: Sequence[Cohort], played: Round) -> Observation:
     """Return what has come to light after a round."""
-    shares = {cohort.name: np.zeros(cohort.loss.actions) for cohort in cohorts}
-    for _, cohort, decision, _ in present(cohorts, played):
-        here, heads = attending(decision, cohort), heads_of(cohort)
-        own = decision.probabilities[cohort.row_of[here]]
-        weights = None if heads is None else heads[here]
-        shares[cohort.name] = np.average(own, axis=0, weights=weights)
+    sums = summed(None, cohorts, played) if played.sums is None else played.sums
+    came = {name: own.sum(0) for name, own in sums.items()}
+    shares = {name: own[2:] / max(own[0], 1.0) for name, own in came.items()}
     return Observation(played.number, played.outcome, shares)
+
+
+def told(adversary: Any) -> bool:
+    """Whether an adversary is told, or paid by, what agents do."""
+    return any(getattr(adversary, name, None) is not None for name in ("learn", "payoff"))
 
 
 def teach(adversary: Any, cohorts: Sequence[Cohort], played: Round) -> None:

@@ -202,9 +202,14 @@ def at_ends(loss: Loss) -> tuple[Array, Array]:
     return np.moveaxis(at[:goods], 0, -1), np.moveaxis(at[goods:], 0, -1)
 
 
-def cleared(market: Market, fundamental: Array, decisions: Decisions) -> Array:
-    """Let a market clear; UserError unless it returns an outcome in [0, 1]."""
-    outcome = np.asarray(market.clear(fundamental, decisions), dtype=np.float64)
+def cleared(
+    market: Any, fundamental: Array, decisions: Decisions, load: Array | None = None
+) -> Array:
+    """Let a market clear, or answer a load; UserError unless it returns an outcome in [0, 1]."""
+    answer = (
+        market.clear(fundamental, decisions) if load is None else market.answer(fundamental, load)
+    )
+    outcome = np.asarray(answer, dtype=np.float64)
     if outcome.shape != fundamental.shape or not ((outcome >= 0) & (outcome <= 1)).all():
         got = " ".join(str(outcome).split())
         wanted = f"return {len(fundamental)} numbers in [0, 1]"

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.protocols import Cohort
+from regretless.market.kernels import exact
 from regretless.market.records import Decision, Round
 
 Rounds = Indices
@@ -136,12 +137,6 @@ def per_row(cohort: Cohort) -> Array:
     return counts.astype(np.float64)
 
 
-def number_of(cohort: Cohort, who: Mask) -> int:
-    """Return how many agents some entries of ``row_of`` (N,) stand for."""
-    heads = heads_of(cohort)
-    return int(np.count_nonzero(who) if heads is None else heads[who].sum())
-
-
 def mean_over(cohort: Cohort, values: Array, who: Mask) -> float:
     """Return the mean of what the rows have (K,) over the agents of some entries (N,)."""
     heads = heads_of(cohort)
@@ -179,8 +174,9 @@ class Taken:
         return own if self.heads is None else np.asarray((own.T * self.heads).T)
 
     def total(self, table: Array) -> Array:
-        """Return the sum of that over all agents."""
-        return np.asarray(self.weighed(table).sum(0))
+        """Return the sum of what all have in a table (K, A, c), exactly: (2, c)."""
+        heads = np.zeros(0) if self.heads is None else np.asarray(self.heads, np.float64)
+        return np.asarray(exact.total_taken(table, self.rows, self.actions, heads))
 
     def per_action(self, actions: int) -> Array:
         """Return how many agents took each of so many actions (A,)."""
@@ -210,8 +206,9 @@ class Counted:
         return np.asarray((heads * table).reshape(-1, *table.shape[2:]))
 
     def total(self, table: Array) -> Array:
-        """Return the sum of that over all agents."""
-        return np.asarray(np.einsum("ka,ka...->...", self.heads, table))
+        """Return the sum of what all have in a table (K, A, c), exactly: (2, c)."""
+        heads = self.heads.ravel().astype(np.float64)
+        return exact.total(table.reshape(len(heads), -1), heads)
 
     def per_action(self, actions: int) -> Array:
         """Return how many agents took each of so many actions (A,)."""

@@ -18,6 +18,7 @@ player holds.
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,14 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
 from regretless.market.game.delay import Relay
-from regretless.market.game.information import announcement, introduce, sight_of, teach
+from regretless.market.game.information import (
+    announcement,
+    introduce,
+    sight_of,
+    summed,
+    teach,
+    told,
+)
 from regretless.market.game.markets import UNPROMISED, Market, check_leader, cleared
 from regretless.market.game.means import Means, held
 from regretless.market.game.network import Network
@@ -201,12 +209,13 @@ def play_round(game: Game) -> Round:
     return finished(in_turns(game))
 
 
-Turns = Generator[tuple[Mixture, ...] | tuple[Forecast, ...], None, Round]
+Turns = Generator[tuple[Mixture, ...] | tuple[Forecast, ...] | Round, Any, Round]
 
 
-def finished(turns: Turns) -> Round:
-    """Play a round that was begun to its end."""
+def finished(turns: Turns, sent: Any = None) -> Round:
+    """Play a round that was begun to its end, after sending something to the break it is at."""
     try:
+        turns.send(sent)
         while True:
             next(turns)
     except StopIteration as over:
@@ -215,10 +224,11 @@ def finished(turns: Turns) -> Round:
 
 
 def in_turns(game: Game) -> Turns:
-    """Play one round with two breaks, for players who are asked from outside.
+    """Play one round with breaks, for players who are asked from outside.
 
     Yields the mixtures before the adversary commits, then the forecasts that were drawn before
-    agents decide; returns the ``Round``.
+    agents decide, the round once they have, and again when they have been charged; returns it.
+    Where agents are elsewhere the third break is sent the market's load, the fourth the ``sums``.
     """
     context = game.adversary.context(game.history)
     mixtures = tuple(block.mixture(context) for block in game.blocks)
@@ -229,10 +239,17 @@ def in_turns(game: Game) -> Turns:
     yield forecasts
     seen = _seen(game, context, outcome)
     answers = _decided(game, seen, forecasts, outcome)
-    outcome, losses = _revealed(game, outcome, answers)
     decisions = tuple(answer.decision for answer in answers)
-    played = Round(game.history.rounds, context, forecasts, law, decisions, outcome, losses)
+    begun = Round(game.history.rounds, context, forecasts, law, decisions, outcome)
+    load = yield begun
+    outcome, losses = _revealed(game, outcome, answers, load)
+    played = replace(begun, outcome=outcome, losses=losses)
     _record(game, played, seen)
+    sums = yield played
+    if told(game.adversary):
+        payoff = getattr(game.adversary, "payoff", None)
+        sums = summed(payoff, game.cohorts, played) if sums is None else sums
+        teach(game.adversary, game.cohorts, played := replace(played, sums=sums))
     return played
 
 
@@ -325,11 +342,11 @@ def _answered(
 
 
 def _revealed(
-    game: Game, outcome: Array, answers: Sequence[_Answer]
+    game: Game, outcome: Array, answers: Sequence[_Answer], load: Array | None
 ) -> tuple[Array, tuple[Array | None, ...]]:
     """Let the market move the outcome, and score whoever has not been scored."""
     if game.market is not None:
-        outcome = cleared(game.market, outcome, [answer.decision for answer in answers])
+        outcome = cleared(game.market, outcome, [answer.decision for answer in answers], load)
     losses = tuple(
         _charged(cohort, answer, outcome)
         for cohort, answer in zip(game.cohorts, answers, strict=True)
@@ -356,4 +373,3 @@ def _record(game: Game, played: Round, seen: Sequence[Context]) -> None:
     for block, forecast in zip(game.blocks, played.forecasts, strict=True):
         block.learn(forecast, outcome)
     game.history.add(outcome)
-    teach(game.adversary, game.cohorts, played)

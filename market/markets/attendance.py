@@ -74,12 +74,16 @@ class Attendance(Settling):
         super().__init__(cohorts, rng, start=shares[1], feedback=feedback, adjustment=adjustment)
         self.always, self.noise = shares[0], noise
 
-    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        """Count heads."""
+    def aggregate(self, decisions: Decisions) -> Array:
+        """Count heads per action (d + 1,)."""
         counts = np.zeros(self.goods + 1)
         for played in self.taken(decisions):
             counts += played.per_action(len(counts))
-        share = counts[1:] / max(counts.sum(), 1)
+        return counts
+
+    def answer(self, fundamental: Array, load: Array) -> Array:
+        """Let the crowd be as large as it is."""
+        share = load[1:] / max(load.sum(), 1)
         settled, shift = self.settle(share), self.noise * (fundamental - 0.5)
         self.last = {"fundamental": fundamental, "share": share}
         return self.kept(self.always + (1 - self.always.sum()) * settled + shift)

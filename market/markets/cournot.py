@@ -67,15 +67,20 @@ class Cournot(Settling):
         if not slope > 0:
             raise UserError(f"market.slope = {slope}; give a positive number")
         level = np.full(cohorts[0].loss.outcomes, float(start))
-        super().__init__(cohorts, rng, start=level, feedback=feedback, adjustment=adjustment)
+        sold = [-slopes(cohort.loss) for cohort in cohorts]
+        rules: Any = {"feedback": feedback, "adjustment": adjustment, "tables": sold}
+        super().__init__(cohorts, rng, start=level, **rules)
         self.slope, self.noise = slope, noise
         self.intercept = np.broadcast_to(np.asarray(intercept, dtype=np.float64), level.shape)
         self.supplied = Moments(self.goods)
-        self._sold = [-slopes(cohort.loss) for cohort in cohorts]
 
-    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        """Add up what is supplied; the price is what it sells at."""
-        supply = self.chosen(self._sold, decisions).sum(0)
+    def aggregate(self, decisions: Decisions) -> Array:
+        """Add up what is supplied of each good."""
+        return self.spent(decisions)
+
+    def answer(self, fundamental: Array, load: Array) -> Array:
+        """Find the price that the supply sells at."""
+        supply = load.sum(0)[1:]
         self.supplied.add(supply)
         demand = self.intercept + self.noise * (fundamental - 0.5)
         price = self.kept(demand - self.slope * self.settle(supply))
@@ -84,7 +89,7 @@ class Cournot(Settling):
 
     def sway(self, place: int) -> Array:
         """Return what a firm's output does to prices (K, d)."""
-        return self.swayed(self._sold[place], self.slope)
+        return self.swayed(self.tables[place], self.slope)
 
     def described(self) -> dict[str, Any]:
         """Describe prices and quantities so far."""

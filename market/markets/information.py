@@ -105,10 +105,13 @@ class Information(Settling):
         self.aversion, self.signal, self.noise, self.supply = aversion, signal, noise, supply
         self.informed, self.assets = Moments(1), assets
 
-    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        """Count who knows; the outcome is what each side may expect at the price."""
-        bought = sum(played.per_action(2)[1] for played in self.taken(decisions))
-        share = np.array([bought / max(self.agents_here(decisions), 1)])
+    def aggregate(self, decisions: Decisions) -> Array:
+        """Count who does not know, and who does."""
+        return sum((played.per_action(2) for played in self.taken(decisions)), np.zeros(2))
+
+    def answer(self, fundamental: Array, load: Array) -> Array:
+        """Tell what each side may expect at the price."""
+        share = load[1:] / max(load.sum(), 1)
         (settled,) = self.settle(share)
         self.informed.add(np.array([settled]))
         drawn = self.rng.normal(size=(2, self.assets))

@@ -35,7 +35,6 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.markets import Decisions, at_ends
-from regretless.market.game.presence import taken
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
 from regretless.market.markets.crowding import Tally
@@ -97,27 +96,19 @@ class Prices(Settling):
             raise UserError(f"market.impact = {impact}; give a number in [-1, 1]")
         start = np.ones(cohorts[0].loss.outcomes)
         start /= len(start)
-        super().__init__(cohorts, rng, start=start, feedback=feedback, adjustment=adjustment)
+        shares = [exposure(cohort.loss) for cohort in cohorts]
+        rules: Any = {"feedback": feedback, "adjustment": adjustment, "tables": shares}
+        super().__init__(cohorts, rng, start=start, **rules)
         self.impact, self.tally = impact, Tally(self.goods)
-        self._shares = [exposure(cohort.loss) for cohort in cohorts]
 
-    def demand(self, decisions: Decisions) -> Array:
-        """Return the mean share of their budgets that agents spend on each good (d,).
+    def aggregate(self, decisions: Decisions) -> Array:
+        """Return how many agents are there, and the budgets that they spend on each good."""
+        return self.spent(decisions)
 
-        Parameters
-        ----------
-        decisions : sequence of Decision or None
-            One per cohort. Whoever is absent (None, or action -1) does not count; zeros if all are.
-        """
-        total = np.zeros(self.goods)
-        for cohort, shares, decision in zip(self.cohorts, self._shares, decisions, strict=True):
-            if decision is not None:
-                total += taken(cohort, decision.actions, decision.counts).total(shares)
-        return total / max(self.agents_here(decisions), 1)
-
-    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
+    def answer(self, fundamental: Array, load: Array) -> Array:
         """Let a round's demand move the price, and the price the outcome."""
-        demand = self.demand(decisions)
+        agents, *spent = load.sum(0)
+        demand = np.array(spent) / max(agents, 1)
         price = self.settle(demand)
         outcome = self.kept(fundamental - self.impact * (price - 1 / self.goods))
         self.tally.add(demand)
@@ -126,7 +117,7 @@ class Prices(Settling):
 
     def sway(self, place: int) -> Array:
         """Return what an agent's budget does to yields (K, d)."""
-        return self.swayed(self._shares[place], abs(self.impact) / self.agents)
+        return self.swayed(self.tables[place], abs(self.impact) / self.agents)
 
     def described(self) -> dict[str, Any]:
         """Describe the market and what demand did in it so far, for a manifest."""

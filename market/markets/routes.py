@@ -74,15 +74,20 @@ class Routes(Settling):
                 raise UserError(f"market.{name} = {given.tolist()}; give {roads} numbers from 0 on")
         if toll < 0:
             raise UserError(f"market.toll = {toll}; give a number of at least 0")
-        super().__init__(cohorts, rng, start=level, feedback=feedback, adjustment=adjustment)
+        taken = [slopes(cohort.loss) for cohort in cohorts]
+        rules: Any = {"feedback": feedback, "adjustment": adjustment, "tables": taken}
+        super().__init__(cohorts, rng, start=level, **rules)
         self.toll, self.noise = toll, noise
         self.flows, self.times = Moments(roads), Moments(1)
-        self._roads = [slopes(cohort.loss) for cohort in cohorts]
 
-    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        """Count the drivers on every road; the outcome is what they suffer there."""
-        drivers = max(self.agents_here(decisions), 1)
-        flow = self.chosen(self._roads, decisions).sum(0) / drivers
+    def aggregate(self, decisions: Decisions) -> Array:
+        """Count all drivers, and those on every road."""
+        return self.spent(decisions)
+
+    def answer(self, fundamental: Array, load: Array) -> Array:
+        """Let them suffer what they do to each other."""
+        drivers, *flows = load.sum(0)
+        flow = np.array(flows) / max(drivers, 1)
         settled, shift = self.settle(flow), self.noise * (fundamental - 0.5)
         time = np.array([(settled * (self.free + self.load * settled)).sum()])
         self.flows.add(flow)
@@ -92,7 +97,7 @@ class Routes(Settling):
 
     def sway(self, place: int) -> Array:
         """Return what a driver adds to what every road takes (K, d)."""
-        return self.swayed(self._roads[place], (1 + self.toll) * self.load / self.agents)
+        return self.swayed(self.tables[place], (1 + self.toll) * self.load / self.agents)
 
     def described(self) -> dict[str, Any]:
         """Describe flows and the mean travel time so far, without toll and noise."""

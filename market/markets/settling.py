@@ -14,14 +14,16 @@ are the aggregative games (Selten 1970) with a smoothed aggregate (Nerlove 1958)
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from copy import copy
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, closest
-from regretless.market.game.markets import Market
+from regretless.market.game.markets import Decisions, Market
+from regretless.market.game.presence import taken
 from regretless.market.game.protocols import Cohort
 
 FEEDBACKS = ("lagged", "same-round")
@@ -55,7 +57,7 @@ class Moments(Remembering):
 
 
 class Settling(Market):
-    """A market with a level that follows the load.
+    """A market with a level that follows the load: it has ``aggregate`` and ``answer``.
 
     Parameters
     ----------
@@ -66,6 +68,8 @@ class Settling(Market):
         Whether earlier rounds' load moves an outcome, or this round's too.
     adjustment : float
         In (0, 1]: weight of the newest load in the level; 1 for no memory.
+    tables : sequence of array (K, A, ...)
+        What each cohort's actions add to the load, where that is not a head.
 
     Raises
     ------
@@ -75,7 +79,7 @@ class Settling(Market):
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("level", "rounds", "clipped", "outcomes")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,
         cohorts: Sequence[Cohort],
         rng: np.random.Generator,
@@ -83,6 +87,7 @@ class Settling(Market):
         start: Array,
         feedback: str,
         adjustment: float,
+        tables: Sequence[Array] = (),
     ) -> None:
         if feedback not in FEEDBACKS:
             raise UserError(f"market.feedback '{feedback}'; {closest(feedback, FEEDBACKS)}")
@@ -92,6 +97,42 @@ class Settling(Market):
         self.feedback, self.adjustment = feedback, adjustment
         self.level, self.rounds, self.clipped = start, 0, 0
         self.outcomes = Moments(self.goods)
+        self.tables = list(tables)
+
+    def aggregate(self, decisions: Decisions) -> Array:
+        """Return what actions come to, which adds up over agents to the last bit."""
+        raise UserError(f"class {type(self).__name__} has no aggregate(decisions)")
+
+    def answer(self, fundamental: Array, load: Array) -> Array:
+        """Let the load move the outcome."""
+        raise UserError(f"class {type(self).__name__} has no answer(fundamental, load)")
+
+    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
+        """Answer what all agents do together."""
+        return self.answer(fundamental, self.aggregate(decisions))
+
+    def spent(self, decisions: Decisions) -> Array:
+        """Return how many are there, and the sum of what their actions have in the tables.
+
+        Returns
+        -------
+        array (2, 1 + c)
+            Each as two numbers (``market.kernels.exact``).
+        """
+        sums = np.zeros((2, 1 + self.tables[0].shape[2]))
+        for cohort, table, decision in zip(self.cohorts, self.tables, decisions, strict=True):
+            if decision is not None:
+                who = taken(cohort, decision.actions, decision.counts)
+                sums[0, 0] += who.agents
+                sums[:, 1:] += who.total(table)
+        return sums
+
+    def part(self, cohorts: Sequence[Cohort], rows: Sequence[Indices]) -> Self:
+        """Return one that reads the load of some rows of each cohort, and is not to clear."""
+        own = copy(self)
+        own.cohorts = tuple(cohorts)
+        own.tables = [table[kept] for table, kept in zip(self.tables, rows, strict=False)]
+        return own
 
     @property
     def answers_at_once(self) -> bool:  # type: ignore[override]  # it depends on the feedback

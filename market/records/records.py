@@ -269,6 +269,9 @@ class Round:
     outcome : array (d,)
     losses : tuple of array (K, A) or None
         One per cohort: the losses of all actions at the outcome; None as above.
+    sums : dict of str to array (2, 2 + A), optional
+        What the agents of each cohort come to (``market.game.information.summed``), where the
+        adversary is told.
     """
 
     number: int
@@ -277,7 +280,8 @@ class Round:
     law: OutcomeLaw
     decisions: tuple[Decision | None, ...]
     outcome: Array
-    losses: tuple[Array | None, ...]
+    losses: tuple[Array | None, ...] = ()
+    sums: Mapping[str, Array] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -119,6 +119,10 @@ def run(  # noqa: PLR0913 - one parameter per option
     quiet: Quiet = False,
 ) -> None:
     """Run a scenario and write its logs."""
+    if scheduler == "mpi":
+        from regretless.scenarios.shards.mpi import join
+
+        join()
     import_for_good("regretless.scenarios.build.scenario")
     from regretless.scenarios.logs.directory import check_format
 
@@ -129,19 +133,13 @@ def run(  # noqa: PLR0913 - one parameter per option
     if dry_run:
         _show(loaded, workers, shared=bool(workers or scheduler))
         return
-    from regretless.scenarios.run import Alone, Options, Player
+    from regretless.scenarios.run import Options
     from regretless.scenarios.run import run as run_scenario
 
     target = out or Path("runs") / loaded.spec.name
     options = Options(target, format, log_every, resume)
-    players: AbstractContextManager[Player] = nullcontext(Alone())
-    if workers is not None or scheduler is not None:
-        from regretless.scenarios.shards.conduct import conductor_of
-
-        given = tuple(imports or ())
-        players = conductor_of(loaded, options, workers, scheduler, imports=given)
     with (
-        players as player,
+        _players(loaded, options, workers, scheduler, tuple(imports or ())) as player,
         progress_bar(loaded.spec.name, loaded.spec.rounds, quiet=quiet) as advance,
     ):
         model = run_scenario(loaded, options, progress=advance, player=player)
@@ -149,6 +147,19 @@ def run(  # noqa: PLR0913 - one parameter per option
         from regretless.scenarios.summary import print_summary
 
         print_summary(loaded, model, target, player.closed)
+
+
+def _players(
+    loaded: Any, options: Any, workers: int | None, scheduler: str | None, imports: tuple[str, ...]
+) -> AbstractContextManager[Any]:
+    """Return who plays: this process, or all among whom the agents are shared out."""
+    if workers is None and scheduler is None:
+        from regretless.scenarios.run import Alone
+
+        return nullcontext(Alone())
+    from regretless.scenarios.shards.conduct import conductor_of
+
+    return conductor_of(loaded, options, workers, scheduler, imports=imports)
 
 
 def _show(loaded: Any, workers: int | None, *, shared: bool) -> None:

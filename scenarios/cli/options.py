@@ -48,7 +48,11 @@ Workers = Annotated[
     int | None, typer.Option(min=1, help="Share the agents of one run out among so many.")
 ]
 Scheduler = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, in place of processes.")
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Dask scheduler, in place of processes; mpi for a run under mpiexec.",
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing.")]
 

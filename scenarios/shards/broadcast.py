@@ -4,10 +4,13 @@ Where no outcome depends on what agents do, the game can be played without them,
 them played after it, elsewhere, to the same bytes. Of a round they need the context, the drawn
 atom of every block (the whole mixture where somebody draws for himself) and the outcome: a few
 hundred bytes. Rounds travel in blocks, as trees of arrays that ``market.core.checkpoint`` can save.
+Where a market answers them a round travels twice: before it clears, with an outcome that nobody
+reads, and after.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +18,9 @@ import numpy as np
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.game.markets import Decisions, Market
+from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Block
 from regretless.market.records import (
     Announcement,
@@ -113,6 +119,8 @@ class Tape(Remembering):
     ----------
     mixtures : tuple of Drawn
         Of the round that is played.
+    outcome : array (d,)
+        Of the same.
     """
 
     sees: ClassVar[frozenset[str]] = frozenset({"history"})
@@ -120,23 +128,40 @@ class Tape(Remembering):
     def __init__(self, outcomes: int) -> None:
         self.outcomes, self.mixtures = outcomes, tuple[Drawn, ...]()
         self._coming: Iterator[Any] = iter(())
-        self._outcome = np.zeros(outcomes)
+        self.outcome = np.zeros(outcomes)
 
-    def load(self, block: Tree) -> None:
-        """Go on with the rounds of a block."""
+    def load(self, block: Tree, played: int) -> None:
+        """Go on with the rounds of a block that come after so many."""
         self._names, mixtures = tuple(block["names"]), map(_drawn, block["blocks"].values())
-        self._coming = zip(
-            block["contexts"], block["outcomes"], zip(*mixtures, strict=True), strict=True
-        )
+        rounds = zip(block["contexts"], block["outcomes"], zip(*mixtures, strict=True), strict=True)
+        self._coming = islice(rounds, played - block["first"], None)
+
+    def turn(self) -> Array:
+        """Take up the next round; return the values of its context."""
+        values, self.outcome, self.mixtures = next(self._coming)
+        return np.asarray(values)
 
     def context(self, history: History) -> Context:
         """Begin the next round."""
-        values, self._outcome, self.mixtures = next(self._coming)
-        return Context(self._names, values)
+        return Context(self._names, self.turn())
 
     def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal what came."""
-        return OutcomeLaw.pure(self._outcome)
+        return OutcomeLaw.pure(self.outcome)
+
+
+class Charged(Market):
+    """A market that was cleared elsewhere: its outcomes come from a tape."""
+
+    answers_at_once = False
+
+    def __init__(self, cohorts: Sequence[Cohort], tape: Tape) -> None:
+        super().__init__(cohorts, stream(0, "charged"))
+        self._tape = tape
+
+    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
+        """Return what is on the tape by now."""
+        return self._tape.outcome
 
 
 @dataclass(frozen=True, eq=False)

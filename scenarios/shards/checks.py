@@ -1,13 +1,14 @@
-"""What can be shared out: agents who meet nobody, and whom no outcome answers.
+"""What can be shared out: agents who meet nobody but in what they come to together.
 
-Everything else is refused in a line that names the key. A market, a network and an adversary that
-sees what agents do would need all of them in every round.
+Everything else is refused in a line that names the key. A network, a market that knows agents one
+by one and an adversary that sees how each would play would need all of them in every round.
 """
 
 from collections.abc import Iterator
 
 from regretless.market.core.errors import UserError
 from regretless.market.game.information import sight_of
+from regretless.market.markets.settling import Settling
 from regretless.market.model import MarketModel
 from regretless.scenarios.spec.cohort import CohortSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec
@@ -27,8 +28,6 @@ def check_spec(spec: ScenarioSpec, shares: int | None = None) -> None:
 
 
 def _faults(spec: ScenarioSpec) -> Iterator[tuple[str, str]]:
-    if spec.market is not None:
-        yield "market", "outcomes answer to what all agents do"
     if spec.network is not None:
         yield "network", "agents hear from each other"
     if spec.measures:
@@ -51,12 +50,12 @@ def _of_cohort(cohort: CohortSpec) -> Iterator[tuple[str, str]]:
 
 
 def check_built(market: MarketModel) -> None:
-    """Raise UserError if the adversary of a market sees, or is paid by, what agents do."""
-    adversary = market.game.adversary
+    """Raise UserError if a market, or its adversary, knows agents one by one."""
+    adversary, clears = market.game.adversary, market.game.market
     kind = getattr(type(adversary), "name", type(adversary).__name__)
-    for sight in sorted(sight_of(adversary) - {"history", "mixture"}):
+    for sight in sorted(sight_of(adversary) & {"play", "draw"}):
         why = f"{kind} sees '{sight}', which takes all agents in every round"
         raise UserError(f"adversary: {why}; {CURE}")
-    for part, why in {"payoff": "is paid by", "learn": "learns from"}.items():
-        if getattr(adversary, part, None) is not None:
-            raise UserError(f"adversary: {kind} {why} what all agents do in every round; {CURE}")
+    if clears is not None and getattr(type(clears), "clear", None) is not Settling.clear:
+        why = f"{type(clears).__name__} clears agent by agent"
+        raise UserError(f"market: {why}, so that they cannot be shared out; {CURE}")

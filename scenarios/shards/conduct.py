@@ -1,9 +1,11 @@
 """The conductor's side of a run whose agents are shared out.
 
 The conductor plays the game without agents, which decide nothing that it needs, and hands what was
-broadcast to the shares, block by block, a few blocks ahead of the slowest. Rows of the logs come
-back, and are put together chunk by chunk to the bytes of a run on one machine; so are, at the end,
-the tables that close a run (``gather``).
+broadcast to the shares, block by block, a few blocks ahead of the slowest. Where a market answers
+to agents, or the adversary is told what they do, it asks all shares in every round what theirs come
+to, and adds that up (``market.kernels.exact``). Rows of the logs come back, and are put together
+chunk by chunk to the bytes of a run on one machine; so are, at the end, the tables that close a run
+(``gather``).
 
 A worker that dies is replaced: the share is rebuilt from its newest checkpoint and the record of
 the broadcast, which lies in the run's folder. A conductor that dies leaves the record, the rows
@@ -11,11 +13,11 @@ that were put together and its own checkpoint there, from which ``--resume`` goe
 """
 
 import os
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -27,7 +29,8 @@ from regretless.agents.cohorts.private import is_private
 from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.market.game.round import play_round
+from regretless.market.game.information import told
+from regretless.market.game.round import finished, in_turns
 from regretless.market.logs.journal import Journal
 from regretless.market.logs.windows import bounded
 from regretless.market.model import MarketModel
@@ -35,10 +38,12 @@ from regretless.market.records import Round
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.run import Options, interrupts_between_rounds
+from regretless.scenarios.shards import mpi
 from regretless.scenarios.shards.broadcast import Tree, packed, rounds_of
 from regretless.scenarios.shards.checks import check_built, check_spec
 from regretless.scenarios.shards.crews import Crew, DaskCrew, LocalCrew
 from regretless.scenarios.shards.gather import closing_tables, finish_windows, stacked
+from regretless.scenarios.shards.mpi import MpiCrew
 from regretless.scenarios.shards.shard import Answer, Closing, Frames, Recipe, Task
 from regretless.scenarios.spec.scenario import resolved
 from regretless.scenarios.studies.play import Failure
@@ -81,7 +86,6 @@ class _Chunk:
 
     frames: Frames
     played: int
-    rows: list[Frames] = field(default_factory=list)
     state: Tree | None = None
 
 
@@ -118,7 +122,10 @@ class Conductor:
         self._shares = [_Progress() for _ in self._recipes]
         self._rounds: list[Round] = []  # of the open block
         self._blocks: dict[int, int] = {}  # by the first round, the one before which it ends
+        self._said: dict[int, Answer] | None = None  # of the question that is being asked
+        self._begun: Tree | None = None
         self._waiting: deque[_Chunk] = deque()
+        self._rows: defaultdict[int, list[Frames]] = defaultdict(list)  # by the chunk's number
         self._settled = self._merged = 0  # rounds, and chunks
         self._chunk = 0  # rounds of one, once they are known
         self._over = False
@@ -137,7 +144,9 @@ class Conductor:
         self._away.followed = self._away.signals = self._away.means = ()
         alone = {cohort.block for cohort in game.cohorts if is_private(cohort)}
         self._drawn_from = [i in alone for i in range(len(game.blocks))]
-        self._journal = Journal((), [block.name for block in game.blocks])
+        self._told, payoff = told(game.adversary), getattr(game.adversary, "payoff", None)
+        names = [block.name for block in game.blocks]
+        self._journal = Journal((), names, payoff=payoff, market=game.market)
         self._journal.sink = self._put_by
         self._chunk = self._journal.chunk_rounds = model.journal.chunk_rounds
 
@@ -207,10 +216,18 @@ class Conductor:
 
     def _round(self, *, resumable: bool) -> None:
         """Play a round without agents, and keep what they need of it."""
-        played = play_round(self._away)
+        turns: Any = in_turns(self._away)
+        load = sums = None
+        *_, begun = islice(turns, 3)
+        if self._away.market is not None:
+            load = sum(said.load for said in self._ask(begun))
+        self._rounds.append(turns.send(load))
+        if self._told:
+            parts = [said.sums or {} for said in self._ask()]
+            sums = {name: sum(part[name] for part in parts) for name in parts[0]}
+        played = finished(turns, sums)
         for cohort in self.model.game.cohorts:
             cohort.ledger.rounds = self.model.played
-        self._rounds.append(played)
         self._journal.add(played)
         self.model.bounds.add(self.model.played)
         self._bound_windows(played.number)
@@ -218,6 +235,18 @@ class Conductor:
             self._waiting[-1].state = self._state() if resumable else None
         if self._journal.at_chunk_end or len(self._rounds) == BLOCK:
             self._close_block()
+
+    def _ask(self, begun: Round | None = None) -> list[Any]:
+        """Return what all shares say, in order, of the last round or of one that has begun."""
+        self._begun = None if begun is None else packed([begun], self._drawn_from)
+        self._said, shares = {}, range(len(self._shares))
+        while len(self._said) < len(self._shares):
+            for place in shares:
+                self._give(place)
+            for heard in self._crew.hear(LOOKING):
+                self._note(*heard)
+        said, self._said, self._begun = self._said, None, None
+        return [said[place] for place in shares]
 
     def _close_block(self) -> None:
         if self._rounds:
@@ -254,14 +283,31 @@ class Conductor:
         known = share.reached, share.chunks * self._chunk, self._settled
         if share.reached < 0:
             return Task(recipe, *known)
+        recipe = replace(recipe, raw={}, imports=(), folder="")
         first, end, coming = share.reached, known[1] + self._chunk, list[Tree]()
-        while self._blocks.get(first, end + 1) <= end and len(coming) < AT_ONCE:
-            coming.append(self._read(first))
-            first = self._blocks[first]
-        if coming:
-            return Task(recipe, *known, coming)
+        while first < end and len(coming) < AT_ONCE and (block := self._block_of(first)):
+            coming.append(block)
+            first = rounds_of(block)
+        begun = self._begun if first == self._now and place not in (self._said or {}) else None
+        if coming or begun:
+            return Task(recipe, *known, coming, begun=begun)
         close = self._over and share.reached == self.model.played and share.closing is None
         return Task(recipe, *known, close=True) if close else None
+
+    @property
+    def _now(self) -> int:
+        """How many rounds have an outcome."""
+        return self._recorded + len(self._rounds)
+
+    def _block_of(self, number: int) -> Tree | None:
+        """Return a block with a round; one of the open block only to who is asked."""
+        if number in self._blocks:
+            return self._read(number)
+        if number < self._recorded:
+            return self._read(max(first for first in self._blocks if first < number))
+        if self._said is None or number >= self._now:
+            return None
+        return packed(self._rounds[number - self._recorded :], self._drawn_from)
 
     def _note(self, place: int, heard: Answer | Failure | str) -> None:
         """Take note of an answer, or of a worker's death."""
@@ -281,15 +327,19 @@ class Conductor:
         share.reached, share.closing = heard.played, heard.closing
         for number, frames in heard.rows:
             if number == share.chunks:  # others are told again, by a share that was rebuilt
-                self._waiting[number - self._merged].rows.append(frames)
+                self._rows[number].append(frames)
                 share.chunks += 1
+        answers = (heard.sums if self._begun is None else heard.load) is not None
+        if self._said is not None and heard.played == self._now and answers:
+            self._said[place] = heard
 
     def _put_together(self, directory: RunDirectory, config: dict[str, Any]) -> None:
         """Write the chunks of which all shares have told their rows."""
         while self._waiting and all(share.chunks > self._merged for share in self._shares):
             chunk = self._waiting.popleft()
+            told_rows = self._rows.pop(self._merged)
             rows = {
-                name: stacked([r[name] for r in chunk.rows if name in r], ORDER[name])
+                name: stacked([r[name] for r in told_rows if name in r], ORDER[name])
                 for name in ORDER
             }
             if len(rows["windows"]):
@@ -308,6 +358,12 @@ class Conductor:
         return self.closed
 
 
+def _crew(scheduler: str | None, imports: tuple[str, ...]) -> LocalCrew | DaskCrew | MpiCrew:
+    if scheduler is None:
+        return LocalCrew()
+    return MpiCrew() if scheduler == mpi.NAME else DaskCrew(scheduler, imports)
+
+
 @contextmanager
 def conductor_of(
     scenario: Scenario,
@@ -324,7 +380,7 @@ def conductor_of(
     workers : int, optional
         Shares, a process of this machine for each; on a cluster one per worker by default.
     scheduler : str, optional
-        Address of a Dask scheduler.
+        Address of a Dask scheduler, or "mpi".
     imports : tuple of str
         A user's modules.
 
@@ -334,7 +390,7 @@ def conductor_of(
         If the agents cannot be shared out, or the cluster is not there.
     """
     check_spec(scenario.peopled, workers)
-    crew = LocalCrew() if scheduler is None else DaskCrew(scheduler, imports)
+    crew = _crew(scheduler, imports)
     with closing(crew):
-        shares = workers or (len(crew) if isinstance(crew, DaskCrew) else 1)
+        shares = workers or (1 if isinstance(crew, LocalCrew) else len(crew))
         yield Conductor(scenario, crew, options, shares, imports=imports)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,10 @@ import pandas as pd
 from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.exploitability.tracker import COLUMNS
+from regretless.market.game.round import Turns, in_turns
 from regretless.market.logs import verdict
 from regretless.market.logs.closing_tables import agents_table
+from regretless.market.records import Round
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.imports import import_modules
 from regretless.scenarios.shards.broadcast import Tree, rounds_of
@@ -44,7 +47,7 @@ class Recipe:
     run : str
         Tells runs apart in a worker that serves several.
     raw : dict
-        The resolved scenario.
+        The resolved scenario; empty for a worker that should have the share.
     imports : tuple of str
         A user's modules.
     folder : str
@@ -78,6 +81,8 @@ class Task:
         In order.
     close : bool
         Whether the run is over after them.
+    begun : Tree, optional
+        A block of the round that comes next, in which agents are to decide and wait.
     """
 
     recipe: Recipe
@@ -86,6 +91,7 @@ class Task:
     settled: int
     blocks: Sequence[Tree] = ()
     close: bool = False
+    begun: Tree | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,16 +121,24 @@ class Answer:
 
     Parameters
     ----------
+    played : int
+        Rounds; -1 from a worker that has no such share.
     rows : list of (int, Frames)
         The number of each chunk of the logs that was filled, and its tables.
     seconds : float
         That playing took.
+    load : array, optional
+        What the agents come to in the market in the round that was begun.
+    sums : dict of str to array, optional
+        What the adversary is to be told of the last round (``market.game.information.summed``).
     """
 
     played: int
     rows: Sequence[tuple[int, Frames]] = ()
     closing: Closing | None = None
     seconds: float = 0.0
+    load: Array | None = None
+    sums: dict[str, Array] | None = None
 
 
 class Shard:
@@ -140,6 +154,8 @@ class Shard:
         self._rows: list[tuple[int, Frames]] = []
         self._chunk = 0
         self._next_save = 0.0
+        self._begun: tuple[Turns, Array] | None = None
+        self._last: Round | None = None
         self._told = [member.cohort.name for member in self.share.members if member.told]
         self.share.model.stream_logs_to(self._take)
 
@@ -152,16 +168,41 @@ class Shard:
         """Play the blocks of a task that come next, and close if that is asked."""
         began, before, model = time.perf_counter(), self.played, self.share.model
         for block in task.blocks:
-            if block["first"] == self.played:
-                self.share.tape.load(block)
-                while self.played < rounds_of(block):
-                    model.step()
+            if block["first"] <= self.played < rounds_of(block):
+                self._through(block)
         lacking = bool(task.blocks) and self.played < rounds_of(task.blocks[-1])
         closing = self._closing() if task.close and not lacking else None
         if model.journal.at_chunk_end and before < self.played < model.rounds:
             self._save(task.settled)
+        load = None if task.begun is None or lacking else self._decide(task.begun)
         rows, self._rows = self._rows, []
-        return Answer(self.played, rows, closing, time.perf_counter() - began)
+        sums = None if self._last is None else self.share.sums(self._last)
+        return Answer(self.played, rows, closing, time.perf_counter() - began, load, sums)
+
+    def _through(self, block: Tree) -> None:
+        """Play the rounds of a block that come next, the first to its end if it was begun."""
+        model, tape = self.share.model, self.share.tape
+        tape.load(block, self.played)
+        while self.played < rounds_of(block):
+            if self._begun is not None:
+                tape.turn()
+            turns = in_turns(model.game) if self._begun is None else self._begun[0]
+            self._begun = None
+            model.step(self._kept(turns))
+
+    def _kept(self, turns: Turns) -> Turns:
+        self._last = yield from turns
+        return self._last
+
+    def _decide(self, block: Tree) -> Array:
+        """Begin a round, once, and return what its decisions come to."""
+        if self._begun is None:
+            self.share.tape.load(block, self.played)
+            turns = in_turns(self.share.model.game)
+            *_, begun = islice(turns, 3)
+            assert isinstance(begun, Round)  # noqa: S101 - its third break
+            self._begun = turns, self.share.load(begun)
+        return self._begun[1]
 
     def _take(self, chunk: Frames) -> None:
         frames = {name: chunk[name] for name in TABLES if len(chunk[name])}
@@ -256,6 +297,8 @@ def work(task: Task) -> Answer:
     key = recipe.run, recipe.place
     shard = _HERE.get(key)
     if shard is None or shard.played != task.reached:
+        if not recipe.raw:
+            return Answer(-1)
         shard = _HERE[key] = Shard(recipe)
         shard.resume(task.after)
     answer = shard.play(task)

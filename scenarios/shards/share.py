@@ -22,6 +22,7 @@ from regretless.market.core.randomness import Some, stream
 from regretless.market.exploitability.outcome_bins import OutcomeBins
 from regretless.market.exploitability.tracker import Tracker
 from regretless.market.game.guarantees import Guarantee
+from regretless.market.game.information import summed, told
 from regretless.market.game.round import Game
 from regretless.market.kernels.layout import side_by_side
 from regretless.market.logs.journal import Journal
@@ -29,8 +30,9 @@ from regretless.market.logs.sample import Logged
 from regretless.market.logs.windows import Windows
 from regretless.market.losses import Loss
 from regretless.market.model import MarketModel
+from regretless.market.records import Round
 from regretless.market.regret.ledger import Ledger
-from regretless.scenarios.shards.broadcast import Echo, Tape
+from regretless.scenarios.shards.broadcast import Charged, Echo, Tape
 
 PROBES = 3  # outcomes at which a share's losses are compared with the whole's
 
@@ -72,12 +74,34 @@ class Share:
     followed : dict of int to (int array, int array)
         What it has of the whole's sample for exploitability, by cohort: places in the sample, and
         rows of its own.
+    adversary : Adversary
+        The whole's, which is elsewhere.
+    market : Settling or None
+        Reads what the share's agents come to.
     """
 
     model: MarketModel
     tape: Tape
     members: tuple[Member, ...]
     followed: dict[int, tuple[Indices, Indices]]
+    adversary: Any
+    market: Any
+
+    def told(self, played: Round) -> Round:
+        """Return a round without the agents that are another share's to tell."""
+        own = zip(self.members, played.decisions, strict=True)
+        return replace(played, decisions=tuple(d if m.told else None for m, d in own))
+
+    def load(self, begun: Round) -> Array:
+        """Return what the agents' decisions come to in the market."""
+        return np.asarray(self.market.aggregate(self.told(begun).decisions))
+
+    def sums(self, played: Round) -> dict[str, Array] | None:
+        """Return what the adversary is to be told of a round; None for nothing."""
+        if not told(self.adversary):
+            return None
+        payoff = getattr(self.adversary, "payoff", None)
+        return summed(payoff, self.model.game.cohorts, self.told(played))
 
 
 def share_of(market: MarketModel, place: int, of: int) -> Share:
@@ -100,11 +124,12 @@ def share_of(market: MarketModel, place: int, of: int) -> Share:
         Echo(block.name, block.basis, tape, place=i)  # type: ignore[arg-type]  # it is never asked
         for i, block in enumerate(market.game.blocks)
     ]
-    followed = dict(_followed(market, members))
+    followed, clears = dict(_followed(market, members)), market.game.market
+    charged = None if clears is None else Charged(cohorts, tape)
     pairs = zip(market.guarantees, members, strict=True)
     promises = [_empty(promise, len(member.rows)) for promise, member in pairs]
     model = MarketModel(
-        Game(blocks, cohorts, adversary=tape, seed=0),
+        Game(blocks, cohorts, adversary=tape, seed=0, market=charged),
         promises,
         seed=0,
         rounds=market.rounds,
@@ -122,7 +147,8 @@ def share_of(market: MarketModel, place: int, of: int) -> Share:
         windows=Windows(cohorts, logged, spans) if spans else None,
     )
     model.journal.chunk_rounds = whole.chunk_rounds
-    return Share(model, tape, members, followed)
+    part = None if clears is None else clears.part(cohorts, [own.rows for own in members])  # type: ignore[attr-defined]
+    return Share(model, tape, members, followed, market.game.adversary, part)
 
 
 def _empty(promise: Guarantee, rows: int) -> Guarantee:

@@ -222,7 +222,7 @@ def test_demand_is_what_the_drawn_counts_come_to() -> None:
     keys = {"response": "quantal", "eta": 4.0, "counted": True}
     model = scenario(keys, {"feedback": "lagged"}, 3).build(seed=1)
     model.run(3)
-    shares, total = model.game.market._shares, np.zeros(3)
+    shares, total = model.game.market.tables, np.zeros(3)
     for place, cohort in enumerate(model.game.cohorts):
         actions, counts = model.last[place]
         for row, action in enumerate(actions):

@@ -36,6 +36,7 @@ PLAIN: dict[str, Any] = {
         }
     ],
 }
+ASKED = PLAIN | {"rounds": 800, "market": {"feedback": "same-round"}}
 
 
 def started() -> distributed.LocalCluster:
@@ -56,21 +57,15 @@ def cluster() -> Iterator[distributed.LocalCluster]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """Play the scenario on one machine."""
-    out = tmp_path_factory.mktemp("alone") / "logs"
-    run(Scenario(validated(PLAIN, origin=Path())), Options(out))
-    return tables(out)
-
-
 def tables(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(out.glob("*.parquet"))}
 
 
-def play(out: Path, address: str, progress: Callable[[int], Any], **options: Any) -> None:
-    """Play the scenario on a cluster."""
-    loaded, given = Scenario(validated(PLAIN, origin=Path())), Options(out, **options)
+def play(
+    raw: dict[str, Any], out: Path, address: str, progress: Callable[[int], Any], **options: Any
+) -> None:
+    """Play a scenario on a cluster."""
+    loaded, given = Scenario(validated(raw, origin=Path())), Options(out, **options)
     with conductor_of(loaded, given, scheduler=address) as player:
         run(loaded, given, player=player, progress=progress)
 
@@ -86,11 +81,16 @@ def once(at: int, do: Callable[[], Any]) -> Callable[[int], None]:
     return watch
 
 
+@pytest.mark.parametrize(("raw", "killed", "closed"), [(PLAIN, 600, 1600), (ASKED, 200, 600)])
 def test_a_cluster_that_loses_a_worker_and_then_its_scheduler(
-    tmp_path: Path, cluster: distributed.LocalCluster, alone: dict[str, bytes]
+    raw: dict[str, Any],
+    killed: int,
+    closed: int,
+    tmp_path: Path,
+    cluster: distributed.LocalCluster,
 ) -> None:
     pid = next(iter(cluster.workers.values())).process.pid
-    kill, close = once(600, lambda: os.kill(pid, signal.SIGKILL)), once(1600, cluster.close)
+    kill, close = once(killed, lambda: os.kill(pid, signal.SIGKILL)), once(closed, cluster.close)
 
     def watch(played: int) -> None:
         kill(played)
@@ -98,8 +98,9 @@ def test_a_cluster_that_loses_a_worker_and_then_its_scheduler(
 
     out = tmp_path / "logs"
     with pytest.raises(UserError, match=r"^--scheduler \S+ was lost; start it again and use --res"):
-        play(out, cluster.scheduler_address, watch)
+        play(raw, out, cluster.scheduler_address, watch)
     assert json.loads((out / "manifest.json").read_text("utf-8"))["status"] == "interrupted"
     with started() as again:
-        play(out, again.scheduler_address, lambda _: None, resume=True)
-    assert tables(out) == alone
+        play(raw, out, again.scheduler_address, lambda _: None, resume=True)
+    run(Scenario(validated(raw, origin=Path())), Options(tmp_path / "alone"))
+    assert tables(out) == tables(tmp_path / "alone")
