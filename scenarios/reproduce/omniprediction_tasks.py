@@ -2,7 +2,9 @@
 
 Tables that scikit-learn ships or this project bundles, one outcome each, scaled to [0, 1]:
 `diabetes` (progression), `cancer` (mean radius, from textures and shapes), `wine` (proline),
-`bikes` (hired per hour), `rain` and `wind` of Seattle. The action is a forecast, chosen from ten.
+`bikes` (hired per hour), `rain` and `wind` of Seattle; and a made one, large: `friedman`, the
+function of Friedman (1991) of five of ten features, with noise of a standard deviation that the
+sixth says. The action is a forecast, chosen from ten.
 
     listed     squared error, absolute error, pinball losses of the 20 % and the 80 % quantile
     later      pinball losses of the 35 % and the 95 % quantile, unknown when models are learned
@@ -41,6 +43,7 @@ SIZES = {"diabetes": (300,), "cancer": (300,), "wine": (120,)} | {
     "bikes": (300, 1000, 5000),
     "rain": (300, 1000),
     "wind": (300, 1000),
+    "friedman": (20_000,),
 }
 COLUMNS = {
     "bikes": ("bike-demand.csv", "bikers", ["day", "hour", "workingday", "warmth"]),
@@ -92,6 +95,10 @@ def table(name: str) -> tuple[Array, Array]:
     if name == "wine":
         whole = data.load_wine().data
         return whole[:, :-1], whole[:, -1]
+    if name == "friedman":
+        features, mean = data.make_friedman1(SIZES[name][0] + MOST_TEST, random_state=0)
+        noise = stream(0, "reproduce omniprediction", name).standard_normal(len(mean))
+        return features, mean + 4 * features[:, 5] * noise
     whole = data.load_breast_cancer().data
     return whole[:, [1, 4, 5, 6, 7, 8, 9]], whole[:, 0]
 
