@@ -15,8 +15,11 @@ for (const data of document.querySelectorAll("script.chart")) {
   const chart = JSON.parse(data.textContent);
   box.parentNode.hidden = false;
   if (small) chart.layout.dragmode = false;
-  for (const axis of small ? Object.values(chart.layout) : []) if (axis.ticktext)
-    Object.assign(axis, { tickfont: { size: 10 }, ticktext: axis.ticktext.map(halved) });
+  for (const [name, axis] of small ? Object.entries(chart.layout) : []) {
+    if (axis.ticktext)
+      Object.assign(axis, { tickfont: { size: 10 }, ticktext: axis.ticktext.map(halved) });
+    else if (name.startsWith("xaxis") && !axis.nticks) axis.nticks = 4;  // dates are long words
+  }
   box.style.height = `${chart.layout.height}px`;  // which Plotly forgets when a window is resized
   Plotly.newPlot(box, chart.data, chart.layout, config).then(() => {
     const legend = box.querySelector(".legend .bg");  // one line of it is in the height

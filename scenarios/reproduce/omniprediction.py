@@ -1,6 +1,6 @@
 r"""`reproduce omniprediction`: one model for many losses against what one would do instead.
 
-On each of six tables (``omniprediction_tasks``) models learn from some of the rows and are tested
+On each of seven tables (``omniprediction_tasks``) models learn from some of the rows and are tested
 on others, for listed losses, for losses that come later, and on test rows that are no fair sample.
 ``loss`` is the mean over the losses of a setting. ``subgroup`` is the worst regret in a subgroup:
 rows are grouped by what a rival suggests for a listed loss and by what the method itself does for
