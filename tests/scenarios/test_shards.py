@@ -304,7 +304,7 @@ class Mortal(LocalCrew):
             assert pid is not None
             os.kill(pid, signal.SIGKILL)
             self.deaths -= 1
-            self._at = time.monotonic() + self._rng.uniform(0.0, 6.0)
+            self._at = time.monotonic() + self._rng.uniform(0.0, 3.0)
 
 
 def with_deaths(text: str, out: Path, deaths: int, **more: Any) -> None:
