@@ -176,7 +176,8 @@ class Shard:
             self._save(task.settled)
         load = None if task.begun is None or lacking else self._decide(task.begun)
         rows, self._rows = self._rows, []
-        sums = None if self._last is None else self.share.sums(self._last)
+        # who is asked how a round begins has said what the one before came to
+        sums = None if self._last is None or task.begun else self.share.sums(self._last)
         return Answer(self.played, rows, closing, time.perf_counter() - began, load, sums)
 
     def _through(self, block: Tree) -> None:

@@ -381,10 +381,10 @@ def test_congestion_spreads_demand_and_nobody_regrets() -> None:
     followers = agents[agents["cohort"] == "followers"]
     assert followers["decision_swap_regret"].max() < 0.02
     for seed in (2, 3):
-        measured, agents = named("crowding", f"seed={seed}", "rounds=400")
+        measured, agents = named("crowding", f"seed={seed}", "rounds=600")
         assert 0.38 < measured["concentration"] < 0.45
         followers = agents[agents["cohort"] == "followers"]
-        assert followers["decision_swap_regret"].max() < 0.03  # of fewer rounds
+        assert followers["decision_swap_regret"].max() < 0.02
         assert (followers["guarantee"] == "decision-swap").all()
 
 
