@@ -16,7 +16,7 @@ which is exact for linear losses (Hotelling 1932); a market may also look at the
     otherwise         y is settled before the draw: the theorem stands, regret holds outcomes fixed
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -59,6 +59,10 @@ class Market(Remembering):
         ``agents_here`` and ``taken`` alone, not agent by agent. Each class says it for itself.
     last : dict of str to array
         What the ``rounds`` table is to say of the last clearing, in every round under one name.
+    meant : mapping of str to str
+        What these names mean in words, for who reads a figure, where they do not say it.
+    by_cohort : bool
+        Whether the numbers of ``last`` are the cohorts', in order, in place of the goods'.
 
     Raises
     ------
@@ -70,6 +74,8 @@ class Market(Remembering):
 
     answers_at_once: bool = True
     weighs: ClassVar[bool] = False
+    meant: ClassVar[Mapping[str, str]] = {}
+    by_cohort: ClassVar[bool] = False
     accounts: Accounts | None = None
 
     def __init__(self, cohorts: Sequence[Cohort], rng: np.random.Generator) -> None:

@@ -17,7 +17,8 @@ A bank run (Diamond and Dybvig 1983). Action 1 is to withdraw, the impatient alw
 decides between them, or what is forecast of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -51,6 +52,7 @@ class Attendance(Settling):
     """
 
     weighs = True
+    meant: ClassVar[Mapping[str, str]] = {"share": "share of these agents"}
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,

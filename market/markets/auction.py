@@ -24,7 +24,7 @@ that payments are exact. The world outside may trade too, at any price and as th
     outside (fundamental_g - 1/2) units of good g,        bought if above 0, else sold.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -109,6 +109,7 @@ class CallAuction(Market):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("price", "rounds", "volume", "gains")
+    meant: ClassVar[Mapping[str, str]] = {"volume": "units traded"}
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,

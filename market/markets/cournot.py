@@ -13,8 +13,8 @@ the latter being Cournot's (1838); its output is q_i = (p - c_i) / slope. Linear
 correlated equilibrium, Cournot's (Neyman 1997): where no firm regrets, mean output is that.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -51,6 +51,7 @@ class Cournot(Settling):
 
     REMEMBERED = ("supplied",)
     weighs = True
+    meant: ClassVar[Mapping[str, str]] = {"quantity": "units supplied"}
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,

@@ -20,8 +20,8 @@ lambda is the smoothed share who buy (``market.markets.settling``). Those who kn
 as the others if and only if exp(2 a c) = var(u | P) / var_e: at the share ``informed_share``.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -79,6 +79,7 @@ class Information(Settling):
 
     REMEMBERED = ("informed",)
     weighs = True
+    meant: ClassVar[Mapping[str, str]] = {"share": "share who buy"}
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,

@@ -19,8 +19,8 @@ which is Bayes' rule with wealth for prior and posterior: among bettors of equal
 least by the logarithmic score, and regrets least, is left with everything (Blume and Easley 1992).
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,6 +46,8 @@ class Portfolio(Market):
     """
 
     answers_at_once = False
+    meant: ClassVar[Mapping[str, str]] = {"share": "share of all wealth"}
+    by_cohort = True
 
     def __init__(
         self,

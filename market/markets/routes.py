@@ -14,8 +14,8 @@ such affine times the equilibrium takes at most 4/3 of the optimum's (Roughgarde
     Braess   x, 1, 1, x and a free link  equilibrium 2, optimum 3/2
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -52,6 +52,7 @@ class Routes(Settling):
 
     REMEMBERED = ("flows", "times")
     weighs = True
+    meant: ClassVar[Mapping[str, str]] = {"flow": "share of drivers", "time": "mean travel time"}
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,

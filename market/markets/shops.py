@@ -23,7 +23,7 @@ cut off at the stock, orders follow, and the level spirals down (Cooper, Homem-d
 Kleywegt 2006); the regret that is measured at sales says nothing of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,6 +61,10 @@ class Shops(Market):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("levels", "unmet")
+    meant: ClassVar[Mapping[str, str]] = {
+        "level": "mean stock, of the greatest",
+        "sold": "units sold by all",
+    }
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,

@@ -15,23 +15,13 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from regretless.market import register
+from regretless.market.markets import Market
 from regretless.scenarios.report import charts
 from regretless.scenarios.report.run_figures import Tables, rolled, rolling
 
 WORDS = {"broadcast": "as they played", "action": "best fixed action"}
 OTHERS = {"y", "x", "leader_payoff", "fundamental", "demand"}  # not drawn here
-WEALTH = "portfolio"  # the market whose columns stand for cohorts, in place of goods
-MEANT = {  # what columns of the rounds table are, by market (docs/measures.md)
-    (WEALTH, "share"): "share of all wealth",
-    ("attendance", "share"): "share of these agents",
-    ("cournot", "quantity"): "units supplied",
-    ("information", "share"): "share who buy",
-    ("routes", "flow"): "share of drivers",
-    ("routes", "time"): "mean travel time",
-    ("shops", "level"): "mean stock, of the greatest",
-    ("shops", "sold"): "units sold by all",
-    ("call-auction", "volume"): "units traded",
-}
 LINE = 20  # pixels of a line of the legend
 EARLY = 0.1  # of the rounds, in which means jump: the vertical axis need not hold them
 STYLES: dict[str, dict[str, Any]] = {
@@ -113,7 +103,7 @@ def market(tables: Tables, goods: Sequence[str], kind: str = "") -> go.Figure | 
     goods : sequence of str
         What the outcomes are called.
     kind : str
-        Which market it is, by which its columns are told.
+        Which market it is, whose class says what its columns mean.
     """
     rounds = tables.get("rounds", pd.DataFrame())
     if len(rounds) < 2:
@@ -125,9 +115,11 @@ def market(tables: Tables, goods: Sequence[str], kind: str = "") -> go.Figure | 
             kinds.setdefault(word, []).append(column)
     if not kinds:
         return None
-    titles = [MEANT.get((kind, word), word) for word in kinds]
+    known = kind in register.market  # one of a user's own may not be imported
+    clears: Any = register.market[kind] if known else Market
+    titles = [clears.meant.get(word, word) for word in kinds]
     figure, seen = charts.panels(list(map(charts.plain, titles)), rows=len(kinds)), set[str]()
-    if kind == WEALTH:
+    if clears.by_cohort:
         goods = list(map(str, tables["agents"]["cohort"].unique()))
     indexed = rounds.set_index("round")
     for row, columns in enumerate(kinds.values(), 1):
