@@ -4,8 +4,8 @@ Where no outcome depends on what agents do, the game can be played without them,
 them played after it, elsewhere, to the same bytes. Of a round they need the context, the drawn
 atom of every block (the whole mixture where somebody draws for himself) and the outcome: a few
 hundred bytes. Rounds travel in blocks, as trees of arrays that ``market.core.checkpoint`` can save.
-Where a market answers them a round travels twice: before it clears, with an outcome that nobody
-reads, and after.
+Where a market answers them a round travels before it clears, with an outcome that nobody reads, and
+its outcome alone follows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,16 +51,20 @@ def packed(rounds: Sequence[Round], whole: Sequence[bool]) -> Tree:
     contexts = [played.context for played in rounds]
     if len({context.names for context in contexts}) > 1:
         raise UserError("the context's features change; give every round the same")
-    return {
-        "first": rounds[0].number,
+    return outcomes_of(rounds) | {
         "names": list(contexts[0].names),
         "contexts": np.stack([context.values for context in contexts]),
-        "outcomes": np.stack([played.outcome for played in rounds]),
         "blocks": {
             str(i): _packed([played.forecasts[i] for played in rounds], whole=every)
             for i, every in enumerate(whole)
         },
     }
+
+
+def outcomes_of(rounds: Sequence[Round]) -> Tree:
+    """Make a block of rounds that have been heard: what came of them is all that it says."""
+    outcomes = np.stack([played.outcome for played in rounds])
+    return {"first": rounds[0].number, "outcomes": outcomes}
 
 
 def _packed(forecasts: Sequence[Forecast], *, whole: bool) -> Tree:

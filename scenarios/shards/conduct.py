@@ -39,7 +39,7 @@ from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.run import Options, interrupts_between_rounds
 from regretless.scenarios.shards import mpi
-from regretless.scenarios.shards.broadcast import Tree, packed, rounds_of
+from regretless.scenarios.shards.broadcast import Tree, outcomes_of, packed, rounds_of
 from regretless.scenarios.shards.checks import check_built, check_spec
 from regretless.scenarios.shards.crews import Crew, DaskCrew, LocalCrew
 from regretless.scenarios.shards.gather import closing_tables, finish_windows, stacked
@@ -66,6 +66,8 @@ class _Progress:
         Rounds that its worker has played; -1 where that is not known.
     best : int
         The most that any worker of it has.
+    begun : int
+        The round in which its agents have decided and wait; -1 for none.
     chunks : int
         Of the logs whose rows have come.
     deaths : int
@@ -74,6 +76,7 @@ class _Progress:
 
     reached: int = -1
     best: int = 0
+    begun: int = -1
     chunks: int = 0
     deaths: int = 0
     busy: bool = False
@@ -130,7 +133,7 @@ class Conductor:
         self._chunk = 0  # rounds of one, once they are known
         self._over = False
         self._window_bounds: dict[int, Array] = {}
-        self._read = lru_cache(maxsize=2 * AHEAD)(self._loaded)
+        self._read = lru_cache(maxsize=2 * AHEAD)(lambda first: checkpoint.load(self._file(first)))
         if not options.resume:  # they build while the conductor does
             for place in range(shares):
                 self._give(place)
@@ -257,9 +260,6 @@ class Conductor:
     def _file(self, first: int) -> Path:
         return self._folder / f"record-{first:09d}.npz"
 
-    def _loaded(self, first: int) -> Tree:
-        return checkpoint.load(self._file(first))
-
     def _bound_windows(self, number: int) -> None:
         """Note what bounds a window that ends, of every logged agent."""
         market, windows = self.model, self.model.journal.windows
@@ -285,7 +285,7 @@ class Conductor:
             return Task(recipe, *known)
         recipe = replace(recipe, raw={}, imports=(), folder="")
         first, end, coming = share.reached, known[1] + self._chunk, list[Tree]()
-        while first < end and len(coming) < AT_ONCE and (block := self._block_of(first)):
+        while first < end and len(coming) < AT_ONCE and (block := self._block_of(first, share)):
             coming.append(block)
             first = rounds_of(block)
         begun = self._begun if first == self._now and place not in (self._said or {}) else None
@@ -299,7 +299,7 @@ class Conductor:
         """How many rounds have an outcome."""
         return self._recorded + len(self._rounds)
 
-    def _block_of(self, number: int) -> Tree | None:
+    def _block_of(self, number: int, share: _Progress) -> Tree | None:
         """Return a block with a round; one of the open block only to who is asked."""
         if number in self._blocks:
             return self._read(number)
@@ -307,7 +307,9 @@ class Conductor:
             return self._read(max(first for first in self._blocks if first < number))
         if self._said is None or number >= self._now:
             return None
-        return packed(self._rounds[number - self._recorded :], self._drawn_from)
+        coming = self._rounds[number - self._recorded :]
+        heard = number == share.begun == self._now - 1
+        return outcomes_of(coming) if heard else packed(coming, self._drawn_from)
 
     def _note(self, place: int, heard: Answer | Failure | str) -> None:
         """Take note of an answer, or of a worker's death."""
@@ -325,6 +327,7 @@ class Conductor:
         if heard.played > share.best or heard.closing is not None:
             share.best, share.deaths = heard.played, 0
         share.reached, share.closing = heard.played, heard.closing
+        share.begun = -1 if heard.load is None else heard.played
         for number, frames in heard.rows:
             if number == share.chunks:  # others are told again, by a share that was rebuilt
                 self._rows[number].append(frames)

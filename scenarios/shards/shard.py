@@ -183,13 +183,14 @@ class Shard:
     def _through(self, block: Tree) -> None:
         """Play the rounds of a block that come next, the first to its end if it was begun."""
         model, tape = self.share.model, self.share.tape
-        tape.load(block, self.played)
-        while self.played < rounds_of(block):
-            if self._begun is not None:
-                tape.turn()
-            turns = in_turns(model.game) if self._begun is None else self._begun[0]
-            self._begun = None
+        if self._begun is not None:
+            tape.outcome = block["outcomes"][self.played - block["first"]]
+            turns, self._begun = self._begun[0], None
             model.step(self._kept(turns))
+        if self.played < rounds_of(block):
+            tape.load(block, self.played)
+        while self.played < rounds_of(block):
+            model.step(self._kept(in_turns(model.game)))
 
     def _kept(self, turns: Turns) -> Turns:
         self._last = yield from turns
