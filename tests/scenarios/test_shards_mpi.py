@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -28,7 +31,7 @@ actions = 3
 response = "quantal"
 eta = 8.0
 """
-MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}:{Path('/usr/bin')}")
+MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 HERE = MPIEXEC is not None and importlib.util.find_spec("mpi4py") is not None
 
 
@@ -52,6 +55,27 @@ def test_mpi_gives_the_bytes_of_one_machine_and_a_mistake_is_one_line(tmp_path: 
     wrong = played(tmp_path, "--scheduler", "mpi", "--set", "rounds=-1", before=mpi)
     assert wrong.returncode == 2
     assert wrong.stderr.count("rounds") == 1
+
+
+@pytest.mark.crashes
+@pytest.mark.skipif(not HERE, reason="needs mpi4py and mpiexec")
+def test_a_killed_process_ends_the_others_and_resume_gives_the_same_bytes(tmp_path: Path) -> None:
+    longer = "--set", "rounds=1000", "--set", "cohort.farmers.count=1200"
+    assert played(tmp_path, "--out", "alone", *longer).returncode == 0
+    (tmp_path / "asked.toml").write_text(SCENARIO, encoding="utf-8")
+    command = [str(MPIEXEC), "-n", "3", sys.executable, "-m", "regretless", "run", "asked.toml"]
+    shared = [*command, *longer, "--quiet", "--out", "shared", "--scheduler", "mpi"]
+    running = subprocess.Popen(shared, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=-2)
+    while not (tmp_path / "shared" / ".partial" / "checkpoint.npz").exists():
+        assert running.poll() is None
+        time.sleep(0.05)
+    found = ["pgrep", "-f", f"^{sys.executable}.*--out shared"]
+    workers = subprocess.run(found, capture_output=True, text=True, check=True).stdout.split()
+    os.kill(int(workers[-1]), signal.SIGKILL)
+    assert running.wait(60) != 0
+    assert subprocess.run([*shared, "--resume"], cwd=tmp_path, check=False).returncode == 0
+    for path in (tmp_path / "alone").glob("*.parquet"):
+        assert path.read_bytes() == (tmp_path / "shared" / path.name).read_bytes()
 
 
 def test_without_mpi_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
