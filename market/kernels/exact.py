@@ -16,6 +16,15 @@ from regretless.market.core.arrays import Array, Indices
 COARSE, FINE = 2.0**-20, 2.0**-48
 
 
+@numba.njit(cache=True, nogil=True)
+def _add(sums: Array, g: int, value: float, weight: float) -> None:
+    """Add a value that some have to the two numbers of a column."""
+    coarse = np.rint(value / COARSE) * COARSE
+    sums[0, g] += weight * coarse
+    sums[1, g] += weight * (np.rint((value - coarse) / FINE) * FINE)
+
+
+@numba.njit(cache=True, nogil=True)
 def total(values: Array, weights: Array) -> Array:
     """Return the weighted sum of rows as two numbers each, which add up to it.
 
@@ -30,9 +39,11 @@ def total(values: Array, weights: Array) -> Array:
     array (2, c)
         Over parts of the rows they add up to what they are over all, to the last bit.
     """
-    coarse = np.rint(values / COARSE) * COARSE
-    fine = np.rint((values - coarse) / FINE) * FINE
-    return np.stack([weights @ coarse, weights @ fine])
+    sums = np.zeros((2, values.shape[1]))
+    for i in range(len(values)):
+        for g in range(values.shape[1]):
+            _add(sums, g, values[i, g], weights[i])
+    return sums
 
 
 @numba.njit(cache=True, nogil=True)
@@ -50,8 +61,5 @@ def total_taken(table: Array, rows: Indices, actions: Indices, heads: Array) -> 
     for i in range(len(rows)):
         head = heads[i] if len(heads) else 1.0
         for g in range(table.shape[2]):
-            value = table[rows[i], actions[i], g]
-            coarse = np.rint(value / COARSE) * COARSE
-            sums[0, g] += head * coarse
-            sums[1, g] += head * (np.rint((value - coarse) / FINE) * FINE)
+            _add(sums, g, table[rows[i], actions[i], g], head)
     return sums
