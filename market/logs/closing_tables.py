@@ -72,7 +72,7 @@ def _beside_models(game: Game, guarantees: Sequence[Guarantee]) -> dict[str, Arr
     for place, (cohort, promise) in enumerate(zip(game.cohorts, guarantees, strict=True)):
         regret = regret_to_models(cohort, game.followed[place])
         regrets.append(np.where(game.awaited(place), np.nan, regret)[cohort.row_of])
-        bounds.append(_promised(promise.to_models, cohort, promise))
+        bounds.append(promised(promise.to_models, cohort, promise))
     return {
         "regret_to_models": np.concatenate(regrets),
         "regret_to_models_bound": np.concatenate(bounds),
@@ -118,13 +118,13 @@ def _cohort_rows(cohort: Cohort, guarantee: Guarantee, first: int) -> pd.DataFra
 def promises(cohort: Cohort, guarantee: Guarantee) -> dict[str, Array]:
     """Return what each agent of a cohort is promised (N,), by column; NaN without a theorem."""
     return {
-        "bound_from_variation": _promised(guarantee.from_variation, cohort, guarantee),
-        "bound": _promised(guarantee.bound, cohort, guarantee),
-        "contextual_swap_bound": _promised(guarantee.contextual, cohort, guarantee),
+        "bound_from_variation": promised(guarantee.from_variation, cohort, guarantee),
+        "bound": promised(guarantee.bound, cohort, guarantee),
+        "contextual_swap_bound": promised(guarantee.contextual, cohort, guarantee),
     }
 
 
-def _promised(bound: Callable[[], Array] | None, cohort: Cohort, guarantee: Guarantee) -> Array:
+def promised(bound: Callable[[], Array] | None, cohort: Cohort, guarantee: Guarantee) -> Array:
     """Return a bound of each agent (N,); NaN without a theorem, and before the first round."""
     known = bound is not None and np.any(cohort.ledger.rounds)
     return _spread_out(bound() if bound and known else None, cohort, guarantee.covers)

@@ -85,11 +85,23 @@ class Compared:
     heads: Indices | None = None
 
 
-def joined(parts: Sequence[Compared]) -> Compared:
-    """Put the agents of a cohort together that were compared in parts, one part after another."""
+def joined(parts: Sequence[Compared], followed: Followed | None) -> Compared:
+    """Put the agents of a cohort together that were compared in parts, one part after another.
+
+    ``followed`` is the whole cohort's.
+    """
     losses = np.concatenate([part.losses for part in parts], axis=1)
     units = [np.concatenate([getattr(p, name) for p in parts]) for name in ("scale", "offset")]
-    return replace(parts[0], losses=losses, scale=units[0], offset=units[1])
+    gains = _gains(followed)
+    return replace(parts[0], losses=losses, scale=units[0], offset=units[1], gains=gains)
+
+
+def _gains(followed: Followed | None) -> dict[int, tuple[float, float]]:
+    """Return by how much listening was worth more than each model, which come second."""
+    if followed is None:
+        return {}
+    means, halves = followed.gaps()
+    return {1 + m: (0.0 - means[m], halves[m]) for m in range(len(followed.names))}
 
 
 def comparisons(game: Game) -> list[Compared]:
@@ -116,12 +128,10 @@ def _compared(cohort: Cohort, followed: Followed | None) -> Compared:
     ledger, who = cohort.ledger, _who_came(cohort)
     rows = cohort.row_of[who]
     rounds = np.broadcast_to(np.maximum(ledger.rounds, 1), len(ledger.count))
-    found, gains = [((BROADCAST, ""), ledger.mean_loss())], {}
+    found = [((BROADCAST, ""), ledger.mean_loss())]
     if followed is not None:
-        lost, (means, halves) = followed.mean_loss(ledger.rounds), followed.gaps()
-        for m, name in enumerate(followed.names):
-            gains[len(found)] = (0.0 - means[m], halves[m])
-            found.append(((MODEL, name), lost[:, m]))
+        lost = followed.mean_loss(ledger.rounds)
+        found += [((MODEL, name), lost[:, m]) for m, name in enumerate(followed.names)]
     for j, policy in enumerate(cohort.policies):
         name = str(getattr(policy, "name", f"policy {j}"))
         found.append(((POLICY, name), ledger.followed[:, :, j].sum(1) / rounds))
@@ -131,7 +141,7 @@ def _compared(cohort: Cohort, followed: Followed | None) -> Compared:
     heads = heads_of(cohort)
     heads = None if heads is None else heads[who]
     each = np.stack([own[rows] for own in losses])
-    return Compared(cohort.name, list(names), each, scale, offset, gains, heads)
+    return Compared(cohort.name, list(names), each, scale, offset, _gains(followed), heads)
 
 
 def _row(compared: Compared, j: int) -> dict[str, Any]:

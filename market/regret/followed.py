@@ -10,17 +10,19 @@ per round of the agent's stay. It is negative where listening to the forecast wa
 For the mean over a cohort's agents, in the units of their utilities, it keeps the difference in
 batches of rounds, too. Means of long batches are nearly independent whatever the rounds'
 correlation, so that a t interval over them (**batch means**) holds for a stationary difference. The
-batches double when there are too many.
+batches double when there are too many. What is added up over agents is added exactly
+(``market.kernels.exact``), in units of the greatest ``scale``, so that agents may be shared out.
 """
 
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import stdtrit  # scipy.stats would take as long to import as the rest
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
+from regretless.market.kernels import exact
 from regretless.market.records import Decision
 
 BATCHES = 64  # at most; at least half as many once there have been so many rounds
@@ -41,6 +43,8 @@ class Followed(Remembering):
         What a loss of 1 is in each row's own units.
     suggest : callable
         Returns what the models suggest in the open round, actions (K, M).
+    unit : float, optional
+        In which the scale is taken when it is added up; by default the greatest.
 
     Attributes
     ----------
@@ -57,34 +61,46 @@ class Followed(Remembering):
         *,
         scale: Array,
         suggest: Callable[[], Indices],
+        unit: float | None = None,
     ) -> None:
-        self.names, self._suggest, self._scale = names, suggest, scale
-        self._counts = counts
+        self.names, self.suggest, self._counts = names, suggest, counts
+        self._unit = float(scale.max()) if unit is None else unit
+        self._scale = scale / self._unit
         self.sums = np.zeros((len(self._counts), len(names)))
-        self._batches = np.zeros((BATCHES, len(names)))
+        self._batches = np.zeros((BATCHES, 2, len(names)))
         self._length, self._rounds = 1, 0
 
     def add(self, decision: Decision, losses: Array) -> None:
         """Add a round: what the rows did, and the losses (K, A) of all actions."""
-        there = losses[np.arange(len(losses))[:, None], self._suggest()]
+        there = losses[np.arange(len(losses))[:, None], self.suggest()]
         own, counts = _suffered(decision, losses), self._counts
         if decision.present is not None:
             there = there * decision.present[:, None]
             counts = counts * decision.present
         self.sums += there
         if counts.sum():
-            gap = (counts * self._scale) @ (own[:, None] - there)
-            self._collect(gap / counts.sum())
+            gap = exact.total(self._scale[:, None] * (own[:, None] - there), counts)
+            self._collect(gap * (self._counts.sum() / counts.sum()))
 
     def _collect(self, gap: Array) -> None:
-        """Add the cohort's mean difference (M,) of a round to its batch."""
+        """Add the sum of the differences of all agents in a round, (2, M), to its batch."""
         place = self._rounds // self._length
         if place == BATCHES:
-            pairs = self._batches.reshape(BATCHES // 2, 2, -1).sum(1)
+            pairs = self._batches[0::2] + self._batches[1::2]
             self._batches = np.concatenate([pairs, np.zeros_like(pairs)])
             self._length, place = 2 * self._length, BATCHES // 2
         self._batches[place] += gap
         self._rounds += 1
+
+    def part(self, rows: Indices, counts: Array, suggest: Callable[[], Indices]) -> Self:
+        """Return one that has seen no round, for some of the rows and so many agents of each."""
+        scale = self._scale[rows]
+        return type(self)(self.names, counts, scale=scale, suggest=suggest, unit=1.0)
+
+    def join(self, parts: Sequence[dict[str, Any]]) -> None:
+        """Take over the batches of parts which together are all agents, from their states."""
+        batches = np.sum([part["batches"] for part in parts], axis=0)
+        self.restore(self.state() | parts[0] | {"sums": self.sums, "batches": batches})
 
     def mean_loss(self, rounds: int | Indices) -> Array:
         """Loss per round of following each model (K, M); ``rounds`` of all or of each row."""
@@ -100,11 +116,12 @@ class Followed(Remembering):
             The mean over agents, and half the length of its interval at 95 %: NaN with fewer than
             8 whole batches.
         """
-        total = self._batches.sum(0) / max(self._rounds, 1)
+        batches = self._batches.sum(1) * (self._unit / self._counts.sum())
+        total = batches.sum(0) / max(self._rounds, 1)
         whole = self._rounds // self._length
         if whole < FEWEST:
             return total, np.full_like(total, np.nan)
-        spread = (self._batches[:whole] / self._length).std(0, ddof=1) / np.sqrt(whole)
+        spread = (batches[:whole] / self._length).std(0, ddof=1) / np.sqrt(whole)
         return total, np.asarray(spread * stdtrit(whole - 1, (1 + LEVEL) / 2))
 
 

@@ -13,7 +13,7 @@ round.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from regretless.forecaster.events.bounds import BiasBound, GainBound, regret_sin
 from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.draws import contextual_draws, model_draws, swap_draws
 from regretless.forecaster.events.intervals import IntervalEvents, covering
-from regretless.forecaster.events.protected import LossGroup, best_responses, rows_of
+from regretless.forecaster.events.protected import LossGroup, Rows, best_responses, rows_of
 from regretless.forecaster.turns import players
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices
@@ -225,17 +225,45 @@ def followed(seat: Seat, block: Block) -> Followed | None:
         return None
     if seat.lies:  # models would suggest what suits the report
         return None
-    known = [i for i, own in enumerate(forecaster.events.groups) if own is group]
-    late = None if known else rows_of([group])  # of whom the forecaster knows nothing
-
-    def suggest() -> Indices:
-        if late is None:
-            return forecaster.suggested(known[0])[lines]
-        return best_responses(late, forecaster.base.points)[lines]
-
     return Followed(
-        forecaster.models, per_row(seat.cohort), scale=seat.cohort.loss.unit_scale, suggest=suggest
+        forecaster.models,
+        per_row(seat.cohort),
+        scale=seat.cohort.loss.unit_scale,
+        suggest=Suggestions(forecaster, group, lines),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Suggestions:
+    """What the models of a block suggest to the rows of a cohort in the open round: (K, M).
+
+    Parameters
+    ----------
+    lines : slice or int array (K,)
+        Which losses of the group stand for the rows.
+    """
+
+    forecaster: AnchoredPrediction
+    group: LossGroup
+    lines: slice | Indices
+
+    def __call__(self) -> Indices:
+        """Read it off what the forecaster knows, if it knows these losses."""
+        groups = self.forecaster.events.groups
+        known = [i for i, own in enumerate(groups) if own is self.group]
+        if known:
+            return self.forecaster.suggested(known[0])[self.lines]
+        return best_responses(self._all, self.forecaster.base.points)[self.lines]
+
+    @cached_property
+    def _all(self) -> Rows:
+        return rows_of([self.group])
+
+    def at(self, rows: Indices) -> Callable[[Array], Indices]:
+        """Return a function that tells what points (M, n) suggest to some of the rows."""
+        lines = np.arange(len(self.group.offset))[self.lines][rows]
+        own = LossGroup(self.group.offset[lines], self.group.weights[lines])
+        return partial(best_responses, rows_of([own]))
 
 
 def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int) -> Array:

@@ -10,18 +10,19 @@ its outcome alone follows.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any, ClassVar
 
 import numpy as np
 
+from regretless.agents.cohorts.private import is_private
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.markets import Decisions, Market
 from regretless.market.game.protocols import Cohort
-from regretless.market.game.round import Block
+from regretless.market.game.round import Block, Game
 from regretless.market.records import (
     Announcement,
     Context,
@@ -35,30 +36,63 @@ from regretless.market.records import (
 Tree = dict[str, Any]
 
 
-def packed(rounds: Sequence[Round], whole: Sequence[bool]) -> Tree:
-    """Make a block of rounds.
+class Recorder:
+    """Notes of the rounds of a game what agents need who are elsewhere.
 
     Parameters
     ----------
-    whole : sequence of bool
-        Of which blocks of the broadcast the mixtures are kept, and not the drawn atoms alone.
+    game : Game
+        The whole, whose agents say what is needed: mixtures where somebody draws for himself, and
+        else the drawn atoms alone; models' predictions where they are followed.
 
-    Raises
-    ------
-    UserError
-        If the context's features change.
+    Attributes
+    ----------
+    rounds : list of Round
+        Since the last block was closed.
     """
-    contexts = [played.context for played in rounds]
-    if len({context.names for context in contexts}) > 1:
-        raise UserError("the context's features change; give every round the same")
-    return outcomes_of(rounds) | {
-        "names": list(contexts[0].names),
-        "contexts": np.stack([context.values for context in contexts]),
-        "blocks": {
+
+    def __init__(self, game: Game) -> None:
+        alone = {cohort.block for cohort in game.cohorts if is_private(cohort)}
+        self._whole = [i in alone for i in range(len(game.blocks))]
+        pairs = zip(game.cohorts, game.followed, strict=True)
+        led = {cohort.block for cohort, followed in pairs if followed is not None}
+        self._bases: dict[int, Any] = {i: game.blocks[i].forecaster.base for i in led}  # type: ignore[attr-defined]
+        self.rounds, self._points = list[Round](), list[dict[int, Array]]()
+
+    def begin(self) -> None:
+        """Note what the models say of the round that has begun."""
+        self._points.append({i: np.array(base.points) for i, base in self._bases.items()})
+
+    def begun(self, begun: Round) -> Tree:
+        """Return a block of the round that has begun."""
+        return self._packed([begun], self._points[-1:])
+
+    def played(self, first: int) -> Tree:
+        """Return a block of the rounds that were played, without so many of the first."""
+        return self._packed(self.rounds[first:], self._points[first:])
+
+    def close(self) -> Tree:
+        """Return a block of all rounds, and forget them."""
+        block = self.played(0)
+        self.rounds, self._points = [], []
+        return block
+
+    def _packed(self, rounds: Sequence[Round], points: Sequence[dict[int, Array]]) -> Tree:
+        """Make a block; UserError if the context's features change."""
+        contexts = [played.context for played in rounds]
+        if len({context.names for context in contexts}) > 1:
+            raise UserError("the context's features change; give every round the same")
+        blocks = {
             str(i): _packed([played.forecasts[i] for played in rounds], whole=every)
-            for i, every in enumerate(whole)
-        },
-    }
+            for i, every in enumerate(self._whole)
+        }
+        for i in self._bases:
+            blocks[str(i)]["models"] = np.stack([own[i] for own in points])
+        return outcomes_of(rounds) | {
+            "names": list(contexts[0].names),
+            "contexts": np.stack([context.values for context in contexts]),
+            "blocks": blocks,
+        }
 
 
 def outcomes_of(rounds: Sequence[Round]) -> Tree:
@@ -94,9 +128,12 @@ class Drawn(Mixture):
     ----------
     index : int
         The drawn atom.
+    models : array (M, n) or None
+        What models predicted, where they are followed.
     """
 
     index: int = 0
+    models: Array | None = None
 
     def draw(self, rng: np.random.Generator) -> Forecast:
         """Return what was drawn."""
@@ -104,11 +141,11 @@ class Drawn(Mixture):
 
 
 def _drawn(part: Tree) -> Iterator[Drawn]:
-    for size, end, index in zip(
-        part["sizes"], np.cumsum(part["sizes"]), part["drawn"], strict=True
-    ):
+    said = part.get("models", repeat(None))
+    ends = np.cumsum(part["sizes"])
+    for size, end, index, models in zip(part["sizes"], ends, part["drawn"], said, strict=False):
         kept = {key: part[key][end - size : end] for key in ("points", "weights", "labels")}
-        yield Drawn(**kept, index=int(index))
+        yield Drawn(**kept, index=int(index), models=models)
 
 
 class Tape(Remembering):

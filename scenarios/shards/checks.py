@@ -32,8 +32,6 @@ def _faults(spec: ScenarioSpec) -> Iterator[tuple[str, str]]:
         yield "network", "agents hear from each other"
     if spec.measures:
         yield "measures", "a measure of your own may look at all agents"
-    if spec.forecaster.models:
-        yield "forecaster.models", "all agents are compared with models in every round"
     for cohort in spec.cohort:
         for key, why in _of_cohort(cohort):
             yield f"cohort.{cohort.name}.{key}", why

@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from regretless.agents.cohorts.private import is_private
 from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
@@ -39,7 +38,7 @@ from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.run import Options, interrupts_between_rounds
 from regretless.scenarios.shards import mpi
-from regretless.scenarios.shards.broadcast import Tree, outcomes_of, packed, rounds_of
+from regretless.scenarios.shards.broadcast import Recorder, Tree, outcomes_of, rounds_of
 from regretless.scenarios.shards.checks import check_built, check_spec
 from regretless.scenarios.shards.crews import Crew, DaskCrew, LocalCrew
 from regretless.scenarios.shards.gather import closing_tables, finish_windows, stacked
@@ -123,7 +122,6 @@ class Conductor:
         recipe = Recipe(run, resolved(scenario.spec), options.log_every, imports, str(self._folder))
         self._recipes = [replace(recipe, place=place, of=shares) for place in range(shares)]
         self._shares = [_Progress() for _ in self._recipes]
-        self._rounds: list[Round] = []  # of the open block
         self._blocks: dict[int, int] = {}  # by the first round, the one before which it ends
         self._said: dict[int, Answer] | None = None  # of the question that is being asked
         self._begun: Tree | None = None
@@ -145,8 +143,7 @@ class Conductor:
         self._away = copy(game)
         self._away.cohorts = self._away.stays = ()
         self._away.followed = self._away.signals = self._away.means = ()
-        alone = {cohort.block for cohort in game.cohorts if is_private(cohort)}
-        self._drawn_from = [i in alone for i in range(len(game.blocks))]
+        self._open = Recorder(game)
         self._told, payoff = told(game.adversary), getattr(game.adversary, "payoff", None)
         names = [block.name for block in game.blocks]
         self._journal = Journal((), names, payoff=payoff, market=game.market)
@@ -222,9 +219,10 @@ class Conductor:
         turns: Any = in_turns(self._away)
         load = sums = None
         *_, begun = islice(turns, 3)
+        self._open.begin()
         if self._away.market is not None:
             load = sum(said.load for said in self._ask(begun))
-        self._rounds.append(turns.send(load))
+        self._open.rounds.append(turns.send(load))
         if self._told:
             parts = [said.sums or {} for said in self._ask()]
             sums = {name: sum(part[name] for part in parts) for name in parts[0]}
@@ -236,12 +234,12 @@ class Conductor:
         self._bound_windows(played.number)
         if self._journal.at_chunk_end:
             self._waiting[-1].state = self._state() if resumable else None
-        if self._journal.at_chunk_end or len(self._rounds) == BLOCK:
+        if self._journal.at_chunk_end or len(self._open.rounds) == BLOCK:
             self._close_block()
 
     def _ask(self, begun: Round | None = None) -> list[Any]:
         """Return what all shares say, in order, of the last round or of one that has begun."""
-        self._begun = None if begun is None else packed([begun], self._drawn_from)
+        self._begun = None if begun is None else self._open.begun(begun)
         self._said, shares = {}, range(len(self._shares))
         while len(self._said) < len(self._shares):
             for place in shares:
@@ -252,8 +250,8 @@ class Conductor:
         return [said[place] for place in shares]
 
     def _close_block(self) -> None:
-        if self._rounds:
-            block, self._rounds = packed(self._rounds, self._drawn_from), []
+        if self._open.rounds:
+            block = self._open.close()
             checkpoint.save(self._file(block["first"]), block)
             self._blocks[block["first"]] = rounds_of(block)
 
@@ -297,7 +295,7 @@ class Conductor:
     @property
     def _now(self) -> int:
         """How many rounds have an outcome."""
-        return self._recorded + len(self._rounds)
+        return self._recorded + len(self._open.rounds)
 
     def _block_of(self, number: int, share: _Progress) -> Tree | None:
         """Return a block with a round; one of the open block only to who is asked."""
@@ -307,9 +305,9 @@ class Conductor:
             return self._read(max(first for first in self._blocks if first < number))
         if self._said is None or number >= self._now:
             return None
-        coming = self._rounds[number - self._recorded :]
-        heard = number == share.begun == self._now - 1
-        return outcomes_of(coming) if heard else packed(coming, self._drawn_from)
+        if number == share.begun == self._now - 1:
+            return outcomes_of(self._open.rounds[-1:])
+        return self._open.played(number - self._recorded)
 
     def _note(self, place: int, heard: Answer | Failure | str) -> None:
         """Take note of an answer, or of a worker's death."""

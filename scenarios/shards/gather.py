@@ -4,14 +4,14 @@ What the forecaster knows of an agent, its bounds, is added here. So is exploita
 its programs' last digits depend on which losses are computed together.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from regretless.market.core.arrays import Array
 from regretless.market.logs import verdict
-from regretless.market.logs.closing_tables import promises
+from regretless.market.logs.closing_tables import promised, promises
 from regretless.market.model import MarketModel
 from regretless.scenarios.shards.shard import Closing
 
@@ -75,10 +75,20 @@ def closing_tables(market: MarketModel, ends: Sequence[Closing]) -> dict[str, pd
     }
     if len(bounds := _bounds(market, ends)):
         tables["bounds"] = bounds
-    told = [own for end in ends for own in end.compared]
-    parts = [[own for own in told if own.cohort == c.name] for c in market.game.cohorts]
-    compared = [verdict.joined(own) for own in parts if own]
-    return tables | {"verdict": verdict.verdict_table(compared)}
+    tables["verdict"] = verdict.verdict_table(list(_compared(market, ends)))
+    if any(market.game.followed):
+        tables["models"] = stacked([end.models for end in ends], ("agent",))
+    return tables
+
+
+def _compared(market: MarketModel, ends: Sequence[Closing]) -> Iterator[verdict.Compared]:
+    """Put together what the agents of each cohort could have done."""
+    for place, cohort in enumerate(market.game.cohorts):
+        parts = [own for end in ends for own in end.compared if own.cohort == cohort.name]
+        if (followed := market.game.followed[place]) is not None:
+            followed.join([end.gaps[place] for end in ends if place in end.gaps])
+        if parts:
+            yield verdict.joined(parts, followed)
 
 
 def _agents(market: MarketModel, ends: Sequence[Closing]) -> pd.DataFrame:
@@ -89,7 +99,10 @@ def _agents(market: MarketModel, ends: Sequence[Closing]) -> pd.DataFrame:
     for place, cohort in enumerate(market.game.cohorts):
         found = market.exploited(place).items()
         exploited = {name: values[cohort.row_of] for name, values in found}
-        known.append(promises(cohort, market.guarantees[place]) | exploited)
+        promise = market.guarantees[place]
+        known.append(promises(cohort, promise) | exploited)
+        if any(market.game.followed):
+            known[-1]["regret_to_models_bound"] = promised(promise.to_models, cohort, promise)
     added = {name: np.concatenate([own[name] for own in known]) for name in known[0]}
     return market.journal.marked(table.assign(**added))
 

@@ -105,6 +105,10 @@ class Closing:
         action at each point (k, A, m), and its ledger's sums (k, A, A).
     bins : Tree
         What the points are.
+    models : DataFrame
+        The agents' rows of the table, where they are compared with models.
+    gaps : dict of int to Tree
+        By cohort, how they fared beside models together: a state of ``Followed``.
     """
 
     agents: pd.DataFrame
@@ -113,6 +117,8 @@ class Closing:
     compared: Sequence[verdict.Compared]
     followed: dict[int, tuple[Indices, Array, Array]] = field(default_factory=dict)
     bins: Tree = field(default_factory=dict)
+    models: pd.DataFrame = field(default_factory=pd.DataFrame)
+    gaps: dict[int, Tree] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +267,9 @@ class Shard:
         mine = np.zeros(len(agents) + 1, dtype=np.bool_)
         mine[1:] = agents["cohort"].isin(self._told)
         ids = np.concatenate([[0], *(member.ids for member in members)])
-        agents, swaps = (_told(table, mine, ids) for table in (agents, model.swaps_frame()))
+        tables = agents, model.swaps_frame(), model.models_frame()
+        agents, swaps, models = (_told(table, mine, ids) for table in tables)
+        pairs = enumerate(zip(members, model.game.followed, strict=True))
         return Closing(
             agents,
             swaps,
@@ -269,6 +277,8 @@ class Shard:
             [own for own in verdict.comparisons(model.game) if own.cohort in self._told],
             self._followed(),
             {} if model.tracker is None else model.tracker.bins.state(),
+            models,
+            {i: own.state() for i, (member, own) in pairs if member.told and own is not None},
         )
 
     def _followed(self) -> dict[int, tuple[Indices, Array, Array]]:

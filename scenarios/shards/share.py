@@ -23,6 +23,7 @@ from regretless.market.exploitability.outcome_bins import OutcomeBins
 from regretless.market.exploitability.tracker import Tracker
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.information import summed, told
+from regretless.market.game.presence import per_row
 from regretless.market.game.round import Game
 from regretless.market.kernels.layout import side_by_side
 from regretless.market.logs.journal import Journal
@@ -31,7 +32,9 @@ from regretless.market.logs.windows import Windows
 from regretless.market.losses import Loss
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
+from regretless.market.regret.followed import Followed
 from regretless.market.regret.ledger import Ledger
+from regretless.scenarios.build.guarantees import Suggestions
 from regretless.scenarios.shards.broadcast import Charged, Echo, Tape
 
 PROBES = 3  # outcomes at which a share's losses are compared with the whole's
@@ -129,7 +132,14 @@ def share_of(market: MarketModel, place: int, of: int) -> Share:
     pairs = zip(market.guarantees, members, strict=True)
     promises = [_empty(promise, len(member.rows)) for promise, member in pairs]
     model = MarketModel(
-        Game(blocks, cohorts, adversary=tape, seed=0, market=charged),
+        Game(
+            blocks,
+            cohorts,
+            adversary=tape,
+            seed=0,
+            market=charged,
+            followed=[_comparing(market, place, m, tape) for place, m in enumerate(members)],
+        ),
         promises,
         seed=0,
         rounds=market.rounds,
@@ -149,6 +159,22 @@ def share_of(market: MarketModel, place: int, of: int) -> Share:
     model.journal.chunk_rounds = whole.chunk_rounds
     part = None if clears is None else clears.part(cohorts, [own.rows for own in members])  # type: ignore[attr-defined]
     return Share(model, tape, members, followed, market.game.adversary, part)
+
+
+def _comparing(market: MarketModel, place: int, member: Member, tape: Tape) -> Followed | None:
+    """Return what compares a member with the models whose predictions are on the tape."""
+    followed, block = market.game.followed[place], member.cohort.block
+    if followed is None:
+        return None
+    assert isinstance(followed.suggest, Suggestions)  # noqa: S101 - as it was built
+    told = followed.suggest.at(member.rows)
+
+    def suggest() -> Indices:
+        points = tape.mixtures[block].models
+        assert points is not None  # noqa: S101 - the recorder knows who is compared
+        return told(points)
+
+    return followed.part(member.rows, per_row(member.cohort), suggest)
 
 
 def _empty(promise: Guarantee, rows: int) -> Guarantee:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from regretless.market.core import checkpoint
+from regretless.market.kernels import exact
 from regretless.market.regret.followed import BATCHES, FEWEST, Followed
 
 COUNTS = np.array([2.0, 1.0])  # three agents, two of them alike
@@ -70,7 +71,7 @@ def test_batches_keep_the_sum_and_are_half_full_at_least(rounds: int) -> None:
     whole = rounds // length
     assert min(rounds, BATCHES // 2) <= whole <= BATCHES
     by_hand = gaps[: whole * length].reshape(whole, length, 2).sum(1)
-    np.testing.assert_allclose(batches[:whole], by_hand, rtol=1e-12)
+    np.testing.assert_allclose(batches[:whole].sum(1), by_hand, rtol=1e-12)
     assert (np.isnan(halves) == (whole < FEWEST)).all()
 
 
@@ -94,7 +95,30 @@ def test_a_checkpoint_holds_the_sums_and_the_batches(tmp_path: Path) -> None:
     checkpoint.save(tmp_path / "kept", first.state())
     second.restore(checkpoint.load(tmp_path / "kept"))
     for t in range(170, 300):
-        second._collect(gaps[t])
+        second._collect(exact.total(gaps[t][None], np.ones(1)))
     for ours, theirs in zip(second.gaps(), whole.gaps(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     np.testing.assert_array_equal(second.sums, first.sums)
+
+
+def test_parts_are_joined_to_the_last_bit() -> None:
+    rng = np.random.default_rng(1)
+    rows, models, counts = 50, 3, rng.integers(1, 9, 50).astype(float)
+    told: list[Any] = []
+    scale = rng.random(rows) * 1000
+    whole = Followed(("a", "b", "c"), counts, scale=scale, suggest=lambda: told[-1])
+    cuts = np.split(np.arange(rows), [7, 30])
+    parts = [whole.part(own, counts[own], lambda own=own: told[-1][own]) for own in cuts]  # type: ignore[misc]
+    alone = Followed(("a", "b", "c"), counts, scale=scale, suggest=lambda: told[-1])
+    for _ in range(3 * BATCHES):
+        losses, choices = rng.random((rows, 4)), rng.integers(0, 4, rows)
+        told.append(rng.integers(0, 4, (rows, models)))
+        decision: Any = SimpleNamespace(choices=choices, present=None)
+        alone.add(decision, losses)
+        for own, part in zip(cuts, parts, strict=True):
+            decision = SimpleNamespace(choices=choices[own], present=None)
+            part.add(decision, losses[own])
+    whole.join([part.state() for part in parts])
+    for ours, theirs in zip(whole.gaps(), alone.gaps(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(np.concatenate([part.sums for part in parts]), alone.sums)

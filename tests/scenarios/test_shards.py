@@ -149,6 +149,19 @@ ASKED = (  # in every round, by the market and by an adversary that is told
     )
     + 'response = "quantal"\neta = 8.0\n'
 )
+COMPARED = (
+    MIXED.replace(
+        "[[cohort]]",
+        """\
+[forecaster]
+models = ["panel"]
+
+[[cohort]]""",
+        1,
+    )
+    .replace("seed = 5", "seed = 6")
+    .replace('"mixed"', '"compared"')
+)
 PAID = "[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]"
 
 
@@ -232,7 +245,7 @@ def shared(text: str, out: Path, shares: int, crew: Any = None, **options: Any) 
     ("text", "shares"),
     [
         *[(MIXED, of) for of in (1, 2, 3, 5)],
-        *[(text, of) for text in (PLAIN, SAMPLED, COVERED) for of in (2, 5)],
+        *[(text, of) for text in (PLAIN, SAMPLED, COVERED, COMPARED) for of in (2, 5)],
     ],
     ids=lambda given: given if isinstance(given, int) else given.split('"')[1],
 )
@@ -250,6 +263,7 @@ def test_shares_give_the_bytes_of_the_whole(
         (MIXED, ["market.feedback=same-round", "rounds=120"]),
         (PLAIN, ["market.feedback=lagged", "rounds=120"]),
         (PLAIN, ["adversary.kind=up-then-down", f"adversary.weights={PAID}", "rounds=120"]),
+        (COMPARED, ["market.feedback=same-round", "rounds=60"]),
         (ASKED, ["rounds=600"]),
         ("oligopoly", ["rounds=60"]),
         ("bank-run", ["rounds=60"]),
@@ -265,7 +279,7 @@ def test_shares_that_are_asked_in_every_round_give_the_bytes_of_the_whole(
     assert_same(options.out, reference(text, *keys, log_every=7))
 
 
-@pytest.mark.parametrize("name", ["umbrellas", "quiet-times"])
+@pytest.mark.parametrize("name", ["umbrellas", "quiet-times", "crop-choice"])
 def test_bundled_scenarios_can_be_shared_out(name: str, tmp_path: Path) -> None:
     brief = scenario(name, "rounds=60")
     run(brief, Options(tmp_path / "alone"))
@@ -277,7 +291,9 @@ def test_bundled_scenarios_can_be_shared_out(name: str, tmp_path: Path) -> None:
 # Who dies.
 
 
-@pytest.mark.parametrize(("text", "seed"), [*product([PLAIN], range(4)), (ASKED, 4), (ASKED, 5)])
+@pytest.mark.parametrize(
+    ("text", "seed"), [*product([PLAIN], range(4)), (ASKED, 4), (ASKED, 5), (COMPARED, 6)]
+)
 def test_dead_workers_are_replaced(
     text: str, seed: int, tmp_path: Path, reference: Reference
 ) -> None:
