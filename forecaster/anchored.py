@@ -17,6 +17,7 @@ prediction b_t is within the tolerance, b_t is broadcast still: no loss whose ow
 has a bias that matters. Otherwise the game is solved as ever, with the walk starting at b_t, and
 the correction lasts until the biases are back in their zones. A base that is disproved within 64
 rounds has shown nothing that a zone could keep: from then on z = 0. A w of at most z trusts nobody.
+Models that it was made of have failed with it: theirs is y, since nobody would have followed them.
 
 A base that is made of models (``models.aggregate``) makes each of them a comparator, trusted or
 not: nobody who acts on the broadcast regrets much that they did not act on one of the models.
@@ -54,6 +55,7 @@ TRUST = 2.0
 TRUST_IN_LOSSES = 1.5
 ALARM = 3.0  # standard deviations by which expectations may fall short before a base is disproved
 EARLY = 64  # rounds within which a base that is disproved has earned no zone
+MODELS_ZONE = 1.0  # y: its models failed with it, and their gains are left alone so far
 
 
 class AnchoredPrediction(UnbiasedPrediction):
@@ -174,6 +176,7 @@ class AnchoredPrediction(UnbiasedPrediction):
         """Close the zone of a base that was disproved early."""
         if self.lost is not None and 0 < self.lost < EARLY:
             self.rule = AdaptiveWeights(0.0)
+            self.events.widen(MODELS_ZONE)
 
     def _surprised_by(self, truth: Array) -> bool:
         """Add a round's mean surprise, and say whether the sum is beyond noise."""

@@ -62,7 +62,8 @@ as it is trusted, |B| <= w sqrt(C) says more.
 
 **Models.** A model's suggestion c(k) to loss k is a comparator with the scalar gain below, so that
 following the broadcast costs loss k at most sum_a max(G_{k,a}, 0) <= D sqrt(3 A T Lambda) more than
-following the model, where N counts those gains, too.
+following the model, where N counts those gains, too. Where their dead zone is wider by
+y it is D y sqrt(A T) more; no game was played before, and it makes no head start greater.
 
 **Scalar events.** One expert per loss, action and comparator, gains divided by the range g of
 <r(c) - r(a), p - s>: the gain against every comparator is at most g sqrt(3 n_T(a) Lambda), summed
@@ -127,6 +128,8 @@ class BiasBound:
         Where predictions lie.
     dead_zone : float
         z of the adaptive weights.
+    models_zone : float
+        y, by which the zone of the gains against models is wider.
     trust : float
         w, within which a base was broadcast unchanged; 0 where none was trusted.
     trusted : bool
@@ -143,6 +146,7 @@ class BiasBound:
     horizon: int | None = None
     hull: Hull = "box"
     dead_zone: float = 0.0
+    models_zone: float = 0.0
     trust: float = 0.0
     trusted: bool = False
     growth: float | None = None
@@ -256,9 +260,13 @@ class BiasBound:
 
     def regret_to_models(self, weights: Array) -> Array:
         """Bound the expected regret per round to each model that is a comparator (K,)."""
-        actions = weights.shape[1]
-        share = float(self.bias(self.rounds / actions))
-        return np.asarray(self._gains(weights) * actions * share / self.rounds)
+        return self._over_actions(weights, self.models_zone)
+
+    def _over_actions(self, weights: Array, zone: float) -> Array:
+        """Bound the sum of every action's greatest gain per round (K,), in a zone of their own."""
+        own = self.rounds / weights.shape[1]
+        share = float(self.bias(own)) + zone * math.sqrt(own)
+        return np.asarray(self._gains(weights) * share / own)
 
     def contextual(self, weights: Array) -> Array:
         """Bound the expected contextual swap regret per round to any one policy (K,)."""
@@ -300,7 +308,7 @@ class GainBound(BiasBound):
 
     def regret(self, weights: Array, *, policies: int = 0) -> Array:
         """Bound the expected decision swap regret per round (K,); policies cost a logarithm."""
-        return self.regret_to_models(weights)
+        return self._over_actions(weights, 0.0)
 
     def _gains(self, weights: Array) -> Array:
         return gain_range(weights, self.within)

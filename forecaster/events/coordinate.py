@@ -182,9 +182,14 @@ class Events(Remembering):
         shape = self.rows.weights.shape
         if self.gains is None:
             return rule.table(awake.views, shape, time)
-        gain, variation = self.gains.sums
+        gain, variation = self.gains.counted
         table, weights = rule.mixed(awake.views, shape, gain=gain, variation=variation)
         return table + self.gains.folded(awake.told, weights)
+
+    def widen(self, models_zone: float) -> None:
+        """Let the weights see no more than G - y sqrt(C) of gains against models."""
+        if self.gains is not None:
+            self.gains.widen(models_zone)
 
     def exceeds(self, awake: Happening, zone: float) -> bool:
         """Whether the bias of some event is above ``zone`` times the root of its variation."""
@@ -245,7 +250,8 @@ class Events(Remembering):
 
     def bound(self, **run: Any) -> BiasBound:
         """Return the bound on the events' biases; ``run`` are the other fields of ``BiasBound``."""
-        return BiasBound(self.experts, **run)
+        zone = 0.0 if self.gains is None else self.gains.models_zone
+        return BiasBound(self.experts, models_zone=zone, **run)
 
     def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,).

@@ -16,7 +16,8 @@ correction.
 A **model** that predicts s(y) is a comparator too, and another one for each loss: c is then the
 best response of loss k to the model's prediction, so that the sum of its positive gains bounds what
 the agent loses against doing what the model would have it do. Coordinates have the models' gains
-beside their own events.
+beside their own events. Where all models have
+failed, their gains are noise, whose correction costs those who would not follow them: ``widen``.
 
 ``scale_k`` keeps gains in [-1, 1]: max ||r(c) - r(a)||_1 over the box, and at most 2 where
 predictions stay in conv s(Y), since then expected and true losses lie in [0, 1] and the played
@@ -67,6 +68,8 @@ class LossEvents(Remembering):
         Number of scalar events; an action is no comparator of itself.
     arrays : dict
         Gains, variations and occupancies so far.
+    models_zone : float
+        y, by which the zone of the gains against models is wider.
     """
 
     REMEMBERED = ("arrays",)
@@ -101,9 +104,11 @@ class LossEvents(Remembering):
                 self.groups, cuts[:-1], cuts[1:], shapes, strict=True
             )
         ]
+        self.models_zone, self._follows = 0.0, np.zeros(cuts[-1])
         for part in self._parts:
             actions = np.arange(part.constants)
             part.view(self._gain)[:, actions, actions] = -np.inf  # never weighed
+            part.view(self._follows)[:, :, part.constants + part.policies :] = 1.0
         self._occupancy = np.zeros(len(self.rows.offset))
         self.draws = Draws(self.groups, self.rows)
         self.arrays = {
@@ -135,12 +140,24 @@ class LossEvents(Remembering):
 
     def weighted(self, awake: list[Indices], rule: WeightRule, time: int) -> Array:
         """Return H (rows, n): sum_c w_c (r(c) - r(a)) / scale for every loss and action."""
-        return self.folded(awake, rule.one_sided(self._gain, self._variation, time))
+        return self.folded(awake, rule.one_sided(*self.counted, time))
 
     @property
     def sums(self) -> tuple[Array, Array]:
         """All gains and their variations, one number per scalar event."""
         return self._gain, self._variation
+
+    @property
+    def counted(self) -> tuple[Array, Array]:
+        """What the weights see of all gains, and their variations."""
+        if not self.models_zone:
+            return self.sums
+        zone = self.models_zone * self._follows
+        return self._gain - zone * np.sqrt(self._variation), self._variation
+
+    def widen(self, models_zone: float) -> None:
+        """Let the weights see no more than G - y sqrt(C) of gains against models."""
+        self.models_zone = models_zone
 
     def exceeds(self, awake: list[Indices], zone: float) -> bool:
         """Whether some gain is above ``zone`` times the root of its variation."""
@@ -153,7 +170,8 @@ class LossEvents(Remembering):
     def potential(self, zone: float) -> float:
         """Return the mean potential of the scalar events under adaptive weights with this zone."""
         weighed = np.isfinite(self._gain)
-        own = potentials(self._gain[weighed], self._variation[weighed], zone)
+        gain, variation = self.counted
+        own = potentials(gain[weighed], variation[weighed], zone)
         return float(own.sum() / self.experts)
 
     def folded(self, awake: list[Indices], weights: Array) -> Array:
@@ -210,7 +228,7 @@ class LossEvents(Remembering):
 
     def bound(self, **run: Any) -> GainBound:
         """Return the bound on the gains; ``run`` are the other fields of ``BiasBound``."""
-        return GainBound(self.experts, within=self.within, **run)
+        return GainBound(self.experts, within=self.within, models_zone=self.models_zone, **run)
 
     def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regretless.forecaster.anchored import AnchoredPrediction
-from regretless.forecaster.events.bounds import GROWTH, LOGARITHM, BiasBound, spread
+from regretless.forecaster.events.bounds import GROWTH, LOGARITHM, BiasBound, GainBound, spread
 from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.protected import LossGroup, best_responses, rows_of
 from regretless.forecaster.events.scalar import LossEvents
@@ -77,9 +78,10 @@ def test_gains_are_those_of_the_definition_beside_coordinates_and_among_scalars(
 
 
 def test_weights_beside_coordinates_are_those_of_one_family_of_experts() -> None:
-    """All weights add up to 1, and each is the definition's share of them."""
+    """All weights add up to 1, each the definition's share of them; models have a zone beside."""
     events, rule = Events([group()], models=2), AdaptiveWeights(0.25)
     played(events, 40, 2, seed=5)
+    events.widen(0.5)
     assert events.gains is not None
     awake = events.awake(None, np.random.default_rng(9).random((2, SIZE)))
 
@@ -91,7 +93,7 @@ def test_weights_beside_coordinates_are_those_of_one_family_of_experts() -> None
     (view,) = awake.views
     plus, minus = weight(view.bias, view.variation), weight(-view.bias, view.variation)
     gain, variation = events.gains.sums
-    own = weight(gain, variation)
+    own = weight(gain - 0.5 * np.sqrt(variation), variation)
     total = plus.sum() + minus.sum() + own.sum()
     table = (plus - minus) / total
     own = own.reshape(LOSSES, ACTIONS, 2) / total
@@ -128,6 +130,17 @@ def test_nobody_regrets_not_to_have_followed_a_model(make: Any, stream: str, tru
     most = (np.maximum(gains, 0) * scalars._parts[0].scale[:, None, None]).sum(1)
     assert (regret <= most + 1e-9).all()
     assert (most.max(1) <= rounds * player.bias_bound().regret_to_models(own.weights)).all()
+
+
+@pytest.mark.parametrize("kind", [BiasBound, GainBound])
+def test_the_models_zone_is_in_their_bound_alone(kind: Any) -> None:
+    """D (z + y + sqrt(3 Lambda)) sqrt(A / T) for models, without y for swaps."""
+    weights, run = group().weights, {"dead_zone": 0.25, "trust": 1.5, "models_zone": 1.0}
+    bound, root = kind(50, 300, 0.2, **run), spread(weights) * np.sqrt(ACTIONS / 300)
+    beyond = 0.25 + np.sqrt(3 * bound.exponent())
+    assert bound.regret_to_models(weights) == pytest.approx(root * (beyond + 1))
+    swaps = bound.regret(weights)
+    assert swaps == pytest.approx(replace(bound, models_zone=0.0).regret(weights))
 
 
 def test_a_base_is_broadcast_until_a_bias_exceeds_trust() -> None:
