@@ -79,8 +79,9 @@ class Followed(Remembering):
             counts = counts * decision.present
         self.sums += there
         if counts.sum():
-            gap = exact.total(self._scale[:, None] * (own[:, None] - there), counts)
-            self._collect(gap * (self._counts.sum() / counts.sum()))
+            gaps = own[:, None] - there
+            gaps *= self._scale[:, None]  # in place: a second table takes longer than the rest
+            self._collect(exact.total(gaps, counts) * (self._counts.sum() / counts.sum()))
 
     def _collect(self, gap: Array) -> None:
         """Add the sum of the differences of all agents in a round, (2, M), to its batch."""
@@ -100,7 +101,7 @@ class Followed(Remembering):
     def join(self, parts: Sequence[dict[str, Any]]) -> None:
         """Take over the batches of parts which together are all agents, from their states."""
         batches = np.sum([part["batches"] for part in parts], axis=0)
-        self.restore(self.state() | parts[0] | {"sums": self.sums, "batches": batches})
+        self.restore(parts[0] | {"sums": self.sums, "batches": batches})
 
     def mean_loss(self, rounds: int | Indices) -> Array:
         """Loss per round of following each model (K, M); ``rounds`` of all or of each row."""

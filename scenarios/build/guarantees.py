@@ -26,7 +26,7 @@ from regretless.forecaster.events.bounds import BiasBound, GainBound, regret_sin
 from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.draws import contextual_draws, model_draws, swap_draws
 from regretless.forecaster.events.intervals import IntervalEvents, covering
-from regretless.forecaster.events.protected import LossGroup, Rows, best_responses, rows_of
+from regretless.forecaster.events.protected import LossGroup, best_responses, rows_of
 from regretless.forecaster.turns import players
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices
@@ -249,17 +249,20 @@ class Suggestions:
 
     def __call__(self) -> Indices:
         """Read it off what the forecaster knows, if it knows these losses."""
-        groups = self.forecaster.events.groups
-        known = [i for i, own in enumerate(groups) if own is self.group]
-        if known:
-            return self.forecaster.suggested(known[0])[self.lines]
-        return best_responses(self._all, self.forecaster.base.points)[self.lines]
+        if self._known is None:
+            return self._own(self.forecaster.base.points)
+        return self.forecaster.suggested(self._known)[self.lines]
 
     @cached_property
-    def _all(self) -> Rows:
-        return rows_of([self.group])
+    def _known(self) -> int | None:
+        groups = enumerate(self.forecaster.events.groups)
+        return next((i for i, own in groups if own is self.group), None)
 
-    def at(self, rows: Indices) -> Callable[[Array], Indices]:
+    @cached_property
+    def _own(self) -> Callable[[Array], Indices]:
+        return self.at(slice(None))
+
+    def at(self, rows: slice | Indices) -> Callable[[Array], Indices]:
         """Return a function that tells what points (M, n) suggest to some of the rows."""
         lines = np.arange(len(self.group.offset))[self.lines][rows]
         own = LossGroup(self.group.offset[lines], self.group.weights[lines])

@@ -44,7 +44,7 @@ def _world() -> Any:
     try:
         from mpi4py import MPI  # noqa: PLC0415 - an extra
     except (ImportError, RuntimeError) as error:  # RuntimeError: there is no MPI library
-        why = f"--scheduler {NAME} needs mpi4py and an MPI ({str(error).partition(' (')[0]})"
+        why = f"--scheduler {NAME} needs mpi4py and an MPI ({str(error).splitlines()[0]})"
         raise UserError(f"{why}; pip install 'regretless[mpi]', and load the cluster's") from error
     return MPI.COMM_WORLD
 

@@ -62,7 +62,6 @@ def test_mpi_gives_the_bytes_of_one_machine_and_a_mistake_is_one_line(tmp_path: 
 def test_a_killed_process_ends_the_others_and_resume_gives_the_same_bytes(tmp_path: Path) -> None:
     longer = "--set", "rounds=1000", "--set", "cohort.farmers.count=1200"
     assert played(tmp_path, "--out", "alone", *longer).returncode == 0
-    (tmp_path / "asked.toml").write_text(SCENARIO, encoding="utf-8")
     command = [str(MPIEXEC), "-n", "3", sys.executable, "-m", "regretless", "run", "asked.toml"]
     shared = [*command, *longer, "--quiet", "--out", "shared", "--scheduler", "mpi"]
     running = subprocess.Popen(shared, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=-2)
