@@ -10,7 +10,6 @@ paths of eight agents are read from both files by pandas, Polars and DuckDB.
 
 from __future__ import annotations
 
-import os
 import statistics
 import sys
 import tempfile
@@ -22,16 +21,14 @@ from typing import Any
 import duckdb
 import pandas as pd
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 import typer
 
+from regretless.scenarios.bench.scale import written, written_plainly
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.scenario import validated
 
-STEP, PATHS = 200_000, 8
+PATHS = 8
 CROWD: dict[str, Any] = {
     "name": "million",
     "rounds": 10_000,
@@ -60,50 +57,15 @@ def logged(folder: Path) -> pd.DataFrame:
     return frame.sort_values(["round", "agent"], kind="stable", ignore_index=True)
 
 
-def plain(frame: pd.DataFrame, folder: Path) -> Path:
-    """Write the log by PyArrow, and wait until it is on the disk."""
-    file = folder / "plain.parquet"
-    tables = [pa.Table.from_pandas(part, preserve_index=False) for part in _parts(frame)]
-    with _timed("plain PyArrow", len(frame), file):
-        with pq.ParquetWriter(file, tables[0].schema) as writer:
-            for table in tables:
-                writer.write_table(table)
-        handle = os.open(file, os.O_RDONLY)
-        os.fsync(handle)
-        os.close(handle)
+def timed(write: Callable[[pd.DataFrame, Path], Path], frame: pd.DataFrame, folder: Path) -> Path:
+    """Write the log, and print what a row cost."""
+    wall, spent = time.perf_counter(), time.process_time()
+    file = write(frame, folder)
+    wall, spent = time.perf_counter() - wall, time.process_time() - spent
+    rate, size = len(frame) / wall / 1e6, file.stat().st_size / len(frame)
+    each = 1e9 * spent / len(frame)
+    typer.echo(f"{write.__name__:20} {rate:5.2f} M rows/s {each:5.0f} ns {size:5.1f} bytes a row")
     return file
-
-
-def ours(frame: pd.DataFrame, folder: Path) -> Path:
-    """Write the log as a run does."""
-    directory, file = RunDirectory(folder / "ours"), folder / "ours" / "regret_log.parquet"
-    parts = list(_parts(frame))
-    with _timed("the run's directory", len(frame), file), directory.held():
-        directory.start()
-        for part in parts:
-            directory.add_chunk({"regret_log": part})
-        directory.finish({}, {"config": {}, "status": "complete", "scenario": "million"})
-    return file
-
-
-def _parts(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    return (frame.iloc[i : i + STEP] for i in range(0, len(frame), STEP))
-
-
-class _timed:  # noqa: N801 - read as a word
-    """Prints what a block cost for each row."""
-
-    def __init__(self, name: str, rows: int, file: Path) -> None:
-        self.name, self.rows, self.file = name, rows, file
-
-    def __enter__(self) -> None:
-        self.clocks = time.perf_counter(), time.process_time()
-
-    def __exit__(self, *_: object) -> None:
-        wall, spent = time.perf_counter() - self.clocks[0], time.process_time() - self.clocks[1]
-        rate, size = self.rows / wall / 1e6, self.file.stat().st_size / self.rows
-        each = 1e9 * spent / self.rows
-        typer.echo(f"{self.name:20} {rate:5.2f} M rows/s {each:5.0f} ns {size:5.1f} bytes a row")
 
 
 def readers(file: Path) -> Iterator[tuple[str, Callable[[int], Any]]]:
@@ -135,7 +97,7 @@ def main(turns: int) -> None:
         frame = logged(folder / "run")
         agents = frame["agent"].unique()
         for _ in range(turns):
-            files = [write(frame, folder) for write in (plain, ours)]
+            files = [timed(write, frame, folder) for write in (written_plainly, written)]
         for file in files:
             read(file, [int(agent) for agent in agents[:: len(agents) // PATHS][:PATHS]])
 

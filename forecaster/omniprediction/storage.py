@@ -26,6 +26,7 @@ from regretless.forecaster.omniprediction.laws.members import (
     Linear,
     Marginal,
     Neighbours,
+    Residuals,
 )
 from regretless.forecaster.omniprediction.laws.mixture import ConditionalLaw
 from regretless.forecaster.omniprediction.laws.trees import Trees
@@ -39,7 +40,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
 
-FORMAT = "omnimarket offline omnipredictor 4"
+FORMAT = "regretless offline omnipredictor 5"
 FORMS: dict[str, type[Loss]] = {
     kind.__name__: kind
     for kind in (
@@ -57,7 +58,9 @@ CONTINUOUS: dict[str, type[nets.SquaredError | nets.Pinball]] = {
 }
 APART = {"losses", "policies", "basis", "cv"}  # parameters that are not plain values
 RESULTS = ("n_features_in_", "bound_", "certified_on_holdout_")
-MEMBERS = {kind.__name__: kind for kind in (Leaf, Neighbours, Marginal, Linear, Boosted, Trees)}
+MEMBERS = {
+    kind.__name__: kind for kind in (Leaf, Neighbours, Residuals, Marginal, Linear, Boosted, Trees)
+}
 
 
 def save(model: Any, path: Path, notes: dict[str, Any]) -> None:

@@ -9,7 +9,9 @@ PACKAGES = {  # by what is imported
     "open_spiel": "open_spiel",
     "cvxpy": "cvxpy",
     "noregret": "noregret",
+    "sklearn": "scikit-learn",
 }
+EXTRAS = {"scikit-learn": "learn"}  # that bring a package which `peers` does not
 
 
 class MissingPeerError(ImportError):

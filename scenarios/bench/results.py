@@ -1,5 +1,6 @@
 """What ``regretless bench`` does: measure all that the peers allow, show it, write it as JSON."""
 
+import csv
 import json
 import os
 import platform
@@ -18,13 +19,14 @@ from rich.table import Table
 
 from regretless.market.core.atomic import replacing
 from regretless.market.core.errors import UserError
-from regretless.scenarios.bench import growth, steps
+from regretless.scenarios.bench import growth, scale, steps
 from regretless.scenarios.bench import works as all_works
 from regretless.scenarios.bench.clock import Duel, Row, timed
-from regretless.scenarios.bench.peers import PACKAGES, MissingPeerError
+from regretless.scenarios.bench.peers import EXTRAS, PACKAGES, MissingPeerError
 
 REPEATS, QUICK = 15, 3
 WIDTH = 136
+PUBLISHED = Path(__file__).with_name("published.csv")
 # A progress bar, made from a title and a total; it is told how much is over.
 Bar = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
@@ -47,8 +49,29 @@ def side_by_side(bar: Bar, *, quick: bool) -> dict[str, Any]:
     """Run and show the duels, and a large crowd in a process of its own for its memory."""
     memory = steps.peak_memory(quick=quick)
     prepared, repeats = all_works.works(quick=quick), QUICK if quick else REPEATS
-    with bar("bench", len(prepared)) as advance:
-        measured = measure(repeats, works=prepared, progress=advance)
+    rows = _duels(bar, "bench", repeats, prepared)
+    typer.echo(f"peak memory: {memory['bytes'] / 1e9:.2f} GB, {memory['size']}")
+    return {"rows": rows, "memory": memory}
+
+
+def at_scale(bar: Bar, *, quick: bool) -> dict[str, Any]:
+    """Run and show the duels of large runs, and what others have published; as ``side_by_side``."""
+    rows = _duels(bar, "scale", 1 if quick else QUICK, scale.works(quick=quick))
+    with PUBLISHED.open(encoding="utf-8", newline="") as file:
+        published = list(csv.DictReader(file))
+    typer.echo("Published by others, of other work on other machines:")
+    for own in published:
+        what = f"{own['work']}, {own['size']}: {own['framework']}, {own['figure']}"
+        typer.echo(f"  {what}, {own['machine']} ({own['source']})")
+    return {"scale": rows, "published": published}
+
+
+def _duels(
+    bar: Bar, title: str, repeats: int, works: Sequence[Callable[[], Duel]]
+) -> list[dict[str, Any]]:
+    """Run and show duels; name the peers that are missing."""
+    with bar(title, len(works)) as advance:
+        measured = measure(repeats, works=works, progress=advance)
     for line in skipped(measured):
         typer.echo(line, err=True)
     cells = []
@@ -57,8 +80,7 @@ def side_by_side(bar: Bar, *, quick: bool) -> dict[str, Any]:
         cells.append([row.work, row.size, row.rival, *(f"{number:.3g}" for number in numbers)])
     head = ["work", "size", "rival"], ["milliseconds", "rival's", "ratio"]
     _show("Side by side, median of one call", *head, cells)
-    typer.echo(f"peak memory: {memory['bytes'] / 1e9:.2f} GB, {memory['size']}")
-    return {"rows": [asdict(row) for row in measured.rows], "memory": memory}
+    return [asdict(row) for row in measured.rows]
 
 
 def exponents(bar: Bar, *, quick: bool) -> dict[str, Any]:
@@ -93,16 +115,21 @@ def measure(
         try:
             rows.append(timed(work(), repeats))
         except MissingPeerError as error:
-            missing.setdefault(str(error.name), []).append(getattr(work, "__name__", "agent-steps"))
+            missing.setdefault(str(error.name), []).append(_named(work))
         progress(done)
     return Results(rows, missing)
+
+
+def _named(work: Any) -> str:
+    made = getattr(work, "func", work)
+    return "agent-steps" if made is steps.against_mesa else str(made.__name__)
 
 
 def skipped(results: Results) -> list[str]:
     """Return one line for each package that is missing."""
     return [
         f"{package} is not installed, skipped: {', '.join(works)}; "
-        "pip install 'regretless[peers]' brings it"
+        f"pip install 'regretless[{EXTRAS.get(package, 'peers')}]' brings it"
         for package, works in results.missing.items()
     ]
 

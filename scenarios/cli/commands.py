@@ -235,15 +235,21 @@ def bench(
     growth: Annotated[
         bool, typer.Option("--growth", help="Fit how time grows with each size instead.")
     ] = False,
+    scale: Annotated[
+        bool, typer.Option("--scale", help="Large runs instead, and what others have published.")
+    ] = False,
     json: Annotated[Path | None, typer.Option(help="Write what was measured to a file.")] = None,
 ) -> None:
     """Time works of this project side by side with the peers that are installed."""
     from regretless.scenarios.bench import results
 
+    if growth and scale:
+        raise UserError("--growth and --scale are two benchmarks; drop one of them")
     if json is not None:
         results.check_target(json)
     bar = partial(progress_bar, quiet=False)
-    measured = (results.exponents if growth else results.side_by_side)(bar, quick=quick)
+    chosen = results.exponents if growth else results.at_scale if scale else results.side_by_side
+    measured = chosen(bar, quick=quick)
     if json is not None:
         results.write_json(measured, json)
         typer.echo(f"written: {json}")

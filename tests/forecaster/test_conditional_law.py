@@ -17,17 +17,26 @@ from regretless.forecaster.omniprediction import Pinball, SquaredError, Threshol
 from regretless.forecaster.omniprediction.certificates import RATES, certify
 from regretless.forecaster.omniprediction.conditional import Conditional
 from regretless.forecaster.omniprediction.laws.learning import (
+    DEPTH_3,
+    DEPTH_6,
     Candidate,
     Sample,
     boosted,
     candidates,
-    deeply_boosted,
     folds_of,
     leaves,
     ridge,
     shares,
 )
-from regretless.forecaster.omniprediction.laws.members import MANY, Marginal
+from regretless.forecaster.omniprediction.laws.members import (
+    MANY,
+    Marginal,
+    Neighbours,
+    Residuals,
+)
+from regretless.forecaster.omniprediction.laws.members import (
+    Linear as LinearForecast,
+)
 from regretless.forecaster.omniprediction.laws.trees import Trees
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear
@@ -123,11 +132,52 @@ def test_deep_trees_see_features_that_act_together() -> None:
     features = rng.choice([-1.0, 1.0], (1000, 4))
     own = replace(own, features=features, outcomes=(features.prod(1)[:, None] > 0) * 1.0)
     shallow, deep = (
-        make(own, own.all[:800]).forecast(features[800:]) for make in (boosted, deeply_boosted)
+        boosted(own, own.all[:800], shape=shape).forecast(features[800:])
+        for shape in (DEPTH_3, DEPTH_6)
     )
     errors = [np.abs(f - own.outcomes[800:]).mean() for f in (shallow, deep)]
     assert errors[0] > 0.4
     assert errors[1] < 0.2
+
+
+@pytest.mark.parametrize("distinct", [40, 3, 1])
+def test_residuals_are_shared_out_as_the_definition_says(distinct: int) -> None:
+    """Each point m(x) + y - m lies between two outcomes, and is both, its mean kept."""
+    rng = np.random.default_rng(0)
+    known = rng.choice(rng.random(distinct), 40)
+    model, forecasts, weights = LinearForecast(rng.random((2, 1))), rng.random(30), rng.random(30)
+    near = Neighbours(model, np.arange(30) + 5, forecasts[:, None], weights, np.array([0.3]))
+    law = Residuals.of(near, np.arange(40), known[:, None])
+    fresh, table = rng.random((6, 1)), np.stack([known, known**2], axis=1)
+    order = np.argsort(known)
+    for here, found in zip(model.forecast(fresh)[:, 0], law.expected(fresh, table), strict=True):
+        mass = weights * (np.exp(-0.5 * ((here - forecasts) / 0.3) ** 2) + 1e-12)
+        points = np.clip(here + known[5:35] - forecasts, known.min(), known.max())
+        values = [np.interp(points, known[order], column[order]) for column in table.T]
+        assert found == pytest.approx([np.average(v, weights=mass) for v in values])
+
+
+def test_residuals_keep_a_slope_where_a_kernel_is_wide() -> None:
+    """Neighbours within so wide a kernel are everybody, and all would have one mean."""
+    rng = np.random.default_rng(1)
+    features = rng.random((500, 1))
+    outcomes = features + 0.01 * rng.standard_normal((500, 1))
+    model = LinearForecast(np.array([[0.0], [1.0]]))
+    near = Neighbours(model, np.arange(500), features, np.ones(500), np.array([9.0]))
+    asked = np.array([[0.2], [0.7]])
+    assert np.ptp(near.expected(asked, outcomes)) < 0.01
+    found = Residuals.of(near, np.arange(500), outcomes).expected(asked, outcomes)
+    assert found[:, 0] == pytest.approx(asked[:, 0], abs=0.01)
+
+
+@pytest.mark.parametrize("outcomes", [1, 2])
+def test_a_forecast_of_one_outcome_has_two_laws_and_of_several_one(outcomes: int) -> None:
+    own = sample()
+    wide = np.concatenate([own.outcomes, 1 - own.outcomes], axis=1)[:, :outcomes]
+    own = replace(own, outcomes=wide)
+    found = candidates(own, own.outcomes[:, :1], "ridge")
+    wanted = {1: ["ridge near", "ridge far", "marginal"], 2: ["ridge", "marginal"]}
+    assert [own.name for own in found] == wanted[outcomes]
 
 
 def test_shares_are_least_squares_on_the_simplex() -> None:

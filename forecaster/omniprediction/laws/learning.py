@@ -1,9 +1,11 @@
 r"""Conditional laws learned from a table, by cross-fitting, and mixed.
 
 **Members.** Random forest and extremely randomised trees (Breiman 2001; Geurts, Ernst, Wehenkel
-2006), grown on the outcomes and on their ranks; neighbours in a ridge forecast and in two boosted
-ones (Friedman 2002), of shallow trees and of deep ones; the marginal law. ``ridge`` has the
-neighbours in the ridge forecast and the marginal law alone, and needs no scikit-learn.
+2006), grown on the outcomes and on their ranks; laws around a ridge forecast and three boosted ones
+(Friedman 2002), of trees of depth 2, 3 and 6; the marginal law. Of one outcome a forecast has two
+laws: what it missed on rows with about the same forecast (near), and on most rows (far). Of several
+it has one, of the neighbours in it, with the kernel's width that expects best. ``ridge`` has the
+laws around the ridge forecast and the marginal law alone, and needs no scikit-learn.
 
 **Mixture.** Let F_i be the losses of all listed losses' actions at row i, less each loss's mean
 over actions (what is common to all actions decides nothing), and P_bi what member b expected there,
@@ -18,6 +20,7 @@ and q is the objective above.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,13 +34,29 @@ from regretless.market.core.errors import UserError
 
 BASES = ("auto", "ridge", "none")
 WIDTHS = (0.1, 0.2, 0.35)  # of kernels, in standard deviations of the forecasts
+OF_RESIDUALS = {"near": 0.35, "far": 1.5}  # likewise
 FEWEST = {"forest": 5, "extra trees": 2}  # rows in a leaf
 MOST_ROWS = 5000  # that one tree sees
 MOST_NEIGHBOURS = 2000
 MOST_FUNCTIONS = 400  # losses' actions on which members are compared
 RIDGES = np.logspace(-3, 4, 15)  # penalties, per row
-SHALLOW: dict[str, Any] = {"learning_rate": 0.07, "max_depth": 3, "max_features": 0.5}
-DEEP: dict[str, Any] = {"learning_rate": 0.05, "max_depth": 6, "max_features": 0.8}
+# Leaves of many rows, and drawn rows, keep noise out; of which there may be little.
+DEPTH_2: dict[str, Any] = {"max_depth": 2, "learning_rate": 0.1}
+DEPTH_3: dict[str, Any] = {
+    "max_depth": 3,
+    "learning_rate": 0.07,
+    "max_features": 0.5,
+    "min_samples_leaf": 8,
+    "subsample": 0.6,
+}
+DEPTH_6: dict[str, Any] = {
+    "max_depth": 6,
+    "learning_rate": 0.05,
+    "max_features": 0.8,
+    "min_samples_leaf": 3,
+    "subsample": 0.6,
+    "times": 2,  # as many trees as others
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,10 +106,11 @@ def candidates(sample: Sample, table: Array, base: str) -> list[Candidate]:
     """Learn all members; ``table`` (m, q) has the functions on which they will be compared."""
     makers: dict[str, Maker] = {"ridge": ridge}
     if base == "auto":
-        makers |= {"boosted": boosted, "deeply boosted": deeply_boosted}
+        shapes = (DEPTH_2, DEPTH_3, DEPTH_6)
+        makers |= {f"boosted {own['max_depth']}": partial(boosted, shape=own) for own in shapes}
     if not sample.features.shape[1]:
         makers, base = {}, "none"
-    found = [_neighbours(sample, table, name, make) for name, make in makers.items()]
+    found = [law for name, make in makers.items() for law in _around(sample, table, name, make)]
     if base == "auto":
         found += [_forest(sample, table, name) for name in FEWEST]
     blank = np.full(table.shape, np.nan)
@@ -148,7 +168,7 @@ def ridge(sample: Sample, rows: Indices) -> members.Linear:
     own = sample.weights[rows] / sample.weights[rows].mean()
     table, outcomes, root = sample.features[rows], sample.outcomes[rows], np.sqrt(own)[:, None]
     centre, mean = np.average(table, 0, own), np.average(outcomes, 0, own)
-    spread = np.sqrt(np.average((table - centre) ** 2, 0, own))
+    spread = _spread(table, own)
     spread = np.where(spread > 0, spread, 1.0)
     u, s, vt = np.linalg.svd(root * (table - centre) / spread, full_matrices=False)
     common, left = u.T @ (root * (outcomes - mean)), root * (outcomes - mean)
@@ -163,63 +183,75 @@ def ridge(sample: Sample, rows: Indices) -> members.Linear:
     return members.Linear(np.vstack([mean - centre @ chosen, chosen]))
 
 
-def boosted(sample: Sample, rows: Indices) -> members.Boosted:
-    """Boost shallow trees for every coordinate of the outcome."""
-    return _boosted(sample, rows, sample.trees, SHALLOW)
+def _spread(table: Array, weights: Array) -> Array:
+    """Return the weighted standard deviation of each column."""
+    apart = table - np.average(table, 0, weights)
+    return np.asarray(np.sqrt(np.average(apart**2, 0, weights)))
 
 
-def deeply_boosted(sample: Sample, rows: Indices) -> members.Boosted:
-    """Boost twice as many deep trees, for tables where features act together."""
-    return _boosted(sample, rows, 2 * sample.trees, DEEP)
-
-
-def _boosted(sample: Sample, rows: Indices, trees: int, shape: dict[str, Any]) -> members.Boosted:
+def boosted(sample: Sample, rows: Indices, *, shape: dict[str, Any]) -> members.Boosted:
+    """Boost trees for every coordinate of the outcome."""
     ensemble, own, found = _sklearn(), sample.weights[rows], []
-    share = min(0.6, MOST_ROWS / len(rows))
+    given = {"min_samples_leaf": 1, "subsample": 1.0, "times": 1} | shape
+    trees, share = sample.trees * given.pop("times"), given.pop("subsample")
+    leaf = min(given.pop("min_samples_leaf"), max(1, len(rows) // 4))
     for column in sample.outcomes[rows].T:
         model = ensemble.GradientBoostingRegressor(
             n_estimators=trees,
-            subsample=max(share, 1 / len(rows)),
-            min_samples_leaf=min(8, max(1, len(rows) // 4)),
+            subsample=max(min(share, MOST_ROWS / len(rows)), 1 / len(rows)),
+            min_samples_leaf=leaf,
             random_state=sample.seed(),
             init="zero",
-            **shape,
+            **given,
         )
         model.fit(sample.features[rows], column - np.average(column, weights=own), own)
         found.append(Trees.of(model.estimators_[:, 0], rate=model.learning_rate))
     return members.Boosted(np.average(sample.outcomes[rows], 0, own), tuple(found))
 
 
-def _neighbours(sample: Sample, table: Array, name: str, make: Maker) -> Candidate:
-    """Forecast by cross-fitting, and choose the width of the kernel that expects best."""
+Around = members.Neighbours | members.Residuals
+
+
+def _around(sample: Sample, table: Array, name: str, make: Maker) -> list[Candidate]:
+    """Forecast by cross-fitting, and make laws of what was forecast and what came."""
     forecasts = np.full(sample.outcomes.shape, np.nan)
     for learned, tested in sample.folds:
         forecasts[tested] = make(sample, learned).forecast(sample.features[tested])
     model = make(sample, sample.all)
     known = np.flatnonzero(np.isfinite(forecasts[:, 0]))
-    places = known
     if len(known) > MOST_NEIGHBOURS:
-        places = np.sort(sample.rng.choice(known, MOST_NEIGHBOURS, replace=False))
-    spread = np.maximum(forecasts[places].std(0), 1e-6)
-    tried = [(_unseen(sample, table, forecasts, places, w * spread), w) for w in WIDTHS]
-    errors = [np.nansum((e - table) ** 2 * sample.weights[:, None]) for e, _ in tried]
-    expected, width = tried[int(np.argmin(errors))]
-    law = members.Neighbours(
-        model, places, forecasts[places], sample.weights[places], width * spread
-    )
-    return Candidate(name, law, expected)
+        known = np.sort(sample.rng.choice(known, MOST_NEIGHBOURS, replace=False))
+    spread = np.maximum(_spread(forecasts[known], sample.weights[known]), 1e-6)
+    single = sample.outcomes.shape[1] == 1
+    counting = np.flatnonzero(sample.weights)
+
+    def law(seen: Indices, width: float) -> Around:
+        own = forecasts[seen], sample.weights[seen], width * spread
+        near = members.Neighbours(model, seen, *own)
+        return members.Residuals.of(near, counting, sample.outcomes) if single else near
+
+    def candidate(called: str, width: float) -> Candidate:
+        expected = _unseen(sample, table, forecasts, known, partial(law, width=width))
+        return Candidate(called, law(known, width), expected)
+
+    if single:
+        return [candidate(f"{name} {word}", width) for word, width in OF_RESIDUALS.items()]
+    tried = [candidate(name, width) for width in WIDTHS]
+    errors = [np.nansum((c.expected - table) ** 2 * sample.weights[:, None]) for c in tried]
+    return [tried[int(np.argmin(errors))]]
 
 
-def _unseen(sample: Sample, table: Array, forecasts: Array, places: Indices, width: Array) -> Array:
-    """Expect each row from its neighbours in other folds: (m, q)."""
+def _unseen(
+    sample: Sample, table: Array, forecasts: Array, known: Indices, law: Callable[[Indices], Around]
+) -> Array:
+    """Expect each row from the known ones in other folds: (m, q)."""
     expected = np.full(table.shape, np.nan)
     for learned, tested in sample.folds:
-        seen = places[np.isin(places, learned)]
-        if not len(seen):  # the first fold of a time split: nobody was forecast before
+        seen = known[np.isin(known, learned)]
+        if len(seen):
+            expected[tested] = law(seen).around(forecasts[tested], table)
+        else:  # the first fold of a time split: nobody was forecast before
             expected[tested] = np.average(table[learned], 0, sample.weights[learned])
-            continue
-        near = members.kernel(forecasts[tested], forecasts[seen], width) * sample.weights[seen]
-        expected[tested] = near @ table[seen] / near.sum(1, keepdims=True)
     return expected
 
 

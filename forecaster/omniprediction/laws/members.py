@@ -11,12 +11,19 @@ also for a loss that comes later, and no basis and no error of one enters. Weigh
     neighbours   a Gaussian kernel in a point forecast m, K((m(x) - m_j) / h), with m_j the forecast
                  for row j of a model that did not see it: a law conditional on a forecast alone
                  (Walz, Henzi, Ziegel, Gneiting 2024, there by isotonic regression)
+    residuals    the forecast and what it missed, m(x) + y_j - m_j with the same kernel, each such
+                 point shared out between the two outcomes that it lies between, its mean kept:
+                 for one outcome, of which rows lie close; a wide kernel then smooths the noise and
+                 not the forecast (conditional residuals, as in Hyndman and Athanasopoulos 2021,
+                 5.5, with all of them)
     marginal     the same for all x
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
+import numba
 import numpy as np
 from scipy import sparse
 
@@ -26,6 +33,7 @@ from regretless.market.core.arrays import Array, Indices
 CHUNK = 2048  # rows whose weights are made at once
 FEW, MANY = 2500, 40  # rows at most and functions at least where to make weights first is faster
 FLOOR = 1e-12  # weight of a row that is no neighbour: nobody is left without a law
+MOST_KNOTS = 1000  # outcomes that residuals are shared out between
 
 
 class Member(Protocol):
@@ -129,20 +137,97 @@ class Neighbours:
 
     def expected(self, features: Array, table: Array) -> Array:
         """See ``Member``."""
-        here = self.model.forecast(features)
-        found = np.empty((len(here), table.shape[1]))
-        for first in range(0, len(here), CHUNK):
-            near = kernel(here[first : first + CHUNK], self.forecasts, self.width) * self.weights
-            near /= near.sum(1, keepdims=True)
-            found[first : first + CHUNK] = near @ table[self.places]
-        return found
+        return self.around(self.model.forecast(features), table)
+
+    def around(self, here: Array, table: Array) -> Array:
+        """Return E[f] (m, q) where forecasts are (m, d)."""
+        return _in_parts(self._near, here, table[self.places])
+
+    def _near(self, here: Array) -> Array:
+        """Weigh the neighbours by their distance: (m, r)."""
+        ours, theirs = here / self.width, self.forecasts / self.width
+        apart = (ours**2).sum(1)[:, None] + (theirs**2).sum(1) - 2 * ours @ theirs.T
+        near = (np.exp(-0.5 * np.maximum(apart, 0.0)) + FLOOR) * self.weights
+        return np.asarray(near / near.sum(1, keepdims=True))
 
 
-def kernel(here: Array, there: Array, width: Array) -> Array:
-    """Weigh forecasts (r, d) by their distance from others (m, d): (m, r)."""
-    ours, theirs = here / width, there / width
-    apart = (ours**2).sum(1)[:, None] + (theirs**2).sum(1) - 2 * ours @ theirs.T
-    return np.asarray(np.exp(-0.5 * np.maximum(apart, 0.0)) + FLOOR)
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """A forecast of one outcome, and what it missed on rows with nearly the same one.
+
+    Parameters
+    ----------
+    forecasts, missed, weights : array (r,)
+        Of the rows that may be neighbours: forecast by a model that did not see them, the outcome
+        less that, which ascends, and how much a row counts.
+    width : float
+        h, of the kernel.
+    knots : array (k,)
+        Outcomes, ascending.
+    rows : int array (k,)
+        Who has them.
+    """
+
+    model: Linear | Boosted
+    forecasts: Array
+    missed: Array
+    weights: Array
+    width: float
+    knots: Array
+    rows: Indices
+
+    @classmethod
+    def of(cls, near: Neighbours, counting: Indices, outcomes: Array) -> Self:
+        """Take the neighbours in a forecast; ``counting`` rows of outcomes (rows, 1) may happen."""
+        forecasts, (width,) = near.forecasts[:, 0], near.width
+        missed = outcomes[near.places, 0] - forecasts
+        order = np.argsort(missed, kind="stable")
+        knots, rows = np.unique(outcomes[counting, 0], return_index=True)
+        kept = np.unique(np.linspace(0, len(knots) - 1, MOST_KNOTS).round().astype(np.intp))
+        own = forecasts[order], missed[order], near.weights[order]
+        return cls(near.model, *own, float(width), knots[kept], counting[rows[kept]])
+
+    def expected(self, features: Array, table: Array) -> Array:
+        """See ``Member``."""
+        return self.around(self.model.forecast(features), table)
+
+    def around(self, here: Array, table: Array) -> Array:
+        """Return E[f] (m, q) where forecasts are (m, 1)."""
+        return _in_parts(self._shared, here, table[self.rows])
+
+    def _shared(self, here: Array) -> Array:
+        """Share the points out between the knots: (m, k)."""
+        found = np.zeros((len(here), len(self.knots)))
+        neighbours = self.forecasts, self.missed, self.weights, self.width
+        _share(np.ascontiguousarray(here[:, 0]), *neighbours, self.knots, found)
+        return np.asarray(found / found.sum(1, keepdims=True))
+
+
+@numba.njit(cache=True, nogil=True)
+def _share(  # noqa: PLR0913 - arrays of one kernel
+    here: Any, forecasts: Any, missed: Any, weights: Any, width: Any, knots: Any, found: Any
+) -> None:
+    last = len(knots) - 1
+    for i in range(len(here)):
+        b = 0
+        for j in range(len(missed)):  # ascending, so that b never goes back
+            apart = (here[i] - forecasts[j]) / width
+            mass = (np.exp(-0.5 * apart * apart) + FLOOR) * weights[j]
+            point = min(max(here[i] + missed[j], knots[0]), knots[last])
+            while b < last and knots[b + 1] <= point:
+                b += 1
+            above = (point - knots[b]) / (knots[b + 1] - knots[b]) if b < last else 0.0
+            found[i, b] += mass * (1.0 - above)
+            if above > 0.0:
+                found[i, b + 1] += mass * above
+
+
+def _in_parts(weigh: Callable[[Array], Array], here: Array, table: Array) -> Array:
+    """Expect functions (r, q) with weights (m, r), few rows at a time."""
+    found = np.empty((len(here), table.shape[1]))
+    for first in range(0, len(here), CHUNK):
+        found[first : first + CHUNK] = weigh(here[first : first + CHUNK]) @ table
+    return found
 
 
 @dataclass(frozen=True, eq=False)
