@@ -9,13 +9,14 @@ from pathlib import Path
 
 import mesa
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 from regretless.agents.responses import BestResponse
 from regretless.market.records.decision import one_hot
-from regretless.scenarios.bench import clock, growth, peers, results, steps, works
+from regretless.scenarios.bench import clock, growth, peers, results, scale, steps, works
 from regretless.scenarios.bench.clock import DisagreementError, Duel
 from regretless.scenarios.bench.crowds import FAMILIES, Crowd, CurvedCrowd, PlainCrowd
 from regretless.scenarios.cli.commands import app
@@ -161,6 +162,43 @@ def test_growth_writes_every_exponent(tmp_path: Path, monkeypatch: pytest.Monkey
     for row in content["growth"]:
         assert len(row["measured"]) == len(row["sizes"])
         assert np.isfinite(row["exponent"])
+
+
+def test_scale_writes_rows_and_what_others_have_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("sklearn")
+    for name, value in (("SMALLER", 800), ("ROUNDS", 2), ("ARCHETYPES", 40)):
+        monkeypatch.setattr(scale, name, value)
+    target = tmp_path / "scale.json"
+    done = CliRunner().invoke(app, ["bench", "--scale", "--quick", "--json", str(target)])
+    assert done.exit_code == 0, done.output
+    content = json.loads(target.read_text(encoding="utf-8"))
+    assert {row["work"] for row in content["scale"]} == {
+        "counted crowd",
+        "forecaster-round",
+        "cover",
+        "log",
+    }
+    assert all(row["ratio"] > 0 for row in content["scale"])
+    assert {own["framework"].split()[0] for own in content["published"]} == {"Agents.jl", "FLAME"}
+    for own in content["published"]:
+        assert own["figure"] in done.stdout
+        assert own["machine"] in done.stdout
+    both = CliRunner().invoke(app, ["bench", "--scale", "--growth"])
+    assert both.exit_code != 0
+    assert "drop one" in str(both.exception)
+
+
+def test_a_log_is_the_same_in_the_directory_and_by_pyarrow(tmp_path: Path) -> None:
+    """In the order of agents there, of rounds here."""
+    frame = scale.logged(3000, agents=60)
+    ours, theirs = (
+        pd.read_parquet(write(frame, tmp_path)) for write in (scale.written, scale.written_plainly)
+    )
+    pd.testing.assert_frame_equal(theirs, frame)
+    order = frame.sort_values(["agent", "round"], ignore_index=True)
+    pd.testing.assert_frame_equal(ours[list(order)], order, check_dtype=False)
 
 
 def test_turns_alternate() -> None:
