@@ -22,6 +22,7 @@ from regretless.market.core.atomic import replacing
 from regretless.market.core.errors import UserError, closest
 from regretless.market.losses import Loss
 from regretless.scenarios.build.populations import drawn_losses
+from regretless.scenarios.features import Feature, learnable, table
 from regretless.scenarios.frames import numeric, read_frame
 from regretless.scenarios.spec.cohort import CohortSpec
 from regretless.scenarios.spec.files import override
@@ -36,7 +37,7 @@ class Request:
     Parameters
     ----------
     features : list of str or None
-        None for all other columns of numbers.
+        None for all other columns that can be learned from.
     scale, assignments : list of str
         ``A=LOW:HIGH`` and ``UTILITY.KEY=VALUE``.
     groups, weight : str or None
@@ -74,8 +75,7 @@ def fit_table(request: Request, out: Path) -> list[str]:
         raise UserError(f"{request.data}: {len(frame)} rows; give at least {FEWEST}")
     outcomes = numeric(frame, request.outcomes, "--outcomes")
     ends, clipped = scales(request.scale, request.outcomes, outcomes)
-    names, left = chosen_features(frame, request)
-    features = varying(frame, names)
+    features, left = chosen_features(frame, request)
     model = OfflineOmnipredictor(
         requested_losses(request),
         kappa=request.kappa,
@@ -87,16 +87,21 @@ def fit_table(request: Request, out: Path) -> list[str]:
         **({"cv": _in_time()} if request.ordered else {}),
     )
     model.fit(
-        features,
+        table(frame, features, "--features"),
         outcomes,
         None if request.weight is None else numeric(frame, [request.weight], "--weight")[:, 0],
         groups=None if request.groups is None else _column(frame, request.groups, "--groups"),
     )
-    notes = {"outcomes": request.outcomes, "features": names, "utilities": request.utilities}
+    notes = {
+        "outcomes": request.outcomes,
+        "features": [own.column for own in features],
+        "words": [list(own.words) for own in features],
+        "utilities": request.utilities,
+    }
     model.save(out, notes=notes)
-    lines = _told(model, request, names)
+    lines = _told(model, request, features)
     if left:
-        lines.append(f"left out (no numbers, gaps, or all the same): {', '.join(left)}")
+        lines.append(f"left out (gaps, all the same, or too many words): {', '.join(left)}")
     if clipped:
         lines.append(f"{clipped:.1%} of the rows had an outcome outside of its scale: clipped")
     return [*lines, f"written: {out}"]
@@ -118,19 +123,11 @@ def _column(frame: pd.DataFrame, name: str, option: str) -> Any:
     return frame[name].to_numpy()
 
 
-def chosen_features(frame: pd.DataFrame, request: Request) -> tuple[list[str], list[str]]:
-    """Return the features, by default all columns of numbers that vary; and what that leaves."""
+def chosen_features(frame: pd.DataFrame, request: Request) -> tuple[list[Feature], list[str]]:
+    """Return the features, by default all columns that can be learned from; and what is left."""
     if request.features is not None:
-        return request.features, []
-    used = {*request.outcomes, request.groups, request.weight}
-    others = [str(name) for name in frame if name not in used]
-
-    def fit_for_use(name: str) -> bool:
-        column = pd.to_numeric(frame[name], errors="coerce").to_numpy(np.float64, na_value=np.nan)
-        return bool(np.isfinite(column).all() and np.ptp(column) > 0)
-
-    apt = [name for name in others if fit_for_use(name)]
-    return apt, [name for name in others if name not in apt]
+        return [Feature.of(frame, name, "--features") for name in request.features], []
+    return learnable(frame, [*request.outcomes, request.groups, request.weight])
 
 
 def _check(request: Request, out: Path) -> None:
@@ -145,7 +142,7 @@ def _check(request: Request, out: Path) -> None:
             raise UserError(f"--features: '{name}' is an outcome too; leave it out of one of them")
 
 
-def _told(model: OfflineOmnipredictor, request: Request, names: Sequence[str]) -> list[str]:
+def _told(model: OfflineOmnipredictor, request: Request, features: Sequence[Feature]) -> list[str]:
     held = 0 if model.held_ is None else len(model.held_.outcomes)
     fitted: Any = model.fitted_
     law = zip(fitted.law.members, fitted.law.shares, strict=True)
@@ -163,10 +160,11 @@ def _told(model: OfflineOmnipredictor, request: Request, names: Sequence[str]) -
         )
         if model.certified_fit_ is not fitted:
             told += f"; it is about the law of the {learned} rows, the one written knows all"
-    seen = f"features: {', '.join(names) or 'none'}"
+    losses = "loss" if fitted.listed.count == 1 else "losses"
+    seen = f"features: {', '.join(map(str, features)) or 'none'}"
     return [
         f"{learned} rows learned from, {held} held out; {seen}",
-        f"{fitted.listed.count} losses on outcomes scaled from {scale}; law: {listed}",
+        f"{fitted.listed.count} {losses} on outcomes scaled from {scale}; law: {listed}",
         f"certified_on_holdout: {told}",
     ]
 
@@ -177,13 +175,15 @@ def predict_table(
     """Predict the rows of a table: forecasts in the file's units, all losses' actions."""
     model = OfflineOmnipredictor.load(model_file)
     notes = model.notes_
-    if not {"outcomes", "features", "utilities"} <= set(notes):
+    if not {"outcomes", "features", "words", "utilities"} <= set(notes):
         raise UserError(f"'{model_file}' was not written by regretless fit; use Python to load it")
     frame = _frame(new)
     with readable(model_file):
-        features = numeric(frame, notes["features"], "features of the model")
+        own = zip(notes["features"], notes["words"], strict=True)
+        features = [Feature(column, tuple(words)) for column, words in own]
+        rows = table(frame, features, "features of the model")
         names = {"outcomes": notes["outcomes"], "losses": notes["utilities"]}
-        return model.predict_frame(features, levels=levels, laws=laws, names=names)
+        return model.predict_frame(rows, levels=levels, laws=laws, names=names)
 
 
 def _frame(path: Path) -> pd.DataFrame:
@@ -216,15 +216,6 @@ def scales(texts: Sequence[str], names: Sequence[str], outcomes: Array) -> tuple
     return found, float(beyond.any(1).mean())
 
 
-def varying(frame: pd.DataFrame, columns: list[str]) -> Array:
-    """Return features (m, f); UserError where one is the same in every row."""
-    table = numeric(frame, columns, "--features")
-    for j, name in enumerate(columns):
-        if (table[:, j] == table[0, j]).all():
-            raise UserError(f"--features: '{name}' is {table[0, j]:g} in every row; leave it out")
-    return table
-
-
 def requested_losses(request: Request) -> list[Loss]:
     """Draw the losses of every utility that was asked for, as cohorts of a scenario."""
     parameters: dict[str, Any] = override({}, request.assignments)
@@ -237,9 +228,9 @@ def requested_losses(request: Request) -> list[Loss]:
         if request.utilities.count(name) > 1:
             raise UserError(f"--utility {name} is given twice; use --count for several losses")
         register.utility[name]  # known, or the user is told
-        table = {"name": name, "utility": name, "parameters": parameters.get(name, {})}
+        own = {"name": name, "utility": name, "parameters": parameters.get(name, {})}
         try:
-            spec = CohortSpec(**table, count=request.count, actions=request.actions)
+            spec = CohortSpec(**own, count=request.count, actions=request.actions)
         except ValidationError as error:
             raise UserError(f"--set {name}: write {name}.KEY=VALUE, such as ces.rho=0.5") from error
         try:

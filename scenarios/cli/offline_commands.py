@@ -9,10 +9,12 @@ from typing import Annotated
 
 import typer
 
+DIGITS = "%.10g"  # of what is written: scaling to and fro leaves noise in the last ones
+
 Columns = Annotated[str, typer.Option(metavar="A,B", help="Outcome columns, by commas.")]
 Features = Annotated[
     str | None,
-    typer.Option(metavar="C,D", help="Feature columns, by commas; all other numbers if none."),
+    typer.Option(metavar="C,D", help="Feature columns, by commas; all others if none."),
 ]
 Utilities = Annotated[
     list[str], typer.Option("--utility", metavar="NAME", help="Whom to serve; repeatable.")
@@ -93,7 +95,8 @@ def predict(
     """Predict new rows: the outcomes' forecast, and an action for every fitted loss."""
     from regretless.scenarios.offline import predict_table, shares, write_text
 
-    text = predict_table(model, new, shares(levels), laws=laws).to_csv(index=False)
+    table = predict_table(model, new, shares(levels), laws=laws)
+    text = table.to_csv(index=False, float_format=DIGITS)
     if out is None:
         sys.stdout.write(text)
         return

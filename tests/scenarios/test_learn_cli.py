@@ -82,6 +82,31 @@ def test_fit_then_predict(command: Command, days: pd.DataFrame, tmp_path: Path) 
     assert sorted(p.name for p in tmp_path.iterdir()) == ["days.csv", "m.npz", "p.csv"]
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_words_are_features(command: Command, tmp_path: Path, ending: str) -> None:
+    """Sales depend on the town alone; a town that nobody knew is none of them."""
+    rng = np.random.default_rng(0)
+    towns = rng.choice(["Ulm", "Bern", "Graz"], 150)
+    sales = 10.0 + 15 * (towns == "Bern") + rng.random(150)
+    days = pd.DataFrame({"": range(150), "sales": sales, "town": towns, "note": "good"})
+    days["name"] = [f"day {i}" for i in range(150)]
+    days["gap"] = ["up", None, "down"] * 50
+    new = pd.DataFrame({"town": ["Bern", "Ulm", "Rome"]})
+    for frame, name in ((days, "days"), (new, "new")):
+        file = tmp_path / f"{name}.{ending}"
+        frame.to_csv(file, index=False) if ending == "csv" else frame.to_parquet(file)
+    words = ["fit", f"days.{ending}", "--outcomes", "sales", *NEWSVENDOR]
+    status, out, err = command(*words)
+    assert (status, err) == (0, "")
+    assert "features: town (3 words)\n" in out
+    assert "too many words): note, name, gap\n" in out
+    status, _, err = command("predict", "m.npz", f"new.{ending}", "--out", "p.csv")
+    assert (status, err) == (0, "")
+    found = pd.read_csv(tmp_path / "p.csv")["sales"]
+    assert found[:2].tolist() == pytest.approx([25.5, 10.5], abs=1)
+    assert 10 < found[2] < 26
+
+
 def test_the_same_seed_writes_the_same_predictions(command: Command, days: pd.DataFrame) -> None:
     told = []
     for _ in range(2):
@@ -101,7 +126,7 @@ def test_without_options_it_looks_at_every_number_and_certifies_a_thousand_rows(
     status, out, _ = command(*words, "--out", "m.npz")
     assert status == 0
     assert "780 rows learned from, 300 held out; features: sun, share" in out
-    assert "left out (no numbers, gaps, or all the same): one, town" in out
+    assert "left out (gaps, all the same, or too many words): one, town" in out
     (bound,) = re.findall(r"certified_on_holdout: ([\d.]+): decision swap", out)
     assert 0 < float(bound) < 0.2
     assert "it is about the law of the 780 rows, the one written knows all" in out
@@ -137,7 +162,22 @@ BAD: dict[str, tuple[list[str], Callable[[pd.DataFrame], pd.DataFrame], str]] = 
         gap,
         "'sun' has no value in data row 5 (line 6); fill it",
     ),
-    "text": ([*FIT, *NEWSVENDOR], broken(sun="high"), "column 'sun' holds 'high' in data row 1"),
+    "one word": ([*FIT, *NEWSVENDOR], broken(sun="high"), "'sun' is high in every row; leave it"),
+    "names": (
+        [*FIT, *NEWSVENDOR],
+        broken(sun=[f"day {i}" for i in range(120)]),
+        "column 'sun' holds 120 words in 120 rows; leave it out, or give it at most 24",
+    ),
+    "a word too few": (
+        [*FIT, *NEWSVENDOR],
+        broken(sun=["high", "low", ""] * 40),
+        "column 'sun' has no value in data row 3 (line 4); fill it",
+    ),
+    "words and numbers": (
+        [*FIT, *NEWSVENDOR],
+        broken(sun=["1", "low"] * 60),
+        "column 'sun' holds 'low' in data row 2",
+    ),
     "constant feature": (
         [*FIT[:4], "--features", "one", *FIT[6:], *NEWSVENDOR],
         broken(),
