@@ -182,11 +182,23 @@ def _gaps(words: "pd.Series[Any]") -> str:
     steps = dates.diff().dropna()
     if not len(steps):
         return "no calendar that is known"
+    if (dates.dt.day == dates.dt.day.iloc[0]).all() and steps.dt.days.between(28, 31).all():
+        return "a month apart"
     usual = steps.mode()[0]
     odd = int((steps != usual).sum())
-    days = usual / pd.Timedelta(days=1)
-    apart = "a day apart" if days == 1 else f"{days:g} days apart"
-    return f"{apart}, but for {odd} steps of another length" if odd else apart
+    rest = f", but for {odd} step{'s' if odd > 1 else ''} of another length" if odd else ""
+    return f"{_length(usual)} apart{rest}"
+
+
+def _length(step: pd.Timedelta) -> str:
+    """Write a length of time in its greatest unit."""
+    for unit in ("day", "hour", "minute", "second"):
+        many = step / pd.Timedelta(1, unit)
+        if many == 1:
+            return f"an {unit}" if unit == "hour" else f"a {unit}"
+        if many > 1:
+            break
+    return f"{many:g} {unit}s"
 
 
 def _season(numbers: Array) -> int | None:

@@ -1,6 +1,8 @@
 """``regretless describe``: the columns as a table on the terminal, and the starter file."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from rich.console import Console
@@ -12,6 +14,8 @@ from regretless.scenarios.describe.columns import Column, described
 from regretless.scenarios.describe.starter import starter
 
 HEADS = ("column", "holds", "could be", "missing", "different", "from", "to", "season")
+FIRST_NUMBER = 3
+LONG = 10_000
 
 
 def describe(data: Path, out: Path | None) -> None:
@@ -27,17 +31,11 @@ def describe(data: Path, out: Path | None) -> None:
         raise UserError(f"--out {out} {reason}; give another name, such as my-{data.stem}.toml")
     table = described(data)
     text = starter(table, out.parent) if out is not None else ""
-    listing = Table(box=None, header_style="bold", pad_edge=False)
-    for head in HEADS:
-        right = head in HEADS[3:]
-        listing.add_column(head, justify="right" if right else "left", no_wrap=True)
-    for column in table.columns:
-        listing.add_row(*_cells(column))
     console = Console(highlight=False)
     console.print(
         f"{data.name}: {len(table.frame)} rows, {len(table.columns)} columns\n", markup=False
     )
-    console.print(listing)
+    console.print(_listing(table.columns))
     for column in table.columns:
         if column.note:
             console.print(f"{column.name}: {column.note}.", markup=False)
@@ -50,8 +48,27 @@ def describe(data: Path, out: Path | None) -> None:
     console.print(f"\nWritten: {out}. Next: regretless run {out}", markup=False)
 
 
+def _listing(columns: Sequence[Column]) -> Table:
+    """Lay the columns out: long names are broken, numbers never, and what all lack is left out."""
+    listing = Table(box=None, header_style="bold", pad_edge=False)
+    cells = list(zip(*map(_cells, columns), strict=True))
+    kept = [i for i, own in enumerate(cells) if any(own)]
+    for i in kept:
+        number = i >= FIRST_NUMBER
+        side: Literal["right", "left"] = "right" if number else "left"
+        listing.add_column(HEADS[i], justify=side, no_wrap=number, overflow="fold")
+    for row in zip(*(cells[i] for i in kept), strict=True):
+        listing.add_row(*row)
+    return listing
+
+
 def _cells(column: Column) -> list[str]:
-    ends = ["" if np.isnan(end) else f"{end:.4g}" for end in (column.low, column.high)]
+    ends = ["" if np.isnan(end) else _written(end) for end in (column.low, column.high)]
     season = "" if column.season is None else f"{column.season} rows"
     counts = [str(column.missing or ""), str(column.distinct)]
     return [column.name, column.kind, column.role or "-", *counts, *ends, season]
+
+
+def _written(number: float) -> str:
+    """Write a number in four digits, or in all that it has before the point."""
+    return f"{number:.4g}" if abs(number) < LONG else f"{number:,.0f}"

@@ -119,6 +119,36 @@ def test_gaps_days_before_months_and_percent_signs(tmp_path: Path) -> None:
     assert '"2024-01-02T00:00:00"' in page  # as an axis of time has it
 
 
+@pytest.mark.parametrize(
+    ("freq", "told"),
+    [
+        ("MS", "a month apart"),
+        ("7D", "7 days apart"),
+        ("h", "an hour apart"),
+        ("30min", "30 minutes apart"),
+    ],
+)
+def test_dates_are_so_far_apart(tmp_path: Path, freq: str, told: str) -> None:
+    days = pd.date_range("2024-01-01", periods=30, freq=freq)
+    frame = pd.DataFrame({"when": days, "sold": np.random.default_rng(0).random(30)})
+    frame.to_csv(tmp_path / "sold.csv", index=False)
+    assert described(tmp_path / "sold.csv").columns[0].note == told
+
+
+def test_eighty_columns_break_names_and_no_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    name = "money_that_was_spent_on_education_and_on_health"
+    sold = 1e6 + np.arange(40)
+    pd.DataFrame({name: sold}).to_csv(tmp_path / "sold.csv", index=False)
+    assert command("describe", str(tmp_path / "sold.csv")) == 0
+    told = capsys.readouterr().out
+    assert "…" not in told
+    assert "1,000,000  1,000,039" in told
+    assert "missing" not in told
+
+
 def command(*words: str) -> int:
     sys.argv[:] = ["regretless", *words]
     with pytest.raises(SystemExit) as left:
