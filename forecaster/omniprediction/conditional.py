@@ -171,8 +171,8 @@ def learn_law(estimator: Any, listed: Listed, rows: Examples) -> Conditional:
     folds = list(folds_of(estimator.cv, features, outcomes, rows.groups, rng))
     if len(folds) < 2:
         raise UserError("groups: all rows are in one group; give at least two, or leave groups out")
-    tables = [checked_values(stack.losses(outcomes)) for stack in listed.stacks]
     sample = Sample(features, outcomes, rows.weights, folds, estimator.trees, rng)
+    tables = [checked_values(stack.losses(sample.support)) for stack in listed.stacks]
     return Conditional(listed, learn(sample, tables, estimator.base), len(outcomes))
 
 

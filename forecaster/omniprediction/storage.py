@@ -22,6 +22,7 @@ from regretless.forecaster.omniprediction.conditional import Conditional, Exampl
 from regretless.forecaster.omniprediction.fitting import Fitted, Listed, Settings, player_for
 from regretless.forecaster.omniprediction.laws.members import (
     Boosted,
+    Lattice,
     Leaf,
     Linear,
     Marginal,
@@ -59,7 +60,8 @@ CONTINUOUS: dict[str, type[nets.SquaredError | nets.Pinball]] = {
 APART = {"losses", "policies", "basis", "cv"}  # parameters that are not plain values
 RESULTS = ("n_features_in_", "bound_", "certified_on_holdout_")
 MEMBERS = {
-    kind.__name__: kind for kind in (Leaf, Neighbours, Residuals, Marginal, Linear, Boosted, Trees)
+    kind.__name__: kind
+    for kind in (Leaf, Neighbours, Residuals, Lattice, Marginal, Linear, Boosted, Trees)
 }
 
 

@@ -24,7 +24,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.clear)  # a fork takes no threads along
 
 
-def over_rows(kernel: Callable[..., None], rows: int, *arrays: Any) -> None:
+def over_rows(kernel: Callable[..., None], rows: int, *arrays: Any, fewest: int = FEWEST) -> None:
     """Call ``kernel(*arrays, first, last)`` so that all rows are covered.
 
     Parameters
@@ -33,8 +33,10 @@ def over_rows(kernel: Callable[..., None], rows: int, *arrays: Any) -> None:
         Writes the rows from ``first`` to before ``last`` and no others; has ``nogil``.
     *arrays
         Its other arguments.
+    fewest : int
+        Rows that are worth sharing.
     """
-    if rows < FEWEST or LANES == 1:
+    if rows < fewest or LANES == 1:
         kernel(*arrays, 0, rows)
         return
     if not _pool:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from scipy.interpolate import interpn
 
 from regretless.forecaster import OfflineOmnipredictor
 from regretless.forecaster.omniprediction import Pinball, SquaredError, Threshold
@@ -30,6 +31,7 @@ from regretless.forecaster.omniprediction.laws.learning import (
 )
 from regretless.forecaster.omniprediction.laws.members import (
     MANY,
+    Lattice,
     Marginal,
     Neighbours,
     Residuals,
@@ -141,43 +143,101 @@ def test_deep_trees_see_features_that_act_together() -> None:
 
 
 @pytest.mark.parametrize("distinct", [40, 3, 1])
-def test_residuals_are_shared_out_as_the_definition_says(distinct: int) -> None:
-    """Each point m(x) + y - m lies between two outcomes, and is both, its mean kept."""
+@pytest.mark.parametrize("outcomes", [1, 2, 3])
+def test_residuals_are_shared_out_as_the_definition_says(outcomes: int, distinct: int) -> None:
+    """Each point m(x) + y - m lies between nodes, among which functions are linear by axis."""
     rng = np.random.default_rng(0)
-    known = rng.choice(rng.random(distinct), 40)
-    model, forecasts, weights = LinearForecast(rng.random((2, 1))), rng.random(30), rng.random(30)
-    near = Neighbours(model, np.arange(30) + 5, forecasts[:, None], weights, np.array([0.3]))
-    law = Residuals.of(near, np.arange(40), known[:, None])
-    fresh, table = rng.random((6, 1)), np.stack([known, known**2], axis=1)
-    order = np.argsort(known)
-    for here, found in zip(model.forecast(fresh)[:, 0], law.expected(fresh, table), strict=True):
-        mass = weights * (np.exp(-0.5 * ((here - forecasts) / 0.3) ** 2) + 1e-12)
-        points = np.clip(here + known[5:35] - forecasts, known.min(), known.max())
-        values = [np.interp(points, known[order], column[order]) for column in table.T]
-        assert found == pytest.approx([np.average(v, weights=mass) for v in values])
+    known = rng.choice(rng.random((distinct, outcomes)), 40)
+    model = LinearForecast(rng.random((2, outcomes)))
+    forecasts, weights, width = (
+        rng.random((30, outcomes)),
+        rng.random(30),
+        0.2 + rng.random(outcomes),
+    )
+    lattice = Lattice.of(known)
+    law = Residuals.of(
+        Neighbours(model, np.arange(30) + 5, forecasts, weights, width), known, lattice
+    )
+    fresh, function = rng.random((6, 1)), rng.random(lattice.nodes.shape[0])
+    table = np.concatenate([np.zeros(40), function])[:, None]
+    axes = np.split(lattice.knots, lattice.ends[1:-1])
+    kept = [i for i, axis in enumerate(axes) if len(axis) > 1]  # what scipy can interpolate in
+    shape = [len(axes[i]) for i in kept]
+    for here, found in zip(model.forecast(fresh), law.expected(fresh, table)[:, 0], strict=True):
+        apart = (((here - forecasts) / width) ** 2).sum(1)
+        points = np.clip(here + known[5:35] - forecasts, known.min(0), known.max(0))[:, kept]
+        mass = weights * (np.exp(-0.5 * apart) + 1e-12)
+        values = (
+            interpn([axes[i] for i in kept], function.reshape(shape), points)
+            if kept
+            else np.full(30, function[0])
+        )
+        assert found == pytest.approx(np.average(values, weights=mass))
 
 
 def test_residuals_keep_a_slope_where_a_kernel_is_wide() -> None:
     """Neighbours within so wide a kernel are everybody, and all would have one mean."""
     rng = np.random.default_rng(1)
-    features = rng.random((500, 1))
-    outcomes = features + 0.01 * rng.standard_normal((500, 1))
-    model = LinearForecast(np.array([[0.0], [1.0]]))
-    near = Neighbours(model, np.arange(500), features, np.ones(500), np.array([9.0]))
-    asked = np.array([[0.2], [0.7]])
-    assert np.ptp(near.expected(asked, outcomes)) < 0.01
-    found = Residuals.of(near, np.arange(500), outcomes).expected(asked, outcomes)
-    assert found[:, 0] == pytest.approx(asked[:, 0], abs=0.01)
+    features = rng.random((500, 2))
+    outcomes = features + 0.01 * rng.standard_normal((500, 2))
+    model = LinearForecast(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
+    near = Neighbours(model, np.arange(500), features, np.ones(500), np.array([9.0, 9.0]))
+    asked, lattice = np.array([[0.2, 0.6], [0.7, 0.3]]), Lattice.of(outcomes)
+    support = np.concatenate([outcomes, lattice.nodes])
+    assert np.ptp(near.expected(asked, support), axis=0).max() < 0.01
+    found = Residuals.of(near, outcomes, lattice).expected(asked, support)
+    assert found == pytest.approx(asked, abs=0.01)
 
 
-@pytest.mark.parametrize("outcomes", [1, 2])
-def test_a_forecast_of_one_outcome_has_two_laws_and_of_several_one(outcomes: int) -> None:
+def test_a_lattice_takes_outcomes_that_came() -> None:
+    rng = np.random.default_rng(0)
+    outcomes = np.stack([rng.integers(2, size=3000), rng.random(3000) ** 3], axis=1)
+    lattice = Lattice.of(outcomes)
+    assert lattice.ends.tolist() == [0, 2, 26]
+    assert set(lattice.knots) <= set(outcomes.ravel())
+    assert lattice.nodes.min(0).tolist() == outcomes.min(0).tolist()
+    assert lattice.nodes.max(0).tolist() == outcomes.max(0).tolist()
+    assert len(lattice.nodes) == 48
+    assert Lattice.of(rng.random((50, 4))).nodes.shape == (0, 4)
+
+
+def test_a_forged_lattice_is_refused() -> None:
+    """Nobody writes beside the arrays."""
+    axes = Lattice(np.array([0.0, 1.0, 0.0, 1.0]), np.array([0, 2, 4]))
+    rows = np.zeros((5, 2))
+    good: dict[str, Any] = {
+        "model": LinearForecast(np.zeros((2, 2))),
+        "forecasts": rows,
+        "missed": rows,
+        "weights": np.ones(5),
+        "width": np.ones(2),
+        "lattice": axes,
+    }
+    assert Residuals(**good).expected(np.ones((3, 1)), np.ones((4, 1))).shape == (3, 1)
+    for ends in ([0, 2, 9], [1, 2, 4], [0, 3, 2, 4]):
+        with pytest.raises(ValueError, match="no lattice"):
+            Lattice(axes.knots, np.array(ends))
+    empty = Lattice(axes.knots, np.array([0, 0, 4]))
+    for bad in ({"missed": rows[:, :1]}, {"width": np.ones(3)}, {"lattice": empty}):
+        with pytest.raises(ValueError, match="no place on the lattice"):
+            Residuals(**(good | bad))
+    other = Residuals(**(good | {"model": LinearForecast(np.zeros((2, 1)))}))
+    with pytest.raises(ValueError, match="another number of outcomes"):
+        other.expected(np.ones((3, 1)), np.ones((4, 1)))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "named"),
+    [(1, ["near", "far"]), (2, ["near", "far"]), (3, ["near", "far"]), (4, ["near"])],
+)
+def test_a_forecast_has_two_laws_of_up_to_three_outcomes(outcomes: int, named: list[str]) -> None:
     own = sample()
-    wide = np.concatenate([own.outcomes, 1 - own.outcomes], axis=1)[:, :outcomes]
-    own = replace(own, outcomes=wide)
-    found = candidates(own, own.outcomes[:, :1], "ridge")
-    wanted = {1: ["ridge near", "ridge far", "marginal"], 2: ["ridge", "marginal"]}
-    assert [own.name for own in found] == wanted[outcomes]
+    own = replace(own, outcomes=np.random.default_rng(0).random((80, outcomes)))
+    found = candidates(own, own.support[:, :1], "ridge")
+    assert [own.name for own in found] == [*(f"ridge {word}" for word in named), "marginal"]
+    kinds = [type(own.member) for own in found]
+    assert kinds[0] is (Residuals if outcomes == 1 else Neighbours)
+    assert all(kind is Residuals for kind in kinds[1:-1])
 
 
 def test_shares_are_least_squares_on_the_simplex() -> None:
@@ -203,10 +263,10 @@ def test_no_row_is_learned_from_its_own_outcome() -> None:
     own = sample(300)
     noise = np.random.default_rng(2).random((300, 1))
     own = replace(own, outcomes=noise)
-    for found in candidates(own, noise, "auto"):
+    for found in candidates(own, own.support, "auto"):
         assert np.corrcoef(found.expected[:, 0], noise[:, 0])[0, 1] < 0.15, found.name
         if found.name in {"forest", "extra trees"}:  # the finished law has seen them
-            seen = found.member.expected(own.features, noise)
+            seen = found.member.expected(own.features, own.support)
             assert np.corrcoef(seen[:, 0], noise[:, 0])[0, 1] > 0.5
 
 

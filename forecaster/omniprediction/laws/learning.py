@@ -2,10 +2,11 @@ r"""Conditional laws learned from a table, by cross-fitting, and mixed.
 
 **Members.** Random forest and extremely randomised trees (Breiman 2001; Geurts, Ernst, Wehenkel
 2006), grown on the outcomes and on their ranks; laws around a ridge forecast and three boosted ones
-(Friedman 2002), of trees of depth 2, 3 and 6; the marginal law. Of one outcome a forecast has two
-laws: what it missed on rows with about the same forecast (near), and on most rows (far). Of several
-it has one, of the neighbours in it, with the kernel's width that expects best. ``ridge`` has the
-laws around the ridge forecast and the marginal law alone, and needs no scikit-learn.
+(Friedman 2002), of trees of depth 2, 3 and 6; the marginal law. A forecast has two laws: what it
+missed on rows with about the same forecast (near), and on most rows (far). Of two or three
+outcomes, whose lattice is coarse, the first, and of more both are in place of that one law of the
+neighbours in it, with the kernel's width that expects best. ``ridge`` has the laws around the ridge
+forecast and the marginal law alone, and needs no scikit-learn.
 
 **Mixture.** Let F_i be the losses of all listed losses' actions at row i, less each loss's mean
 over actions (what is common to all actions decides nothing), and P_bi what member b expected there,
@@ -20,7 +21,7 @@ and q is the objective above.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from regretless.market.core.errors import UserError
 
 BASES = ("auto", "ridge", "none")
 WIDTHS = (0.1, 0.2, 0.35)  # of kernels, in standard deviations of the forecasts
-OF_RESIDUALS = {"near": 0.35, "far": 1.5}  # likewise
+NEAR, FAR = 0.35, 1.5  # likewise, of what was missed
 FEWEST = {"forest": 5, "extra trees": 2}  # rows in a leaf
 MOST_ROWS = 5000  # that one tree sees
 MOST_NEIGHBOURS = 2000
@@ -88,6 +89,16 @@ class Sample:
         """All rows."""
         return np.arange(len(self.outcomes))
 
+    @cached_property
+    def lattice(self) -> members.Lattice:
+        """Nodes between the outcomes of rows that count."""
+        return members.Lattice.of(self.outcomes[self.weights > 0])
+
+    @cached_property
+    def support(self) -> Array:
+        """What laws are weights on (S, d): outcomes of the rows, then the lattice's nodes."""
+        return np.concatenate([self.outcomes, self.lattice.nodes])
+
     def seed(self) -> int:
         """Draw a seed for scikit-learn."""
         return int(self.rng.integers(2**31))
@@ -103,7 +114,7 @@ class Candidate:
 
 
 def candidates(sample: Sample, table: Array, base: str) -> list[Candidate]:
-    """Learn all members; ``table`` (m, q) has the functions on which they will be compared."""
+    """Learn all members; ``table`` (S, q) has the functions on which they will be compared."""
     makers: dict[str, Maker] = {"ridge": ridge}
     if base == "auto":
         shapes = (DEPTH_2, DEPTH_3, DEPTH_6)
@@ -113,14 +124,14 @@ def candidates(sample: Sample, table: Array, base: str) -> list[Candidate]:
     found = [law for name, make in makers.items() for law in _around(sample, table, name, make)]
     if base == "auto":
         found += [_forest(sample, table, name) for name in FEWEST]
-    blank = np.full(table.shape, np.nan)
+    blank = np.full((len(sample.outcomes), table.shape[1]), np.nan)
     for learned, tested in sample.folds:
         blank[tested] = np.average(table[learned], 0, sample.weights[learned])
     return [*found, Candidate("marginal", members.Marginal(sample.weights), blank)]
 
 
 def _forest(sample: Sample, table: Array, name: str) -> Candidate:
-    expected = np.full(table.shape, np.nan)
+    expected = np.full((len(sample.outcomes), table.shape[1]), np.nan)
     for learned, tested in sample.folds:
         law = leaves(sample, learned, name)
         expected[tested] = law.expected(sample.features[tested], table)
@@ -222,30 +233,36 @@ def _around(sample: Sample, table: Array, name: str, make: Maker) -> list[Candid
     if len(known) > MOST_NEIGHBOURS:
         known = np.sort(sample.rng.choice(known, MOST_NEIGHBOURS, replace=False))
     spread = np.maximum(_spread(forecasts[known], sample.weights[known]), 1e-6)
-    single = sample.outcomes.shape[1] == 1
-    counting = np.flatnonzero(sample.weights)
 
-    def law(seen: Indices, width: float) -> Around:
+    def near(seen: Indices, width: float) -> members.Neighbours:
         own = forecasts[seen], sample.weights[seen], width * spread
-        near = members.Neighbours(model, seen, *own)
-        return members.Residuals.of(near, counting, sample.outcomes) if single else near
+        return members.Neighbours(model, seen, *own)
 
-    def candidate(called: str, width: float) -> Candidate:
-        expected = _unseen(sample, table, forecasts, known, partial(law, width=width))
+    def missed(seen: Indices, width: float) -> Around:
+        return members.Residuals.of(near(seen, width), sample.outcomes, sample.lattice)
+
+    def candidate(called: str, law: Callable[[Indices, float], Around], width: float) -> Candidate:
+        expected = _unseen(sample, table, forecasts, known, lambda seen: law(seen, width))
         return Candidate(called, law(known, width), expected)
 
-    if single:
-        return [candidate(f"{name} {word}", width) for word, width in OF_RESIDUALS.items()]
-    tried = [candidate(name, width) for width in WIDTHS]
-    errors = [np.nansum((c.expected - table) ** 2 * sample.weights[:, None]) for c in tried]
-    return [tried[int(np.argmin(errors))]]
+    outcomes, found = sample.outcomes.shape[1], []
+    if outcomes > 1:
+        tried = [candidate(f"{name} near", near, width) for width in WIDTHS]
+        rows, own = table[: len(sample.outcomes)], sample.weights[:, None]
+        errors = [np.nansum((c.expected - rows) ** 2 * own) for c in tried]
+        found.append(tried[int(np.argmin(errors))])
+    else:
+        found.append(candidate(f"{name} near", missed, NEAR))
+    if outcomes <= max(members.MOST_KNOTS):
+        found.append(candidate(f"{name} far", missed, FAR))
+    return found
 
 
 def _unseen(
     sample: Sample, table: Array, forecasts: Array, known: Indices, law: Callable[[Indices], Around]
 ) -> Array:
     """Expect each row from the known ones in other folds: (m, q)."""
-    expected = np.full(table.shape, np.nan)
+    expected = np.full((len(sample.outcomes), table.shape[1]), np.nan)
     for learned, tested in sample.folds:
         seen = known[np.isin(known, learned)]
         if len(seen):

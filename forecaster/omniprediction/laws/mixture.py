@@ -15,11 +15,12 @@ STEPS = 101  # outcomes at which distribution functions are computed
 
 @dataclass(frozen=True, eq=False)
 class ConditionalLaw:
-    """A law of the outcome given the features: weights on the rows that were learned from.
+    """A law of the outcome given the features: weights on a support of outcomes (``members``).
 
     Parameters
     ----------
-    outcomes : array (rows, d)
+    outcomes : array (S, d)
+        The support.
     members : dict of Member
         By name.
     shares : array (B,)
@@ -31,12 +32,12 @@ class ConditionalLaw:
     shares: Array
 
     def expected(self, features: Array, table: Array) -> Array:
-        """Return E[f(y) | x] (m, q) from features (m, f) and values (rows, q) of f."""
+        """Return E[f(y) | x] (m, q) from features (m, f) and values (S, q) of f."""
         parts = zip(self.shares, self.members.values(), strict=True)
         return np.asarray(sum(v * member.expected(features, table) for v, member in parts))
 
     def steps(self) -> list[tuple[Array, Array]]:
-        """Return, for each outcome, levels (k,) that it took and whether rows are below (rows, k).
+        """Return, for each outcome, levels (k,) and whether the support is below them (S, k).
 
         The conditional expectations of the second are the distribution function at the first.
         """
@@ -50,10 +51,10 @@ class ConditionalLaw:
 
 
 def learn(sample: Sample, tables: Sequence[Array], base: str) -> ConditionalLaw:
-    """Learn a law from a sample, mixed for losses with these tables (m, K, A), a stack each."""
+    """Learn a law from a sample, mixed for losses with these tables (S, K, A), a stack each."""
     functions = centred(tables, sample.rng)
     found = candidates(sample, functions, base)
-    mixed = shares(found, functions, sample.weights)
+    mixed = shares(found, functions[: len(sample.outcomes)], sample.weights)
     kept = [(c, v) for c, v in zip(found, mixed, strict=True) if v >= LEAST]
     own = np.array([v for _, v in kept])
-    return ConditionalLaw(sample.outcomes, {c.name: c.member for c, _ in kept}, own / own.sum())
+    return ConditionalLaw(sample.support, {c.name: c.member for c, _ in kept}, own / own.sum())
