@@ -35,6 +35,7 @@ from regretless.scenarios.spec.scenario import validated
 ARCHETYPES, BILLION, ROUNDS = 1000, 10**9, 50
 ETA = 20.0  # of quantal responses
 PART = 200_000  # rows of a log that are written at once
+SHARED = 500  # losses that the agents of a log have
 SMALLER = 16  # what a quick run has less of
 DONE = np.zeros(1)
 
@@ -118,13 +119,13 @@ def log(rows: int) -> Duel:
 
 
 def logged(rows: int, agents: int = 1000) -> pd.DataFrame:
-    """Make a regret log of agents who share fifty losses, in the order of rounds."""
+    """Make a regret log of agents who share 500 losses, in the order of rounds."""
     rng = stream(0, "bench", "log")
     number, agent = np.divmod(np.arange(rows), agents)
-    action = rng.integers(8, size=(number[-1] + 1, 50))[number, agent % 50]
-    shape = number[-1] + 1, 50
+    shape, place = (number[-1] + 1, SHARED), (number, agent % SHARED)
+    action = rng.integers(8, size=shape)[place]
     names = ("loss", "external_regret", "swap_regret", "decision_swap_regret")
-    columns = {name: rng.random(shape)[number, agent % 50] for name in names}
+    columns = {name: rng.random(shape)[place] for name in names}
     return pd.DataFrame({"round": number, "agent": agent, "action": action} | columns)
 
 
@@ -165,5 +166,5 @@ def works(*, quick: bool) -> tuple[Callable[[], Duel], ...]:
         *(partial(counted_crowd, *own) for own in crowds),
         *(partial(forecaster_round, losses // less) for losses in (1000, 4000)),
         partial(cover, 1_000_000 // less),
-        partial(log, 2_000_000 // less),
+        partial(log, 10_000_000 // less),
     )
