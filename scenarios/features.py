@@ -82,6 +82,18 @@ def learnable(frame: pd.DataFrame, but: Sequence[str | None]) -> tuple[list[Feat
     return found, left
 
 
+def strange(frame: pd.DataFrame, features: Sequence[Feature]) -> list[str]:
+    """Say, column by column, which words were not there when the model learned."""
+    told = []
+    for own in (own for own in features if own.words):
+        held = pd.Series(texts(frame, own.column, own.column))
+        new = held[~held.isin(own.words)]
+        if len(new):
+            first = ", ".join(sorted(set(new))[:3]) + (" ..." if new.nunique() > 3 else "")
+            told.append(f"{own.column}: {first} in {len(new)} of {len(held)} rows, never learned")
+    return told
+
+
 def table(frame: pd.DataFrame, features: Sequence[Feature], key: str) -> Array:
     """Return the features (m, f) of a table's rows; UserError, under ``key``, for a gap."""
     blank = np.empty((len(frame), 0))

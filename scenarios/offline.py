@@ -22,7 +22,7 @@ from regretless.market.core.atomic import replacing
 from regretless.market.core.errors import UserError, closest
 from regretless.market.losses import Loss
 from regretless.scenarios.build.populations import drawn_losses
-from regretless.scenarios.features import Feature, learnable, table
+from regretless.scenarios.features import Feature, learnable, strange, table
 from regretless.scenarios.frames import numeric, read_frame
 from regretless.scenarios.spec.cohort import CohortSpec
 from regretless.scenarios.spec.files import override
@@ -171,8 +171,15 @@ def _told(model: OfflineOmnipredictor, request: Request, features: Sequence[Feat
 
 def predict_table(
     model_file: Path, new: Path, levels: Sequence[float], *, laws: bool = False
-) -> pd.DataFrame:
-    """Predict the rows of a table: forecasts in the file's units, all losses' actions."""
+) -> tuple[pd.DataFrame, list[str]]:
+    """Predict the rows of a table: forecasts in the file's units, all losses' actions.
+
+    Returns
+    -------
+    DataFrame
+    list of str
+        What to tell: words that the model never learned.
+    """
     model = OfflineOmnipredictor.load(model_file)
     notes = model.notes_
     if not {"outcomes", "features", "words", "utilities"} <= set(notes):
@@ -183,7 +190,8 @@ def predict_table(
         features = [Feature(column, tuple(words)) for column, words in own]
         rows = table(frame, features, "features of the model")
         names = {"outcomes": notes["outcomes"], "losses": notes["utilities"]}
-        return model.predict_frame(rows, levels=levels, laws=laws, names=names)
+        found = model.predict_frame(rows, levels=levels, laws=laws, names=names)
+    return found, strange(frame, features)
 
 
 def _frame(path: Path) -> pd.DataFrame:

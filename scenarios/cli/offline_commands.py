@@ -95,7 +95,9 @@ def predict(
     """Predict new rows: the outcomes' forecast, and an action for every fitted loss."""
     from regretless.scenarios.offline import predict_table, shares, write_text
 
-    table = predict_table(model, new, shares(levels), laws=laws)
+    table, told = predict_table(model, new, shares(levels), laws=laws)
+    for line in told:
+        typer.echo(line, err=True)
     text = table.to_csv(index=False, float_format=DIGITS)
     if out is None:
         sys.stdout.write(text)
