@@ -79,6 +79,18 @@ class Viewer:
         """Wait until a place matches an expression."""
         expect(self.page.locator(place)).to_have_text(re.compile(text))
 
+    def click_on(self, dot: Locator) -> None:
+        """Click on a dot of a figure, once it lies still on the screen.
+
+        Figures above it that are drawn for the first time push it away.
+        """
+        before = None
+        while (box := dot.bounding_box()) is None or box != before:
+            dot.scroll_into_view_if_needed()
+            before = dot.bounding_box()
+            self.page.wait_for_timeout(1200)  # two of the page's questions
+        self.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
     def played(self) -> int:
         """Read how many rounds were played."""
         return int(self.page.inner_text("#count").split(" ")[0].replace(",", ""))
@@ -167,11 +179,9 @@ def test_an_agent_is_clicked(viewer: Viewer) -> None:
     viewer.button("Pause").click()
     expect(viewer.button("Play")).to_be_visible()
     dots = viewer.page.locator("#chart-agents .point")
-    viewer.page.locator("#chart-agents").scroll_into_view_if_needed()
+    viewer.page.locator("#chart-agents").scroll_into_view_if_needed()  # or it is not drawn
     expect(dots).to_have_count(12)
-    box = dots.nth(4).bounding_box()
-    assert box is not None
-    viewer.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    viewer.click_on(dots.nth(4))
     viewer.shows("#facts", r"agent \d+, linear, best-response")
     viewer.shows("#replacements", "better in its stead")
     expect(viewer.page.locator("#chart-path .trace.scatter")).to_have_count(2)
@@ -179,8 +189,11 @@ def test_an_agent_is_clicked(viewer: Viewer) -> None:
     number.fill("2")
     number.press("Enter")
     viewer.shows("#facts", "agent 2, linear")
-    rows = viewer.page.locator("#replacements tbody tr").all_inner_texts()
-    assert {row.split()[0] for row in rows} <= {"hay", "oats"}
+    first = (
+        "rows => rows.map(row => row.cells[0].textContent)"  # at once: the page writes them anew
+    )
+    played = viewer.page.eval_on_selector_all("#replacements tbody tr", first)
+    assert set(played) <= {"hay", "oats"}
 
 
 def test_two_viewers_have_a_market_each(
