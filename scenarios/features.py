@@ -17,6 +17,7 @@ from regretless.market.core.errors import UserError
 from regretless.scenarios.frames import column_of, numeric, place, texts
 
 MOST_WORDS = 30  # of a column
+UNNAMED = "a column without a name"
 OFTEN = 5  # rows for each word, on average, that there must be
 
 
@@ -71,9 +72,9 @@ def _words(frame: pd.DataFrame, column: str, key: str) -> tuple[str, ...]:
 def learnable(frame: pd.DataFrame, but: Sequence[str | None]) -> tuple[list[Feature], list[str]]:
     """Return all columns that something can be learned from, and the names of the others.
 
-    A column without a name is what pandas writes of an index.
+    A column without a name is what pandas writes of an index, and left out.
     """
-    found, left = [], []
+    found, left = [], [UNNAMED for name in frame if not str(name)]
     for name in (str(name) for name in frame if str(name) not in {*but, ""}):
         try:
             found.append(Feature.of(frame, name, "--features"))

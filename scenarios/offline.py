@@ -101,7 +101,9 @@ def fit_table(request: Request, out: Path) -> list[str]:
     model.save(out, notes=notes)
     lines = _told(model, request, features)
     if left:
-        lines.append(f"left out (gaps, all the same, or too many words): {', '.join(left)}")
+        lines.append(
+            f"left out (gaps, all the same, too many words, or no name): {', '.join(left)}"
+        )
     if clipped:
         lines.append(f"{clipped:.1%} of the rows had an outcome outside of its scale: clipped")
     return [*lines, f"written: {out}"]

@@ -99,7 +99,7 @@ def test_words_are_features(command: Command, tmp_path: Path, ending: str) -> No
     status, out, err = command(*words)
     assert (status, err) == (0, "")
     assert "features: town (3 words)\n" in out
-    assert "too many words): note, name, gap\n" in out
+    assert "or no name): a column without a name, note, name, gap\n" in out
     status, _, err = command("predict", "m.npz", f"new.{ending}", "--out", "p.csv")
     assert (status, err) == (0, "town: Rome in 1 of 3 rows, never learned\n")
     found = pd.read_csv(tmp_path / "p.csv")["sales"]
@@ -126,7 +126,7 @@ def test_without_options_it_looks_at_every_number_and_certifies_a_thousand_rows(
     status, out, _ = command(*words, "--out", "m.npz")
     assert status == 0
     assert "780 rows learned from, 300 held out; features: sun, share" in out
-    assert "left out (gaps, all the same, or too many words): one, town" in out
+    assert "left out (gaps, all the same, too many words, or no name): one, town" in out
     (bound,) = re.findall(r"certified_on_holdout: ([\d.]+): decision swap", out)
     assert 0 < float(bound) < 0.2
     assert "it is about the law of the 780 rows, the one written knows all" in out
