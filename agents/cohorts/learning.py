@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from regretless.agents.learners.base import Learner
+from regretless.agents.learners.base import Learner, is_ours
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import skip
 from regretless.market.losses import Loss
 from regretless.market.records import Context, Decision, Forecast, Mixture
 from regretless.market.records.decision import one_hot
@@ -33,7 +34,8 @@ class LearnerCohort(Remembering):
     loss : stack of K losses
         Normalised into [0, 1]; distinct ones, or one per agent for bandit learners.
     row_of : int array (N,)
-        The row of each agent.
+        The row of each agent. A row without an agent may be there for company, where agents are
+        shared out; it is told what it cannot have played, and is nobody's to tell.
     learner : Learner
         Is started here.
     ledger : Ledger
@@ -48,7 +50,7 @@ class LearnerCohort(Remembering):
     Raises
     ------
     ValueError
-        If a row has no agent, or bandit learners share one.
+        If an agent has a row that the ledger lacks, or bandit learners share one.
     """
 
     REMEMBERED = ("ledger", "rng", "learner")
@@ -67,11 +69,13 @@ class LearnerCohort(Remembering):
 
     def __post_init__(self) -> None:
         rows = len(self.ledger.count)
-        held, self._first = np.unique(self.row_of, return_index=True)
-        if not np.array_equal(held, np.arange(rows)):
-            raise ValueError(f"row_of names {len(held)} rows; the ledger has {rows}")
-        if self.learner.bandit and not np.array_equal(self.row_of, np.arange(rows)):
+        held, first = np.unique(self.row_of, return_index=True)
+        if held[-1] >= rows:
+            raise ValueError(f"row_of names row {held[-1]}; the ledger has {rows}")
+        if self.learner.bandit and len(held) < len(self.row_of):
             raise ValueError(f"{self.rule} learns from its own draws; give every agent a row")
+        self._first = np.zeros(rows, dtype=np.intp)
+        self._first[held] = first
         self.learner.start(rows, self.loss.actions, horizon=self.horizon)
 
     @property
@@ -86,10 +90,12 @@ class LearnerCohort(Remembering):
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Play the learner's laws, whatever is forecast."""
         law = self.learner.play()
-        if not type(self.learner).__module__.startswith("regretless.agents.learners"):
-            _check(self.rule, law)  # the user's own
-        actions = drawn(law[self.row_of], self.rng)
-        return Decision(one_hot(actions, law.shape[1]) if self.learner.bandit else law, actions)
+        if not is_ours(type(self.learner)):
+            _check(self.rule, law)
+        if self.learner.bandit:
+            played = drawn(law, np.arange(len(law)), self.rng)
+            return Decision(one_hot(played, law.shape[1]), played[self.row_of])
+        return Decision(law, drawn(law, self.row_of, self.rng))
 
     def law(self, mixture: Mixture, context: Context) -> Array:
         """Return this round's laws of play (K, A), which no forecast moves."""
@@ -97,7 +103,8 @@ class LearnerCohort(Remembering):
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
         """Tell the learner the losses."""
-        self.learner.learn(losses, decision.actions[self._first])
+        bandit, law = self.learner.bandit, decision.probabilities
+        self.learner.learn(losses, law.argmax(1) if bandit else decision.actions[self._first])
 
     def gap(self) -> None:
         """Return None: a learner responds to no prediction."""
@@ -111,10 +118,15 @@ def _check(name: str, laws: Array) -> None:
         raise UserError(f"learner '{name}' plays {row}; return probabilities that sum to 1")
 
 
-def drawn(laws: Array, rng: np.random.Generator) -> Indices:
-    """Draw an action from each law (N, A); pure laws need no draw."""
+def drawn(laws: Array, row_of: Indices, rng: np.random.Generator) -> Indices:
+    """Draw an action for each agent (N,) from its row's law (K, A).
+
+    Where all laws are pure its number is left out, so that an agent's draws do not depend on who
+    else learns.
+    """
     if (laws == 1.0).any(1).all():
-        return np.asarray(laws.argmax(1))
-    ladder = np.cumsum(laws, axis=1)
-    thrown = rng.random(len(laws))[:, None] * ladder[:, -1:]  # rounding never picks a weight of 0
+        skip(rng, len(row_of))
+        return np.asarray(laws.argmax(1)[row_of])
+    ladder = np.cumsum(laws, axis=1)[row_of]
+    thrown = rng.random(len(row_of))[:, None] * ladder[:, -1:]  # rounding picks no weight of 0
     return np.asarray((thrown >= ladder).sum(1))

@@ -51,6 +51,11 @@ class Learner(Protocol):
         """Be told the losses (K, A) and the actions (K,) of the round."""
 
 
+def is_ours(kind: type) -> bool:
+    """Whether a learner's class comes with the program: its laws are laws, and row by row alike."""
+    return kind.__module__.startswith("regretless.agents.learners.")
+
+
 class RowLearner(Remembering):
     """A learner whose next law is computed as soon as the losses are known.
 

@@ -55,7 +55,7 @@ class Some(np.random.Generator):
         super().__init__(rng.bit_generator)
         runs = np.split(places, np.flatnonzero(np.diff(places) != 1) + 1)
         self._runs = [(int(run[0]), len(run)) for run in runs if len(run)]
-        self._total = total
+        self.total = total
 
     def random(self, size: int) -> Array:  # type: ignore[override]  # what agents draw by
         """Return the next number of each (n,), as if all had drawn."""
@@ -65,5 +65,12 @@ class Some(np.random.Generator):
             bits.advance(first - at)
             parts.append(np.asarray(super().random(count)))
             at = first + count
-        bits.advance(self._total - at)
+        bits.advance(self.total - at)
         return np.concatenate(parts)
+
+
+def skip(rng: np.random.Generator, size: int) -> None:
+    """Leave out so many uniform numbers, as if they had been drawn."""
+    everybody = rng.total if isinstance(rng, Some) else size
+    bits: Any = rng.bit_generator
+    bits.advance(everybody)

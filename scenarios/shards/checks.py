@@ -6,6 +6,8 @@ by one and an adversary that sees how each would play would need all of them in 
 
 from collections.abc import Iterator
 
+from regretless.agents.learners.base import is_ours
+from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.game.information import sight_of
 from regretless.market.markets.settling import Settling
@@ -38,13 +40,18 @@ def _faults(spec: ScenarioSpec) -> Iterator[tuple[str, str]]:
 
 
 def _of_cohort(cohort: CohortSpec) -> Iterator[tuple[str, str]]:
-    if cohort.response not in ROW_BY_ROW:
-        yield f"response = '{cohort.response}'", f"only {', '.join(ROW_BY_ROW)} answer one by one"
+    if not _one_by_one(cohort):
+        why = f"only {', '.join(ROW_BY_ROW)} and the learners that come with the program answer"
+        yield f"response = '{cohort.response}'", f"{why} one by one"
     if cohort.counted:
         yield "counted", "a crowd that is counted has a row per archetype, which one machine plays"
     for key in ("joins", "leaves", "entry_rate", "exit_rate"):
         if getattr(cohort, key):
             yield key, "they come and go"
+
+
+def _one_by_one(cohort: CohortSpec) -> bool:
+    return is_ours(register.learner[cohort.response]) if cohort.learns else cohort.response in ROW_BY_ROW
 
 
 def check_built(market: MarketModel) -> None:

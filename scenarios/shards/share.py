@@ -9,6 +9,7 @@ they do.
 """
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -194,30 +195,35 @@ def _members(market: MarketModel, place: int, of: int) -> Iterator[Member]:
 
 def _member(cohort: Any, agents: slice, first: int, *, told: bool) -> Member:
     rows = np.union1d(cohort.row_of[agents], _company(cohort.loss))
-    whole: Cohort = cohort
-    loss = whole.loss[rows]
-    acts_on = None if whole.acts_on is None else whole.acts_on[rows]
-    for full, part in ((whole.loss, loss), (whole.acts_on, acts_on)):
-        _check(cohort.name, full, part, rows)
-    ledger, everybody = whole.ledger, np.arange(len(whole.row_of))
-    places = rows if is_private(cohort) else everybody[agents]  # who draws
+    loss = cohort.loss[rows]
+    _check(cohort.name, cohort.loss, loss, rows)
+    ledger, everybody = cohort.ledger, np.arange(len(cohort.row_of))
+    learner = getattr(cohort, "learner", None)
+    by_row = is_private(cohort) if learner is None else learner.bandit
     own = replace(
-        whole,
+        cohort,
         loss=loss,
-        acts_on=acts_on,
-        row_of=np.searchsorted(rows, whole.row_of[agents]),
-        coefficients=_coefficients(whole, loss, rows),
-        served=None if whole.served is None else whole.served[rows],
+        row_of=np.searchsorted(rows, cohort.row_of[agents]),
         ledger=Ledger(
             len(rows),
             loss.actions,
-            policies=len(whole.policies),
+            policies=len(cohort.policies),
             measures=ledger.measures,
             constants=ledger.constants,
         ),
-        rng=Some(whole.rng, places, len(everybody)),
+        rng=Some(cohort.rng, rows if by_row else everybody[agents], len(everybody)),
+        **(_heard(cohort, loss, rows) if learner is None else {"learner": deepcopy(learner)}),
     )
     return Member(own, agents, rows, first, told)
+
+
+def _heard(cohort: Cohort, loss: Loss, rows: Indices) -> dict[str, Any]:
+    """Return how some rows of agents who listen respond."""
+    acts_on = None if cohort.acts_on is None else cohort.acts_on[rows]
+    _check(cohort.name, cohort.acts_on, acts_on, rows)
+    served = None if cohort.served is None else cohort.served[rows]
+    coefficients = _coefficients(cohort, loss, rows)
+    return {"acts_on": acts_on, "served": served, "coefficients": coefficients}
 
 
 def _coefficients(cohort: Cohort, loss: Loss, rows: Indices) -> tuple[Array, Array]:

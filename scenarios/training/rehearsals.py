@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from regretless.agents.cohorts.learning import LearnerCohort, drawn
+from regretless.agents.learners.base import is_ours
 from regretless.market.core.arrays import Array
 from regretless.market.exploitability.tracker import Tracker, led
 from regretless.market.game.presence import heads_of, per_row
@@ -78,7 +79,7 @@ def _side_by_side(attack: Attack) -> bool:
     cohort: Any = game.cohorts[0]
     if len(game.cohorts) > 1 or not isinstance(cohort, LearnerCohort):
         return False
-    ours = type(cohort.learner).__module__.startswith("regretless.agents.learners")
+    ours = is_ours(type(cohort.learner))
     reached = (game.market, game.network, *game.signals, *game.stays, *game.means)
     return ours and heads_of(cohort) is None and all(one is None for one in reached)
 
@@ -102,7 +103,7 @@ def _joints(model: MarketModel, plans: Array) -> Array:
         outcome = np.minimum((thrown[t] >= ladder).sum(1), len(tables) - 1)
         if learner.bandit:
             parts = zip(law.reshape(shape), draws, strict=True)
-            actions = np.concatenate([drawn(part, rng) for part, rng in parts])
+            actions = np.concatenate([drawn(part, cohort.row_of, rng) for part, rng in parts])
             law = one_hot(actions, shape[2])
         joints[own, :, :, outcome] += law.reshape(shape)
         learner.learn(tables[outcome].reshape(law.shape), actions)

@@ -623,4 +623,4 @@ def test_bandit_agents_have_a_row_each_and_are_charged_their_draw() -> None:
     with pytest.raises(ValueError, match="a row"):
         world.cohort(EXP3(), np.array([0, 0, 1, 2, 3]), 4)
     with pytest.raises(ValueError, match="row_of"):
-        world.cohort(Hedge(), np.array([0, 2]), 4)
+        world.cohort(Hedge(), np.array([0, 4]), 4)

@@ -19,6 +19,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from regretless.agents.cohorts.learning import drawn
+from regretless.agents.learners.base import is_ours
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import Some, stream
@@ -162,6 +164,35 @@ models = ["panel"]
     .replace("seed = 5", "seed = 6")
     .replace('"mixed"', '"compared"')
 )
+LEARNING = """\
+name = "learning"
+rounds = 230
+seed = 8
+log_agents = 20
+windows = { every = 50 }
+adversary = { kind = "switching", outcomes = 2 }
+
+[[cohort]]
+name = "listeners"
+utility = "linear"
+count = 5
+actions = 2
+""" + "".join(
+    f"""
+[[cohort]]
+name = "{rule}"
+utility = "ces"
+parameters = {{ rho = {{ choices = [0.5, 0.8, 1.0] }} }}
+count = 10
+archetypes = 3
+actions = 3
+response = "{rule}"
+measures = ["external", "swap"]
+{"settings = { eta = 40.0 }" if "quantal" in rule else ""}
+"""
+    for rule in register.learner.names()
+    if is_ours(register.learner[rule])
+)
 PAID = "[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]"
 
 
@@ -245,7 +276,7 @@ def shared(text: str, out: Path, shares: int, crew: Any = None, **options: Any) 
     ("text", "shares"),
     [
         *[(MIXED, of) for of in (1, 2, 3, 5)],
-        *[(text, of) for text in (PLAIN, SAMPLED, COVERED, COMPARED) for of in (2, 5)],
+        *[(text, of) for text in (PLAIN, SAMPLED, COVERED, COMPARED, LEARNING) for of in (2, 5)],
     ],
     ids=lambda given: given if isinstance(given, int) else given.split('"')[1],
 )
@@ -264,6 +295,7 @@ def test_shares_give_the_bytes_of_the_whole(
         (PLAIN, ["market.feedback=lagged", "rounds=120"]),
         (PLAIN, ["adversary.kind=up-then-down", f"adversary.weights={PAID}", "rounds=120"]),
         (COMPARED, ["market.feedback=same-round", "rounds=60"]),
+        (LEARNING, ["market.feedback=same-round", "rounds=60"]),
         (ASKED, ["rounds=600"]),
         ("oligopoly", ["rounds=60"]),
         ("bank-run", ["rounds=60"]),
@@ -292,7 +324,7 @@ def test_bundled_scenarios_can_be_shared_out(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seed"), [*product([PLAIN], range(4)), (ASKED, 4), (ASKED, 5), (COMPARED, 6)]
+    ("text", "seed"), [*product([PLAIN], range(4)), (ASKED, 4), (ASKED, 5), (COMPARED, 6), (LEARNING, 7)]
 )
 def test_dead_workers_are_replaced(
     text: str, seed: int, tmp_path: Path, reference: Reference
@@ -442,7 +474,6 @@ def test_a_killed_conductor_is_resumed_though_a_worker_dies(
     [
         (["market.kind=portfolio"], "market: Portfolio clears agent by agent"),
         (["network.graph=small-world"], "network: agents hear from each other"),
-        (["cohort.farmers.response=hedge"], r"cohort\.farmers\.response = 'hedge': only best-"),
         (["cohort.farmers.response=ensemble"], r"cohort\.farmers\.response = 'ensemble'"),
         (["cohort.farmers.exit_rate=0.1"], r"cohort\.farmers\.exit_rate: they come and go"),
         (["adversary.kind=myopic", f"adversary.weights={PAID}"], "adversary: Myopic sees"),
@@ -465,6 +496,16 @@ def test_a_share_draws_the_numbers_of_its_own() -> None:
     some = Some(stream(3, "play"), places, 12)
     for _ in range(3):
         np.testing.assert_array_equal(some.random(5), whole.random(12)[places])
+
+
+def test_a_share_of_learners_who_are_sure_draws_on_as_the_whole_does() -> None:
+    laws, row_of = np.array([[1.0, 0.0], [0.4, 0.6], [0.0, 1.0]]), np.array([0, 0, 1, 2, 1])
+    whole, places = stream(3, "play"), np.array([0, 1, 3])
+    some = Some(stream(3, "play"), places, 5)
+    for _ in range(3):
+        expected = drawn(laws, row_of, whole)[places]
+        np.testing.assert_array_equal(drawn(laws[[0, 2]], np.array([0, 0, 1]), some), expected)
+    np.testing.assert_array_equal(some.random(3), whole.random(5)[places])
 
 
 def no_weather(x: Any) -> int:
