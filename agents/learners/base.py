@@ -15,6 +15,7 @@ L_b)) / rate_t plus rate_t s_t^2 / 8, and Phi at given totals only rises as the 
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -51,7 +52,7 @@ class Learner(Protocol):
         """Be told the losses (K, A) and the actions (K,) of the round."""
 
 
-def is_ours(kind: type) -> bool:
+def is_ours(kind: Callable[..., object]) -> bool:
     """Whether a learner's class comes with the program: its laws are laws, and row by row alike."""
     return kind.__module__.startswith("regretless.agents.learners.")
 

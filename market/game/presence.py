@@ -64,6 +64,10 @@ class Stay:
         rows = self.here(number)
         return None if rows.all() else rows
 
+    def spent(self, rounds: int) -> Rounds:
+        """Return how many of the first rounds each was there (K,)."""
+        return np.asarray(np.clip(rounds, self.entered, self.left) - self.entered)
+
     def awaited(self, rounds: int) -> Mask:
         """Say who has not played yet after so many rounds, although the game has begun (K,)."""
         return np.asarray((self.entered > 0) & (self.entered >= rounds))

@@ -227,8 +227,8 @@ class Conductor:
             parts = [said.sums or {} for said in self._ask()]
             sums = {name: sum(part[name] for part in parts) for name in parts[0]}
         played = finished(turns, sums)
-        for cohort in self.model.game.cohorts:
-            cohort.ledger.rounds = self.model.played
+        for cohort, stay in zip(self.model.game.cohorts, self.model.game.stays, strict=True):
+            cohort.ledger.rounds = stay.spent(self.model.played) if stay else self.model.played
         self._journal.add(played)
         self.model.bounds.add(self.model.played)
         self._bound_windows(played.number)

@@ -100,7 +100,9 @@ def _agents(market: MarketModel, ends: Sequence[Closing]) -> pd.DataFrame:
         found = market.exploited(place).items()
         exploited = {name: values[cohort.row_of] for name, values in found}
         promise = market.guarantees[place]
-        known.append(promises(cohort, promise) | exploited)
+        awaited = market.game.awaited(place)[cohort.row_of]
+        told = promises(cohort, promise).items()
+        known.append({name: np.where(awaited, np.nan, own) for name, own in told} | exploited)
         if any(market.game.followed):
             known[-1]["regret_to_models_bound"] = promised(promise.to_models, cohort, promise)
     added = {name: np.concatenate([own[name] for own in known]) for name in known[0]}

@@ -24,7 +24,7 @@ from regretless.market.exploitability.outcome_bins import OutcomeBins
 from regretless.market.exploitability.tracker import Tracker
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.information import summed, told
-from regretless.market.game.presence import per_row
+from regretless.market.game.presence import Stay, per_row
 from regretless.market.game.round import Game
 from regretless.market.kernels.layout import side_by_side
 from regretless.market.logs.journal import Journal
@@ -139,6 +139,7 @@ def share_of(market: MarketModel, place: int, of: int) -> Share:
             adversary=tape,
             seed=0,
             market=charged,
+            stays=[_stay(stay, m) for stay, m in zip(market.game.stays, members, strict=True)],
             followed=[_comparing(market, place, m, tape) for place, m in enumerate(members)],
         ),
         promises,
@@ -217,13 +218,19 @@ def _member(cohort: Any, agents: slice, first: int, *, told: bool) -> Member:
     return Member(own, agents, rows, first, told)
 
 
+def _stay(stay: Stay | None, member: Member) -> Stay | None:
+    rows = member.rows
+    return None if stay is None else Stay(stay.entered[rows], stay.left[rows])
+
+
 def _heard(cohort: Cohort, loss: Loss, rows: Indices) -> dict[str, Any]:
     """Return how some rows of agents who listen respond."""
     acts_on = None if cohort.acts_on is None else cohort.acts_on[rows]
     _check(cohort.name, cohort.acts_on, acts_on, rows)
     served = None if cohort.served is None else cohort.served[rows]
-    coefficients = _coefficients(cohort, loss, rows)
-    return {"acts_on": acts_on, "served": served, "coefficients": coefficients}
+    by_proxy = None if cohort.by_proxy is None else cohort.by_proxy[rows]
+    parts = {"acts_on": acts_on, "served": served, "by_proxy": by_proxy}
+    return parts | {"coefficients": _coefficients(cohort, loss, rows)}
 
 
 def _coefficients(cohort: Cohort, loss: Loss, rows: Indices) -> tuple[Array, Array]:

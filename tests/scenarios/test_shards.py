@@ -193,6 +193,57 @@ measures = ["external", "swap"]
     for rule in register.learner.names()
     if is_ours(register.learner[rule])
 )
+MOVING = """\
+name = "moving"
+rounds = 230
+seed = 8
+log_agents = 20
+windows = { every = 50 }
+adversary = { kind = "switching", outcomes = 2 }
+
+[[cohort]]
+name = "always"
+utility = "linear"
+count = 7
+actions = 2
+measures = ["external", "swap", "decision_swap", "exploitability"]
+
+[[cohort]]
+name = "late"
+utility = "linear"
+count = 9
+actions = 2
+joins = 60
+leaves = 180
+gamma = 0.9
+
+[[cohort]]
+name = "passing"
+utility = "linear"
+count = 14
+actions = 3
+entry_rate = 0.02
+exit_rate = 0.05
+
+[[cohort]]
+name = "unsure"
+utility = "linear"
+count = 6
+actions = 3
+joins = 100
+response = "quantal"
+eta = 8.0
+
+[[cohort]]
+name = "learners"
+utility = "linear"
+count = 6
+actions = 3
+joins = 30
+leaves = 200
+response = "exp3"
+measures = ["external", "swap"]
+"""
 PAID = "[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]"
 
 
@@ -276,7 +327,11 @@ def shared(text: str, out: Path, shares: int, crew: Any = None, **options: Any) 
     ("text", "shares"),
     [
         *[(MIXED, of) for of in (1, 2, 3, 5)],
-        *[(text, of) for text in (PLAIN, SAMPLED, COVERED, COMPARED, LEARNING) for of in (2, 5)],
+        *[
+            (text, of)
+            for text in (PLAIN, SAMPLED, COVERED, COMPARED, LEARNING, MOVING)
+            for of in (2, 5)
+        ],
     ],
     ids=lambda given: given if isinstance(given, int) else given.split('"')[1],
 )
@@ -296,6 +351,7 @@ def test_shares_give_the_bytes_of_the_whole(
         (PLAIN, ["adversary.kind=up-then-down", f"adversary.weights={PAID}", "rounds=120"]),
         (COMPARED, ["market.feedback=same-round", "rounds=60"]),
         (LEARNING, ["market.feedback=same-round", "rounds=60"]),
+        (MOVING, ["market.feedback=same-round"]),
         (ASKED, ["rounds=600"]),
         ("oligopoly", ["rounds=60"]),
         ("bank-run", ["rounds=60"]),
@@ -324,7 +380,15 @@ def test_bundled_scenarios_can_be_shared_out(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seed"), [*product([PLAIN], range(4)), (ASKED, 4), (ASKED, 5), (COMPARED, 6), (LEARNING, 7)]
+    ("text", "seed"),
+    [
+        *product([PLAIN], range(4)),
+        (ASKED, 4),
+        (ASKED, 5),
+        (COMPARED, 6),
+        (LEARNING, 7),
+        (MOVING, 10),
+    ],
 )
 def test_dead_workers_are_replaced(
     text: str, seed: int, tmp_path: Path, reference: Reference
@@ -393,22 +457,24 @@ def stopped(text: str, out: Path, at: int, shares: int = 2, crew: Any = None) ->
         )
 
 
-@pytest.mark.parametrize("shares", [2, 3])
+@pytest.mark.parametrize(
+    ("text", "at", "shares"), [(PLAIN, 700, 2), (PLAIN, 700, 3), (MOVING, 40, 2), (MOVING, 150, 3)]
+)
 def test_ctrl_c_leaves_a_run_that_goes_on(
-    shares: int, tmp_path: Path, reference: Reference
+    text: str, at: int, shares: int, tmp_path: Path, reference: Reference
 ) -> None:
     out = tmp_path / "logs"
-    stopped(PLAIN, out, at=700)
+    stopped(text, out, at=at)
     told = manifest(out)
     played = len(pd.read_parquet(out / "rounds.parquet"))
     assert told["status"] == "interrupted"
-    assert 700 <= played < 1100
+    assert at <= played < scenario(text).peopled.rounds
     agents = pd.read_parquet(out / "agents.parquet")
-    alone = scenario(PLAIN).build()
+    alone = scenario(text).build()
     alone.run(played)
     pd.testing.assert_frame_equal(agents, alone.agents_frame(), check_exact=True)
-    shared(PLAIN, out, shares, resume=True)  # with as many shares as before, or others
-    assert_same(out, reference(PLAIN))
+    shared(text, out, shares, resume=True)  # with as many shares as before, or others
+    assert_same(out, reference(text))
 
 
 def test_what_is_lost_of_a_record_is_said(tmp_path: Path) -> None:
@@ -475,7 +541,10 @@ def test_a_killed_conductor_is_resumed_though_a_worker_dies(
         (["market.kind=portfolio"], "market: Portfolio clears agent by agent"),
         (["network.graph=small-world"], "network: agents hear from each other"),
         (["cohort.farmers.response=ensemble"], r"cohort\.farmers\.response = 'ensemble'"),
-        (["cohort.farmers.exit_rate=0.1"], r"cohort\.farmers\.exit_rate: they come and go"),
+        (
+            ["cohort.farmers.exit_rate=0.1", "cohort.farmers.response=private"],
+            r"cohort\.farmers\.exit_rate: they come and go one by one, and draw \(private\)",
+        ),
         (["adversary.kind=myopic", f"adversary.weights={PAID}"], "adversary: Myopic sees"),
     ],
 )
