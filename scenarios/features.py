@@ -3,18 +3,21 @@
 A column of words is as many features as it has words: feature w is 1 in the rows that hold w. A
 word that was not there when the model learned is 0 in all of them. Columns of many words are names
 rather than kinds, and are no features.
+
+A gap says something, too. Of words it is one of them. A column of numbers with gaps is two
+features: the number, which is the median of those that are there where it is missing, and a mark
+that is 1 there. A column that had no gap when the model learned may have none later.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.scenarios.frames import column_of, numeric, place, texts
+from regretless.scenarios.frames import Form, column_of, numeric, place, texts
 
 MOST_WORDS = 30  # of a column
 UNNAMED = "a column without a name"
@@ -28,45 +31,59 @@ class Feature:
     Parameters
     ----------
     words : tuple of str
-        What it may hold; none if it holds numbers.
+        What it may hold, "" for a gap; none if it holds numbers.
+    fill : float or None
+        What a missing number is taken for; None where none may be missing.
     """
 
     column: str
     words: tuple[str, ...] = ()
+    fill: float | None = None
 
     def __str__(self) -> str:
-        return f"{self.column} ({len(self.words)} words)" if self.words else self.column
+        filled = "" if self.fill is None else f" (gaps are marked, and {self.fill:g})"
+        return f"{self.column} ({len(self.words)} words)" if self.words else self.column + filled
 
     @classmethod
     def of(cls, frame: pd.DataFrame, column: str, key: str) -> "Feature":
         """Look at a column; UserError, under ``key``, if nothing can be learned from it."""
         cells = pd.to_numeric(column_of(frame, column, key), errors="coerce")
-        numbers = np.isfinite(cells.to_numpy(np.float64, na_value=np.nan)).any()
-        held: Any = numeric(frame, [column], key)[:, 0] if numbers else _words(frame, column, key)
-        values = sorted(set(held))
-        if len(values) == 1:
-            shown = f"{values[0]:g}" if numbers else values[0]
-            raise UserError(f"{key}: '{column}' is {shown} in every row; leave it out")
-        most = min(MOST_WORDS, len(frame) // OFTEN)
-        if not numbers and len(values) > most:
-            told = f"column '{column}' holds {len(values)} words in {len(frame)} rows"
-            raise UserError(f"{key}: {told}; leave it out, or give it at most {most}")
-        return cls(column, () if numbers else tuple(values))
+        if not np.isfinite(cells.to_numpy(np.float64, na_value=np.nan)).any():
+            return cls(column, _kinds(frame, column, key))
+        numbers = numeric(frame, [column], key, Form(gaps=True))[:, 0]
+        known = numbers[~np.isnan(numbers)]
+        if len(known) == len(numbers) and (known == known[0]).all():
+            raise _same(f"{known[0]:g}", column, key)
+        return cls(column, fill=None if len(known) == len(numbers) else float(np.median(known)))
 
     def read(self, frame: pd.DataFrame, key: str) -> Array:
-        """Return numbers (m, 1), or 0 and 1 (m, words); UserError, under ``key``, for a gap."""
-        if not self.words:
-            return numeric(frame, [self.column], key)
-        held = np.asarray(_words(frame, self.column, key))
-        return np.asarray(held[:, None] == np.asarray(self.words), dtype=np.float64)
+        """Return a column's features (m, f); UserError, under ``key``, for a gap that is new."""
+        if self.words:
+            held = np.asarray(texts(frame, self.column, key))
+            for row in np.flatnonzero(held == "")[:1] if "" not in self.words else ():
+                told = f"column '{self.column}' has no value in {place(frame, row)}"
+                raise UserError(f"{key}: {told}; fill it")
+            return np.asarray(held[:, None] == np.asarray(self.words), dtype=np.float64)
+        numbers = numeric(frame, [self.column], key, Form(gaps=self.fill is not None))
+        missing = np.isnan(numbers)
+        filled = np.where(missing, self.fill, numbers) if self.fill is not None else numbers
+        return filled if self.fill is None else np.hstack([filled, missing])
 
 
-def _words(frame: pd.DataFrame, column: str, key: str) -> tuple[str, ...]:
-    """Return a column of words, all of which are there."""
-    held = texts(frame, column, key)
-    for row in [i for i, word in enumerate(held) if not word.strip()][:1]:
-        raise UserError(f"{key}: column '{column}' has no value in {place(frame, row)}; fill it")
-    return held
+def _kinds(frame: pd.DataFrame, column: str, key: str) -> tuple[str, ...]:
+    """Return the words of a column, which are few; UserError if they are not."""
+    words = tuple(sorted(set(texts(frame, column, key))))
+    if len(words) == 1:
+        raise _same(words[0] or "empty", column, key)
+    most = min(MOST_WORDS, len(frame) // OFTEN)
+    if len(words) > most:
+        told = f"column '{column}' holds {len(words)} words in {len(frame)} rows"
+        raise UserError(f"{key}: {told}; leave it out, or give it at most {most}")
+    return words
+
+
+def _same(shown: str, column: str, key: str) -> UserError:
+    return UserError(f"{key}: '{column}' is {shown} in every row; leave it out")
 
 
 def learnable(frame: pd.DataFrame, but: Sequence[str | None]) -> tuple[list[Feature], list[str]]:

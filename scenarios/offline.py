@@ -96,13 +96,14 @@ def fit_table(request: Request, out: Path) -> list[str]:
         "outcomes": request.outcomes,
         "features": [own.column for own in features],
         "words": [list(own.words) for own in features],
+        "fills": [own.fill for own in features],
         "utilities": request.utilities,
     }
     model.save(out, notes=notes)
     lines = _told(model, request, features)
     if left:
         lines.append(
-            f"left out (gaps, all the same, too many words, or no name): {', '.join(left)}"
+            f"left out (all the same, too many words, no numbers, or no name): {', '.join(left)}"
         )
     if clipped:
         lines.append(f"{clipped:.1%} of the rows had an outcome outside of its scale: clipped")
@@ -184,12 +185,12 @@ def predict_table(
     """
     model = OfflineOmnipredictor.load(model_file)
     notes = model.notes_
-    if not {"outcomes", "features", "words", "utilities"} <= set(notes):
+    if not {"outcomes", "features", "words", "fills", "utilities"} <= set(notes):
         raise UserError(f"'{model_file}' was not written by regretless fit; use Python to load it")
     frame = _frame(new)
     with readable(model_file):
-        own = zip(notes["features"], notes["words"], strict=True)
-        features = [Feature(column, tuple(words)) for column, words in own]
+        own = zip(notes["features"], notes["words"], notes["fills"], strict=True)
+        features = [Feature(column, tuple(words), fill) for column, words, fill in own]
         rows = table(frame, features, "features of the model")
         names = {"outcomes": notes["outcomes"], "losses": notes["utilities"]}
         found = model.predict_frame(rows, levels=levels, laws=laws, names=names)
