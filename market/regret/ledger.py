@@ -106,6 +106,18 @@ def _least(fixed: Array, followed: Array, out: Array, first: int, last: int) -> 
             out[k, a] = least
 
 
+@numba.njit(cache=True, nogil=True)
+def _best(fixed: Array, followed: Array, out: Array, first: int, last: int) -> None:
+    for k in range(first, last):
+        out[k] = np.inf
+        for sums in (fixed[k], followed[k]):
+            for b in range(sums.shape[1]):
+                total = 0.0
+                for a in range(sums.shape[0]):
+                    total += sums[a, b]
+                out[k] = min(out[k], total)
+
+
 class Ledger(Remembering):
     """Counterfactual sums of K rows with A actions against C policies.
 
@@ -247,21 +259,24 @@ class Ledger(Remembering):
         return np.asarray((surprise.max(2) - own).sum(1) / self._rounds)
 
     def _external(self) -> Array:
-        best = self.fixed.sum(1).min(1)
-        return np.asarray(self.own.sum(1) - best)
+        return np.asarray(self.own.sum(1) - _best_of(self.fixed, self.followed[..., :0]))
 
     def _swap(self) -> Array:
         return np.asarray((self.own - _least_of(self.fixed, self.followed[..., :0])).sum(1))
 
     def _omniprediction(self) -> Array | None:
-        comparators = self.comparators()
-        return self.own.sum(1) - comparators.sum(1).min(1) if comparators.shape[2] else None
+        against = self._benchmark
+        return None if against is None else self.own.sum(1) - _best_of(*against)
 
     def _decision_swap(self) -> Array | None:
+        against = self._benchmark
+        return None if against is None else np.asarray((self.own - _least_of(*against)).sum(1))
+
+    @property
+    def _benchmark(self) -> tuple[Array, Array] | None:
+        """Sums of the benchmark class, constants and policies; None where it is empty."""
         fixed = self.fixed if self.constants else self.fixed[..., :0]
-        if not fixed.shape[2] + self.followed.shape[2]:
-            return None
-        return np.asarray((self.own - _least_of(fixed, self.followed)).sum(1))
+        return (fixed, self.followed) if fixed.shape[2] + self.followed.shape[2] else None
 
     def _contextual_swap(self) -> Array | None:
         """Worst policy's; the constant policies add the plain swap regret."""
@@ -281,6 +296,13 @@ class Ledger(Remembering):
     @property
     def _rounds(self) -> Array:
         return np.maximum(self.rounds, 1.0)
+
+
+def _best_of(fixed: Array, followed: Array) -> Array:
+    """Least sum over all rounds of one comparator (K,)."""
+    out = np.empty(len(fixed))
+    over_rows(_best, len(out), fixed, followed, out)
+    return out
 
 
 def _least_of(fixed: Array, followed: Array) -> Array:
