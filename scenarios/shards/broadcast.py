@@ -224,4 +224,6 @@ class Echo(Block):
         return said
 
     def learn(self, forecast: Forecast, outcome: Array) -> None:
-        """Learn nothing."""
+        """Learn nothing, and pass on what was said."""
+        if self.relay is not None:
+            self.relay.add(forecast, self.basis.transform(outcome))

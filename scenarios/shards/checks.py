@@ -1,7 +1,7 @@
 """What can be shared out: agents who meet nobody but in what they come to together.
 
-Everything else is refused in a line that names the key. A network, a market that knows agents one
-by one and an adversary that sees how each would play would need all of them in every round.
+Everything else is refused in a line that names the key. A market that knows agents one by one and
+an adversary that sees how each would play would need all of them in every round.
 """
 
 from collections.abc import Iterator
@@ -31,8 +31,6 @@ def check_spec(spec: ScenarioSpec, shares: int | None = None) -> None:
 
 
 def _faults(spec: ScenarioSpec) -> Iterator[tuple[str, str]]:
-    if spec.network is not None:
-        yield "network", "agents hear from each other"
     if spec.measures:
         yield "measures", "a measure of your own may look at all agents"
     for cohort in spec.cohort:

@@ -78,6 +78,9 @@ def closing_tables(market: MarketModel, ends: Sequence[Closing]) -> dict[str, pd
     tables["verdict"] = verdict.verdict_table(list(_compared(market, ends)))
     if any(market.game.followed):
         tables["models"] = stacked([end.models for end in ends], ("agent",))
+    network = market.game.network
+    if network is not None and network.edges is not None:
+        tables["edges"] = market.edges_frame()
     return tables
 
 

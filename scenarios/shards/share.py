@@ -24,6 +24,7 @@ from regretless.market.exploitability.outcome_bins import OutcomeBins
 from regretless.market.exploitability.tracker import Tracker
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.information import summed, told
+from regretless.market.game.network import Network
 from regretless.market.game.presence import Stay, per_row
 from regretless.market.game.round import Game
 from regretless.market.kernels.layout import side_by_side
@@ -125,13 +126,13 @@ def share_of(market: MarketModel, place: int, of: int) -> Share:
     members = tuple(_members(market, place, of))
     cohorts = [member.cohort for member in members]
     blocks = [
-        Echo(block.name, block.basis, tape, place=i)  # type: ignore[arg-type]  # it is never asked
+        Echo(block.name, block.basis, tape, block.relay, place=i)  # type: ignore[arg-type]  # it is never asked
         for i, block in enumerate(market.game.blocks)
     ]
     followed, clears = dict(_followed(market, members)), market.game.market
     charged = None if clears is None else Charged(cohorts, tape)
     pairs = zip(market.guarantees, members, strict=True)
-    promises = [_empty(promise, len(member.rows)) for promise, member in pairs]
+    promises = [_empty(promise, member.rows) for promise, member in pairs]
     model = MarketModel(
         Game(
             blocks,
@@ -140,6 +141,7 @@ def share_of(market: MarketModel, place: int, of: int) -> Share:
             seed=0,
             market=charged,
             stays=[_stay(stay, m) for stay, m in zip(market.game.stays, members, strict=True)],
+            network=_network(market.game.network, members),
             followed=[_comparing(market, place, m, tape) for place, m in enumerate(members)],
         ),
         promises,
@@ -179,10 +181,11 @@ def _comparing(market: MarketModel, place: int, member: Member, tape: Tape) -> F
     return followed.part(member.rows, per_row(member.cohort), suggest)
 
 
-def _empty(promise: Guarantee, rows: int) -> Guarantee:
-    """Promise nothing, in place of what the whole market bounds."""
-    bound = None if promise.bound is None else lambda: np.full(rows, np.nan)
-    return Guarantee(promise.label, bound)
+def _empty(promise: Guarantee, rows: Indices) -> Guarantee:
+    """Promise the same to the same rows, and say nothing of what the whole market bounds."""
+    bound = None if promise.bound is None else lambda: np.full(len(rows), np.nan)
+    covers = None if promise.covers is None else promise.covers[rows]
+    return Guarantee(promise.label, bound, covers=covers)
 
 
 def _members(market: MarketModel, place: int, of: int) -> Iterator[Member]:
@@ -195,7 +198,7 @@ def _members(market: MarketModel, place: int, of: int) -> Iterator[Member]:
 
 
 def _member(cohort: Any, agents: slice, first: int, *, told: bool) -> Member:
-    rows = np.union1d(cohort.row_of[agents], _company(cohort.loss))
+    rows = np.union1d(cohort.row_of[agents], _company(cohort))
     loss = cohort.loss[rows]
     _check(cohort.name, cohort.loss, loss, rows)
     ledger, everybody = cohort.ledger, np.arange(len(cohort.row_of))
@@ -223,13 +226,21 @@ def _stay(stay: Stay | None, member: Member) -> Stay | None:
     return None if stay is None else Stay(stay.entered[rows], stay.left[rows])
 
 
+def _network(network: Network | None, members: Sequence[Member]) -> Network | None:
+    """Return how far the members' agents are from the forecaster; their neighbours are not told."""
+    if network is None:
+        return None
+    return Network(network.distance[np.concatenate([member.ids for member in members]) - 1])
+
+
 def _heard(cohort: Cohort, loss: Loss, rows: Indices) -> dict[str, Any]:
     """Return how some rows of agents who listen respond."""
     acts_on = None if cohort.acts_on is None else cohort.acts_on[rows]
     _check(cohort.name, cohort.acts_on, acts_on, rows)
     served = None if cohort.served is None else cohort.served[rows]
     by_proxy = None if cohort.by_proxy is None else cohort.by_proxy[rows]
-    parts = {"acts_on": acts_on, "served": served, "by_proxy": by_proxy}
+    distance = None if cohort.distance is None else cohort.distance[rows]
+    parts = {"acts_on": acts_on, "served": served, "by_proxy": by_proxy, "distance": distance}
     return parts | {"coefficients": _coefficients(cohort, loss, rows)}
 
 
@@ -242,14 +253,23 @@ def _coefficients(cohort: Cohort, loss: Loss, rows: Indices) -> tuple[Array, Arr
     return offset[rows], loss.weights if shared else side_by_side(weights[rows])  # type: ignore[attr-defined]
 
 
-def _company(loss: Loss) -> Indices:
-    """Return rows that tell whether all are alike in any field: the first and one that differs."""
+def _company(cohort: Any) -> Indices:
+    """Return rows that tell whether all who hear alike are alike in any field."""
+    distance = getattr(cohort, "distance", None)
+    if distance is None:
+        return np.array(sorted(_telling(cohort.loss)))
+    parties = (np.flatnonzero(distance == hops) for hops in np.unique(distance))
+    return np.sort(np.concatenate([own[sorted(_telling(cohort.loss[own]))] for own in parties]))
+
+
+def _telling(loss: Loss) -> set[int]:
+    """Return the first row, the last, and one that differs from the first in each field."""
     found = {0, len(loss) - 1}
     for name in loss.AXES:
         value = getattr(loss, name)
         if value.strides[0]:
             found.add(int((value != value[0]).reshape(len(value), -1).any(1).argmax()))
-    return np.array(sorted(found))
+    return found
 
 
 def _check(name: str, whole: Loss | None, part: Loss | None, rows: Indices) -> None:

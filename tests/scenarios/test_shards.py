@@ -215,7 +215,7 @@ count = 9
 actions = 2
 joins = 60
 leaves = 180
-gamma = 0.9
+gamma = 0.2
 
 [[cohort]]
 name = "passing"
@@ -244,6 +244,29 @@ leaves = 200
 response = "exp3"
 measures = ["external", "swap"]
 """
+HEARSAY = (
+    MIXED.replace(
+        "[[cohort]]",
+        """\
+[network]
+graph = "small-world"
+neighbours = 2
+rewiring = 0.3
+subscribers = [1, 9, 10]
+
+[[cohort]]""",
+        1,
+    ).replace('"mixed"', '"hearsay"')
+    + """
+[[cohort]]
+name = "sure"
+utility = "lp-target"
+parameters = { p = { choices = [2.0, 3.0] } }
+count = 12
+actions = 2
+response = "certainty-equivalent"
+"""
+)
 PAID = "[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]"
 
 
@@ -329,7 +352,7 @@ def shared(text: str, out: Path, shares: int, crew: Any = None, **options: Any) 
         *[(MIXED, of) for of in (1, 2, 3, 5)],
         *[
             (text, of)
-            for text in (PLAIN, SAMPLED, COVERED, COMPARED, LEARNING, MOVING)
+            for text in (PLAIN, SAMPLED, COVERED, COMPARED, LEARNING, MOVING, HEARSAY)
             for of in (2, 5)
         ],
     ],
@@ -352,6 +375,7 @@ def test_shares_give_the_bytes_of_the_whole(
         (COMPARED, ["market.feedback=same-round", "rounds=60"]),
         (LEARNING, ["market.feedback=same-round", "rounds=60"]),
         (MOVING, ["market.feedback=same-round"]),
+        (HEARSAY, ["market.feedback=same-round", "rounds=60"]),
         (ASKED, ["rounds=600"]),
         ("oligopoly", ["rounds=60"]),
         ("bank-run", ["rounds=60"]),
@@ -367,7 +391,7 @@ def test_shares_that_are_asked_in_every_round_give_the_bytes_of_the_whole(
     assert_same(options.out, reference(text, *keys, log_every=7))
 
 
-@pytest.mark.parametrize("name", ["umbrellas", "quiet-times", "crop-choice"])
+@pytest.mark.parametrize("name", ["umbrellas", "quiet-times", "crop-choice", "late-news"])
 def test_bundled_scenarios_can_be_shared_out(name: str, tmp_path: Path) -> None:
     brief = scenario(name, "rounds=60")
     run(brief, Options(tmp_path / "alone"))
@@ -388,6 +412,7 @@ def test_bundled_scenarios_can_be_shared_out(name: str, tmp_path: Path) -> None:
         (COMPARED, 6),
         (LEARNING, 7),
         (MOVING, 10),
+        (HEARSAY, 10),
     ],
 )
 def test_dead_workers_are_replaced(
@@ -539,7 +564,6 @@ def test_a_killed_conductor_is_resumed_though_a_worker_dies(
     ("keys", "says"),
     [
         (["market.kind=portfolio"], "market: Portfolio clears agent by agent"),
-        (["network.graph=small-world"], "network: agents hear from each other"),
         (["cohort.farmers.response=ensemble"], r"cohort\.farmers\.response = 'ensemble'"),
         (
             ["cohort.farmers.exit_rate=0.1", "cohort.farmers.response=private"],
