@@ -16,7 +16,6 @@ from regretless.scenarios.spec.cohort import CohortSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
 ROW_BY_ROW = ("best-response", "private", "quantal", "certainty-equivalent")
-DRAWING = ("private", "quantal")  # of a cohort of whom nobody is there nobody draws
 CURE = "drop it, or run on one machine, without --workers and --scheduler"
 
 
@@ -44,9 +43,6 @@ def _of_cohort(cohort: CohortSpec) -> Iterator[tuple[str, str]]:
         yield f"response = '{cohort.response}'", f"{why} one by one"
     if cohort.counted:
         yield "counted", "a crowd that is counted has a row per archetype, which one machine plays"
-    for key in ("entry_rate", "exit_rate"):
-        if getattr(cohort, key) and cohort.response in DRAWING:
-            yield key, f"they come and go one by one, and draw ({cohort.response})"
 
 
 def _one_by_one(cohort: CohortSpec) -> bool:

@@ -190,15 +190,16 @@ def _empty(promise: Guarantee, rows: Indices) -> Guarantee:
 
 def _members(market: MarketModel, place: int, of: int) -> Iterator[Member]:
     first = 1
-    for cohort in market.game.cohorts:
+    for cohort, stay in zip(market.game.cohorts, market.game.stays, strict=True):
         count, few = len(cohort.row_of), len(cohort.row_of) < of
         agents = slice(0, count) if few else slice(count * place // of, count * (place + 1) // of)
-        yield _member(cohort, agents, first, told=not few or place == 0)
+        company = [_company(cohort)] if stay is None else [_company(cohort), _watch(stay)]
+        rows = np.union1d(cohort.row_of[agents], np.concatenate(company))
+        yield _member(cohort, rows, agents, first=first, told=not few or place == 0)
         first += count
 
 
-def _member(cohort: Any, agents: slice, first: int, *, told: bool) -> Member:
-    rows = np.union1d(cohort.row_of[agents], _company(cohort))
+def _member(cohort: Any, rows: Indices, agents: slice, *, first: int, told: bool) -> Member:
     loss = cohort.loss[rows]
     _check(cohort.name, cohort.loss, loss, rows)
     ledger, everybody = cohort.ledger, np.arange(len(cohort.row_of))
@@ -270,6 +271,16 @@ def _telling(loss: Loss) -> set[int]:
         if value.strides[0]:
             found.add(int((value != value[0]).reshape(len(value), -1).any(1).argmax()))
     return found
+
+
+def _watch(stay: Stay) -> Indices:
+    """Return rows of whom one is there whenever anybody is: while nobody is, nobody draws."""
+    rows, now = list[int](), 0
+    while (later := stay.left > np.maximum(now, stay.entered)).any():
+        now = max(now, int(stay.entered[later].min()))
+        rows.append(int(np.where(stay.entered <= now, stay.left, -1).argmax()))
+        now = int(stay.left[rows[-1]])
+    return np.array(rows, dtype=np.intp)
 
 
 def _check(name: str, whole: Loss | None, part: Loss | None, rows: Indices) -> None:

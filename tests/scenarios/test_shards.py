@@ -235,6 +235,26 @@ response = "quantal"
 eta = 8.0
 
 [[cohort]]
+name = "doubtful"
+utility = "linear"
+count = 9
+actions = 3
+joins = 40
+entry_rate = 0.03
+exit_rate = 0.2
+response = "quantal"
+eta = 8.0
+
+[[cohort]]
+name = "drawing"
+utility = "linear"
+count = 8
+actions = 2
+entry_rate = 0.02
+exit_rate = 0.1
+response = "private"
+
+[[cohort]]
 name = "learners"
 utility = "linear"
 count = 6
@@ -565,10 +585,6 @@ def test_a_killed_conductor_is_resumed_though_a_worker_dies(
     [
         (["market.kind=portfolio"], "market: Portfolio clears agent by agent"),
         (["cohort.farmers.response=ensemble"], r"cohort\.farmers\.response = 'ensemble'"),
-        (
-            ["cohort.farmers.exit_rate=0.1", "cohort.farmers.response=private"],
-            r"cohort\.farmers\.exit_rate: they come and go one by one, and draw \(private\)",
-        ),
         (["adversary.kind=myopic", f"adversary.weights={PAID}"], "adversary: Myopic sees"),
     ],
 )
