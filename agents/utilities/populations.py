@@ -19,7 +19,7 @@ from regretless.agents.utilities import forms
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.exploitability.bimatrix import Bimatrix
-from regretless.market.kernels.layout import laid
+from regretless.market.kernels.layout import fresh, laid
 from regretless.market.losses import Linear, Loss
 from regretless.market.losses.base import MANY
 
@@ -118,7 +118,7 @@ def linear_population(
     """
     shares = population.shares(weights, concentration)
     if weights is None:  # they are as they should be, and maybe more than memory holds
-        return Linear(np.negative(shares, out=shares)).normalised()
+        return Linear(fresh(np.negative(shares, out=shares))).normalised()
     return forms.LinearUtility(shares)
 
 

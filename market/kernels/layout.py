@@ -20,6 +20,15 @@ from regretless.market.kernels.threads import FEWEST
 MANY = 1000  # losses; fewer are in cache whatever their order
 
 
+class Fresh(np.ndarray[Any, np.dtype[np.float64]]):
+    """A table that was made to be handed over: nobody else holds it, so that it is not copied."""
+
+
+def fresh(table: Array) -> Fresh:
+    """Hand a table over that lies well and of which nobody keeps a view."""
+    return table.view(Fresh)
+
+
 def lies_well(weights: Array) -> bool:
     """Whether many losses' weights have their actions side by side, few losses' their numbers."""
     many = weights.ndim == 3 and len(weights) > MANY
@@ -34,11 +43,11 @@ def laid(losses: int, actions: int, numbers: int) -> Array:
 
 
 def copied(weights: Array) -> Array:
-    """Copy weights (K, A, n) so that they lie well; a file that does is nobody else's."""
+    """Copy weights (K, A, n) so that they lie well; a file, or a fresh table, is nobody else's."""
     if weights.ndim != 3:
         return np.array(weights, order="C")
-    if is_mapped(weights) and lies_well(weights):
-        return weights
+    if (is_mapped(weights) or isinstance(weights, Fresh)) and lies_well(weights):
+        return np.asarray(weights)
     table = laid(*weights.shape)
     table[...] = weights
     return table

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.kernels.layout import copied, laid
+from regretless.market.kernels.layout import Fresh, copied, fresh, laid
 
 MANY = 50_000  # losses whose ranges are computed at a time
 UNITS = {"offset": "a", "unit_scale": "", "unit_offset": ""}  # axes of the fields that all have
@@ -130,7 +130,7 @@ class Loss(ABC):
         low, high = self.range()
         scale = np.where(high > low, high - low, 1.0)
         shrunk = {
-            name: _divided(getattr(self, name), scale, len(self.AXES[name]))
+            name: fresh(_divided(getattr(self, name), scale, len(self.AXES[name])))
             for name in self.PROPORTIONAL
         }
         return replace(  # type: ignore[type-var]  # every form is a dataclass
@@ -193,7 +193,9 @@ class Loss(ABC):
             raise ValueError(f"{lead} have shape {shape}; give ({wanted})")
         sizes = dict(zip(axes, shape[len(shape) - len(axes) :], strict=True))
         for name, trailing in self.AXES.items():
-            value = _once(np.asarray(getattr(self, name), dtype=np.float64))
+            value = getattr(self, name)
+            if not isinstance(value, Fresh):
+                value = _once(np.asarray(value, dtype=np.float64))
             value = copied(value) if trailing == "ad" else np.array(value)
             if not _finite(value):
                 raise ValueError(f"{name} holds a number that is not finite")
@@ -222,5 +224,7 @@ def _picked(value: Array, index: int | slice | Indices) -> Array:
     """Index the first axis; where the array only repeats itself along it, so does the result."""
     places = np.arange(len(value))[index]
     if value.strides[0] or not np.ndim(places):
+        if value.ndim == 3 and isinstance(index, np.ndarray):
+            return fresh(value.swapaxes(1, 2)[index].swapaxes(1, 2))
         return np.asarray(value[index])
     return np.broadcast_to(value[0], (len(places), *value.shape[1:]))

@@ -127,7 +127,7 @@ class Linear(SeparablePower):
             raise ValueError("a linear loss has exponent 1; use SeparablePower")
         if np.any(units.pop("centre", 0)):
             raise ValueError("a linear loss has centre 0; use SeparablePower")
-        super().__init__(np.asarray(weights), offset=np.asarray(offset), **units)
+        super().__init__(np.asanyarray(weights), offset=np.asarray(offset), **units)
 
     def in_single_precision(self) -> Self:
         """Round the weights to 24 significant bits, which 32 hold (``side_by_side.narrowed``).

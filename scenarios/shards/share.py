@@ -236,8 +236,10 @@ def _network(network: Network | None, members: Sequence[Member]) -> Network | No
 
 def _heard(cohort: Cohort, loss: Loss, rows: Indices) -> dict[str, Any]:
     """Return how some rows of agents who listen respond."""
-    acts_on = None if cohort.acts_on is None else cohort.acts_on[rows]
-    _check(cohort.name, cohort.acts_on, acts_on, rows)
+    acts_on: Loss | None = loss
+    if cohort.acts_on is not cohort.loss:
+        acts_on = None if cohort.acts_on is None else cohort.acts_on[rows]
+        _check(cohort.name, cohort.acts_on, acts_on, rows)
     served = None if cohort.served is None else cohort.served[rows]
     by_proxy = None if cohort.by_proxy is None else cohort.by_proxy[rows]
     distance = None if cohort.distance is None else cohort.distance[rows]
