@@ -200,7 +200,8 @@ def predict_table(
 def _frame(path: Path) -> pd.DataFrame:
     if not path.is_file():
         raise UserError(f"'{path}' does not exist; give the path of a .csv or .parquet file")
-    return read_frame(path, f"'{path}'")
+    frame = read_frame(path, f"'{path}'")
+    return frame.rename(columns=lambda name: str(name).strip())  # as names are read from options
 
 
 def scales(texts: Sequence[str], names: Sequence[str], outcomes: Array) -> tuple[Array, float]:

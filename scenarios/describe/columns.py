@@ -24,6 +24,7 @@ from regretless.market.core.errors import UserError
 from regretless.scenarios import frames
 from regretless.scenarios.spec.files import DATA
 
+SAME = "always the same"
 FEW_NUMBERS, FEW_WORDS = 31, 12  # different values of a context
 LONGEST_SEASON, LEAST_PEAK = 400, 0.2
 GROUPED = r"[+-]?\d{1,3}([., ']?\d{3})*([.,]\d+)?"  # digits in threes
@@ -135,7 +136,7 @@ def _column(frame: pd.DataFrame, name: str, form: frames.Form) -> Column:
     if not len(words):
         return Column(name, "nothing", "", missing, 0, note="every value is missing")
     if words.str.casefold().isin(frames.TRUTHS).all():
-        return Column(name, "yes or no", "context", missing, distinct, values=_words(words))
+        return _of_words(name, "yes or no", words, missing)
     if words.map(lambda word: frames.DATE.fullmatch(word) is not None).all():
         return Column(name, "dates", "", missing, distinct, note=_gaps(words))
     try:
@@ -143,10 +144,18 @@ def _column(frame: pd.DataFrame, name: str, form: frames.Form) -> Column:
     except UserError:
         if words.str.fullmatch(GROUPED).all():
             return Column(name, "marked numbers", "", missing, distinct, note=MARKED)
-        role = "context" if distinct <= FEW_WORDS else ""
-        note = "" if role else "too many different words for a context"
-        return Column(name, "words", role, missing, distinct, values=_words(words), note=note)
+        return _of_words(name, "words", words, missing)
     return _of_numbers(name, numbers)
+
+
+def _of_words(name: str, kind: str, words: "pd.Series[str]", missing: int) -> Column:
+    distinct, note = int(words.nunique()), ""
+    if distinct == 1:
+        note = SAME
+    elif distinct > FEW_WORDS:
+        note = "too many different words for a context"
+    role = "" if note else "context"
+    return Column(name, kind, role, missing, distinct, values=_words(words), note=note)
 
 
 def _written(frame: pd.DataFrame, name: str) -> "tuple[pd.Series[str], pd.Series[bool]]":
@@ -166,7 +175,7 @@ def _of_numbers(name: str, numbers: Array) -> Column:
     distinct, steps = len(np.unique(known)), np.diff(known)
     kind, role, note = "whole numbers" if whole else "numbers", "outcome", ""
     if distinct == 1:
-        role, note = "", "always the same"
+        role, note = "", SAME
     elif whole and len(steps) and ((steps >= 0).all() or (steps <= 0).all()):
         role, note = "", "a counter: it only goes one way"
     elif whole and distinct <= FEW_NUMBERS:

@@ -119,6 +119,15 @@ def test_gaps_days_before_months_and_percent_signs(tmp_path: Path) -> None:
     assert '"2024-01-02T00:00:00"' in page  # as an axis of time has it
 
 
+def test_what_is_always_the_same_is_no_context(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"place": "Lincoln", "open": "yes", "sold": np.linspace(0, 1, 60) ** 2})
+    frame["sold"] = frame["sold"].sample(frac=1, random_state=0).to_numpy()
+    frame.to_csv(tmp_path / "sold.csv", index=False)
+    table = described(tmp_path / "sold.csv")
+    assert [(c.role, c.note) for c in table.columns[:2]] == [("", "always the same")] * 2
+    assert "context" not in starter(table, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("freq", "told"),
     [

@@ -106,6 +106,16 @@ def test_words_are_features(command: Command, tmp_path: Path, ending: str) -> No
     assert 10 < found[2] < 26
 
 
+def test_blanks_around_a_column_s_name_are_nobody_s_business(
+    command: Command, days: pd.DataFrame, tmp_path: Path
+) -> None:
+    days[["sales", "sun"]].rename(columns=" {} ".format).to_csv(tmp_path / "days.csv", index=False)
+    status, out, err = command(*FIT, *NEWSVENDOR)
+    assert (status, err) == (0, "")
+    assert "features: sun\n" in out
+    assert command("predict", "m.npz", "days.csv")[0] == 0
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_gaps_are_marked(command: Command, tmp_path: Path, ending: str) -> None:
     """Sales depend on whether the weather was noted, in words and in numbers, and on no more."""
