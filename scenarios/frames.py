@@ -32,6 +32,7 @@ MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none"}
 TRUTHS = {"true": 1, "false": 0}
 SEPARATORS = (",", ";", "\t", "|")
 DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?")
+ORDERS = ("ISO 8601", "day first", "month first")
 COMMA = re.compile(r"[+-]?\d[\d.]*,\d+([eE][+-]?\d+)?")
 POINT = re.compile(r"[+-]?\d[\d,]*\.\d+([eE][+-]?\d+)?")
 INFINITE = re.compile(r"[+-]?(inf|infinity|[\d.]+e\+?\d+)", re.IGNORECASE)
@@ -43,18 +44,27 @@ def calendar(words: "pd.Series[Any]") -> "pd.Series[pd.Timestamp]":
 
     Day or month first is what is in order, rather upwards than down; NaT for what is no date.
     """
-    found = pd.to_datetime(words, errors="coerce", format="ISO8601")
-    if found.notna().all():
-        return found
-    ways = [
-        pd.to_datetime(words, errors="coerce", format="mixed", dayfirst=first)
-        for first in (True, False)
-    ]
-    for order in ("is_monotonic_increasing", "is_monotonic_decreasing"):
-        for found in ways:
-            if found.notna().all() and getattr(found, order):
-                return found
-    return ways[-1]
+    return dates_in(words, order_of(words))
+
+
+def order_of(words: "pd.Series[Any]") -> str:
+    """Say how dates are written, one of ``ORDERS``, by the rule of ``calendar``."""
+    if dates_in(words, "ISO 8601").notna().all():
+        return "ISO 8601"
+    for way in ("is_monotonic_increasing", "is_monotonic_decreasing"):
+        for order in ORDERS[1:]:
+            found = dates_in(words, order)
+            if found.notna().all() and getattr(found, way):
+                return order
+    return ORDERS[-1]
+
+
+def dates_in(words: "pd.Series[Any]", order: str) -> "pd.Series[pd.Timestamp]":
+    """Read dates in one of ``ORDERS``; NaT for what is no date."""
+    if order == "ISO 8601":
+        return pd.to_datetime(words, errors="coerce", format="ISO8601")
+    first = order == "day first"
+    return pd.to_datetime(words, errors="coerce", format="mixed", dayfirst=first)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,14 @@ from regretless.market.core.atomic import replacing
 from regretless.market.core.errors import UserError, closest
 from regretless.market.losses import Loss
 from regretless.scenarios.build.populations import drawn_losses
-from regretless.scenarios.features import Feature, learnable, strange, table
+from regretless.scenarios.features import (
+    Feature,
+    feature_from,
+    feature_of,
+    learnable,
+    strange,
+    table,
+)
 from regretless.scenarios.frames import numeric, read_frame
 from regretless.scenarios.spec.cohort import CohortSpec
 from regretless.scenarios.spec.files import override
@@ -94,9 +101,7 @@ def fit_table(request: Request, out: Path) -> list[str]:
     )
     notes = {
         "outcomes": request.outcomes,
-        "features": [own.column for own in features],
-        "words": [list(own.words) for own in features],
-        "fills": [own.fill for own in features],
+        "features": [own.note() for own in features],
         "utilities": request.utilities,
     }
     model.save(out, notes=notes)
@@ -129,7 +134,7 @@ def _column(frame: pd.DataFrame, name: str, option: str) -> Any:
 def chosen_features(frame: pd.DataFrame, request: Request) -> tuple[list[Feature], list[str]]:
     """Return the features, by default all columns that can be learned from; and what is left."""
     if request.features is not None:
-        return [Feature.of(frame, name, "--features") for name in request.features], []
+        return [feature_of(frame, name, "--features") for name in request.features], []
     return learnable(frame, [*request.outcomes, request.groups, request.weight])
 
 
@@ -185,12 +190,11 @@ def predict_table(
     """
     model = OfflineOmnipredictor.load(model_file)
     notes = model.notes_
-    if not {"outcomes", "features", "words", "fills", "utilities"} <= set(notes):
+    if not {"outcomes", "features", "utilities"} <= set(notes):
         raise UserError(f"'{model_file}' was not written by regretless fit; use Python to load it")
     frame = _frame(new)
     with readable(model_file):
-        own = zip(notes["features"], notes["words"], notes["fills"], strict=True)
-        features = [Feature(column, tuple(words), fill) for column, words, fill in own]
+        features = [feature_from(note) for note in notes["features"]]
         rows = table(frame, features, "features of the model")
         names = {"outcomes": notes["outcomes"], "losses": notes["utilities"]}
         found = model.predict_frame(rows, levels=levels, laws=laws, names=names)

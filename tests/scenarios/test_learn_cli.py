@@ -148,6 +148,37 @@ def test_gaps_are_marked(command: Command, tmp_path: Path, ending: str) -> None:
         assert f"column '{known}' has no value in data row 2" in err
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_of_dates_is_learned_what_comes_again(
+    command: Command, tmp_path: Path, ending: str
+) -> None:
+    """Sales are high on weekends; that days stand before months is known from the first table."""
+    dates = pd.date_range("2022-01-01", periods=300)
+    sales = 10.0 + 15 * (dates.day_of_week > 4) + np.random.default_rng(0).random(300)
+    days = pd.DataFrame({"sales": sales, "day": dates, "year": pd.Timestamp("2022-01-01")})
+    new = pd.DataFrame(
+        {"day": pd.to_datetime(["2024-03-02", "2024-03-04"])}
+    )  # a Saturday, a Monday
+    for frame, name in ((days, "days"), (new, "new"), (new.assign(day=["soon", ""]), "bad")):
+        file = tmp_path / f"{name}.{ending}"
+        if ending == "parquet":
+            frame.to_parquet(file)
+        else:
+            frame.to_csv(file, index=False, date_format="%d.%m.%Y")
+    status, out, err = command("fit", f"days.{ending}", "--outcomes", "sales", *NEWSVENDOR)
+    assert (status, err) == (0, "")
+    assert "features: day (month, weekday)\n" in out
+    assert "or no name): year\n" in out
+    status, _, err = command("predict", "m.npz", f"new.{ending}", "--out", "p.csv")
+    assert (status, err) == (0, "")
+    weekend, monday = pd.read_csv(tmp_path / "p.csv")["sales"]
+    assert weekend > 20
+    assert monday < 12
+    status, _, err = command("predict", "m.npz", f"bad.{ending}")
+    assert status == 2
+    assert "column 'day' holds 'soon' in data row 1" in err or "has no value in data row 2" in err
+
+
 def test_the_same_seed_writes_the_same_predictions(command: Command, days: pd.DataFrame) -> None:
     told = []
     for _ in range(2):
