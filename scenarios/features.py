@@ -166,13 +166,18 @@ class Dates(Feature):
 
     def read(self, frame: pd.DataFrame, key: str) -> Array:
         """Return the parts (m, p)."""
+        dates = self.dates(frame, key)
+        return np.stack([np.asarray(PARTS[part](dates), np.float64) for part in self.parts], axis=1)
+
+    def dates(self, frame: pd.DataFrame, key: str) -> "pd.Series[pd.Timestamp]":
+        """Return the dates themselves; UserError, under ``key``, for what is none."""
         words = _stripped(frame, self.column, key)
         _check_there((words != "").to_numpy(), self.column, frame, key)
-        dates = dates_in(words, self.order)
-        for row in np.flatnonzero(dates.isna())[:1]:
+        found = dates_in(words, self.order)
+        for row in np.flatnonzero(found.isna())[:1]:
             told = f"column '{self.column}' holds '{words.iloc[row]}' in {place(frame, row)}"
             raise UserError(f"{key}: {told}; write a date, as in the table that was learned from")
-        return np.stack([np.asarray(PARTS[part](dates), np.float64) for part in self.parts], axis=1)
+        return found
 
 
 def _stripped(frame: pd.DataFrame, column: str, key: str) -> "pd.Series[str]":
@@ -218,6 +223,14 @@ def learnable(frame: pd.DataFrame, but: Sequence[str | None]) -> tuple[list[Feat
         except UserError:
             left.append(name)
     return found, left
+
+
+def in_order_of(frame: pd.DataFrame, features: Sequence[Feature]) -> str | None:
+    """Return the column of dates in whose order the rows are; None if there is none."""
+    for own in (own for own in features if isinstance(own, Dates)):
+        if own.dates(frame, own.column).is_monotonic_increasing:
+            return own.column
+    return None
 
 
 def strange(frame: pd.DataFrame, features: Sequence[Feature]) -> list[str]:

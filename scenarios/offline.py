@@ -26,6 +26,7 @@ from regretless.scenarios.features import (
     Feature,
     feature_from,
     feature_of,
+    in_order_of,
     learnable,
     strange,
     table,
@@ -110,6 +111,8 @@ def fit_table(request: Request, out: Path) -> list[str]:
         lines.append(
             f"left out (all the same, too many words, no numbers, or no name): {', '.join(left)}"
         )
+    if not request.ordered and (column := in_order_of(frame, features)) is not None:
+        lines.append(f"rows are in the order of {column}: --ordered tries it on later rows alone")
     if clipped:
         lines.append(f"{clipped:.1%} of the rows had an outcome outside of its scale: clipped")
     return [*lines, f"written: {out}"]

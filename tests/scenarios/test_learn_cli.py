@@ -169,6 +169,12 @@ def test_of_dates_is_learned_what_comes_again(
     assert (status, err) == (0, "")
     assert "features: day (month, weekday)\n" in out
     assert "or no name): year\n" in out
+    hint = "rows are in the order of day: --ordered tries it on later rows alone\n"
+    assert hint in out
+    assert (
+        hint
+        not in command("fit", f"days.{ending}", "--outcomes", "sales", *NEWSVENDOR, "--ordered")[1]
+    )
     status, _, err = command("predict", "m.npz", f"new.{ending}", "--out", "p.csv")
     assert (status, err) == (0, "")
     weekend, monday = pd.read_csv(tmp_path / "p.csv")["sales"]
