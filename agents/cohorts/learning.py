@@ -34,8 +34,8 @@ class LearnerCohort(Remembering):
     loss : stack of K losses
         Normalised into [0, 1]; distinct ones, or one per agent for bandit learners.
     row_of : int array (N,)
-        The row of each agent. A row without an agent may be there for company, where agents are
-        shared out; it is told what it cannot have played, and is nobody's to tell.
+        The row of each agent. A row without an agent is there for company, where agents are shared
+        out.
     learner : Learner
         Is started here.
     ledger : Ledger

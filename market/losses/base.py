@@ -224,7 +224,9 @@ def _picked(value: Array, index: int | slice | Indices) -> Array:
     """Index the first axis; where the array only repeats itself along it, so does the result."""
     places = np.arange(len(value))[index]
     if value.strides[0] or not np.ndim(places):
-        if value.ndim == 3 and isinstance(index, np.ndarray):
-            return fresh(value.swapaxes(1, 2)[index].swapaxes(1, 2))
+        if isinstance(index, np.ndarray) and value.ndim == 3:
+            aside = value.swapaxes(1, 2)
+            if aside.flags.c_contiguous:  # so does what is picked lie
+                return fresh(aside[index].swapaxes(1, 2))
         return np.asarray(value[index])
     return np.broadcast_to(value[0], (len(places), *value.shape[1:]))
