@@ -464,22 +464,24 @@ class Mortal(LocalCrew):
             self._at = time.monotonic() + self._rng.uniform(0.0, 3.0)
 
 
-def with_deaths(text: str, out: Path, deaths: int, **more: Any) -> None:
+def with_deaths(text: str, out: Path, deaths: int, rounds: int = 4000, **more: Any) -> None:
     """Play with processes of which so many are killed."""
-    loaded, options = scenario(text, "rounds=4000"), Options(out, **more)
+    loaded, options = scenario(text, f"rounds={rounds}"), Options(out, **more)
     with closing(Mortal(deaths, seed=deaths)) as crew:
         run(loaded, options, player=Conductor(loaded, crew, options, 2))
         assert crew.deaths == 0
 
 
 @pytest.mark.crashes
-@pytest.mark.parametrize("text", [PLAIN, ASKED])
+@pytest.mark.parametrize(
+    ("text", "rounds"), [(PLAIN, 40_000), (ASKED, 8_000), (LEARNING, 16_000), (MOVING, 16_000)]
+)
 def test_twenty_processes_that_are_killed(
-    text: str, tmp_path: Path, reference: Reference, monkeypatch: pytest.MonkeyPatch
+    text: str, rounds: int, tmp_path: Path, reference: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conduct, "DEATHS", 21)
-    with_deaths(text, tmp_path / "logs", 20)
-    assert_same(tmp_path / "logs", reference(text, "rounds=4000"))
+    with_deaths(text, tmp_path / "logs", 20, rounds)
+    assert_same(tmp_path / "logs", reference(text, f"rounds={rounds}"))
 
 
 # The conductor stops.
