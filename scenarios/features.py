@@ -28,7 +28,7 @@ from regretless.scenarios.frames import (
     column_of,
     dates_in,
     numeric,
-    order_of,
+    ordered_dates,
     place,
     texts,
 )
@@ -156,9 +156,7 @@ class Dates(Feature):
         """Look at a column; None if it holds no dates, or of all of them the same comes again."""
         if DATE.fullmatch(str(column_of(frame, column, key).iloc[0]).strip()) is None:
             return None
-        words = _stripped(frame, column, key)
-        order = order_of(words)
-        dates = dates_in(words, order)
+        dates, order = ordered_dates(_stripped(frame, column, key))
         if dates.isna().any():
             return None
         parts = tuple(name for name, part in PARTS.items() if np.ptp(part(dates).to_numpy()) > 0)

@@ -33,6 +33,7 @@ TRUTHS = {"true": 1, "false": 0}
 SEPARATORS = (",", ";", "\t", "|")
 DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?")
 ORDERS = ("ISO 8601", "day first", "month first")
+OFFSET = re.compile(r"([T ]\d\d?(?::?\d\d)*(?:[.,]\d+)?) ?(?:Z|[+-]\d\d(?::?\d\d)?)$")
 COMMA = re.compile(r"[+-]?\d[\d.]*,\d+([eE][+-]?\d+)?")
 POINT = re.compile(r"[+-]?\d[\d,]*\.\d+([eE][+-]?\d+)?")
 INFINITE = re.compile(r"[+-]?(inf|infinity|[\d.]+e\+?\d+)", re.IGNORECASE)
@@ -42,29 +43,32 @@ SHOWN = 40  # characters of a value
 def calendar(words: "pd.Series[Any]") -> "pd.Series[pd.Timestamp]":
     """Read dates as they are written: ISO 8601, or with the day or the month first.
 
-    Day or month first is what is in order, rather upwards than down; NaT for what is no date.
+    Day or month first is what is in order, rather upwards than down; NaT for what is no date. Times
+    are local: an offset from Greenwich, which changes in summer, is passed over.
     """
-    return dates_in(words, order_of(words))
+    return ordered_dates(words)[0]
 
 
-def order_of(words: "pd.Series[Any]") -> str:
-    """Say how dates are written, one of ``ORDERS``, by the rule of ``calendar``."""
-    if dates_in(words, "ISO 8601").notna().all():
-        return "ISO 8601"
+def ordered_dates(words: "pd.Series[Any]") -> "tuple[pd.Series[pd.Timestamp], str]":
+    """Read dates, and say how they are written, one of ``ORDERS``, by the rule of ``calendar``."""
+    found = dates_in(words, ORDERS[0])
+    if found.notna().all():
+        return found, ORDERS[0]
+    ways = [(dates_in(words, order), order) for order in ORDERS[1:]]
     for way in ("is_monotonic_increasing", "is_monotonic_decreasing"):
-        for order in ORDERS[1:]:
-            found = dates_in(words, order)
+        for found, order in ways:
             if found.notna().all() and getattr(found, way):
-                return order
-    return ORDERS[-1]
+                return found, order
+    return ways[-1]
 
 
 def dates_in(words: "pd.Series[Any]", order: str) -> "pd.Series[pd.Timestamp]":
     """Read dates in one of ``ORDERS``; NaT for what is no date."""
-    if order == "ISO 8601":
-        return pd.to_datetime(words, errors="coerce", format="ISO8601")
+    local = words.astype(str).str.replace(OFFSET, r"\1", regex=True)
+    if order == ORDERS[0]:
+        return pd.to_datetime(local, errors="coerce", format="ISO8601")
     first = order == "day first"
-    return pd.to_datetime(words, errors="coerce", format="mixed", dayfirst=first)
+    return pd.to_datetime(local, errors="coerce", format="mixed", dayfirst=first)
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,7 @@ class LearnerCohort(Remembering):
             raise ValueError(f"{self.rule} learns from its own draws; give every agent a row")
         self._first = np.zeros(rows, dtype=np.intp)
         self._first[held] = first
+        self._alone = np.array_equal(self.row_of, np.arange(rows))
         self.learner.start(rows, self.loss.actions, horizon=self.horizon)
 
     @property
@@ -93,8 +94,9 @@ class LearnerCohort(Remembering):
         if not is_ours(type(self.learner)):
             _check(self.rule, law)
         if self.learner.bandit:
-            played = drawn(law, np.arange(len(law)), self.rng)
-            return Decision(one_hot(played, law.shape[1]), played[self.row_of])
+            played = drawn(law, slice(None), self.rng)
+            actions = played if self._alone else played[self.row_of]
+            return Decision(one_hot(played, law.shape[1]), actions)
         return Decision(law, drawn(law, self.row_of, self.rng))
 
     def law(self, mixture: Mixture, context: Context) -> Array:
@@ -103,8 +105,11 @@ class LearnerCohort(Remembering):
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
         """Tell the learner the losses."""
-        bandit, law = self.learner.bandit, decision.probabilities
-        self.learner.learn(losses, law.argmax(1) if bandit else decision.actions[self._first])
+        if self.learner.bandit and not self._alone:  # rows for company have no agent
+            played = decision.probabilities.argmax(1)
+        else:
+            played = decision.actions[self._first]
+        self.learner.learn(losses, played)
 
     def gap(self) -> None:
         """Return None: a learner responds to no prediction."""
@@ -118,15 +123,16 @@ def _check(name: str, laws: Array) -> None:
         raise UserError(f"learner '{name}' plays {row}; return probabilities that sum to 1")
 
 
-def drawn(laws: Array, row_of: Indices, rng: np.random.Generator) -> Indices:
+def drawn(laws: Array, row_of: Indices | slice, rng: np.random.Generator) -> Indices:
     """Draw an action for each agent (N,) from its row's law (K, A).
 
     Where all laws are pure its number is left out, so that an agent's draws do not depend on who
     else learns.
     """
     if (laws == 1.0).any(1).all():
-        skip(rng, len(row_of))
-        return np.asarray(laws.argmax(1)[row_of])
+        sure = laws.argmax(1)[row_of]
+        skip(rng, len(sure))
+        return np.asarray(sure)
     ladder = np.cumsum(laws, axis=1)[row_of]
-    thrown = rng.random(len(row_of))[:, None] * ladder[:, -1:]  # rounding picks no weight of 0
+    thrown = rng.random(len(ladder))[:, None] * ladder[:, -1:]  # rounding picks no weight of 0
     return np.asarray((thrown >= ladder).sum(1))

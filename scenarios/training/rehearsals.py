@@ -103,7 +103,7 @@ def _joints(model: MarketModel, plans: Array) -> Array:
         outcome = np.minimum((thrown[t] >= ladder).sum(1), len(tables) - 1)
         if learner.bandit:
             parts = zip(law.reshape(shape), draws, strict=True)
-            actions = np.concatenate([drawn(part, cohort.row_of, rng) for part, rng in parts])
+            actions = np.concatenate([drawn(part, slice(None), rng) for part, rng in parts])
             law = one_hot(actions, shape[2])
         joints[own, :, :, outcome] += law.reshape(shape)
         learner.learn(tables[outcome].reshape(law.shape), actions)

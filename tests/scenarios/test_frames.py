@@ -241,6 +241,20 @@ def test_the_order_says_whether_days_come_first(written: list[str], days: list[s
     assert found.dt.strftime("%Y-%m-%d").tolist() == days
 
 
+@pytest.mark.parametrize(
+    ("winter", "summer"),
+    [
+        ("2024-03-31T01:30:00+01:00", "2024-03-31T03:30:00+02:00"),
+        ("2024-03-31 01:30:00.5+0100", "2024-03-31 03:30:00.5+0200"),
+        ("2024-03-31T01:30Z", "2024-03-31T03:30+00"),
+        ("31.03.2024 01:30", "31.03.2024 03:30"),
+    ],
+)
+def test_times_are_local_whatever_the_offset(winter: str, summer: str) -> None:
+    found = frames.calendar(pd.Series([winter, summer] * 2))
+    assert found.dt.strftime("%d %H:%M").tolist() == ["31 01:30", "31 03:30"] * 2
+
+
 def test_dates_of_a_parquet_file_are_written_as_dates(tmp_path: Path) -> None:
     days = [date(2012, 1, 31) + timedelta(i) for i in range(2)]
     for column in (days, pd.to_datetime(days)):
