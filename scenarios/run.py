@@ -19,6 +19,7 @@ from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.market.core.checkpoint import check_tree
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import Block
+from regretless.market.logs.closing_tables import graph_tables
 from regretless.market.logs.welfare import welfare_record
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
@@ -271,10 +272,7 @@ def _closing_tables(model: MarketModel) -> dict[str, pd.DataFrame]:
     tables["verdict"] = model.verdict_frame()
     if any(model.game.followed):
         tables["models"] = model.models_frame()
-    network = model.game.network
-    if network is not None and network.edges is not None:
-        tables["edges"] = model.edges_frame()
-    return tables
+    return tables | graph_tables(model.game)
 
 
 def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) -> dict[str, Any]:

@@ -136,6 +136,12 @@ def _spread_out(rows: Array | None, cohort: Cohort, covers: Mask | None = None) 
     return np.where(True if covers is None else covers, rows, np.nan)[cohort.row_of]
 
 
+def graph_tables(game: Game) -> dict[str, pd.DataFrame]:
+    """Return the table of edges by its name; nothing where there is no graph."""
+    network = game.network
+    return {} if network is None or network.edges is None else {"edges": network.frame()}
+
+
 def swaps_table(game: Game, action_names: ActionNames | None = None) -> pd.DataFrame:
     """One row per agent and action it played: the best replacement and what it would have saved.
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from regretless.market.core.arrays import Array
 from regretless.market.logs import verdict
-from regretless.market.logs.closing_tables import promised, promises
+from regretless.market.logs.closing_tables import graph_tables, promised, promises
 from regretless.market.model import MarketModel
 from regretless.scenarios.shards.shard import Closing
 
@@ -78,10 +78,7 @@ def closing_tables(market: MarketModel, ends: Sequence[Closing]) -> dict[str, pd
     tables["verdict"] = verdict.verdict_table(list(_compared(market, ends)))
     if any(market.game.followed):
         tables["models"] = stacked([end.models for end in ends], ("agent",))
-    network = market.game.network
-    if network is not None and network.edges is not None:
-        tables["edges"] = market.edges_frame()
-    return tables
+    return tables | graph_tables(market.game)
 
 
 def _compared(market: MarketModel, ends: Sequence[Closing]) -> Iterator[verdict.Compared]:

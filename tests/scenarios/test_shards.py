@@ -151,34 +151,34 @@ ASKED = (  # in every round, by the market and by an adversary that is told
     )
     + 'response = "quantal"\neta = 8.0\n'
 )
-COMPARED = (
-    MIXED.replace(
-        "[[cohort]]",
-        """\
-[forecaster]
-models = ["panel"]
 
-[[cohort]]""",
-        1,
-    )
-    .replace("seed = 5", "seed = 6")
-    .replace('"mixed"', '"compared"')
-)
-LEARNING = """\
-name = "learning"
+
+def with_table(text: str, name: str, table: str) -> str:
+    """Return a scenario of another name, with one table more."""
+    named = text.replace(text.split('"')[1], name, 1)
+    return named.replace("[[cohort]]", f"{table}\n[[cohort]]", 1)
+
+
+COMPARED = with_table(MIXED, "compared", '[forecaster]\nmodels = ["panel"]\n')
+COMPARED = COMPARED.replace("seed = 5", "seed = 6")
+BRIEF = """\
 rounds = 230
 seed = 8
 log_agents = 20
 windows = { every = 50 }
 adversary = { kind = "switching", outcomes = 2 }
-
+"""
+LEARNING = (
+    f'name = "learning"\n{BRIEF}'
+    """
 [[cohort]]
 name = "listeners"
 utility = "linear"
 count = 5
 actions = 2
-""" + "".join(
-    f"""
+"""
+    + "".join(
+        f"""
 [[cohort]]
 name = "{rule}"
 utility = "ces"
@@ -190,17 +190,13 @@ response = "{rule}"
 measures = ["external", "swap"]
 {"settings = { eta = 40.0 }" if "quantal" in rule else ""}
 """
-    for rule in register.learner.names()
-    if is_ours(register.learner[rule])
+        for rule in register.learner.names()
+        if is_ours(register.learner[rule])
+    )
 )
-MOVING = """\
-name = "moving"
-rounds = 230
-seed = 8
-log_agents = 20
-windows = { every = 50 }
-adversary = { kind = "switching", outcomes = 2 }
-
+MOVING = (
+    f'name = "moving"\n{BRIEF}'
+    """
 [[cohort]]
 name = "always"
 utility = "linear"
@@ -264,19 +260,16 @@ leaves = 200
 response = "exp3"
 measures = ["external", "swap"]
 """
-HEARSAY = (
-    MIXED.replace(
-        "[[cohort]]",
-        """\
+)
+NETWORK = """\
 [network]
 graph = "small-world"
 neighbours = 2
 rewiring = 0.3
 subscribers = [1, 9, 10]
-
-[[cohort]]""",
-        1,
-    ).replace('"mixed"', '"hearsay"')
+"""
+HEARSAY = (
+    with_table(MIXED, "hearsay", NETWORK)
     + """
 [[cohort]]
 name = "sure"
