@@ -18,11 +18,11 @@ from regretless.agents.cohorts.hearing import Party, expected, parted
 from regretless.agents.responses import Response, is_pure, reads_basis
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.core.randomness import stream
 from regretless.market.game.delay import Relay
 from regretless.market.kernels.fused import expected_and_true
 from regretless.market.kernels.layout import narrowed
 from regretless.market.kernels.memory import empty
+from regretless.market.kernels.multinomials import multinomial
 from regretless.market.losses import Loss
 from regretless.market.records import Context, Decision, Forecast, Mixture
 from regretless.market.regret.ledger import Ledger
@@ -155,7 +155,7 @@ class Cohort(Remembering):
         actions = self._draw(play)
         if self.heads is None:
             return Decision(play, actions, predicted)
-        seed = int(self.rng.integers(2**62))  # whether or not anybody asks for counts
+        seed = self.rng.bit_generator.random_raw()  # whether or not anybody asks for counts
         counts = cache(partial(self._counts, play, actions, seed))
         return Decision(play, actions, predicted, counts=counts)
 
@@ -200,7 +200,6 @@ class Cohort(Remembering):
 
     def _counts(self, play: Array, actions: Indices, seed: int) -> Array:
         """Draw how many of each row play each action (K, A), given what one of them plays."""
-        law, others = play / play.sum(1, keepdims=True), np.asarray(self.heads) - 1
-        counts = stream(seed, "counts").multinomial(others, law)
-        counts[np.arange(len(actions)), actions] += 1
-        return counts.astype(np.float64)
+        counts = multinomial(seed, np.asarray(self.heads) - 1, play)
+        counts.ravel()[np.arange(0, counts.size, counts.shape[1]) + actions] += 1
+        return counts

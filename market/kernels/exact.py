@@ -14,14 +14,14 @@ import numpy as np
 from regretless.market.core.arrays import Array, Indices
 
 COARSE, FINE = 2.0**-20, 2.0**-48
+BLOCK = 512  # rows that are parted before they are added
 
 
-@numba.njit(cache=True, nogil=True)
-def _add(sums: Array, g: int, value: float, weight: float) -> None:
-    """Add a value that some have to the two numbers of a column."""
+@numba.njit(inline="always")
+def _parted(value: float) -> tuple[float, float]:
+    """Take a value as two numbers."""
     coarse = np.rint(value / COARSE) * COARSE
-    sums[0, g] += weight * coarse
-    sums[1, g] += weight * (np.rint((value - coarse) / FINE) * FINE)
+    return coarse, np.rint((value - coarse) / FINE) * FINE
 
 
 @numba.njit(cache=True, nogil=True)
@@ -39,11 +39,27 @@ def total(values: Array, weights: Array) -> Array:
     array (2, c)
         Over parts of the rows they add up to what they are over all, to the last bit.
     """
-    sums = np.zeros((2, values.shape[1]))
-    for i in range(len(values)):
-        for g in range(values.shape[1]):
-            _add(sums, g, values[i, g], weights[i])
+    columns = values.shape[1]
+    sums, parts = np.zeros((2, columns)), np.empty((2, BLOCK * columns))
+    for first in range(0, len(values), BLOCK):
+        own = values[first : first + BLOCK].ravel()
+        for i in range(len(own)):  # without a sum, so that it goes in vectors
+            parts[0, i], parts[1, i] = _parted(own[i])
+        _add_block(parts, weights[first : first + BLOCK], sums)
     return sums
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_block(parts: Array, weights: Array, sums: Array) -> None:
+    """Add the weighted parts of some rows, which lie one after the other, to the sums (2, c)."""
+    columns = sums.shape[1]
+    for g in range(columns):
+        coarse = fine = 0.0
+        for i in range(len(weights)):
+            coarse += weights[i] * parts[0, i * columns + g]
+            fine += weights[i] * parts[1, i * columns + g]
+        sums[0, g] += coarse
+        sums[1, g] += fine
 
 
 @numba.njit(cache=True, nogil=True)
@@ -61,5 +77,7 @@ def total_taken(table: Array, rows: Indices, actions: Indices, heads: Array) -> 
     for i in range(len(rows)):
         head = heads[i] if len(heads) else 1.0
         for g in range(table.shape[2]):
-            _add(sums, g, table[rows[i], actions[i], g], head)
+            coarse, fine = _parted(table[rows[i], actions[i], g])
+            sums[0, g] += head * coarse
+            sums[1, g] += head * fine
     return sums
