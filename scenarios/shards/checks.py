@@ -1,7 +1,8 @@
 """What can be shared out: agents who meet nobody but in what they come to together.
 
 Everything else is refused in a line that names the key. A market that knows agents one by one and
-an adversary that sees how each would play would need all of them in every round.
+an adversary that sees how each would play would need all of them in every round. A crowd that is
+counted has a row for each archetype, which every share plays and the first one tells.
 """
 
 from collections.abc import Iterator
@@ -21,9 +22,12 @@ CURE = "drop it, or run on one machine, without --workers and --scheduler"
 
 def check_spec(spec: ScenarioSpec, shares: int | None = None) -> None:
     """Raise UserError at the first key of a scenario whose agents cannot be shared out so."""
-    most = max(cohort.count for cohort in spec.cohort)
+    most = max((cohort.count for cohort in spec.cohort if not cohort.counted), default=0)
+    if not most:
+        why = f"cohort.{spec.cohort[0].name}.counted: all crowds are counted, and nobody is listed"
+        raise UserError(f"{why}; one machine plays them as fast, without --workers and --scheduler")
     if shares is not None and shares > most:
-        told = f"--workers {shares}: the largest cohort has {most} agents"
+        told = f"--workers {shares}: the largest listed cohort has {most} agents"
         raise UserError(f"{told}; give at most as many")
     for key, why in _faults(spec):
         raise UserError(f"{key}: {why}, so that agents cannot be shared out; {CURE}")
@@ -41,8 +45,6 @@ def _of_cohort(cohort: CohortSpec) -> Iterator[tuple[str, str]]:
     if not _one_by_one(cohort):
         why = f"only {', '.join(ROW_BY_ROW)} and the learners that come with the program answer"
         yield f"response = '{cohort.response}'", f"{why} one by one"
-    if cohort.counted:
-        yield "counted", "a crowd that is counted has a row per archetype, which one machine plays"
 
 
 def _one_by_one(cohort: CohortSpec) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from regretless.market.core.arrays import Array
+from regretless.market.exploitability.tracker import COLUMNS
 from regretless.market.logs import verdict
 from regretless.market.logs.closing_tables import graph_tables, promised, promises
 from regretless.market.model import MarketModel
@@ -106,7 +107,10 @@ def _agents(market: MarketModel, ends: Sequence[Closing]) -> pd.DataFrame:
         if any(market.game.followed):
             known[-1]["regret_to_models_bound"] = promised(promise.to_models, cohort, promise)
     added = {name: np.concatenate([own[name] for own in known]) for name in known[0]}
-    return market.journal.marked(table.assign(**added))
+    names = [str(name) for name in table]
+    after = names.index(COLUMNS[-1]) + 1  # where a leader's come, of whom shares know nothing
+    names[after:after] = [name for name in added if name not in names]
+    return market.journal.marked(table.assign(**added)[names])
 
 
 def _follow(market: MarketModel, ends: Sequence[Closing]) -> None:

@@ -25,7 +25,7 @@ from regretless.market.exploitability.tracker import Tracker
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.information import summed, told
 from regretless.market.game.network import Network
-from regretless.market.game.presence import Stay, per_row
+from regretless.market.game.presence import Stay, heads_of, per_row
 from regretless.market.game.round import Game
 from regretless.market.kernels.layout import side_by_side
 from regretless.market.logs.journal import Journal
@@ -49,7 +49,8 @@ class Member:
     Parameters
     ----------
     agents : slice
-        Their places in the cohort. A cohort of fewer agents than shares is whole in every one.
+        Their places in the cohort. One of fewer agents than shares, or counted, is whole in every
+        share.
     rows : int array (k,)
         The cohort's rows that are kept, ascending.
     first : int
@@ -191,7 +192,8 @@ def _empty(promise: Guarantee, rows: Indices) -> Guarantee:
 def _members(market: MarketModel, place: int, of: int) -> Iterator[Member]:
     first = 1
     for cohort, stay in zip(market.game.cohorts, market.game.stays, strict=True):
-        count, few = len(cohort.row_of), len(cohort.row_of) < of
+        count = len(cohort.row_of)
+        few = count < of or heads_of(cohort) is not None
         agents = slice(0, count) if few else slice(count * place // of, count * (place + 1) // of)
         company = [_company(cohort)] if stay is None else [_company(cohort), _watch(stay)]
         rows = np.union1d(cohort.row_of[agents], np.concatenate(company))

@@ -332,10 +332,11 @@ def test_single_agents_do_not_leave_a_count() -> None:
         scenario({"counted": True}, {}, 3).build(room={"crowd": 2})
 
 
-def test_a_count_is_not_shared_out() -> None:
-    """A share would take the rows for the agents."""
-    with pytest.raises(UserError, match=r"^cohort\.crowd\.counted: a crowd that is counted"):
-        check_spec(scenario({"count": 10**9}, {}, 3).peopled)
+def test_counts_alone_are_not_shared_out() -> None:
+    spec = scenario({"count": 10**9}, {}, 3).peopled
+    check_spec(spec, 3)
+    with pytest.raises(UserError, match=r"^cohort\.crowd\.counted: all crowds are counted"):
+        check_spec(spec.model_copy(update={"cohort": spec.cohort[:1]}))
 
 
 def test_it_goes_on_from_a_checkpoint_and_in_a_branch(tmp_path: Path) -> None:

@@ -168,6 +168,35 @@ log_agents = 20
 windows = { every = 50 }
 adversary = { kind = "switching", outcomes = 2 }
 """
+COUNTED = f"""\
+name = "counted"
+{BRIEF}
+[[cohort]]
+name = "crowd"
+utility = "linear"
+count = 3_000_000
+archetypes = 6
+actions = 3
+response = "quantal"
+eta = 8.0
+
+[[cohort]]
+name = "listed"
+utility = "ces"
+parameters = {{ rho = [0.3, 0.9] }}
+count = 13
+actions = 3
+
+[[cohort]]
+name = "sure"
+utility = "linear"
+count = 700
+counted = true
+archetypes = 4
+actions = 3
+"""
+
+LED = with_table(COUNTED, "led", '[forecaster]\nmodels = ["panel"]\n')
 LEARNING = (
     f'name = "learning"\n{BRIEF}'
     """
@@ -365,7 +394,7 @@ def shared(text: str, out: Path, shares: int, crew: Any = None, **options: Any) 
         *[(MIXED, of) for of in (1, 2, 3, 5)],
         *[
             (text, of)
-            for text in (PLAIN, SAMPLED, COVERED, COMPARED, LEARNING, MOVING, HEARSAY)
+            for text in (PLAIN, SAMPLED, COVERED, COMPARED, COUNTED, LEARNING, MOVING, HEARSAY)
             for of in (2, 5)
         ],
     ],
@@ -386,6 +415,8 @@ def test_shares_give_the_bytes_of_the_whole(
         (PLAIN, ["market.feedback=lagged", "rounds=120"]),
         (PLAIN, ["adversary.kind=up-then-down", f"adversary.weights={PAID}", "rounds=120"]),
         (COMPARED, ["market.feedback=same-round", "rounds=60"]),
+        (LED, ["adversary.kind=up-then-down", f"adversary.weights={PAID}", "rounds=60"]),
+        (COUNTED, ["market.feedback=same-round", "rounds=60"]),
         (LEARNING, ["market.feedback=same-round", "rounds=60"]),
         (MOVING, ["market.feedback=same-round"]),
         (HEARSAY, ["market.feedback=same-round", "rounds=60"]),
@@ -423,6 +454,7 @@ def test_bundled_scenarios_can_be_shared_out(name: str, tmp_path: Path) -> None:
         (ASKED, 4),
         (ASKED, 5),
         (COMPARED, 6),
+        (COUNTED, 6),
         (LEARNING, 7),
         (MOVING, 10),
         (HEARSAY, 10),
@@ -591,7 +623,7 @@ def test_what_cannot_be_shared_out_is_refused(keys: list[str], says: str, tmp_pa
     ):
         run(loaded, options, player=player)
     assert not (tmp_path / "logs").exists()
-    with pytest.raises(UserError, match=r"^--workers 13: the largest cohort has 12 agents; give"):
+    with pytest.raises(UserError, match=r"^--workers 13: the largest listed cohort has 12 agents"):
         check_spec(scenario(PLAIN).peopled, 13)
 
 
