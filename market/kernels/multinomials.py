@@ -42,7 +42,7 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
 
-LEAST = np.array([12.5, 50.0, 200.0])  # deviation from which on a hat is above a binomial
+LEAST = np.array([12.5, 25.0, 50.0, 100.0, 200.0])  # deviations from which hats are above
 PIECES = 512  # of each side of a hat, the tail the last
 INNER, WIDTH, HEIGHT, SURE = range(4)  # what is kept of a piece
 STEPS = 1 << 14  # heights that a word tells apart
@@ -227,7 +227,10 @@ def _parts(word: Any) -> tuple[Any, Any, Any, Any]:
 @numba.njit(inline="always")
 def _first(deviation: float) -> int:
     """Return where the pieces of the nearest hat begin that is above a binomial."""
-    return PIECES * (int(deviation >= LEAST[1]) + int(deviation >= LEAST[2]))
+    nearer = 0
+    for least in LEAST[1:]:
+        nearer += int(deviation >= least)
+    return PIECES * nearer
 
 
 @numba.njit(cache=True, nogil=True)
