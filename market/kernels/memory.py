@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array
 
-AHEAD = 6  # rows between a fetch and its use
+AHEAD = 16  # rows between a fetch and its use
 LARGE, KEPT = 1 << 19, 6  # numbers of a table that is kept for reuse; how many are, at most
 LINE, STAGGER = 8, 5  # numbers per cache line; lines between equal places of two tables
 
