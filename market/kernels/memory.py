@@ -3,9 +3,10 @@
 Rows visited out of order wait for memory: ``fetch`` asks for one ahead of its use. Tables that are
 visited together are laid out by ``zeros`` so that their rows begin on a cache line and equal places
 of two tables do not fall on equal addresses modulo a page, which the processor mistakes for one. A
-round's large tables come from ``empty``, which hands out again what nobody refers to any more:
-the system clears fresh memory page by page, and that would be a quarter of a large round. Tables
-that memory has no room for are files that the system maps into it, and drops from it again.
+round's large tables come from ``empty``, which hands out again what nobody refers to any more,
+unless it is told to let go of that (``release``): the system clears fresh memory page by page, and
+that would be a quarter of a large round. Tables that memory has no room for are files that the
+system maps into it, and drops from it again.
 """
 
 import math
@@ -91,6 +92,14 @@ def empty(*shape: int, dtype: Any = np.float64) -> NDArray[Any]:
             del _kept[free[0] if free else 0]
         _kept.append(np.empty(shape, dtype))
         return _kept[-1]
+
+
+def release() -> None:
+    """Let go of large tables that nobody holds, which ``empty`` would hand out again."""
+    with _lock:
+        for i in reversed(range(len(_kept))):
+            if _holders(_kept, i) == _ALONE:
+                del _kept[i]
 
 
 def _holders(tables: list[NDArray[Any]], i: int) -> int:

@@ -30,6 +30,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.information import told
 from regretless.market.game.round import finished, in_turns
+from regretless.market.kernels.memory import release
 from regretless.market.logs.journal import Journal
 from regretless.market.logs.windows import bounded
 from regretless.market.model import MarketModel
@@ -139,6 +140,7 @@ class Conductor:
     def take(self, model: MarketModel) -> None:
         """Be given the whole market, of which the agents stay away."""
         check_built(model)
+        release()
         self.model, game = model, model.game
         self._away = copy(game)
         self._away.cohorts = self._away.stays = ()

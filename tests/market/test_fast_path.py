@@ -317,6 +317,9 @@ def test_large_tables_are_reused_only_when_nobody_holds_them() -> None:
     assert memory.empty(*size).ctypes.data != where
     del view
     assert memory.empty(*size).ctypes.data == where
+    held = memory.empty(*size)
+    memory.release()
+    assert [id(table) for table in memory._kept if table.shape == size] == [id(held)]
     rng = np.random.default_rng(0)
     offset, weights = np.zeros((size[0] // 2, 4)), rng.random((size[0] // 2, 4, 1))
     tables = [expected_losses(offset, weights, np.array([p])) for p in (0.1, 0.2, 0.3)]
