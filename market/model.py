@@ -104,6 +104,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         self._changed: list[list[Any]] = []  # who was added or left: cohort, agent and round
         self._room: dict[int, list[Trader]] = {}
         self._playing, self._swapped = False, False
+        self.begun: Turns | None = None  # a round that others have begun; Mesa's step takes nothing
         self.recipe: Recipe | None = None  # how a scenario makes branches
         self.fork: Fork | None = None  # where this one left its trunk
         self.bounds = BoundsLog(game.cohorts, self.guarantees, rounds=rounds)
@@ -121,12 +122,13 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         """Rounds played so far."""
         return self.game.history.rounds
 
-    def step(self, turns: Turns | None = None) -> None:
-        """Play one round, or end one that was begun, and log it; UserError after the last one."""
+    def step(self) -> None:
+        """Play one round, or end the one ``begun``, and log it; UserError after the last one."""
         if self.played >= self.rounds:
             raise UserError(f"all {self.rounds} rounds are played; build a run of more rounds")
+        turns, self.begun = self.begun or in_turns(self.game), None
         self._playing = True
-        played = finished(turns or in_turns(self.game))
+        played = finished(turns)
         self._playing = False
         self.passed(played)
         if self.tracker is not None:

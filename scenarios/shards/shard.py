@@ -193,12 +193,13 @@ class Shard:
         model, tape = self.share.model, self.share.tape
         if self._begun is not None:
             tape.outcome = block["outcomes"][self.played - block["first"]]
-            turns, self._begun = self._begun[0], None
-            model.step(self._kept(turns))
+            model.begun, self._begun = self._kept(self._begun[0]), None
+            model.step()
         if self.played < rounds_of(block):
             tape.load(block, self.played)
         while self.played < rounds_of(block):
-            model.step(self._kept(in_turns(model.game)))
+            model.begun = self._kept(in_turns(model.game))
+            model.step()
 
     def _kept(self, turns: Turns) -> Turns:
         self._last = yield from turns
