@@ -197,7 +197,9 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         row = int(self.game.cohorts[cohort].row_of[view.number])
         changes.admit(self.game, cohort, row, at=at)
         self._uncover(cohort, row)
+        number = view.unique_id  # some versions of Mesa would give it a new one
         self.register_agent(view)
+        view.unique_id = number
         self._changed.append(["added", cohort, view.number, at])
         return view
 

@@ -48,7 +48,7 @@ class Network:
     @property
     def farthest(self) -> int:
         """Greatest distance from which the forecast is still heard."""
-        return int(max(self.distance.max(initial=0), 0))
+        return max(int(self.distance.max(initial=0)), 0)
 
     @cached_property
     def neighbours(self) -> list[Indices]:

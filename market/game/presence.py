@@ -170,7 +170,7 @@ class Taken:
     @property
     def agents(self) -> float:
         """How many took part."""
-        return len(self.rows) if self.heads is None else self.heads.sum()
+        return len(self.rows) if self.heads is None else float(self.heads.sum())
 
     def weighed(self, table: Array) -> Array:
         """Return what they have in a table (K, A, ...) by their rows and actions (n, ...)."""

@@ -80,7 +80,7 @@ def filled(  # noqa: PLR0913 - orders, book, and what was agreed
     """
     tick, between = divmod(price, 2)
     at = np.zeros(2, dtype=np.int64) if between else book[:, tick]
-    better = book[0, tick + 1 :].sum(), book[1, : tick + between].sum()
+    better = int(book[0, tick + 1 :].sum()), int(book[1, : tick + between].sum())
     left = volume - better[0], volume - better[1]
     return int(fill(wanted, ticks, price, left, at, traded)) / (2 * TICKS * LOTS)
 

@@ -32,15 +32,16 @@ def market_class(
         Keys that all models share.
     """
     named = {"seed": "seed", "rounds": "rounds"} | dict(keys or {})
+    understood = {"rng": "seed"} | named  # ``rng`` is what Mesa has called it since 3.5
 
     class Market(MarketModel):
         """A market of one scenario, built from numbers."""
 
         def __new__(cls, **values: Any) -> Self:
             for name in values:
-                if name not in named:
+                if name not in understood:
                     raise UserError(f"{name}: no parameter of this class; {closest(name, named)}")
-            given = {named[name]: value for name, value in values.items() if value is not None}
+            given = {understood[name]: value for name, value in values.items() if value is not None}
             made: Any = load(scenario, **settings | given).build()
             made.__class__ = cls
             if collector is not None:

@@ -73,7 +73,7 @@ def test_a_scenario_is_a_class_for_mesa() -> None:
 
     market = market_class("crop-choice", {"growers": "cohort.growers.count"}, collector=collector)
     model = market(growers=4, seed=2, rounds=6)
-    again = type(model)(growers=4, seed=2, rounds=6)  # as SolaraViz begins again
+    again = type(model)(growers=4, rng=2, rounds=6)  # as SolaraViz begins again, and Mesa 3.5 says
     assert isinstance(model, MarketModel)
     assert isinstance(again, market)
     alone = load("crop-choice", **{"cohort.growers.count": 4}, rounds=6, seed=2).build()
