@@ -336,10 +336,8 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
     def agents_frame(self) -> pd.DataFrame:
         """One row per agent: every measure so far."""
         exploited = [self.exploited(place) for place in range(len(self.game.cohorts))]
-        table = closing_tables.agents_table(
-            self.game, self.guarantees, exploited, rounds=self.rounds
-        )
-        return self.journal.marked(table)
+        parts = self.game, self.guarantees, exploited
+        return self.journal.marked(closing_tables.agents_table(*parts, rounds=self.rounds))
 
     def edges_frame(self) -> pd.DataFrame:
         """One row per edge of the network; empty where there is none."""
