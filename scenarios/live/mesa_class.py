@@ -41,8 +41,11 @@ def market_class(
             for name in values:
                 if name not in understood:
                     raise UserError(f"{name}: no parameter of this class; {closest(name, named)}")
-            given = {understood[name]: value for name, value in values.items() if value is not None}
-            made: Any = load(scenario, **settings | given).build()
+            given = {name: value for name, value in values.items() if value is not None}
+            if {"rng", "seed"} <= given.keys() and "rng" not in named:
+                raise UserError(f"rng = {given['rng']}: the seed by another name; give one of them")
+            keyed = {understood[name]: value for name, value in given.items()}
+            made: Any = load(scenario, **settings | keyed).build()
             made.__class__ = cls
             if collector is not None:
                 made.datacollector = collector()

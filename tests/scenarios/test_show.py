@@ -76,6 +76,8 @@ def test_a_scenario_is_a_class_for_mesa() -> None:
     again = type(model)(growers=4, rng=2, rounds=6)  # as SolaraViz begins again, and Mesa 3.5 says
     assert isinstance(model, MarketModel)
     assert isinstance(again, market)
+    with pytest.raises(UserError, match=r"^rng = 3: the seed by another name"):
+        market(seed=2, rng=3)
     alone = load("crop-choice", **{"cohort.growers.count": 4}, rounds=6, seed=2).build()
     for each in (model, again, alone):
         each.run()
