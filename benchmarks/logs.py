@@ -23,7 +23,7 @@ import pandas as pd
 import polars as pl
 import typer
 
-from regretless.scenarios.bench.scale import written, written_plainly
+from benchmarks.scale import written, written_plainly
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.scenario import validated

@@ -24,7 +24,7 @@ import pandas as pd
 import typer
 
 import regretless
-from regretless.scenarios.reproduce.tables import STUDIES
+from paper.tables import STUDIES
 
 SKILL = Path(regretless.__file__).parent / "scenarios" / "studies" / "catalogue" / "skill.toml"
 RETURN = 0.06

@@ -21,9 +21,9 @@ import numpy as np
 import pandas as pd
 import typer
 
+from paper import omniprediction
+from paper.omniprediction_tasks import split
 from regretless.market.core.arrays import Array
-from regretless.scenarios.reproduce import omniprediction
-from regretless.scenarios.reproduce.omniprediction_tasks import split
 from regretless.scenarios.studies.processes import collect
 
 

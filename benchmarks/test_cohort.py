@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from benchmarks.crowds import ACTIONS, GOODS, Crowd
 from regretless.market.losses import unique_losses
 from regretless.market.records.decision import Decision
 from regretless.market.response import best_response, expected_losses
-from regretless.scenarios.bench.crowds import ACTIONS, GOODS, Crowd
 
 AGENTS, TIMED = 100_000, 30
 NONE = np.zeros(0, dtype=np.intp)

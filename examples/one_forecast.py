@@ -11,7 +11,7 @@ from __future__ import annotations
 import pandas as pd
 from shown import COLOURS, finish, sheet
 
-from regretless.scenarios.reproduce.exploitation.selling import staggered
+from paper.exploitation.selling import staggered
 
 ROUNDS, POSTED = 1000, 0.25
 WHO = {

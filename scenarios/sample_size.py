@@ -32,7 +32,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.reproduce.rates import FAMILIES, scenario
+from paper.rates import FAMILIES, scenario
 
 MOST = 1e18  # rounds; beyond, the basis itself is in the way
 FAR = 1e9

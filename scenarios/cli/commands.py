@@ -215,11 +215,11 @@ def reproduce(
     options: dict[str, Any] = TABLES[name] | given
     table: Any
     if TABLES[name] is A_STUDY:
-        from regretless.scenarios.reproduce.tables import STUDIES
+        from paper.tables import STUDIES
 
         table, options = STUDIES[name], options | {"out": out / name}
     else:
-        table = importlib.import_module(f"regretless.scenarios.reproduce.{name}")
+        table = importlib.import_module(f"paper.{name}")
     total = table.cells(options["seeds"]) if "seeds" in options else table.cells()
     with progress_bar(name, total, quiet=False) as advance:
         measured = table.measure(**options, jobs=jobs, progress=advance)
@@ -241,7 +241,7 @@ def bench(
     json: Annotated[Path | None, typer.Option(help="Write what was measured to a file.")] = None,
 ) -> None:
     """Time works of this project side by side with the peers that are installed."""
-    from regretless.scenarios.bench import results
+    from benchmarks import results
 
     if growth and scale:
         raise UserError("--growth and --scale are two benchmarks; drop one of them")

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.atomic import replacing
-from regretless.scenarios.reproduce.figures import BLUE, GREEN, GREY, VERMILION, panelled, written
+from paper.figures import BLUE, GREEN, GREY, VERMILION, panelled, written
 from regretless.scenarios.studies.analysis import interval
 from regretless.scenarios.training import CURVE, TABLE, file_of
 from regretless.scenarios.training.attack import Attack

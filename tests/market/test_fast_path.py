@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from benchmarks.crowds import Crowd
 from regretless.agents.cohorts.responding import Cohort
 from regretless.agents.responses import BestResponse
 from regretless.market.game.presence import attending, present
@@ -33,7 +34,6 @@ from regretless.market.records import Round
 from regretless.market.records.decision import one_hot
 from regretless.market.regret.ledger import MEASURES
 from regretless.market.response import best_response, expected_losses
-from regretless.scenarios.bench.crowds import Crowd
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from benchmarks.crowds import NarrowCrowd
 from regretless.forecaster.bases import LinearBasis
 from regretless.market.core.errors import UserError
 from regretless.market.kernels import layout
@@ -20,7 +21,6 @@ from regretless.market.losses import ExponentialOfSum, Linear, SeparablePower, u
 from regretless.market.losses.sums import weighted_sums
 from regretless.market.losses.transforms import to_power
 from regretless.market.response import expected_losses
-from regretless.scenarios.bench.crowds import NarrowCrowd
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
 

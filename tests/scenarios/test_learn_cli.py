@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from paper import omniprediction
+from paper.omniprediction_tasks import LISTED, task
 from regretless.forecaster import OfflineOmnipredictor
 from regretless.scenarios.cli import commands
-from regretless.scenarios.reproduce import omniprediction
-from regretless.scenarios.reproduce.omniprediction_tasks import LISTED, task
 
 Command = Callable[..., tuple[int, str, str]]
 

@@ -1,0 +1,233 @@
+r"""`reproduce bases`: the paper's table of bases, re-measured.
+
+One row per basis, number of outcomes d and wanted error delta: the paper's basis, the default here
+and the alternatives. For each loss family a random population with extreme members is drawn
+(``samples``), and over it are measured
+
+    lipschitz_measured    the greatest sum |r_i| of a normalised loss
+    error_measured        the greatest distance between a loss and its linear form, over a grid
+                          and random outcomes that no basis was built on; a lower estimate
+
+beside what the basis declares. A declared error holds at every outcome; for the reduced basis,
+whose own error is a measured one, it is the certificate of this population. A declared lambda is
+that of normalised losses, or of the paper's losses as they stand (``lipschitz_of``). What counts
+for regret is the cost, lambda sqrt(n), at a given error. The paper's numbers are in ``printed``.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import cycle, product
+from pathlib import Path
+from textwrap import fill
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+from paper.families import FAMILIES
+from paper.figures import panelled, split, written
+from regretless.market.core.arrays import Array
+from regretless.market.core.randomness import stream
+from regretless.market.game.basis import Basis
+from regretless.market.losses import Loss
+from regretless.scenarios.studies.processes import collect
+
+TICKS = {1: 4999, 2: 53, 3: 14}  # of the grid of outcomes, along a coordinate
+FEWEST_TICKS = 5
+RANDOM = 1500  # outcomes beside the grid
+NUMBERS = 1 << 22  # in one table of functions at outcomes
+WIDTH = 110
+BRIEF = "{:.3g}".format  # of a number
+PRINTED = ("paper_n", "paper_n_leading", "paper_lipschitz", "paper_lipschitz_leading")
+
+# The figure.
+ROUNDING = 1e-9  # errors below it are those of floating point
+LEAST = 1e-3  # where exact bases are drawn beside others
+PAPER, DEFAULT = ("#D55E00", "o"), ("#0072B2", "s")
+COLOURS = ["#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000"]
+MARKERS = ["^", "D", "v", "P", "X", "<", ">"]
+
+
+class Case(NamedTuple):
+    """A row to measure."""
+
+    family: str
+    basis: str
+    outcomes: int  # d
+    error: float  # the wanted one, NaN where the basis is exact
+
+
+def cases() -> list[Case]:
+    """List the rows of the whole table."""
+    return [
+        Case(name, basis, outcomes, error)
+        for name, family in FAMILIES.items()
+        for basis, choice in family.choices.items()
+        for outcomes, errors in choice.plan.items()
+        for error in errors
+    ]
+
+
+def cells() -> int:
+    """Count the rows of the whole table."""
+    return len(cases())
+
+
+def one_case(case: Case) -> dict[str, Any]:
+    """Build a basis and measure it."""
+    family = FAMILIES[case.family]
+    choice, losses = family.choices[case.basis], family.losses(case.outcomes)
+    started = perf_counter()
+    basis = choice.build(losses, case.error)
+    seconds = perf_counter() - started
+    lipschitz, error = measured(basis, losses)
+    declared = basis.error
+    if choice.fitted:
+        declared = max(basis.certified_error(loss) for loss in losses)
+    paper = dict.fromkeys(PRINTED, math.nan) | family.paper(losses, case.error)
+    return {
+        "family": case.family,
+        "basis": case.basis,
+        "role": choice.role,
+        "d": case.outcomes,
+        "delta": case.error,
+        "n": basis.size,
+        "lipschitz": basis.lipschitz,
+        "cost": basis.lipschitz * math.sqrt(basis.size),
+        "lipschitz_of": "raw" if choice.raw else "normalised",
+        "lipschitz_measured": lipschitz,
+        "error_declared": declared,
+        "error_measured": error,
+        **paper,
+        "seconds": seconds,
+    }
+
+
+def measured(basis: Basis, losses: Sequence[Loss]) -> tuple[float, float]:
+    """Return the greatest sum |r_i| and the greatest error of some losses."""
+    points = outcomes(basis.outcomes)
+    sums, errors = [], []
+    for loss in losses:
+        offset, weights = basis.coefficients(loss)
+        sums.append(float(np.abs(weights).sum(-1).max()))
+        flat = weights.reshape(-1, basis.size).T
+        rows = max(1, NUMBERS // max(basis.size, offset.size))
+        for start in range(0, len(points), rows):
+            part = points[start : start + rows]
+            linear = offset.ravel() + basis.transform(part) @ flat
+            errors.append(float(np.abs(linear - loss.losses(part).reshape(linear.shape)).max()))
+    return max(sums), max(errors)
+
+
+def outcomes(goods: int) -> Array:
+    """Outcomes (T, d): a grid with the corners, and random ones, half of them close to 0."""
+    even = np.linspace(0, 1, TICKS.get(goods, FEWEST_TICKS))
+    random = stream(0, "reproduce bases", "outcomes").random((RANDOM, goods))
+    random[::2] **= 3
+    return np.concatenate([list(product(even, repeat=goods)), random])
+
+
+def measure(
+    *,
+    rows: Sequence[Case] | None = None,
+    jobs: int | None = None,
+    progress: Callable[[int], Any] | None = None,
+) -> pd.DataFrame:
+    """Measure these rows, by default all; ``jobs`` and ``progress`` as in ``collect``."""
+    wanted = cases() if rows is None else rows
+    # the last families are the slowest: measured first, they keep all workers busy to the end
+    found = collect(one_case, wanted[::-1], jobs=jobs, progress=progress)
+    return pd.DataFrame(found[::-1])
+
+
+def text(table: pd.DataFrame) -> str:
+    """Lay the table out, family by family."""
+    lines = fill(
+        "lambda: declared (* for the paper's losses as they stand) and the greatest sum |r_i| of "
+        "normalised losses; cost: lambda sqrt(n); error: declared (of the reduced "
+        "basis: its certificate) and measured; paper: as printed (~ an O(.) with the "
+        "constant 1); s: seconds to build",
+        WIDTH,
+    ).splitlines()
+    for family, rows in table.groupby("family", sort=False):
+        note = fill(f"{family}: {FAMILIES[str(family)].note}", WIDTH, subsequent_indent="    ")
+        lines += ["", note, _layout(rows)]
+    return "\n".join(lines)
+
+
+def _layout(rows: pd.DataFrame) -> str:
+    star = np.where(rows["lipschitz_of"] == "raw", "*", " ")
+    width = rows["basis"].str.len().max()
+    shown = {
+        "basis": rows["basis"].str.ljust(width),
+        "role": rows["role"].replace("alternative", ""),
+        "d": rows["d"],
+        "delta": rows["delta"].map("{:g}".format).replace("nan", "exact"),
+        "n": rows["n"],
+        "lambda": rows["lipschitz"].map(BRIEF) + star,
+        "measured": rows["lipschitz_measured"].map(BRIEF),
+        "cost": rows["cost"].map(BRIEF),
+        "error": rows["error_declared"].map(BRIEF),
+        "measured ": rows["error_measured"].map(BRIEF),
+        "paper n": _printed(rows, "n"),
+        "paper lambda": _printed(rows, "lipschitz"),
+        "s": rows["seconds"].map("{:.1f}".format),
+    }
+    return pd.DataFrame(shown).to_string(index=False)
+
+
+def _printed(rows: pd.DataFrame, column: str) -> "pd.Series[str]":
+    """Return what the paper prints, the leading term where that is all."""
+    exact, leading = rows[f"paper_{column}"], rows[f"paper_{column}_leading"]
+    rough = ("~" + leading.map(BRIEF)).where(leading.notna(), "")
+    return exact.map(BRIEF).where(exact.notna(), rough)
+
+
+def bases_figure(table: pd.DataFrame) -> Figure:
+    """Draw measured error against size, at the number of outcomes with most rows.
+
+    There is a panel for each kind of family and a line for each basis.
+    """
+    others = table.loc[table["role"] == "alternative", "basis"].unique()
+    styles = dict(zip(others, zip(cycle(COLOURS), cycle(MARKERS), strict=False), strict=False))
+    groups = []
+    for kind, rows in split(table.assign(kind=table["family"].str.split(",").str[0]), "kind"):
+        chosen = rows[rows["d"] == rows["d"].mode()[0]]
+        told = " (rounding alone)" if (chosen["error_measured"] < ROUNDING).all() else ""
+        groups.append((f"{kind}, d = {chosen['d'].iloc[0]}{told}", chosen))
+    draw = partial(_panel, styles=styles)
+    size, label = (3.9, 3.8), "measured error"
+    return panelled(groups, draw, size=size, across=3, ylabel=label, sharey=False)
+
+
+def _panel(axis: Axes, rows: pd.DataFrame, styles: dict[str, tuple[str, str]]) -> None:
+    """Draw the bases of one kind of family."""
+    exact = rows["error_measured"] < ROUNDING
+    floor = 0.0 if exact.all() else LEAST
+    for name, line in rows.groupby("basis", sort=False):
+        role = line["role"].iloc[0]
+        colour, marker = {"paper": PAPER, "default": DEFAULT}.get(role) or styles[str(name)]
+        label = name if role == "alternative" else f"{name} ({role})"
+        errors = line.sort_values("n")["error_measured"].clip(lower=floor)
+        style: dict[str, Any] = {"marker": marker, "color": colour, "ms": 5, "alpha": 0.85}
+        axis.plot(line["n"].sort_values(), errors, label=label, **style)
+    for n in rows.loc[exact, "n"] if floor else []:
+        axis.annotate("exact", (n, floor), (0, 6), textcoords="offset points", ha="center", size=7)
+    axis.set(xscale="log", yscale="log")
+    axis.set_xlabel("functions, n", fontsize=8)
+    axis.tick_params(labelsize=8)
+    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.margins(x=0.1, y=0.12)
+    axis.legend(fontsize=7, ncol=2, loc="upper center", bbox_to_anchor=(0.5, -0.17), frameon=False)
+
+
+def write(table: pd.DataFrame, out: Path) -> list[Path]:
+    """Write the rows as CSV and as a figure; return the paths."""
+    return written(out, {"bases.csv": table, "bases.png": bases_figure(table)})

@@ -1,0 +1,204 @@
+"""A table that is a bundled study: conducted in a folder, read back, printed, written, drawn.
+
+What is particular to a table is described in ``tables``: the study, what is measured from each of
+its run directories, which rows and cells are printed, and the figure. The folder is a study
+directory, so that what was interrupted goes on where it was, and every run has its logs.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from paper.figures import written
+from regretless.market.core.errors import UserError
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.studies.conduct import Options, conduct
+from regretless.scenarios.studies.design import Design, read_study
+from regretless.scenarios.studies.directory import read_record
+
+Row = dict[str, Any]
+Cell = Callable[[pd.DataFrame], str]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of a study, as its directory tells it."""
+
+    key: Row  # `run`, `seed` and what varies
+    home: Path  # the run directory
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """What ``manifest.json`` holds."""
+        read: dict[str, Any] = json.loads((self.home / "manifest.json").read_text("utf-8"))
+        return read
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Return one of the run's tables."""
+        return pd.read_parquet(self.home / f"{name}.parquet", partitioning=None)
+
+    @cached_property
+    def agents(self) -> pd.DataFrame:
+        """The agents table."""
+        return self.table("agents")
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """The scenario that was played."""
+        config = {k: v for k, v in self.manifest["config"].items() if k != "log_every"}
+        return Scenario(validated(config, origin=self.home))
+
+    @cached_property
+    def unplayed(self) -> MarketModel:
+        """The market before round 1, built anew: bases, losses and what the forecaster keeps."""
+        return self.scenario.build()
+
+
+def worst(run: Run) -> Row:
+    """Measure the agent with most swap regret, and its bounds."""
+    agent = run.agents.iloc[int(run.agents["swap_regret"].to_numpy().argmax())]
+    return {name: agent[name] for name in ("swap_regret", "bound", "bound_from_bias")}
+
+
+def certificate(run: Run) -> Row:
+    """Measure the mean positive certificate; NaN where nothing is certified."""
+    return {"certificate": run.table("rounds")["certificate"].clip(lower=0).mean()}
+
+
+def pace(run: Run) -> Row:
+    """Measure milliseconds per round, with the logs."""
+    return {"milliseconds": 1e3 * run.manifest["wall_seconds"] / run.manifest["rounds"]}
+
+
+def combined(*measures: Callable[[Run], Row]) -> Callable[[Run], list[Row]]:
+    """Return the function from a run to one row with all these measures."""
+    return lambda run: [{k: v for measure in measures for k, v in measure(run).items()}]
+
+
+def mean(column: str, form: str = ".4f", empty: str = "none") -> Cell:
+    """Return the cell that holds a column's mean; ``empty`` where there is none."""
+    return lambda rows: empty if pd.isna(m := rows[column].mean()) else f"{m:{form}}"
+
+
+def median(column: str) -> Cell:
+    """Return the cell that holds a column's median: of times, which have a long tail."""
+    return lambda rows: f"{rows[column].median():.2f}"
+
+
+def first(column: str) -> Cell:
+    """Return the cell that holds what is the same in all its rows."""
+    return lambda rows: str(rows[column].iloc[0])
+
+
+def spread(column: str) -> Cell:
+    """Return the cell that holds a column's mean (least-greatest)."""
+    return lambda rows: "{:.4f} ({:.4f}-{:.4f})".format(*rows[column].agg(["mean", "min", "max"]))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Lines and cells of one printed table."""
+
+    lines: Sequence[str]  # columns by which lines are told apart
+    cells: Mapping[str, Cell]  # by their heads
+    across: tuple[str, Cell] | None = None  # a column, and what each of its values has, in front
+    only: Callable[[pd.DataFrame], "pd.Series[bool]"] | None = None  # which rows count
+    head: str = ""  # a line above
+
+    def text(self, table: pd.DataFrame) -> str:
+        """Lay a table out."""
+        shown = table if self.only is None else table[self.only(table)]
+        found = []
+        for key, rows in shown.groupby(list(self.lines), sort=False, dropna=False):
+            words = [f"{k:g}" if isinstance(k, float) else str(k) for k in key]
+            line = dict(zip(self.lines, words, strict=True))
+            if self.across is not None:
+                column, cell = self.across
+                line |= {str(k): cell(part) for k, part in rows.groupby(column, sort=False)}
+            found.append(line | {head: cell(rows) for head, cell in self.cells.items()})
+        return "\n".join([*filter(None, [self.head]), pd.DataFrame(found).to_string(index=False)])
+
+
+@dataclass(frozen=True)
+class StudyTable:
+    """A table that is a bundled study; ``told`` and ``answers`` are made of the measured rows."""
+
+    study: str  # its name, and that of the files that are written
+    title: str
+    rows: Callable[[Run], list[Row]]  # of a run: one row, or a few that tell parts of it apart
+    layouts: Sequence[Layout]
+    figure: Callable[[pd.DataFrame], Figure]
+    told: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table  # what the layouts show
+    answers: Callable[[pd.DataFrame], Sequence[str]] = lambda _: ()  # lines below
+
+    def design(self, rounds: int | None = None, seeds: int | None = None) -> Design:
+        """Return the study, with other rounds or seeds where they are given."""
+        return read_study(self.study).sized(rounds=rounds, seeds=seeds)
+
+    def cells(self, seeds: int | None = None) -> int:
+        """Count the runs of the whole table."""
+        return len(self.design(seeds=seeds))
+
+    def measure(
+        self,
+        *,
+        out: Path,
+        rounds: int | None = None,
+        seeds: int | None = None,
+        jobs: int | None = None,
+        progress: Callable[[int], Any] | None = None,
+    ) -> pd.DataFrame:
+        """Conduct the study in ``out``, or what is missing of it there, and measure its runs.
+
+        Parameters
+        ----------
+        rounds, seeds : int, optional
+            Rounds per run and runs per cell; those of the study by default.
+        jobs, progress : as in ``conduct``
+
+        Returns
+        -------
+        DataFrame
+            ``rows`` of every run, in the study's order, with what varies, ``seed``, ``rounds``.
+
+        Raises
+        ------
+        UserError
+            If the directory holds something else, or a run failed.
+        """
+        design = self.design(rounds, seeds)
+        known = read_record(out)
+        if known is not None and known["study"] != design.identity():
+            reason = f"--out: {out} holds this table with other --rounds or --seeds"
+            raise UserError(f"{reason}; give another folder")
+        options = Options(out, jobs=jobs, resume=True)
+        study = conduct(design, options, progress=progress)
+        if failed := study.record["failed"]:
+            where = out / "failures.parquet"
+            raise UserError(f"{failed} of {len(design)} runs failed, see {where}; start again")
+        keys: list[Row] = study.parameters().to_dict("records")  # type: ignore[assignment]
+        runs = [Run(keys[run], home) for run, home in study.homes().items()]
+        return pd.DataFrame(
+            run.key | {"rounds": run.manifest["rounds"]} | row
+            for run in runs
+            for row in self.rows(run)
+        )
+
+    def text(self, table: pd.DataFrame) -> str:
+        """Lay the table out."""
+        seeds, told = table["seed"].nunique(), self.told(table)
+        title = f"{self.title}, T = {table['rounds'].iloc[0]}: mean over {seeds} seeds"
+        parts = "\n\n".join(layout.text(told) for layout in self.layouts)
+        return "\n".join([title, parts, *self.answers(table)])
+
+    def write(self, table: pd.DataFrame, out: Path) -> list[Path]:
+        """Write the rows as CSV and the figure; return the paths."""
+        return written(out, {f"{self.study}.csv": table, f"{self.study}.png": self.figure(table)})

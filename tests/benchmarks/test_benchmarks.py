@@ -1,0 +1,225 @@
+"""The benchmark: answers are compared, rows are complete, missing peers are named. No timings."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import mesa
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from typer.testing import CliRunner
+
+from benchmarks import clock, growth, peers, results, scale, steps, works
+from benchmarks.clock import DisagreementError, Duel
+from benchmarks.crowds import FAMILIES, Crowd, CurvedCrowd, PlainCrowd
+from regretless.agents.responses import BestResponse
+from regretless.market.records.decision import one_hot
+from regretless.scenarios.cli.commands import app
+
+WORKS = {"agent-steps", "blum_mansour", "stackelberg", "swap_regret", "forecaster-round"}
+RIVALS = {"mesa", "openspiel", "noregret", "numpy", "bandwidth"}
+PEERS = ["pyspiel", "open_spiel", "cvxpy", "noregret"]
+
+
+def without(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
+    """Make packages as good as not installed."""
+    loaded = [name for name in sys.modules if name.split(".")[0] in packages]
+    for name in {*loaded, *packages}:
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+def answering(*answers: list[float]) -> Callable[[], NDArray[np.float64]]:
+    """Give one answer per call, the last one for ever."""
+    left = list(answers)
+    return lambda: np.array(left.pop(0) if len(left) > 1 else left[0])
+
+
+def test_quick_run_writes_rows_and_machine(tmp_path: Path) -> None:
+    """With whatever peers are installed here; every other package has its line."""
+    target = tmp_path / "bench.json"
+    done = CliRunner().invoke(app, ["bench", "--quick", "--json", str(target)])
+    assert done.exit_code == 0, done.output
+    content = json.loads(target.read_text(encoding="utf-8"))
+    assert set(content) == {"rows", "memory", "machine"}
+    assert content["memory"]["bytes"] > 0
+    assert content["machine"]["processor"]
+    assert content["machine"]["cores"] >= 1
+    for row in content["rows"]:
+        assert set(row) == {"work", "size", "rival", "seconds", "rival_seconds", "ratio"}
+        assert row["work"] in WORKS
+        assert row["rival"] in RIVALS
+        assert row["seconds"] > 0
+        assert row["ratio"] == pytest.approx(row["rival_seconds"] / row["seconds"])
+        assert row["work"] in done.stdout
+    lines = [line for line in done.stderr.splitlines() if "regretless[peers]" in line]
+    named = [work for line in lines for work in line.split("skipped: ")[1].split(";")[0].split(",")]
+    assert len(content["rows"]) + len(named) == len(works.works(quick=True))
+    assert {row["work"] for row in content["rows"]} >= {"agent-steps", "forecaster-round"}
+    assert [path.name for path in tmp_path.iterdir()] == ["bench.json"]
+
+
+def test_peers_that_are_missing_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch, *PEERS)
+    measured = results.measure(1, works=works.PEERS)
+    assert {row.rival for row in measured.rows} == {"numpy"}
+    lines = results.skipped(measured)
+    assert [line.split()[0] for line in lines] == ["open_spiel", "noregret"]
+    assert all("pip install 'regretless[peers]'" in line for line in lines)
+    assert sum(len(skipped) for skipped in measured.missing.values()) == len(works.PEERS) - 1
+
+
+def test_only_a_missing_peer_is_skipped() -> None:
+    with pytest.raises(ModuleNotFoundError) as caught:
+        peers.peer("no_such_module_of_ours")
+    assert not isinstance(caught.value, peers.MissingPeerError)
+
+
+@pytest.mark.parametrize("theirs", [[1.0, 2.0 + 3e-6], [1.0], [1.0, float("nan")]])
+def test_different_answers_are_no_benchmark(theirs: list[float]) -> None:
+    with pytest.raises(DisagreementError, match="numpy"):
+        clock.timed(Duel("w", "s", "numpy", answering([1.0, 2.0]), answering(theirs)), 1)
+
+
+def test_every_repeat_is_compared() -> None:
+    """Equal when warming up, different in the second repeat."""
+    same, other = [1.0], [1.1]
+    duel = Duel("w", "s", "numpy", answering(same), answering(same, same, other))
+    assert clock.timed(duel, 1).ratio > 0
+    duel = Duel("w", "s", "numpy", answering(same), answering(same, same, other))
+    with pytest.raises(DisagreementError):
+        clock.timed(duel, 2)
+
+
+@pytest.mark.parametrize("losses", [None, 7])
+def test_a_crowd_is_the_same_in_every_model(losses: int | None) -> None:
+    """Actions of every agent in every round, and the swap ledger at the end."""
+    crowd = Crowd(50, losses)
+    ours, mesas, plain = crowd.model(), crowd.in_mesa(mesa), PlainCrowd(crowd)
+    for _ in range(20):
+        ours.step()
+        mesas.step()
+        actions = ours.last_actions(0)
+        assert [agent.action for agent in mesas.agents] == actions.tolist()
+        assert plain.step().tolist() == actions.tolist()
+    ledger = ours.game.cohorts[0].ledger
+    sums = np.array([agent.sums for agent in mesas.agents])
+    np.testing.assert_allclose(ledger.fixed[crowd.row_of], sums, atol=1e-12)
+    np.testing.assert_allclose(plain.fixed, ledger.fixed, atol=1e-12)
+    np.testing.assert_allclose(plain.surprise, ledger.surprise_fixed, atol=1e-12)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_curved_crowd_is_the_same_in_mesa(family: str) -> None:
+    crowd = CurvedCrowd(40, family)
+    ours, plain = crowd.model(), crowd.in_mesa(mesa)
+    for _ in range(20):
+        ours.step()
+        plain.step()
+        assert [agent.action for agent in plain.agents] == ours.last_actions(0).tolist()
+    sums = np.array([agent.sums for agent in plain.agents])
+    np.testing.assert_allclose(ours.game.cohorts[0].ledger.fixed, sums, atol=1e-12)
+
+
+def test_other_answers_of_a_crowd_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agents who play the worst action are no benchmark."""
+    duel = steps.against_numpy(lambda: Crowd(40, 10))
+    monkeypatch.setattr(BestResponse, "play", lambda _, table: one_hot(table.argmax(1), 8))
+    with pytest.raises(DisagreementError):
+        clock.timed(duel, 1)
+
+
+def test_bytes_of_a_round_count_each_number_once() -> None:
+    """One row: offsets and weights twice, two tables and the ledger's rows to and fro."""
+    assert steps.bytes_of_a_round(1) == 8 * ((8 + 8 * 16) + 2 * (8 + 8) + 2 * (8 + 8 + 1))
+
+
+def test_an_exponent_is_the_slope_of_the_logarithms() -> None:
+    sizes = (10, 20, 40, 80)
+    fit = growth.fitted("w", "agents", sizes, [3.0 * size**1.5 for size in sizes])
+    assert fit.exponent == pytest.approx(1.5)
+    assert fit.standard_error == pytest.approx(0.0, abs=1e-6)
+
+
+def test_growth_writes_every_exponent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On tiny sizes; memory is flat in the rounds, which no slow machine can spoil."""
+    monkeypatch.setattr(growth, "TURNS", 1)
+    sizes = {name: (fixed, values[:2]) for name, (fixed, values) in growth.CROWDS.items()}
+    monkeypatch.setattr(growth, "CROWDS", sizes)
+    monkeypatch.setattr(growth, "FORECASTS", {"losses": ({}, (10, 20))})
+    target = tmp_path / "growth.json"
+    done = CliRunner().invoke(app, ["bench", "--growth", "--quick", "--json", str(target)])
+    assert done.exit_code == 0, done.output
+    content = json.loads(target.read_text(encoding="utf-8"))
+    assert set(content) == {"growth", "machine"}
+    rows = {(row["work"], row["size"]): row for row in content["growth"]}
+    assert {size for work, size in rows if work == "agent-steps"} == {*growth.CROWDS, "rounds"}
+    assert rows["memory", "rounds"]["exponent"] == pytest.approx(0.0, abs=0.05)
+    for row in content["growth"]:
+        assert len(row["measured"]) == len(row["sizes"])
+        assert np.isfinite(row["exponent"])
+
+
+def test_scale_writes_rows_and_what_others_have_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("sklearn")
+    for name, value in (("SMALLER", 800), ("ROUNDS", 2), ("ARCHETYPES", 40)):
+        monkeypatch.setattr(scale, name, value)
+    target = tmp_path / "scale.json"
+    done = CliRunner().invoke(app, ["bench", "--scale", "--quick", "--json", str(target)])
+    assert done.exit_code == 0, done.output
+    content = json.loads(target.read_text(encoding="utf-8"))
+    assert {row["work"] for row in content["scale"]} == {
+        "counted crowd",
+        "forecaster-round",
+        "cover",
+        "log",
+    }
+    assert all(row["ratio"] > 0 for row in content["scale"])
+    assert {own["framework"].split()[0] for own in content["published"]} == {"Agents.jl", "FLAME"}
+    for own in content["published"]:
+        assert own["figure"] in done.stdout
+        assert own["machine"] in done.stdout
+    both = CliRunner().invoke(app, ["bench", "--scale", "--growth"])
+    assert both.exit_code != 0
+    assert "drop one" in str(both.exception)
+
+
+def test_a_log_is_the_same_in_the_directory_and_by_pyarrow(tmp_path: Path) -> None:
+    """In the order of agents there, of rounds here."""
+    frame = scale.logged(3000, agents=60)
+    ours, theirs = (
+        pd.read_parquet(write(frame, tmp_path)) for write in (scale.written, scale.written_plainly)
+    )
+    pd.testing.assert_frame_equal(theirs, frame)
+    order = frame.sort_values(["agent", "round"], ignore_index=True)
+    pd.testing.assert_frame_equal(ours[list(order)], order, check_dtype=False)
+
+
+def test_turns_alternate() -> None:
+    order: list[str] = []
+
+    def way(name: str) -> Callable[[], NDArray[np.float64]]:
+        def play() -> NDArray[np.float64]:
+            order.append(name)
+            return np.zeros(1)
+
+        return play
+
+    clock.timed(Duel("w", "s", "numpy", way("a"), way("b")), 3)
+    assert "".join(order) == "ab" + "ab" + "ba" + "ab"
+
+
+@pytest.mark.parametrize("name", [".", "nowhere/bench.json"])
+def test_a_bad_target_is_refused_before_the_clock_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(results, "measure", lambda *_, **__: pytest.fail("it measured"))
+    done = CliRunner().invoke(app, ["bench", "--json", str(tmp_path / name)])
+    assert done.exit_code != 0
+    assert str(done.exception).startswith("--json ")

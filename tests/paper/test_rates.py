@@ -1,0 +1,247 @@
+"""`reproduce rates` at a small size: theorems on every row, slopes on data with a known one."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.image import imread
+from scipy.stats import linregress, ttest_1samp
+
+from paper import rates
+from paper.rates_slopes import (
+    NOISE,
+    THEORY,
+    slope,
+    slopes,
+    verdict,
+)
+from regretless.scenarios.cli import commands
+from regretless.scenarios.studies.analysis import interval
+
+EXACT, COARSE = "linear", "convex, d = 1"
+ROUNDS, FIRST = 800, 100
+ROUNDING = 1e-9
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    done: list[int] = []
+    measured = rates.measure(
+        rounds=ROUNDS,
+        seeds=1,
+        first=FIRST,
+        families=[EXACT, COARSE],
+        jobs=1,
+        progress=done.append,
+    )
+    assert done == [1, 2, 3, 4]
+    return measured
+
+
+def power_law(exponents: list[float], *, scale: float = 1.0, floor: float = 0.0) -> pd.DataFrame:
+    """Return a table of one family and stream whose linear part is an exact power of T."""
+    rows = [
+        {"seed": seed, "rounds": T, "linear_regret": scale * T**exponent, "floor": floor}
+        for seed, exponent in enumerate(exponents)
+        for T in (1000, 2000, 4000, 8000)
+    ]
+    made = pd.DataFrame(rows).assign(family=EXACT, stream="iid", above=0)
+    made["decision_swap_regret"] = made["linear_regret"] + floor
+    made["bound_from_bias"] = 2 * made["decision_swap_regret"]
+    made["bound"] = 3 * made["rounds"] ** -0.5 + floor
+    return made
+
+
+def only(fits: pd.DataFrame) -> pd.Series:
+    assert len(fits) == 1
+    return fits.iloc[0]
+
+
+def test_every_cell_has_every_horizon(table: pd.DataFrame) -> None:
+    counts = table.groupby(["family", "stream", "seed"])["rounds"].apply(list)
+    assert len(counts) == 2 * len(rates.STREAMS)
+    assert all(found == [100, 200, 400, 800] for found in counts)
+    assert table["decision_swap_regret"].between(0, 1).all()
+    assert (table["milliseconds"] > 0).all()
+    assert not table.isna().any(axis=None)
+
+
+def test_regret_is_below_both_bounds_in_every_row(table: pd.DataFrame) -> None:
+    regret = table["decision_swap_regret"]
+    assert (regret <= table["bound"]).all()
+    assert (regret <= table["bound_from_bias"] + ROUNDING).all()
+    assert (table["above"] == 0).all()  # every other agent, too
+    assert (table["slack"] <= 0.1 * np.sqrt(table["rounds"])).all()
+
+
+def test_the_linear_part_differs_by_at_most_the_floor(table: pd.DataFrame) -> None:
+    """In an exact basis they are one; in the other they differ, and by no more than 2 delta."""
+    apart = (table["linear_regret"] - table["decision_swap_regret"]).abs()
+    exact = table["family"] == EXACT
+    assert (table.loc[exact, "floor"] == 0).all()
+    assert (table.loc[~exact, "floor"] > 0).all()
+    assert (apart <= table["floor"] + ROUNDING).all()
+    assert (apart[~exact] > ROUNDING).any()
+
+
+def test_one_run_gives_every_horizon(table: pd.DataFrame) -> None:
+    """What a run has played at round T is the run of T rounds."""
+    short = rates.one_run((COARSE, "adaptive", 200, 200, 0))
+    cell = table[(table["family"] == COARSE) & (table["stream"] == "adaptive")]
+    same = cell[cell["rounds"] == 200].drop(columns="milliseconds").reset_index(drop=True)
+    pd.testing.assert_frame_equal(pd.DataFrame(short).drop(columns="milliseconds"), same)
+
+
+def test_workers_change_nothing() -> None:
+    sizes = {"rounds": 40, "seeds": 1, "first": 10}
+    alone, parallel = (
+        rates.measure(**sizes, families=[EXACT], jobs=jobs).drop(columns="milliseconds")
+        for jobs in (1, 2)
+    )
+    pd.testing.assert_frame_equal(alone, parallel)
+
+
+@pytest.mark.parametrize("family", rates.FAMILIES)
+@pytest.mark.parametrize("stream", rates.STREAMS)
+def test_every_family_is_a_scenario(family: str, stream: str) -> None:
+    spec = rates.scenario(family, stream, rounds=5, seed=3).spec
+    assert spec.adversary is not None
+    assert (spec.adversary.outcomes, spec.rounds) == (rates.FAMILIES[family].outcomes, 5)
+    assert (spec.cohort[0].count, spec.cohort[0].actions) == (rates.AGENTS, rates.ACTIONS)
+
+
+def test_costly_families_play_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[rates.Run] = []
+
+    def one(run: rates.Run) -> list[dict[str, int]]:
+        asked.append(run)
+        return [{"rounds": run[2]}]
+
+    monkeypatch.setattr(rates, "one_run", one)
+    rates.measure(rounds=64_000, seeds=3, jobs=1)
+    assert len(asked) == rates.cells(3)
+    most = {run[0]: run[2] for run in asked}
+    assert most == {family: chosen.longest for family, chosen in rates.FAMILIES.items()}
+    rates.measure(rounds=2000, seeds=1, jobs=1)
+    assert {run[2] for run in asked[rates.cells(3) :]} == {2000}
+
+
+def test_the_command_knows_the_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: dict[str, object] = {}
+    monkeypatch.setattr(rates, "measure", lambda **keys: asked.update(keys))
+    monkeypatch.setattr(rates, "text", lambda _: "a table")
+    monkeypatch.setattr(rates, "write", lambda _, out: [out / "rates.csv"])
+    commands.app(["reproduce", "rates", "--out", str(tmp_path)], standalone_mode=False)
+    assert (asked["rounds"], asked["seeds"], asked["jobs"]) == (rates.LONGEST, 3, None)
+
+
+def test_horizons_double_and_end_at_the_last() -> None:
+    assert rates.horizons(64_000, 1000) == [1000 * 2**k for k in range(7)]
+    assert rates.horizons(5000, 1000) == [1000, 2000, 4000, 5000]
+    assert rates.horizons(300, 1000) == [300]
+
+
+@pytest.mark.parametrize("known", [-0.5, -0.25, -1.0])
+def test_a_known_slope_is_found(known: float) -> None:
+    horizons = np.array([1000.0, 2000, 4000, 8000])
+    assert slope(horizons, 0.7 * horizons**known) == pytest.approx(known)
+    noisy = horizons**known * np.exp(np.random.default_rng(0).normal(0, 0.2, 4))
+    oracle = linregress(np.log(horizons), np.log(noisy)).slope
+    assert slope(horizons, noisy) == pytest.approx(oracle)
+
+
+def test_noise_is_left_out_and_counted() -> None:
+    """Points below ``NOISE``, zeros among them, do not bend a slope."""
+    made = power_law([-0.5, -0.5, -0.5])
+    tiny = made["rounds"] == 8000
+    made.loc[tiny, "linear_regret"] = [0.0, NOISE / 2, NOISE / 10]
+    fit = only(slopes(made, {EXACT: -0.5}))
+    assert fit["linear_slope"] == pytest.approx(-0.5)
+    assert (fit["linear_left_out"], fit["left_out"]) == (3, 0)
+    made["linear_regret"] = 0.0
+    fit = only(slopes(made, {EXACT: -0.5}))
+    assert math.isnan(fit["linear_slope"])
+    assert fit["verdict"] == "too few T"
+    printed = rates.text(made)
+    assert f"12 of 12 rows are below {NOISE:g}, noise" in printed
+
+
+def test_the_interval_is_that_of_the_t_test() -> None:
+    values = np.array([-0.4, -0.55, -0.5, -0.62])
+    found = interval(values)
+    oracle = ttest_1samp(values, 0.0).confidence_interval(0.95)
+    assert found == pytest.approx((values.mean(), oracle.low, oracle.high))
+    single = interval(np.array([-0.3]))
+    assert single[0] == -0.3
+    assert all(math.isnan(end) for end in single[1:])
+
+
+@pytest.mark.parametrize(
+    ("exponents", "told"),
+    [
+        ([-0.6, -0.61, -0.6], "as fast"),
+        ([-0.5, -0.51, -0.49], "not ruled out"),
+        ([-0.9, 0.1], "undecided"),
+        ([-0.3, -0.31, -0.3], "slower"),
+        ([-0.7], "no interval"),
+    ],
+)
+def test_verdicts(exponents: list[float], told: str) -> None:
+    fit = only(slopes(power_law(exponents), {EXACT: -0.5}))
+    assert fit["verdict"] == told
+    assert fit["no_worse"] == (told in {"as fast", "not ruled out", "undecided"})
+    assert verdict({"slope": fit["slope"], "low": fit["low"], "high": fit["high"]}) == told
+
+
+def test_a_floor_bends_the_regret_and_not_its_linear_part() -> None:
+    """The bound less the floor falls like the theory."""
+    fit = only(slopes(power_law([-0.5] * 3, floor=0.05), {EXACT: -0.3}))
+    assert fit["linear_slope"] == pytest.approx(-0.5)
+    assert fit["slope"] > -0.3
+    assert fit["bound_slope"] == pytest.approx(THEORY)
+    assert fit["paper"] == -0.3
+
+
+def test_table_slopes_and_figure_are_written(table: pd.DataFrame, tmp_path: Path) -> None:
+    rows, fits, figure = rates.write(table, tmp_path / "rates")
+    assert sorted(path.name for path in rows.parent.iterdir()) == [
+        "rates.csv",
+        "rates.png",
+        "slopes.csv",
+    ]
+    pd.testing.assert_frame_equal(pd.read_csv(rows), table, check_exact=False)
+    written = pd.read_csv(fits)
+    assert {"family", "stream", "slope", "low", "high", "theory"} <= set(written.columns)
+    assert len(written) == 2 * len(rates.STREAMS)
+    assert (written["verdict"] == "no interval").all()  # one seed
+    picture = imread(figure)
+    assert picture.ndim == 3
+    assert picture[..., :3].std() > 0.05
+
+
+def test_the_figure_has_a_panel_per_stream_and_a_line_per_family(table: pd.DataFrame) -> None:
+    axes = rates.rates_figure(table).axes
+    assert [axis.get_title() for axis in axes] == list(rates.STREAMS)
+    for axis, stream in zip(axes, rates.STREAMS, strict=True):
+        assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
+        *lines, slope = axis.lines
+        assert [line.get_label() for line in lines] == [EXACT, COARSE]
+        own = table[(table["family"] == EXACT) & (table["stream"] == stream)]
+        means = own.groupby("rounds")["linear_regret"].mean().clip(lower=1e-5)
+        np.testing.assert_allclose(lines[0].get_ydata(), means)
+        x, y = np.log(slope.get_xdata()), np.log(slope.get_ydata())
+        np.testing.assert_allclose(np.diff(y), -0.5 * np.diff(x))
+
+
+def test_the_text_shows_what_was_measured(table: pd.DataFrame) -> None:
+    lines = rates.text(table).splitlines()
+    assert len([line for line in lines if COARSE in line]) == len(rates.STREAMS)
+    cell = table.query("family == @EXACT and stream == 'iid' and rounds == @ROUNDS")
+    assert f"{cell['decision_swap_regret'].iloc[0]:.4f}" in lines[2]
+    assert lines[-1] == "agents above a bound, over all rows: 0"
+    broken = rates.text(table.assign(above=1))
+    assert broken.endswith(f"agents above a bound, over all rows: {len(table)}")

@@ -1,0 +1,293 @@
+"""The tables of `reproduce` that are bundled studies, at a small size: theorems on every row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from streams import FORECASTS, STREAMS, scenario
+
+from paper.skill import judged
+from paper.study_table import Layout, mean, spread
+from paper.tables import STUDIES, curve
+from regretless.forecaster.events.cover import paper_gamma
+from regretless.scenarios.cli import commands
+from regretless.scenarios.studies.design import read_study
+
+SIZES = {  # rounds and seeds
+    "streams": (30, 2),
+    "events": (25, 1),
+    "anchoring": (25, 1),
+    "skill": (12, 1),
+    "covers": (40, 1),
+    "crowding": (60, 1),
+    "unseen": (40, 1),
+    "speculator": (60, 1),
+}
+ROUNDING = 1e-9
+Measured = Callable[[str], pd.DataFrame]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    """Return the table of a name, measured once."""
+    folder = tmp_path_factory.mktemp("tables")
+
+    @cache
+    def table(name: str) -> pd.DataFrame:
+        rounds, seeds = SIZES[name]
+        done: list[int] = []
+        sizes = {"rounds": rounds, "seeds": seeds, "jobs": 2}
+        found = STUDIES[name].measure(out=folder / name, **sizes, progress=done.append)
+        assert done == list(range(1, STUDIES[name].cells(seeds) + 1))
+        assert found["run"].nunique() == len(done)
+        assert (found["rounds"] == rounds).all()
+        return found
+
+    return table
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_table_is_printed_drawn_and_written(
+    name: str, measured: Measured, tmp_path: Path
+) -> None:
+    table, whole = measured(name), STUDIES[name]
+    text = whole.text(table)
+    rounds, seeds = SIZES[name]
+    assert f", T = {rounds}: mean over {seeds} seeds" in text.splitlines()[0]
+    assert "nan" not in text
+    rows, figure = whole.write(table, tmp_path / "out")
+    assert (rows.name, figure.name) == (f"{name}.csv", f"{name}.png")
+    pd.testing.assert_frame_equal(pd.read_csv(rows)[["run"]], table[["run"]])
+    assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_commands_tables_are_the_bundled_studies() -> None:
+    assert {name for name, sizes in commands.TABLES.items() if sizes is commands.A_STUDY} == set(
+        STUDIES
+    )
+    assert all(read_study(name).spec.rounds for name in STUDIES)
+
+
+def test_a_layout_by_hand() -> None:
+    rows = [("a", "x", 1.0), ("a", "x", 3.0), ("a", "y", 5.0), ("b", "x", np.nan)]
+    table = pd.DataFrame(rows, columns=["line", "kind", "value"])
+    cells = {"all": mean("value", ".1f")}
+    whole = Layout(["line"], cells, across=("kind", spread("value")), head="A head")
+    lines = [line.split() for line in whole.text(table[:3]).splitlines()]
+    assert lines[0] == ["A", "head"]
+    assert lines[1] == ["line", "x", "y", "all"]
+    assert lines[2] == ["a", "2.0000", "(1.0000-3.0000)", "5.0000", "(5.0000-5.0000)", "3.0"]
+    only = Layout(["line"], cells, only=lambda t: t["line"] == "b")
+    assert only.text(table).split() == ["line", "all", "b", "none"]
+
+
+# Streams.
+
+
+def test_every_stream_meets_every_forecast(measured: Measured) -> None:
+    table = measured("streams")
+    counts = table.groupby(["stream", "forecast"]).size()
+    assert len(counts) == len(STREAMS) * len(FORECASTS)
+    assert (counts == 2).all()
+    assert table["swap_regret"].between(0, 1).all()
+    assert (table["milliseconds"] > 0).all()
+    ours = table["forecast"].str.startswith("decision-swap")
+    assert (table.loc[ours, "swap_regret"] <= table.loc[ours, "bound_from_bias"] + ROUNDING).all()
+    assert (table.loc[ours, "certificate"] >= 0).all()
+    assert table.loc[~ours, "bound"].isna().all()
+    assert table.loc[~ours, "certificate"].isna().all()
+
+
+def test_a_cell_is_the_run_of_its_scenario(measured: Measured) -> None:
+    """The table says of a run what the model says that plays the same scenario."""
+    table = measured("streams")
+    cell = table.query("stream == 'adaptive' and forecast == 'last value' and seed == 1")
+    model = scenario("adaptive", "last value", rounds=30, seed=1).build()
+    model.run()
+    assert cell["swap_regret"].item() == model.agents_frame()["swap_regret"].max()
+    ours = table.query("stream == 'iid' and forecast == 'decision-swap, adaptive' and seed == 0")
+    model = scenario("iid", "decision-swap, adaptive", rounds=30, seed=0).build()
+    model.run()
+    slack = model.game.blocks[0].forecaster.slack / 30
+    assert ours["certificate"].item() == pytest.approx(slack, abs=1e-15)
+
+
+def test_followers_of_the_past_are_broken_and_the_forecast_is_not() -> None:
+    """Last value is wrong every round of the adaptive stream."""
+    worst = {}
+    for forecast in ("decision-swap, adaptive", "last value"):
+        model = scenario("adaptive", forecast, rounds=1000, seed=0).build(log_every=1000)
+        model.run()
+        worst[forecast] = model.agents_frame()["swap_regret"].max()
+    assert worst["decision-swap, adaptive"] < 0.05
+    assert worst["last value"] > 0.2
+
+
+# Events.
+
+
+def test_every_kind_of_events_is_measured(measured: Measured) -> None:
+    table = measured("events")
+    assert len(table) == 4 * 7
+    ours = ~table["events"].str.endswith("calibration")
+    assert table.loc[~ours, "bound"].isna().all()
+    own = table[ours]
+    assert (own["swap_regret"] <= own["bound_from_bias"] + ROUNDING).all()
+    assert (own["bound_from_bias"] <= own["bound"]).all()
+
+
+def test_scalars_keep_fewer_numbers_where_many_are_predicted(measured: Measured) -> None:
+    numbers = measured("events").groupby("events")["numbers"].first()
+    rows = 20 * 5
+    draws = 20 * (5 * 5 + 5 + 2)  # what is known of the variance of draws
+    assert numbers["nine powers, coordinates"] == 2 * rows * 9 + rows + draws
+    assert numbers["nine powers, losses"] == 2 * rows * 5 + rows + draws
+
+
+# Anchoring.
+
+
+def test_every_anchored_cell_is_measured(measured: Measured) -> None:
+    table = measured("anchoring")
+    assert len(table.groupby(["stream", "base", "zone"], dropna=False)) == 5 * 11
+    with_base = table[table["zone"].notna()]
+    assert len(with_base) == 5 * 2 * 4
+    assert with_base["kept"].between(0, 1).all()
+    assert (with_base["swap_regret"] <= with_base["bound_from_bias"] + ROUNDING).all()
+    assert table.loc[table["zone"].isna(), "kept"].isna().all()
+
+
+def test_wide_zones_keep_the_base(measured: Measured) -> None:
+    """The share of rounds in which the base has its way grows with the zone."""
+    kept = measured("anchoring").pivot_table(
+        index=["stream", "base"], columns="zone", values="kept"
+    )
+    assert (kept[2.0] >= kept[0.25]).all()
+
+
+def test_the_curve_applies_the_rule() -> None:
+    """Benign streams are judged by the base, hostile ones by the plain forecaster."""
+    cells = [("none", np.nan, 0.010), ("b", np.nan, 0.020), ("b", 0.5, 0.019), ("b", 1.0, 0.030)]
+    rows = [
+        {"stream": s, "base": b, "zone": z, "swap_regret": regret + shift}
+        | {"kept": 0.5, "bound": 1.0, "bound_from_bias": 2 * regret}
+        for s in ("iid", "adaptive")
+        for b, z, regret in cells
+        for shift in (-0.001, 0.001)
+    ]
+    found = curve(pd.DataFrame(rows))
+    assert found["regret"].tolist() == pytest.approx([0.019, 0.030] * 2)
+    assert found["alone"].tolist() == pytest.approx([0.020] * 4)
+    assert found["plain"].tolist() == pytest.approx([0.010] * 4)
+    assert found["wanted"].tolist() == pytest.approx([0.026] * 2 + [0.014] * 2)
+    assert found["met"].tolist() == [True, False, False, False]
+    assert found["bound_from_bias"].tolist() == pytest.approx([0.038, 0.060] * 2)
+
+
+# Skill.
+
+
+def test_every_forecast_meets_every_stream_and_series(measured: Measured) -> None:
+    table = measured("skill")
+    assert len(table.groupby(["stream", "forecast"])) == len(table) == 8 * 10
+    assert table["mean_loss"].between(0, 1).all()
+    assert (table["kept"].notna() == (table["forecast"] == "ours")).all()
+    assert (table.groupby("stream")["mean_loss"].nunique() >= 4).all()  # they are told apart
+
+
+def test_ours_is_judged_by_the_best_model_or_by_the_plain_forecaster() -> None:
+    cells = {"plain": (0.50, 0.010), "a": (0.40, 0.020), "b": (0.45, 0.001)}
+    cells |= {"aggregate": (0.39, 0.0), "ours": (0.401, 0.0265)}
+    rows = [
+        {"stream": s, "forecast": f, "mean_loss": loss + d, "regret": regret, "kept": 1.0}
+        for s in ("returns", "adaptive")
+        for f, (loss, regret) in cells.items()
+        for d in (-0.01, 0.01)
+    ]
+    found = judged(pd.DataFrame(rows)).query("forecast == 'ours'")
+    assert found["best"].tolist() == ["a", "a"]
+    assert found["relative"].tolist() == pytest.approx([0.401 / 0.4] * 2)
+    assert found["most_loss"].tolist() == pytest.approx([0.402, 0.5])
+    assert found["most_regret"].tolist() == pytest.approx([0.027, 0.014])
+    assert found["met"].tolist() == [True, False]
+
+
+# Covers.
+
+
+def test_only_who_plays_as_promised_has_a_bound(measured: Measured) -> None:
+    table = measured("covers")
+    assert len(table) == 1 + 8 * 2
+    assert (table["mean_swap_regret"] <= table["swap_regret"]).all()
+    promised = (table["play"] == "representative") | (table["cover"] == "none")
+    assert table.loc[~promised, "bound"].isna().all()
+    assert (table.loc[promised, "swap_regret"] <= table.loc[promised, "bound"]).all()
+
+
+def test_covers_are_as_wide_as_asked(measured: Measured) -> None:
+    table = measured("covers").set_index("served")
+    agents = table.loc["none", "representatives"]
+    assert (agents, table.loc["none", "radius"]) == (400, 0.0)
+    (paper, _), counts = SIZES["covers"], []
+    for name in table.index.drop("none").str.partition(", ").get_level_values(0).unique():
+        theirs, own = table.loc[f"{name}, representative"], table.loc[f"{name}, own"]
+        for column in ("representatives", "radius"):  # whatever they play
+            assert theirs[column] == own[column]
+        kind, _, asked = name.partition(" ")
+        if kind == "cluster":
+            assert 0 < own["radius"] <= float(asked)
+            counts.append(own["representatives"])
+        else:
+            gamma = paper_gamma(9, paper) if asked == "paper" else float(asked)
+            assert gamma / 4 < own["radius"] <= gamma / 2 * 10
+    assert counts == sorted(counts)
+    assert counts[0] < agents / 2
+    assert table.loc["snap 0.5, own", "representatives"] < agents
+    assert table.loc["snap paper, own", "representatives"] == agents
+
+
+# Crowding.
+
+
+def test_every_market_meets_every_listener(measured: Measured) -> None:
+    table = measured("crowding")
+    assert len(table.groupby(["market", "listener"])) == len(table) == 5 * 4
+    at_once = table["market"].str.startswith("same-round")
+    promised = ~at_once & table["listener"].isin(["best response", "quantal"])
+    assert (table["bound"].notna() == promised).all()
+    assert ((table["guarantee"] != "none") == promised).all()
+    assert table["concentration"].between(table["even"] - ROUNDING, table["ceiling"] + 0.05).all()
+    assert (table["churn"].between(0, 1)).all()
+    still = table[table["market"] == "no effect"]
+    assert (still["confirmed"] == 0).all()
+    momentum = table[table["market"].str.endswith("momentum")]
+    assert (momentum["mean_loss"] < still["mean_loss"].mean()).all()
+    assert "Does trusting one broadcast make everybody crowd?" in STUDIES["crowding"].text(table)
+
+
+# Unseen.
+
+
+def test_who_is_far_from_all_named_losses_is_promised_nothing(measured: Measured) -> None:
+    table = measured("unseen")
+    assert (table.groupby("run")["agents"].sum() == 40 + 100).all()
+    promised = table[(table["group"] != "unseen") & (table["agents"] > 0)]
+    assert (promised["worst"] <= promised["bound"]).all()
+    assert table.loc[table["group"] == "unseen", "bound"].isna().all()
+    near = table.query("population == 'ces, 2 powers' and group == 'covered'")
+    assert near["agents"].is_monotonic_increasing  # in gamma
+    assert near["agents"].iloc[-1] > near["agents"].iloc[0]
+
+
+# Speculator.
+
+
+def test_a_speculator_beats_every_forecast_but_ours(measured: Measured) -> None:
+    lost = measured("speculator").set_index("forecast")["mean_loss"]
+    assert (lost.drop("Decision-Swap") > 0.9).all()
+    assert lost["Decision-Swap"] < 0.7
