@@ -1,6 +1,6 @@
 """How fast agents are logged, and how fast one agent's path is read back.
 
-    python benchmarks/logs.py [TURNS]
+    python -m benchmarks.logs [TURNS]
 
 plays a million agents of 500 losses for 10,000 rounds, 1,000 of them logged: ten million rows.
 These are then written by turns by plain PyArrow (200,000 rows at a time, in the order of rounds)

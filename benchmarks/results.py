@@ -1,4 +1,4 @@
-"""What ``regretless bench`` does: measure all that the peers allow, show it, write it as JSON."""
+"""Measure all that the peers allow, show it, write it as JSON."""
 
 import csv
 import json
@@ -17,7 +17,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import growth, scale, steps
+from benchmarks import scale, steps
 from benchmarks import works as all_works
 from benchmarks.clock import Duel, Row, timed
 from benchmarks.peers import EXTRAS, PACKAGES, MissingPeerError
@@ -49,7 +49,7 @@ def side_by_side(bar: Bar, *, quick: bool) -> dict[str, Any]:
     """Run and show the duels, and a large crowd in a process of its own for its memory."""
     memory = steps.peak_memory(quick=quick)
     prepared, repeats = all_works.works(quick=quick), QUICK if quick else REPEATS
-    rows = _duels(bar, "bench", repeats, prepared)
+    rows = _duels(bar, "peers", repeats, prepared)
     typer.echo(f"peak memory: {memory['bytes'] / 1e9:.2f} GB, {memory['size']}")
     return {"rows": rows, "memory": memory}
 
@@ -81,19 +81,6 @@ def _duels(
     head = ["work", "size", "rival"], ["milliseconds", "rival's", "ratio"]
     _show("Side by side, median of one call", *head, cells)
     return [asdict(row) for row in measured.rows]
-
-
-def exponents(bar: Bar, *, quick: bool) -> dict[str, Any]:
-    """Fit and show how time grows with each size; as ``side_by_side``."""
-    with bar("growth", growth.cells()) as advance:
-        found = growth.measure(quick=quick, progress=advance)
-    cells = []
-    for row in found:
-        numbers = f"{row.exponent:.3f}", f"{row.standard_error:.3f}"
-        cells.append([row.work, row.size, f"{row.sizes[0]}", f"{row.sizes[-1]}", *numbers])
-    head = ["work", "size"], ["from", "to", "exponent", "standard error"]
-    _show("Growth, exponents of a fit", *head, cells)
-    return {"growth": [asdict(row) for row in found]}
 
 
 def measure(

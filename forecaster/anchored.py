@@ -47,7 +47,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Hull
 from regretless.market.game.protocols import tell
 
-# Of the zones of `reproduce anchoring` the widest that meets its aims on every stream.
+# Of the zones of `python -m paper anchoring` the widest that meets its aims on every stream.
 DEAD_ZONE = 0.25
 # As wide as hostile streams allow among coordinates; among scalar events, which are fewer and say
 # nothing of biases that hurt nobody, the narrowest of those tried that leaves good bases alone.

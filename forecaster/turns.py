@@ -9,7 +9,7 @@ without delay of T_j rounds, so that with R_j its own bound
 
 as the comparator may differ from turn to turn on the right-hand side: a bound in T^(-1/2) is
 sqrt(D + 1) times as large. Adaptive weights that are told late by themselves have none, and swings
-that grow (`reproduce exploitation`). Since nobody asks a forecaster between its turns, it may learn
+that grow (table `exploitation`). Since nobody asks a forecaster between its turns, it may learn
 an outcome when it happens: what it predicts is the same as if it waited.
 """
 

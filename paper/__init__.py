@@ -1,1 +1,5 @@
-"""Published and own tables, re-measured: those that are studies in ``tables``, and four more."""
+"""The paper's tables and published results, re-measured: ``python -m paper NAME``.
+
+Nothing that is installed imports this package. Its figures need matplotlib, which the extra
+``paper`` brings.
+"""

@@ -1,4 +1,4 @@
-r"""`reproduce bases`: the paper's table of bases, re-measured.
+r"""The table `bases`: the paper's table of bases, re-measured.
 
 One row per basis, number of outcomes d and wanted error delta: the paper's basis, the default here
 and the alternatives. For each loss family a random population with extreme members is drawn

@@ -1,4 +1,4 @@
-r"""`reproduce omniprediction`: one model for many losses against what one would do instead.
+r"""The table `omniprediction`: one model for many losses against what one would do instead.
 
 On each of seven tables (``omniprediction_tasks``) models learn from some of the rows and are tested
 on others, for listed losses, for losses that come later, and on test rows that are no fair sample.

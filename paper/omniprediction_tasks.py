@@ -1,4 +1,4 @@
-"""What `reproduce omniprediction` learns from, and what one would do instead of one omnipredictor.
+"""What the table `omniprediction` learns from, and what one would do instead of one omnipredictor.
 
 Tables that scikit-learn ships or this project bundles, one outcome each, scaled to [0, 1]:
 `diabetes` (progression), `cancer` (mean radius, from textures and shapes), `wine` (proline),

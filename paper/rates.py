@@ -1,4 +1,4 @@
-r"""`reproduce rates`: the worst agent's decision swap regret against T, beside what is promised.
+r"""The table `rates`: the worst agent's decision swap regret against T, beside what is promised.
 
 The source is the paper's corollary on specific loss families, and the theorem behind it: with an
 (n, lambda, delta)-approximate basis,

@@ -1,4 +1,4 @@
-r"""The tables of `reproduce` that are bundled studies: what is measured, printed and drawn of each.
+r"""The tables that are bundled studies: what is measured, printed and drawn of each.
 
 What is played is said in ``scenarios/studies/catalogue``, in a file of the table's name. Bounds
 stand beside the worst agent's regret: ``bound`` the theorem's, ``bound_from_bias`` the one from the

@@ -32,7 +32,6 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
-from paper.rates import FAMILIES, scenario
 
 MOST = 1e18  # rounds; beyond, the basis itself is in the way
 FAR = 1e9
@@ -115,31 +114,54 @@ def reached(rounds: pd.Series[int], values: pd.Series[float], wanted: float) -> 
     return float(rounds.iloc[above[-1] + 1] if len(above) else rounds.iloc[0]), True
 
 
-def sample_sizes(name: str, scenario: Scenario, wanted: float) -> Iterator[dict[str, str]]:
-    """Yield a row per cohort to which a theorem applies; the scenario is played.
+def sample_size(scenario: Scenario, regret: float) -> pd.DataFrame:
+    """Say how many rounds a wanted regret takes: by the theorem, and measured in a run.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        It is played at its own number of rounds.
+    regret : float
+        The decision swap regret per round that is wanted, above 0 and below 1.
+
+    Returns
+    -------
+    DataFrame
+        A row per cohort to which a theorem applies: ``losses``, the cohort's name; ``n`` and
+        ``delta``, size and error of its basis; and four numbers of rounds (module docstring).
 
     Raises
     ------
     UserError
-        If none does.
+        If the regret is out of range or no theorem applies to any cohort.
+
+    Examples
+    --------
+    >>> from regretless import load
+    >>> sample_size(load("crop-choice", rounds=40), 0.3)["losses"].tolist()
+    ['growers']
     """
+    if not 0 < regret < 1:
+        raise UserError(f"regret {regret:g}: give a number above 0 and below 1")
     model = scenario.build(log_every=scenario.spec.rounds)
     model.run()
-    log, found = model.bounds_frame(), False
-    for cohort, asked in promised(model):
-        own, found = log[log["cohort"] == cohort], True
-        rounds = own["round"]
-        yield {
-            "losses": name or cohort,
-            "n": str(asked.weights.shape[2]),
-            "delta": f"{asked.error:.3g}",
-            "theorem": told(least(asked.listed, wanted)),
-            "family": told(least(asked.family, wanted)),
-            "variation": told(*reached(rounds, own["bound_from_variation"], wanted)),
-            "measured": told(*reached(rounds, own["decision_swap_regret"], wanted)),
+    log = model.bounds_frame()
+    rows = [
+        {
+            "losses": cohort,
+            "n": asked.weights.shape[2],
+            "delta": asked.error,
+            "theorem": told(least(asked.listed, regret)),
+            "family": told(least(asked.family, regret)),
+            "variation": told(*reached(own["round"], own["bound_from_variation"], regret)),
+            "measured": told(*reached(own["round"], own["decision_swap_regret"], regret)),
         }
-    if not found:
+        for cohort, asked in promised(model)
+        for own in (log[log["cohort"] == cohort],)
+    ]
+    if not rows:
         raise UserError(f"scenario '{scenario.spec.name}': no theorem applies to any cohort of it")
+    return pd.DataFrame(rows)
 
 
 def promised(model: MarketModel) -> Iterator[tuple[str, Asked]]:
@@ -163,9 +185,3 @@ def told(rounds: float, seen: bool = True) -> str:  # noqa: FBT001, FBT002 - as 
     if math.isinf(rounds):
         return "never"
     return f"{'' if seen else '~'}{rounds:,.0f}" if rounds < FAR else f"{rounds:.1e}"
-
-
-def corollaries(rounds: int, seed: int) -> Iterator[tuple[str, Scenario]]:
-    """Yield the paper's families of losses, as ``reproduce rates`` plays them, on a hard stream."""
-    for family in FAMILIES:
-        yield family, scenario(family, "adaptive", rounds=rounds, seed=seed)

@@ -8,9 +8,9 @@ Every block of code runs, in the order of the page, in the folder in which this 
               any other is a scenario of its own, which runs for 20 rounds
     sh        commands, of which those of regretless run; a line ``regretless ...`` with four
               spaces before it is one too. One that holds a word in capitals, such as ADDRESS, is a
-              template, whose options must exist; so is one of ``bench`` and ``reproduce``, which
-              measure for minutes, and of ``dashboard``, which serves until it is ended. One that
-              ends in ``# refused`` ends with one line on standard error and exit status 2
+              template, whose options must exist; so is one of ``dashboard``, which serves until it
+              is ended. One that ends in ``# refused`` ends with one line on standard error and exit
+              status 2
     text      right after a block or command that ran: exactly what that printed
 
 ``pseudocode`` and ``mermaid`` do not run, and there are no other languages.
@@ -38,7 +38,7 @@ PIECE = re.compile(
 NAMED = re.compile(r"# (\S+\.(?:py|toml))\n")
 TEMPLATE = re.compile(r"\b[A-Z]{3,}\b")
 SILENT = {"pseudocode", "mermaid"}
-LONG = {"bench", "dashboard", "reproduce"}
+LONG = {"dashboard"}
 ROUNDS = "20"
 
 

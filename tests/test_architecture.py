@@ -86,6 +86,13 @@ def test_only_the_model_and_its_views_import_mesa() -> None:
     assert users == {"market.model", "market.trader"}
 
 
+def test_no_room_imports_what_is_not_installed() -> None:
+    """The paper's tables, the benchmarks, and matplotlib, which they draw with."""
+    outside = {"paper", "benchmarks", "matplotlib"}
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
+    assert [name_of(p) for p, tree in trees.items() if outside & imported(tree)] == []
+
+
 def graph() -> dict[str, set[str]]:
     """Every module and what it imports; of a package its own modules do not count."""
     return {

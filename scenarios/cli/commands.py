@@ -6,19 +6,16 @@ quick.
 
 from __future__ import annotations
 
-import importlib
 import sys
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from regretless.market.core.errors import UserError, closest
+from regretless.market.core.errors import UserError
 from regretless.scenarios.cli import exits
 from regretless.scenarios.cli.live_commands import dashboard
-from regretless.scenarios.cli.offline_commands import fit, predict
 from regretless.scenarios.cli.options import (
     Assignments,
     DryRun,
@@ -41,25 +38,7 @@ from regretless.scenarios.cli.options import loaded as _loaded
 from regretless.scenarios.cli.train_commands import train
 from regretless.scenarios.imports import import_for_good, import_modules
 
-A_STUDY: dict[str, int | None] = {"rounds": None, "seeds": None}  # its file says how much
-TABLES: dict[str, dict[str, int | None]] = {  # of `reproduce`: how much each plays by default
-    "streams": A_STUDY,
-    "bases": {},
-    "covers": A_STUDY,
-    "events": A_STUDY,
-    "anchoring": A_STUDY,
-    "skill": A_STUDY,
-    "rates": {"rounds": 64_000, "seeds": 3},
-    "exploitation": {"rounds": 100_000, "seeds": 5},
-    "crowding": A_STUDY,
-    "omniprediction": {"seeds": 5},
-    "unseen": A_STUDY,
-    "speculator": A_STUDY,
-}
-
 app = typer.Typer(name="regretless", rich_markup_mode=None)
-app.command()(fit)
-app.command()(predict)
 app.command()(dashboard)
 app.command()(train)
 
@@ -188,74 +167,6 @@ def report(
 
 
 @app.command()
-def reproduce(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help=f"What to re-measure: {', '.join(TABLES)}.")
-    ],
-    *,
-    out: Annotated[Path, typer.Option(help="Where the table and the figure go.")] = Path(
-        "runs/reproduce"
-    ),
-    rounds: Rounds = None,
-    seeds: Seeds = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes.")] = None,
-) -> None:
-    """Re-measure a table of the paper or the project: CSV and a figure."""
-    if name not in TABLES:
-        raise UserError(f"unknown table '{name}'; {closest(name, TABLES)}")
-    asked = {"rounds": rounds, "seeds": seeds}
-    given = {option: value for option, value in asked.items() if value is not None}
-    for option in given:
-        if option not in TABLES[name]:
-            raise UserError(f"--{option}: the table '{name}' plays no rounds; leave the option out")
-    try:
-        (out / name).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"--out {out}: {error.strerror}; give a folder to write in") from error
-    options: dict[str, Any] = TABLES[name] | given
-    table: Any
-    if TABLES[name] is A_STUDY:
-        from paper.tables import STUDIES
-
-        table, options = STUDIES[name], options | {"out": out / name}
-    else:
-        table = importlib.import_module(f"paper.{name}")
-    total = table.cells(options["seeds"]) if "seeds" in options else table.cells()
-    with progress_bar(name, total, quiet=False) as advance:
-        measured = table.measure(**options, jobs=jobs, progress=advance)
-    typer.echo(table.text(measured))
-    for path in table.write(measured, out / name):
-        typer.echo(f"written: {path}")
-
-
-@app.command()
-def bench(
-    *,
-    quick: Annotated[bool, typer.Option("--quick", help="Small sizes, few repeats.")] = False,
-    growth: Annotated[
-        bool, typer.Option("--growth", help="Fit how time grows with each size instead.")
-    ] = False,
-    scale: Annotated[
-        bool, typer.Option("--scale", help="Large runs instead, and what others have published.")
-    ] = False,
-    json: Annotated[Path | None, typer.Option(help="Write what was measured to a file.")] = None,
-) -> None:
-    """Time works of this project side by side with the peers that are installed."""
-    from benchmarks import results
-
-    if growth and scale:
-        raise UserError("--growth and --scale are two benchmarks; drop one of them")
-    if json is not None:
-        results.check_target(json)
-    bar = partial(progress_bar, quiet=False)
-    chosen = results.exponents if growth else results.at_scale if scale else results.side_by_side
-    measured = chosen(bar, quick=quick)
-    if json is not None:
-        results.write_json(measured, json)
-        typer.echo(f"written: {json}")
-
-
-@app.command()
 def study(  # noqa: PLR0913 - one parameter per option
     file: Annotated[str, typer.Argument(metavar="STUDY|FILE.toml", help="A name or a file.")],
     *,
@@ -292,40 +203,6 @@ def study(  # noqa: PLR0913 - one parameter per option
         print_summary(done)
     if not done.runs():
         exits.fail(f"all {len(design)} runs failed; see {out / 'failures.parquet'}", 1)
-
-
-@app.command("sample-size")
-def sample_size(
-    scenario: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[SCENARIO|FILE.toml]", help="The paper's families of losses without one."
-        ),
-    ] = None,
-    *,
-    regret: Annotated[float, typer.Option(help="The regret that is wanted, per round.")] = 0.05,
-    rounds: Rounds = None,
-    seed: Seed = None,
-    assignments: Assignments = None,
-) -> None:
-    """Print how many rounds a wanted regret takes: by the theorem, and measured."""
-    import pandas as pd
-
-    from regretless.scenarios.sample_size import corollaries, sample_sizes
-
-    if not 0 < regret < 1:
-        raise UserError(f"--regret {regret:g}: give a number above 0 and below 1")
-    if scenario is None:
-        asked = list(corollaries(rounds or 1000, seed or 0))
-    else:
-        asked = [("", _loaded(scenario, assignments or [], {"rounds": rounds, "seed": seed}))]
-    rows: list[dict[str, str]] = []
-    with progress_bar("sample-size", len(asked), quiet=False) as advance:
-        for done, (name, one) in enumerate(asked, 1):
-            rows += sample_sizes(name, one, regret)
-            advance(done)
-    typer.echo(f"Rounds until the worst agent's regret is at most {regret:g}:")
-    typer.echo(pd.DataFrame(rows).to_string(index=False))
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""What training leaves behind: a table, a curve, a figure, and each best plan as a scenario."""
+"""What training leaves behind: a table, a curve, and each best plan as a scenario."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,19 +7,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import tomli_w
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.atomic import replacing
-from paper.figures import BLUE, GREEN, GREY, VERMILION, panelled, written
 from regretless.scenarios.studies.analysis import interval
 from regretless.scenarios.training import CURVE, TABLE, file_of
 from regretless.scenarios.training.attack import Attack
 from regretless.scenarios.training.rehearsals import Score
 
-FIGURE = "curve.png"
-FILES = (TABLE, CURVE, FIGURE, "report.html")
+FILES = (TABLE, CURVE, "report.html")
 COLUMNS = {  # of the table, and what each is called where it is printed
     "cohort": "cohort",
     "value": "value",
@@ -82,13 +78,15 @@ class Judged:
 
 
 def write(out: Path, judged: Sequence[Judged]) -> pd.DataFrame:
-    """Write plans, curve, figure and, last, the table, which is returned."""
+    """Write plans, curve and, last, the table, which is returned."""
     table = pd.DataFrame([one.row for one in judged])
     curve = pd.concat([one.curve for one in judged], ignore_index=True)
     for one in judged:
         with replacing(out / file_of(one.attack.cohort)) as draft:
             draft.write_text(tomli_w.dumps(one.attack.file(one.plan)), encoding="utf-8")
-    written(out, {FIGURE: _figure(curve, table), CURVE: curve, TABLE: table})
+    for name, content in ((CURVE, curve), (TABLE, table)):
+        with replacing(out / name) as draft:
+            content.to_csv(draft, index=False)
     return table
 
 
@@ -97,24 +95,3 @@ def text(table: pd.DataFrame) -> str:
     shown = table.rename(columns=COLUMNS).round(3)
     lines = shown.to_string(index=False, na_rep="none", float_format="{:.3f}".format)
     return f"{lines}\n{NOTE}"
-
-
-def _figure(curve: pd.DataFrame, table: pd.DataFrame) -> Figure:
-    """Draw a panel per cohort: what plans were paid, run by run, beside value and caps."""
-    groups = [(str(name), rows) for name, rows in curve.groupby("cohort", sort=False)]
-    rows = table.set_index("cohort")
-
-    def panel(axis: Axes, own: pd.DataFrame) -> None:
-        row = rows.loc[own["cohort"].iloc[0]]
-        axis.plot(own["run"], own["paid"], ".", ms=3, alpha=0.35, color=BLUE, label="a run")
-        smooth = own["paid"].rolling(32, min_periods=1).mean()
-        axis.plot(own["run"], smooth, color=BLUE, label="mean of 32 runs")
-        found = row["value"] + row["surplus"]
-        axis.axhline(found, color=GREEN, label="best plan, other seeds")
-        axis.axhline(row["value"], color=GREY, ls="--", label="commitment value")
-        if np.isfinite(row["certified"]):
-            certified = row["value"] + row["certified"]
-            axis.axhline(certified, color=VERMILION, ls="--", label="value and certified cap")
-        axis.set_xlabel("run")
-
-    return panelled(groups, panel, size=(3.2, 2.4), ylabel="paid per round and agent", legend=2)

@@ -12,14 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
-from typer.testing import CliRunner
 
-from benchmarks import clock, growth, peers, results, scale, steps, works
+from benchmarks import clock, peers, results, scale, steps, works
+from benchmarks.__main__ import main
 from benchmarks.clock import DisagreementError, Duel
 from benchmarks.crowds import FAMILIES, Crowd, CurvedCrowd, PlainCrowd
 from regretless.agents.responses import BestResponse
 from regretless.market.records.decision import one_hot
-from regretless.scenarios.cli.commands import app
 
 WORKS = {"agent-steps", "blum_mansour", "stackelberg", "swap_regret", "forecaster-round"}
 RIVALS = {"mesa", "openspiel", "noregret", "numpy", "bandwidth"}
@@ -39,11 +38,13 @@ def answering(*answers: list[float]) -> Callable[[], NDArray[np.float64]]:
     return lambda: np.array(left.pop(0) if len(left) > 1 else left[0])
 
 
-def test_quick_run_writes_rows_and_machine(tmp_path: Path) -> None:
+def test_quick_run_writes_rows_and_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """With whatever peers are installed here; every other package has its line."""
     target = tmp_path / "bench.json"
-    done = CliRunner().invoke(app, ["bench", "--quick", "--json", str(target)])
-    assert done.exit_code == 0, done.output
+    main(["--quick", "--json", str(target)])
+    done = capsys.readouterr()
     content = json.loads(target.read_text(encoding="utf-8"))
     assert set(content) == {"rows", "memory", "machine"}
     assert content["memory"]["bytes"] > 0
@@ -55,8 +56,8 @@ def test_quick_run_writes_rows_and_machine(tmp_path: Path) -> None:
         assert row["rival"] in RIVALS
         assert row["seconds"] > 0
         assert row["ratio"] == pytest.approx(row["rival_seconds"] / row["seconds"])
-        assert row["work"] in done.stdout
-    lines = [line for line in done.stderr.splitlines() if "regretless[peers]" in line]
+        assert row["work"] in done.out
+    lines = [line for line in done.err.splitlines() if "regretless[peers]" in line]
     named = [work for line in lines for work in line.split("skipped: ")[1].split(";")[0].split(",")]
     assert len(content["rows"]) + len(named) == len(works.works(quick=True))
     assert {row["work"] for row in content["rows"]} >= {"agent-steps", "forecaster-round"}
@@ -138,56 +139,21 @@ def test_bytes_of_a_round_count_each_number_once() -> None:
     assert steps.bytes_of_a_round(1) == 8 * ((8 + 8 * 16) + 2 * (8 + 8) + 2 * (8 + 8 + 1))
 
 
-def test_an_exponent_is_the_slope_of_the_logarithms() -> None:
-    sizes = (10, 20, 40, 80)
-    fit = growth.fitted("w", "agents", sizes, [3.0 * size**1.5 for size in sizes])
-    assert fit.exponent == pytest.approx(1.5)
-    assert fit.standard_error == pytest.approx(0.0, abs=1e-6)
-
-
-def test_growth_writes_every_exponent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On tiny sizes; memory is flat in the rounds, which no slow machine can spoil."""
-    monkeypatch.setattr(growth, "TURNS", 1)
-    sizes = {name: (fixed, values[:2]) for name, (fixed, values) in growth.CROWDS.items()}
-    monkeypatch.setattr(growth, "CROWDS", sizes)
-    monkeypatch.setattr(growth, "FORECASTS", {"losses": ({}, (10, 20))})
-    target = tmp_path / "growth.json"
-    done = CliRunner().invoke(app, ["bench", "--growth", "--quick", "--json", str(target)])
-    assert done.exit_code == 0, done.output
-    content = json.loads(target.read_text(encoding="utf-8"))
-    assert set(content) == {"growth", "machine"}
-    rows = {(row["work"], row["size"]): row for row in content["growth"]}
-    assert {size for work, size in rows if work == "agent-steps"} == {*growth.CROWDS, "rounds"}
-    assert rows["memory", "rounds"]["exponent"] == pytest.approx(0.0, abs=0.05)
-    for row in content["growth"]:
-        assert len(row["measured"]) == len(row["sizes"])
-        assert np.isfinite(row["exponent"])
-
-
 def test_scale_writes_rows_and_what_others_have_published(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("sklearn")
     for name, value in (("SMALLER", 800), ("ROUNDS", 2), ("ARCHETYPES", 40)):
         monkeypatch.setattr(scale, name, value)
     target = tmp_path / "scale.json"
-    done = CliRunner().invoke(app, ["bench", "--scale", "--quick", "--json", str(target)])
-    assert done.exit_code == 0, done.output
+    main(["scale", "--quick", "--json", str(target)])
     content = json.loads(target.read_text(encoding="utf-8"))
-    assert {row["work"] for row in content["scale"]} == {
-        "counted crowd",
-        "forecaster-round",
-        "cover",
-        "log",
-    }
+    works = {"counted crowd", "forecaster-round", "cover", "log"}
+    assert {row["work"] for row in content["scale"]} == works
     assert all(row["ratio"] > 0 for row in content["scale"])
     assert {own["framework"].split()[0] for own in content["published"]} == {"Agents.jl", "FLAME"}
-    for own in content["published"]:
-        assert own["figure"] in done.stdout
-        assert own["machine"] in done.stdout
-    both = CliRunner().invoke(app, ["bench", "--scale", "--growth"])
-    assert both.exit_code != 0
-    assert "drop one" in str(both.exception)
+    shown = capsys.readouterr().out
+    assert all(own["figure"] in shown and own["machine"] in shown for own in content["published"])
 
 
 def test_a_log_is_the_same_in_the_directory_and_by_pyarrow(tmp_path: Path) -> None:
@@ -217,9 +183,12 @@ def test_turns_alternate() -> None:
 
 @pytest.mark.parametrize("name", [".", "nowhere/bench.json"])
 def test_a_bad_target_is_refused_before_the_clock_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(results, "measure", lambda *_, **__: pytest.fail("it measured"))
-    done = CliRunner().invoke(app, ["bench", "--json", str(tmp_path / name)])
-    assert done.exit_code != 0
-    assert str(done.exception).startswith("--json ")
+    with pytest.raises(SystemExit) as stopped:
+        main(["--json", str(tmp_path / name)])
+    assert stopped.value.code == 2
+    complaint = capsys.readouterr().err
+    assert complaint.startswith("python -m benchmarks: --json ")
+    assert complaint.count("\n") == 1

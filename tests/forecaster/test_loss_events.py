@@ -128,7 +128,7 @@ def test_regret_is_at_most_the_positive_gains(seed: int) -> None:
 
 
 def played(stream: str, seed: int, **forecaster: Any) -> MarketModel:
-    """Play the market of `reproduce streams` with scalar events."""
+    """Play the market of `python -m paper streams` with scalar events."""
     table = {"kind": "decision-swap", "events": "losses"} | forecaster
     model = market(STREAMS[stream], table, rounds=400, seed=seed).build(log_every=400)
     model.run()

@@ -59,7 +59,7 @@ def sparsemax(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def played(stream: str, seed: int = 0, **cohort: Any) -> MarketModel:
-    """Play the market of `reproduce streams` with another cohort."""
+    """Play the market of `python -m paper streams` with another cohort."""
     model = market(STREAMS[stream], {}, rounds=300, seed=seed, **cohort).build(log_every=300)
     model.run()
     return model

@@ -1,4 +1,4 @@
-"""`reproduce rates` at a small size: theorems on every row, slopes on data with a known one."""
+"""The table `rates` at a small size: theorems on every row, slopes on data with a known one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from matplotlib.image import imread
 from scipy.stats import linregress, ttest_1samp
 
 from paper import rates
+from paper.__main__ import main
 from paper.rates_slopes import (
     NOISE,
     THEORY,
@@ -19,7 +20,6 @@ from paper.rates_slopes import (
     slopes,
     verdict,
 )
-from regretless.scenarios.cli import commands
 from regretless.scenarios.studies.analysis import interval
 
 EXACT, COARSE = "linear", "convex, d = 1"
@@ -135,7 +135,7 @@ def test_the_command_knows_the_table(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr(rates, "measure", lambda **keys: asked.update(keys))
     monkeypatch.setattr(rates, "text", lambda _: "a table")
     monkeypatch.setattr(rates, "write", lambda _, out: [out / "rates.csv"])
-    commands.app(["reproduce", "rates", "--out", str(tmp_path)], standalone_mode=False)
+    main(["rates", "--out", str(tmp_path)])
     assert (asked["rounds"], asked["seeds"], asked["jobs"]) == (rates.LONGEST, 3, None)
 
 

@@ -1,10 +1,9 @@
-"""`reproduce bases` at a small size, and the command that makes the tables."""
+"""The table of bases at a small size, and the command that makes the tables."""
 
 from __future__ import annotations
 
 import math
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,12 @@ import pandas as pd
 import pytest
 
 from paper import bases, printed, samples
+from paper.__main__ import TABLES, main
 from paper.families import FAMILIES
 from paper.study_table import StudyTable
 from paper.tables import STUDIES
 from regretless.market.game.basis import Basis
 from regretless.scenarios.build.bases import MAKERS, natural_kind
-from regretless.scenarios.cli import commands
 
 ROUNDING = 1e-9
 SMALL, SLOW = "mixed population", {("Leontief", "MReLU, as printed", 3)}
@@ -210,15 +209,15 @@ def test_bases_are_printed_and_written(table: pd.DataFrame, tmp_path: Path) -> N
     assert figure.read_bytes().startswith(b"\x89PNG")
 
 
-def answer(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str | Path
-) -> tuple[int, str, str]:
-    """Run `regretless reproduce`: status, what it printed and what it complained."""
-    monkeypatch.setattr(sys, "argv", ["regretless", "reproduce", *map(str, words)])
-    with pytest.raises(SystemExit) as stopped:
-        commands.main()
+def answer(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
+    """Run `python -m paper`: status, what it printed and what it complained."""
+    status = 0
+    try:
+        main([*map(str, words)])
+    except SystemExit as stopped:
+        status = int(stopped.code or 0)
     told = capsys.readouterr()
-    return int(stopped.value.code or 0), told.out, told.err
+    return status, told.out, told.err
 
 
 @pytest.mark.parametrize(
@@ -226,7 +225,7 @@ def answer(
     [
         (["basis"], "unknown table 'basis'; did you mean 'bases'?"),
         (["cover"], "unknown table 'cover'; did you mean 'covers'?"),
-        (["tables"], f"choose one of: {', '.join(sorted(commands.TABLES))}"),
+        (["tables"], f"choose one of: {', '.join(sorted(TABLES))}"),
         (["bases", "--rounds", "5"], "--rounds: the table 'bases' plays no rounds"),
         (["bases", "--seeds", "5"], "--seeds: the table 'bases' plays no rounds"),
         (["covers", "--rounds", "0"], "--rounds"),
@@ -234,14 +233,10 @@ def answer(
     ],
 )
 def test_a_mistake_is_one_line(
-    words: list[str],
-    named: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
+    words: list[str], named: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    status, out_text, complaint = answer(monkeypatch, capsys, *words, "--out", out)
+    status, out_text, complaint = answer(capsys, *words, "--out", out)
     assert (status, out_text) == (2, "")
     assert named in complaint
     assert complaint.count("\n") == 1
@@ -254,7 +249,7 @@ def test_a_file_in_the_way_is_one_line(
     """It is found before anything is measured."""
     (tmp_path / "out").write_text("mine", encoding="utf-8")
     monkeypatch.setattr(bases, "measure", lambda **_: pytest.fail("measured"))
-    status, _, complaint = answer(monkeypatch, capsys, "bases", "--out", tmp_path / "out")
+    status, _, complaint = answer(capsys, "bases", "--out", tmp_path / "out")
     assert status == 2
     assert "--out" in complaint
     assert complaint.count("\n") == 1
@@ -266,7 +261,7 @@ def test_the_command_prints_and_writes(
     few = light()[:3]
     monkeypatch.setattr(bases, "cases", lambda: few)
     words = ["bases", "--jobs", "1", "--out", str(tmp_path)]
-    status, out_text, complaint = answer(monkeypatch, capsys, *words)
+    status, out_text, complaint = answer(capsys, *words)
     assert (status, complaint) == (0, "")
     assert "Gopalan" in out_text
     for name in ("bases.csv", "bases.png"):
@@ -290,21 +285,25 @@ def test_each_table_has_its_own_size(
     monkeypatch.setattr(StudyTable, "measure", lambda _, **keys: asked.update(keys))
     monkeypatch.setattr(StudyTable, "text", lambda *_: "a table")
     monkeypatch.setattr(StudyTable, "write", lambda *given: [given[-1] / "a.csv"])
-    commands.app(
-        ["reproduce", *words.split(), "--jobs", "2", "--out", str(tmp_path)], standalone_mode=False
-    )
+    main([*words.split(), "--jobs", "2", "--out", str(tmp_path)])
     name = words.split(maxsplit=1)[0]
     assert (asked["out"], asked["jobs"]) == (tmp_path / name, 2)
     spec = STUDIES[name].design(asked["rounds"], asked["seeds"]).spec
     assert (spec.rounds, spec.seeds) == (rounds, list(range(seeds)))
 
 
+def test_without_a_name_it_lists_the_names(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out_text, complaint = answer(capsys)
+    assert (status, complaint) == (0, "")
+    assert out_text.split() == list(TABLES)
+
+
 def test_the_command_goes_on_where_it_was(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """It leaves a study directory, plays what is missing in it, and never mixes two sizes."""
     words = ["crowding", "--seeds", "1", "--jobs", "2", "--out", tmp_path]
-    status, first, complaint = answer(monkeypatch, capsys, *words, "--rounds", "8")
+    status, first, complaint = answer(capsys, *words, "--rounds", "8")
     assert (status, complaint) == (0, "")
     home = tmp_path / "crowding"
     assert f"written: {home / 'crowding.csv'}" in first
@@ -313,10 +312,10 @@ def test_the_command_goes_on_where_it_was(
     assert len(runs) == 20
     shutil.rmtree(runs[3])
     kept = {run: (run / "manifest.json").read_bytes() for run in runs if run != runs[3]}
-    status, again, _ = answer(monkeypatch, capsys, *words, "--rounds", "8")
+    status, again, _ = answer(capsys, *words, "--rounds", "8")
     assert (status, again) == (0, first)
     assert all((run / "manifest.json").read_bytes() == was for run, was in kept.items())
-    status, out, complaint = answer(monkeypatch, capsys, *words, "--rounds", "9")
+    status, out, complaint = answer(capsys, *words, "--rounds", "9")
     assert (status, out) == (2, "")
     assert complaint.count("\n") == 1
     assert "holds this table with other --rounds or --seeds; give another folder" in complaint

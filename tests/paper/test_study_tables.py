@@ -1,4 +1,4 @@
-"""The tables of `reproduce` that are bundled studies, at a small size: theorems on every row."""
+"""The tables that are bundled studies, at a small size: theorems on every row."""
 
 from __future__ import annotations
 

@@ -539,7 +539,6 @@ def test_a_bad_option_is_one_line(case: str, command: Command, desk: Path) -> No
         (["rum", "crop-choice"], ("'rum'", "'run'")),
         (["report", "absent"], ("absent", "manifest.json")),
         (["report", "."], ("manifest.json",)),
-        (["reproduce", "stream"], ("'stream'", "'streams'")),
         (["schema", "scenari"], ("'scenari'", "'scenario'")),
     ],
 )

@@ -17,9 +17,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from regretless.forecaster import OfflineOmnipredictor
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
+from regretless.market.losses import Linear
 from regretless.scenarios.build import scenario as build
 from regretless.scenarios.cli import commands
 
@@ -302,10 +304,10 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("model")
     rng = np.random.default_rng(0)
     days = pd.DataFrame({"share": rng.random(40), "sun": rng.random(40)})
-    days.to_csv(folder / "days.csv", index=False)
-    words = ["--outcomes", "share", "--features", "sun", "--utility", "linear"]
-    command = [COMMAND, "fit", "days.csv", *words, "--out", "m.npz", "--base", "ridge"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    losses = Linear(np.array([[[0.2], [0.6]]]))
+    OfflineOmnipredictor([losses], base="ridge").fit(days[["sun"]], days["share"]).save(
+        folder / "m.npz"
+    )
     return folder
 
 
@@ -326,7 +328,7 @@ def forged(model: Path, **changes: Any) -> bytes:
     return json.dumps(tree | changes).encode()
 
 
-def test_a_forged_model_is_one_line(desk: Path, model: Path, refusal: Refusal) -> None:
+def test_a_forged_model_is_one_line(desk: Path, model: Path) -> None:
     plain = {
         "deep": b"[" * 100_000,
         "list": b"[1]",
@@ -335,22 +337,20 @@ def test_a_forged_model_is_one_line(desk: Path, model: Path, refusal: Refusal) -
         "text for rounds": forged(model, fitted="many", plain="many"),
         "huge": forged(model, basis={"kind": "linear", "outcomes": 10**15}),
         "no losses": forged(model, losses={}),
-        "notes": forged(model, notes={"outcomes": 3, "features": 3, "ends": 3, "utilities": 3}),
     }
     for name, text in plain.items():
         packed(desk / "forged.npz", text)
-        line = refusal("predict", "forged.npz", model / "days.csv")
-        assert line == "'forged.npz' is no readable model; fit it again", name
+        with pytest.raises(UserError) as refused:
+            OfflineOmnipredictor.load("forged.npz")
+        assert str(refused.value) == "'forged.npz' is no readable model; fit it again", name
 
 
-def test_a_model_that_expands_is_not_read(
-    desk: Path, model: Path, refusal: Refusal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_expands_is_not_read(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packed(desk / "bomb.npz", bytes(2**22), zipfile.ZIP_DEFLATED)
     assert (desk / "bomb.npz").stat().st_size < 2**14
     monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("it was read"))
-    line = refusal("predict", "bomb.npz", model / "days.csv")
-    assert line == "'bomb.npz' is no readable model; fit it again"
+    with pytest.raises(UserError, match=r"'bomb.npz' is no readable model; fit it again"):
+        OfflineOmnipredictor.load("bomb.npz")
 
 
 def test_a_tree_says_what_cannot_be_kept(tmp_path: Path) -> None:

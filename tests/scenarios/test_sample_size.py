@@ -1,4 +1,4 @@
-"""`sample-size`: the theorem inverted, and what a run showed."""
+"""Sample sizes: the theorem inverted, and what a run showed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 from regretless import load
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.cover import uniform_regret
 from regretless.market.core.errors import UserError
-from regretless.scenarios.cli.commands import app
-from regretless.scenarios.sample_size import Asked, least, promised, reached, sample_sizes, told
+from regretless.scenarios.sample_size import Asked, least, promised, reached, sample_size, told
 
 
 def asked(**changes: float) -> Asked:
@@ -51,7 +49,9 @@ def test_what_a_run_reached_and_what_is_carried_on() -> None:
 
 def test_measured_rounds_are_a_runs() -> None:
     scenario = load("crop-choice", rounds=60)
-    (row,) = sample_sizes("", scenario, 0.3)
+    table = sample_size(scenario, 0.3)
+    assert len(table) == 1
+    row = table.iloc[0]
     assert row["losses"] == "growers"
     model = scenario.build()
     model.run()
@@ -59,19 +59,8 @@ def test_measured_rounds_are_a_runs() -> None:
     within = log.loc[log["bound_from_variation"] <= 0.3, "round"]
     assert int(row["variation"].replace("~", "").replace(",", "")) >= within.min()
     assert dict(promised(model)).keys() == {"growers"}
+    plain = load("crop-choice", rounds=3, forecaster={"kind": "running-mean"})
     with pytest.raises(UserError, match="no theorem applies"):
-        list(
-            sample_sizes(
-                "", load("crop-choice", rounds=3, forecaster={"kind": "running-mean"}), 0.3
-            )
-        )
-
-
-def test_the_command_prints_a_row_per_family() -> None:
-    done = CliRunner().invoke(app, ["sample-size", "--rounds", "12", "--regret", "0.3"])
-    assert done.exit_code == 0, done.output
-    lines = done.output.splitlines()
-    assert lines[0] == "Rounds until the worst agent's regret is at most 0.3:"
-    assert len(lines) == 2 + 8
-    refused = CliRunner().invoke(app, ["sample-size", "--regret", "2"])
-    assert isinstance(refused.exception, UserError)
+        sample_size(plain, 0.3)
+    with pytest.raises(UserError, match="regret 2: give a number above 0 and below 1"):
+        sample_size(plain, 2.0)

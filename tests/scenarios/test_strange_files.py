@@ -24,7 +24,7 @@ import pytest
 import tomli_w
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strange_files import EXTREMES, GOOD, TABLE_KEYS, changed, csv_tables, parquet_tables
+from strange_files import EXTREMES, TABLE_KEYS, changed, csv_tables, parquet_tables
 
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability.bimatrix import read_game
@@ -239,31 +239,6 @@ def test_any_table_is_played_or_says_why(tmp_path: Path, share: int) -> None:
         runs_or_says_why({"name": "t", "rounds": ROUNDS, "data": data, "cohort": TRADERS})
 
     examples(25 * share, st.tuples(TABLES, TABLE_KEYS), told)
-
-
-@linux
-@few_and_many
-def test_any_table_is_fitted_and_predicted_or_says_why(
-    tmp_path: Path, share: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    columns = ["--outcomes", "y", "--features", "x", "--utility", "linear"]
-    fitting = [*columns, "--scale", "y=0:1", "--base", "ridge", "--out"]
-    rows = "\n".join(",".join(row) for row in GOOD)
-    (tmp_path / "good.csv").write_text(f"day,y,x\n{rows}\n", encoding="utf-8")
-    assert command("fit", "good.csv", *fitting, "good.npz")[0] == 0
-
-    def told(drawn: tuple[str, bytes]) -> None:
-        file = f"strange.{drawn[0]}"
-        (tmp_path / file).write_bytes(drawn[1])
-        for words in (["fit", file, *fitting, "m.npz"], ["predict", "good.npz", file]):
-            (tmp_path / "m.npz").unlink(missing_ok=True)
-            status, line = command(*words)
-            assert status in {0, 2}, line
-            assert status == 0 or (line and "\n" not in line), line
-            assert status == 0 or not (tmp_path / "m.npz").exists()
-
-    examples(10 * share, TABLES, told)
 
 
 def test_the_scenarios_that_are_changed_play_as_they_are() -> None:
