@@ -22,7 +22,6 @@ from regretless.market.game.delay import Relay
 from regretless.market.kernels.fused import expected_and_true
 from regretless.market.kernels.layout import narrowed
 from regretless.market.kernels.memory import empty
-from regretless.market.kernels.multinomials import multinomial
 from regretless.market.losses import Loss
 from regretless.market.records import Context, Decision, Forecast, Mixture
 from regretless.market.regret.ledger import Ledger
@@ -200,6 +199,7 @@ class Cohort(Remembering):
 
     def _counts(self, play: Array, actions: Indices, seed: int) -> Array:
         """Draw how many of each row play each action (K, A), given what one of them plays."""
-        counts = multinomial(seed, np.asarray(self.heads) - 1, play)
+        drawn = np.random.default_rng(seed).multinomial(np.asarray(self.heads) - 1, play)
+        counts = drawn.astype(np.float64)
         counts.ravel()[np.arange(0, counts.size, counts.shape[1]) + actions] += 1
         return counts
