@@ -211,8 +211,3 @@ class Checked:
 def is_pure(response: Response) -> bool:
     """Whether a rule plays ``best_response`` to its table, and no law of a subclass's own."""
     return getattr(type(response), "play", None) is _Hard.play
-
-
-def reads_basis(response: Response) -> bool:
-    """Whether a rule's table is the linear form of its losses at the drawn prediction."""
-    return getattr(type(response), "predicted", None) is BestResponse.predicted

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from benchmarks.clock import Array
 from regretless.agents.adversaries import Replay
-from regretless.agents.cohorts.responding import Cohort
+from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import BestResponse, CertaintyEquivalent, Response
 from regretless.agents.utilities.forms import CARA, CES, CobbDouglas
 from regretless.forecaster.bases import LinearBasis
@@ -29,6 +29,7 @@ from regretless.forecaster.models.baselines import RunningMean
 from regretless.market.core.randomness import stream
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.round import Block, Game
+from regretless.market.game.seats import Seat
 from regretless.market.losses import Linear
 from regretless.market.model import MarketModel
 from regretless.market.regret.ledger import Ledger
@@ -88,7 +89,7 @@ class Crowd:
         """Set up this project's game."""
         basis = LinearBasis(self.goods)
         response, coefficients = self._response(basis)
-        cohort = Cohort(
+        cohort = RespondingCohort(
             name="crowd",
             utility="linear",
             block=0,
@@ -102,7 +103,7 @@ class Crowd:
             heads=self.heads,
         )
         block = Block("linear", basis, RunningMean(self.goods))
-        return Game([block], [cohort], adversary=Replay(self.outcomes), seed=0)
+        return Game([block], [Seat(cohort)], adversary=Replay(self.outcomes), seed=0)
 
     def model(self) -> MarketModel:
         """Build this project's model; it logs the first round and no other."""

@@ -25,7 +25,14 @@ from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.presence import present
 from regretless.market.game.private_draws import standing
 from regretless.market.game.protocols import Resumable, seat
-from regretless.market.game.round import Game, Turns, finished, in_turns
+from regretless.market.game.round import (
+    Decided,
+    Game,
+    commit_and_draw,
+    decide,
+    finish,
+    offer,
+)
 from regretless.market.logs import closing_tables, verdict
 from regretless.market.logs.bounds import BoundsLog
 from regretless.market.logs.branches import Fork
@@ -104,7 +111,6 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         self._changed: list[list[Any]] = []  # who was added or left: cohort, agent and round
         self._room: dict[int, list[Trader]] = {}
         self._playing, self._swapped = False, False
-        self.begun: Turns | None = None  # a round that others have begun; Mesa's step takes nothing
         self.recipe: Recipe | None = None  # how a scenario makes branches
         self.fork: Fork | None = None  # where this one left its trunk
         self.bounds = BoundsLog(game.cohorts, self.guarantees, rounds=rounds)
@@ -123,12 +129,15 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         return self.game.history.rounds
 
     def step(self) -> None:
-        """Play one round, or end the one ``begun``, and log it; UserError after the last one."""
+        """Play one round and log it; UserError after the last one."""
         if self.played >= self.rounds:
             raise UserError(f"all {self.rounds} rounds are played; build a run of more rounds")
-        turns, self.begun = self.begun or in_turns(self.game), None
         self._playing = True
-        played = finished(turns)
+        self.conclude(decide(self.game, commit_and_draw(self.game, offer(self.game))))
+
+    def conclude(self, decided: Decided) -> Round:
+        """Finish a round in which everybody has decided, log it, and return it."""
+        played = finish(self.game, decided)
         self._playing = False
         self.passed(played)
         if self.tracker is not None:
@@ -138,6 +147,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         self.running = self.played < self.rounds
         if hasattr(self, "datacollector"):
             self.datacollector.collect(self)
+        return played
 
     def passed(self, played: Round) -> None:
         """Let the agents' views be of this round, the last one, which may go unlogged."""

@@ -41,7 +41,7 @@ from matplotlib.ticker import NullLocator
 
 from paper import figures
 from paper.rates_slopes import laid_out, slopes
-from regretless.agents.cohorts.responding import Cohort
+from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.market.model import MarketModel
 from regretless.market.records.decision import Decision, one_hot
 from regretless.market.regret.ledger import Ledger
@@ -92,7 +92,7 @@ class LinearPart:
 
     def __init__(self, model: MarketModel) -> None:
         cohort = model.game.cohorts[0]
-        assert isinstance(cohort, Cohort)  # noqa: S101 - scripted agents have no coefficients
+        assert isinstance(cohort, RespondingCohort)  # noqa: S101 - scripted agents have no coefficients
         self._model, self._basis = model, model.game.blocks[0].basis
         self._offset, self._weights = (table[cohort.row_of] for table in cohort.coefficients)
         self._ledger = Ledger(*self._offset.shape, measures=["decision_swap"])

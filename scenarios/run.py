@@ -270,7 +270,7 @@ def _closing_tables(model: MarketModel) -> dict[str, pd.DataFrame]:
     if len(bounds):
         tables["bounds"] = bounds
     tables["verdict"] = model.verdict_frame()
-    if any(model.game.followed):
+    if any(seat.comparison.names for seat in model.game.seats):
         tables["models"] = model.models_frame()
     return tables | graph_tables(model.game)
 

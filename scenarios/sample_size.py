@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from regretless.agents.cohorts.responding import Cohort
+from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.forecaster.events.bounds import BiasBound, centred_norm
 from regretless.forecaster.events.cover import uniform_regret
 from regretless.forecaster.events.draws import drawn
@@ -170,7 +170,9 @@ def promised(model: MarketModel) -> Iterator[tuple[str, Asked]]:
     promises = sum(len(cohort.loss) for cohort, promise in members if promise.bound)
     for cohort, promise in members:
         block = model.game.blocks[cohort.block]
-        if not isinstance(block.forecaster, UnbiasedPrediction) or not isinstance(cohort, Cohort):
+        if not isinstance(block.forecaster, UnbiasedPrediction) or not isinstance(
+            cohort, RespondingCohort
+        ):
             continue
         if promise.bound:
             bias, weights = block.forecaster.bias_bound(), cohort.coefficients[1]

@@ -15,6 +15,7 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import skip
+from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
 from regretless.market.records import Context, Decision, Forecast, Mixture
 from regretless.market.records.decision import one_hot
@@ -22,7 +23,7 @@ from regretless.market.regret.ledger import Ledger
 
 
 @dataclass(eq=False, kw_only=True)
-class LearnerCohort(Remembering):
+class LearnerCohort(Cohort, Remembering):
     """Learners of one rule and one number of actions.
 
     Parameters
@@ -54,6 +55,7 @@ class LearnerCohort(Remembering):
     """
 
     REMEMBERED = ("ledger", "rng", "learner")
+    foreseeable = True
 
     name: str
     utility: str
@@ -84,6 +86,11 @@ class LearnerCohort(Remembering):
         """Registered name of the learner, for the logs."""
         return self.learner.name
 
+    @property
+    def bandit(self) -> bool:  # type: ignore[override]
+        """Whether an agent is told the loss of what it played alone."""
+        return self.learner.bandit
+
     def fixed_parts(self) -> tuple[object, ...]:
         """Return what playing never changes: a copy that plays on shares it."""
         return self.loss, self.ledger, self.row_of, self.policies
@@ -110,9 +117,6 @@ class LearnerCohort(Remembering):
         else:
             played = decision.actions[self._first]
         self.learner.learn(losses, played)
-
-    def gap(self) -> None:
-        """Return None: a learner responds to no prediction."""
 
 
 def _check(name: str, laws: Array) -> None:

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regretless.agents.cohorts.responding import Cohort
+from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.market.core.arrays import Indices
 from regretless.market.records import Context, Decision, Forecast, Mixture
 
 
 @dataclass(eq=False)
-class PrivateCohort(Cohort):
+class PrivateCohort(RespondingCohort):
     """A cohort whose rows hear draws of their own; parameters as in ``Cohort``.
 
     ``rng`` makes the draws, one uniform number per row and round.
@@ -38,8 +38,3 @@ class PrivateCohort(Cohort):
         drawn = np.minimum(drawn, len(mixture.weights) - 1)
         for atom in np.unique(drawn):
             yield np.flatnonzero(drawn == atom), Forecast(mixture, int(atom))
-
-
-def is_private(cohort: object) -> bool:
-    """Whether a cohort's agents draw for themselves."""
-    return getattr(cohort, "private", False)

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from regretless.agents.cohorts.hearing import Party, expected, parted
-from regretless.agents.responses import Response, is_pure, reads_basis
+from regretless.agents.responses import Response, is_pure
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.delay import Relay
-from regretless.market.kernels.fused import expected_and_true
+from regretless.market.game.protocols import Cohort
 from regretless.market.kernels.layout import narrowed
 from regretless.market.kernels.memory import empty
 from regretless.market.losses import Loss
@@ -29,7 +29,7 @@ from regretless.market.response import best_response
 
 
 @dataclass(eq=False)
-class Cohort(Remembering):
+class RespondingCohort(Cohort, Remembering):
     """Agents of one loss form, one number of actions and one response rule.
 
     Parameters
@@ -73,6 +73,7 @@ class Cohort(Remembering):
     """
 
     REMEMBERED = ("ledger", "rng")
+    foreseeable = True
 
     name: str
     utility: str
@@ -100,8 +101,9 @@ class Cohort(Remembering):
                 raise ValueError("heads count the agents of each row; let row_of list the rows")
             self.heads.flags.writeable = False  # adversaries are shown them
         own = self.loss if self.acts_on is None else self.acts_on
-        whole = Party(0, slice(None), own, self.coefficients, self.served, self.by_proxy)
-        self._read = narrowed(self.coefficients[1]) if self._in_basis else self.coefficients[1]
+        offset, weights = self.coefficients
+        read = offset, narrowed(weights)
+        whole = Party(0, slice(None), own, read, self.served, self.by_proxy)
         self.parties = (whole,) if self.distance is None else parted(whole, self.distance)
 
     @property
@@ -117,32 +119,6 @@ class Cohort(Remembering):
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Respond to the forecast, all rows at once."""
         return self._decision(self._predicted(forecast))
-
-    def decide_and_score(
-        self, forecast: Forecast, context: Context, outcome: Array
-    ) -> tuple[Decision, Array]:
-        """Decide, and return the losses (K, A) at the outcome, of which the decision knows nothing.
-
-        Where the form in the basis is the loss itself, one pass over the weights gives both.
-        """
-        sum_of = self.loss.as_sum(outcome) if self._in_basis else None
-        if sum_of is None or sum_of[0] is not self.coefficients[1]:
-            return self.decide(forecast, context), self.loss.losses(outcome)
-        predicted, losses = expected_and_true(
-            self.coefficients[0],
-            self._read,
-            forecast.point,
-            offset=self.loss.offset,
-            values=sum_of[1],
-        )
-        return self._decision(predicted), losses
-
-    @property
-    def _in_basis(self) -> bool:
-        """Whether all rows decide by their own form in the basis, here and not in a subclass."""
-        ours = type(self).decide is Cohort.decide
-        everybody = self.distance is None and self.served is None and self.by_proxy is None
-        return ours and everybody and reads_basis(self.response)
 
     def _decision(self, predicted: Array) -> Decision:
         if is_pure(self.response):
@@ -178,9 +154,6 @@ class Cohort(Remembering):
             else:
                 table[party.rows] = expected(self.response, party, heard)
         return table
-
-    def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
-        """Learn nothing: these agents trust the forecast."""
 
     def gap(self) -> float:
         """Excess of the response rule over a best response to what it predicts."""

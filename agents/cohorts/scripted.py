@@ -21,6 +21,7 @@ from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.game.delay import Relay
+from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
 from regretless.market.records import Context, Decision, Forecast
 from regretless.market.records.decision import one_hot
@@ -67,7 +68,7 @@ class ScriptedAgent(Member):
         return [] if self.model is None else list(self.model.neighbours(self.number))
 
 
-class ScriptedCohort(Remembering):
+class ScriptedCohort(Cohort, Remembering):
     """Scripted agents side by side, one ledger row each.
 
     Parameters
@@ -106,24 +107,29 @@ class ScriptedCohort(Remembering):
         distance: Indices | None = None,
         relay: Relay | None = None,
     ) -> None:
-        self.name, self.utility, self.rule, self.block = name, utility, rule, block
+        self.name, self.utility, self._rule, self.block = name, utility, rule, block
         self.loss, self.ledger, self.policies = loss, ledger, policies
         self.crowd = agents if isinstance(agents, ScriptedCrowd) else None
         self.agents: list[Member] = [agents] if isinstance(agents, ScriptedCrowd) else [*agents]
         self.row_of = np.arange(len(loss))
-        self.distance = np.zeros(len(loss), dtype=np.intp) if distance is None else distance
+        self.distance: Indices = np.zeros(len(loss), np.intp) if distance is None else distance
         self.relay = relay
         self._idle = np.zeros(loss.actions)
         self.attend(None)
+
+    @property
+    def rule(self) -> str:
+        """Registered name of the agents' class."""
+        return self._rule
 
     @property
     def _streams(self) -> list[np.random.Generator]:
         return [agent.rng for agent in self.agents]
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
         """Names of what the agents show of themselves."""
-        declared = (getattr(agent, "columns", ()) for agent in self.agents)
+        declared = (agent.columns for agent in self.agents)
         return tuple(dict.fromkeys(name for names in declared for name in names))
 
     def column(self, name: str) -> Array:
@@ -172,9 +178,6 @@ class ScriptedCohort(Remembering):
             return
         for place in np.flatnonzero(self._here):
             self.agents[place].learn(losses[place], outcome)  # type: ignore[attr-defined]
-
-    def gap(self) -> None:
-        """Return None: a scripted agent promises nothing."""
 
     def _heard(self, forecast: Forecast) -> Heard:
         if self.relay is None:

@@ -23,6 +23,7 @@ from regretless.market.game.information import introduce
 from regretless.market.game.markets import check_leader
 from regretless.market.game.presence import Stay, heads_of, whole
 from regretless.market.game.round import Game
+from regretless.market.regret.followed import NOT_COMPARED
 
 
 def dismiss(game: Game, place: int, agent: int, *, before: int) -> int:
@@ -52,24 +53,25 @@ def dismiss(game: Game, place: int, agent: int, *, before: int) -> int:
     if (cohort.row_of == row).sum() > 1 or heads_of(cohort) is not None:
         cure = "build(apart=True) gives each a row of its own, where counted = false"
         raise UserError(f"cohort.{cohort.name}: some agents have one loss and are one row; {cure}")
-    stay = game.stays[place] or whole(len(cohort.ledger.count))
+    stay = game.seats[place].attendance.span(len(cohort.ledger.count))
     left = stay.left.copy()
     left[row] = min(left[row], before)
     changed = Stay(np.minimum(stay.entered, left), left)
-    stays = (*game.stays[:place], changed, *game.stays[place + 1 :])
-    if not any(other is None or (other.left > before).any() for other in stays):
+    spans = [seat.attendance.span(seat.rows) for seat in game.seats]
+    spans[place] = changed
+    if not any((other.left > before).any() for other in spans):
         raise UserError(f"agent {agent + 1} of cohort.{cohort.name} is the last of all; keep one")
-    game.stays = stays
+    game.seats[place].attendance = changed
     return row
 
 
 def admit(game: Game, place: int, row: int, *, at: int) -> None:
     """Let a row for which room was kept take part from round ``at`` on."""
-    stay = game.stays[place]
-    assert stay is not None  # noqa: S101 - room was kept
+    seat = game.seats[place]
+    stay = seat.attendance.span(seat.rows)
     entered, left = stay.entered.copy(), stay.left.copy()
     entered[row], left[row] = at, whole(1).left[0]
-    game.stays = (*game.stays[:place], Stay(entered, left), *game.stays[place + 1 :])
+    seat.attendance = Stay(entered, left)
 
 
 def uncovered(promise: Guarantee, row: int, rows: int) -> Guarantee:
@@ -125,10 +127,9 @@ def _with_forecaster(
     at, blocks = [block.name for block in game.blocks].index(name), list(game.blocks)
     blocks[at] = replace(blocks[at], forecaster=forecaster)
     game.blocks = tuple(blocks)
-    game.followed = tuple(
-        None if cohort.block == at else followed
-        for cohort, followed in zip(game.cohorts, game.followed, strict=True)
-    )
+    for seat in game.seats:
+        if seat.cohort.block == at:
+            seat.comparison = NOT_COMPARED
     why = f"no promise, since the forecaster was replaced before round {game.history.rounds}"
     return [
         Guarantee(note=f"{cohort.name}: {why}") if cohort.block == at else promise

@@ -32,7 +32,7 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.presence import attending, heads_of, present
 from regretless.market.game.protocols import Cohort
-from regretless.market.game.rollout import Rollout, Seating, laws_of_play
+from regretless.market.game.rollout import GameView, Rollout, laws_of_play
 from regretless.market.kernels.exact import total
 from regretless.market.losses import Loss
 from regretless.market.records import (
@@ -107,7 +107,7 @@ def _met(cohort: Any) -> Follower:
 
 def announcement(
     sees: frozenset[str],
-    seating: Seating,
+    view: GameView,
     mixtures: tuple[Mixture, ...],
     *,
     forecasts: tuple[Forecast, ...] | None,
@@ -117,21 +117,21 @@ def announcement(
 
     Parameters
     ----------
-    seating : Seating
+    view : GameView
         Who takes part.
     mixtures : tuple of Mixture
         One per block.
     forecasts : tuple of Forecast or None
         The draws, where they exist already.
     """
-    told: dict[str, Any] = {} if seating.moved is None else {"moved": lambda: seating.moved}
+    told: dict[str, Any] = {} if view.moved is None else {"moved": lambda: view.moved}
     if "play" in sees:
-        told["play"] = lambda: _sealed(laws_of_play(seating, mixtures, context))
-        told["rollout"] = lambda: Rollout(seating, context)
+        told["play"] = lambda: _sealed(laws_of_play(view, mixtures, context))
+        told["rollout"] = lambda: Rollout(view, context)
     if "draw" in sees and forecasts is not None:
         certain = tuple(alone(forecast) for forecast in forecasts)
         told["drawn"] = lambda: forecasts
-        told["induced"] = lambda: _sealed(laws_of_play(seating, certain, context))
+        told["induced"] = lambda: _sealed(laws_of_play(view, certain, context))
     return Announcement(mixtures if "mixture" in sees else None, **told)
 
 

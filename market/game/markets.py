@@ -118,6 +118,15 @@ class Market(Remembering):
         """
         return None
 
+    def losses(self, decisions: Decisions) -> Sequence[Array | None]:
+        """Return each cohort's own loss of each action (K, A), where what agents get is personal.
+
+        None for a cohort whose loss is a function of the outcome, as it is by default. Personal
+        losses are asked for after ``clear``, given what all others did; every agent then has a row
+        of its own, and nothing is promised.
+        """
+        return (None,) * len(self.cohorts)
+
     def sway(self, place: int) -> Array | None:
         """Return the most by which one agent of each row of a cohort can move each y_g (K, d).
 

@@ -24,6 +24,7 @@ of accounts: its counterfactuals may be beyond them.
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,7 +38,28 @@ from regretless.market.records.decision import one_hot
 from regretless.market.response import best_response
 
 
-class Means(Remembering):
+class Unlimited(Remembering):
+    """Agents may choose every action, whatever it costs."""
+
+    limits: ClassVar[bool] = False
+
+    def limited(self, decision: Decision, awake: Mask | None, here: Mask | None) -> Decision:
+        """Return what the agents do with the actions that are awake, of those who are here."""
+        return decision
+
+    def charged(self, losses: Array, decision: Decision, awake: Mask | None) -> Array:
+        """Return the losses (K, A) that the ledger charges."""
+        return losses
+
+    def promised(self, promise: Guarantee) -> Guarantee:
+        """Return what is left of a promise."""
+        return promise
+
+
+UNLIMITED = Unlimited()
+
+
+class Means(Unlimited):
     """What the agents of a cohort do within their means.
 
     Parameters
@@ -60,30 +82,37 @@ class Means(Remembering):
     """
 
     REMEMBERED = ("scarce", "rng")
+    limits = True
 
     def __init__(self, cohort: Cohort, rng: np.random.Generator) -> None:
         self.cohort, self.rng, self.scarce = cohort, rng, np.zeros(len(cohort.row_of))
         where = f"cohort.{cohort.name}.within_means"
         if not np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count))):
             raise UserError(f"{where}: its agents share rows of the ledger; drop it or joins")
-        if getattr(getattr(cohort, "learner", None), "bandit", False):
+        if cohort.bandit:
             cure = "choose a learner that is told all losses"
             raise UserError(f"{where}: {cohort.rule} takes every action to be possible; {cure}")
 
-    def limited(self, decision: Decision, awake: Mask) -> Decision:
+    def limited(self, decision: Decision, awake: Mask | None, here: Mask | None) -> Decision:
         """Return what the agents do with the actions that are awake.
 
         Parameters
         ----------
         decision : Decision
             What they would do with all of them.
-        awake : bool array (N, A)
+        awake : bool array (N, A) or None
+            None for all.
+        here : bool array (N,) or None
+            Who takes part; None for all. Nothing sleeps for the others.
 
         Raises
         ------
         UserError
             If somebody can afford nothing, or insists on what it cannot afford.
         """
+        if awake is None:
+            return decision
+        awake = awake if here is None else awake | ~here[:, None]
         short = np.asarray(~awake.all(1))
         if not short.any():
             return decision
@@ -103,6 +132,10 @@ class Means(Remembering):
         law = np.where(short[:, None], one_hot(actions, law.shape[1]), decision.probabilities)
         told = None if predicted is None else held(predicted, actions, awake)
         return replace(decision, law=law, choices=None, actions=actions, predicted=told)
+
+    def charged(self, losses: Array, decision: Decision, awake: Mask | None) -> Array:
+        """Charge an agent what it played for what it cannot afford."""
+        return losses if awake is None else held(losses, decision.actions, awake)
 
     def promised(self, promise: Guarantee) -> Guarantee:
         """Return what is left of a promise, as the module says."""

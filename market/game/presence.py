@@ -16,6 +16,7 @@ many did what: ``taken`` reads it.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,8 +29,40 @@ from regretless.market.records import Decision, Round
 Rounds = Indices
 
 
+class Attendance:
+    """When a cohort's rows are there: throughout, unless a ``Stay`` says otherwise."""
+
+    throughout: ClassVar[bool] = True
+
+    def some(self, number: int) -> Mask | None:
+        """Say which rows take part in a round (K,); None where all do."""
+        return None
+
+    def spent(self, rounds: int) -> Rounds | int:
+        """Return how many of the first rounds each row was there (K,), one number for all alike."""
+        return rounds
+
+    def awaited(self, rows: int, rounds: int) -> Mask:
+        """Say who has not played yet after so many rounds, although the game has begun (K,)."""
+        return np.zeros(rows, dtype=np.bool_)
+
+    def span(self, rows: int) -> "Stay":
+        """Return the rounds before which each of so many rows enters and leaves."""
+        return whole(rows)
+
+    def of(self, rows: Indices) -> "Attendance":
+        """Return when some of the rows are there."""
+        return self
+
+    def check(self, name: str, rows: int) -> None:
+        """Raise ValueError unless it fits a cohort of so many rows."""
+
+
+ALWAYS = Attendance()
+
+
 @dataclass(frozen=True, eq=False)
-class Stay:
+class Stay(Attendance):
     """When a cohort's rows are there.
 
     Parameters
@@ -46,6 +79,8 @@ class Stay:
         If a row leaves before it enters, or enters before round 0.
     """
 
+    throughout: ClassVar[bool] = False
+
     entered: Rounds
     left: Rounds
 
@@ -60,7 +95,7 @@ class Stay:
         return np.asarray((self.entered <= number) & (number < self.left))
 
     def some(self, number: int) -> Mask | None:
-        """Say the same where not all rows do; None where all do."""
+        """Say which rows take part in a round (K,); None where all do."""
         rows = self.here(number)
         return None if rows.all() else rows
 
@@ -68,32 +103,27 @@ class Stay:
         """Return how many of the first rounds each was there (K,)."""
         return np.asarray(np.clip(rounds, self.entered, self.left) - self.entered)
 
-    def awaited(self, rounds: int) -> Mask:
+    def awaited(self, rows: int, rounds: int) -> Mask:
         """Say who has not played yet after so many rounds, although the game has begun (K,)."""
         return np.asarray((self.entered > 0) & (self.entered >= rounds))
+
+    def span(self, rows: int) -> "Stay":
+        """Return itself."""
+        return self
+
+    def of(self, rows: Indices) -> "Stay":
+        """Return when some of the rows are there."""
+        return Stay(self.entered[rows], self.left[rows])
+
+    def check(self, name: str, rows: int) -> None:
+        """Raise ValueError unless it fits a cohort of so many rows."""
+        if len(self.entered) != rows:
+            raise ValueError(f"{name} has {rows} rows and a stay of {len(self.entered)}")
 
 
 def whole(rows: int, *, joins: int = 0) -> Stay:
     """Return the stay of rows that come together and never go."""
     return Stay(np.full(rows, joins), np.full(rows, np.iinfo(np.intp).max))
-
-
-def checked_stays(
-    stays: Sequence[Stay | None], cohorts: Sequence[Cohort]
-) -> tuple[Stay | None, ...]:
-    """Return each cohort's stay, None for one that is there throughout.
-
-    Raises
-    ------
-    ValueError
-        If the stays do not fit the cohorts.
-    """
-    given = tuple(stays) or (None,) * len(cohorts)
-    for stay, cohort in zip(given, cohorts, strict=True):
-        rows = len(cohort.ledger.count)
-        if stay is not None and len(stay.entered) != rows:
-            raise ValueError(f"{cohort.name} has {rows} rows and a stay of {len(stay.entered)}")
-    return given
 
 
 def seated(decision: Decision, here: Mask | None, row_of: Indices) -> Decision:
@@ -125,8 +155,7 @@ def _of_those(counts: Callable[[], Array], here: Mask) -> Array:
 
 def heads_of(cohort: Cohort) -> Indices | None:
     """Return how many agents each entry of ``row_of`` stands for (N,); None where each is one."""
-    heads: Indices | None = getattr(cohort, "heads", None)
-    return heads
+    return cohort.heads
 
 
 def population(cohort: Cohort) -> int:

@@ -58,18 +58,14 @@ def standing(game: Game, guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ..
     Given who sees or answers draws, and who cannot afford everything.
     """
     promises = tuple(guarantees) if not game.flaw else _despite_answers(game, guarantees)
-    if not any(game.means):
-        return promises
-    return tuple(
-        promise if means is None else means.promised(promise)
-        for promise, means in zip(promises, game.means, strict=True)
-    )
+    pairs = zip(promises, game.seats, strict=True)
+    return tuple(seat.budget.promised(promise) for promise, seat in pairs)
 
 
 def _despite_answers(game: Game, guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ...]:
     """Return what stands where the draw has a say in the outcome."""
     void = unpromised(game.cohorts, game.flaw)
-    if game.breaks_the_rule or any(stay is not None for stay in game.stays):
+    if game.breaks_the_rule or not all(seat.attendance.throughout for seat in game.seats):
         return void
     return tuple(
         _with_sway(game, place, promise) or nothing
@@ -81,15 +77,15 @@ def _with_sway(game: Game, place: int, promise: Guarantee) -> Guarantee | None:
     """Add what a cohort's own actions do to outcomes; None where no promise stands."""
     cohort, bound, market = game.cohorts[place], promise.bound, game.market
     sway = None if market is None else market.sway(place)
-    if sway is None or bound is None or not getattr(cohort, "private", False):
+    if sway is None or bound is None or not cohort.private:
         return None
     moved = matters(cohort.loss, sway)
     told = f"{cohort.name}: an agent's own action moves outcomes by at most {sway.max():.2g}"
     note = f"{told}, which adds {moved.max():.2g} to its bound"
 
     def swayed() -> Array:
-        changed = any(stay is not None for stay in game.stays)  # somebody was dismissed
-        return np.asarray(bound() + (np.nan if changed else moved))
+        stays = all(seat.attendance.throughout for seat in game.seats)  # else somebody went
+        return np.asarray(bound() + (moved if stays else np.nan))
 
     notes = "; ".join(filter(None, (promise.note, note)))
     void = dict.fromkeys(("to_models", "from_variation", "contextual", "window"))

@@ -1,7 +1,8 @@
-"""What the players must offer; every role is a Protocol, nothing has to be inherited."""
+"""What the players must offer, and what they may: each optional method does nothing by default."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from numpy.typing import ArrayLike
 
@@ -58,9 +59,36 @@ class Adversary(Protocol):
         """Seal the law of this round's outcome."""
 
 
-@runtime_checkable
-class Cohort(Protocol):
-    """Agents of one kind as stacked arrays: K rows that the ledger scores, N >= K agents."""
+class Cohort(ABC):
+    """Agents of one kind as stacked arrays: K rows that the ledger scores, N >= K agents.
+
+    A subclass writes ``decide`` and ``rule``; everything else has a plain default.
+
+    Attributes
+    ----------
+    name, kind, utility : str
+        For the logs; the kind is "trader", "learner" or "adversary".
+    block : int
+        Of the broadcast that it hears.
+    policies : tuple of callables
+        Benchmark policies, each from a context to an action.
+    row_of : int array (N,)
+        The row of each agent.
+    loss : stack of K losses
+    ledger : Ledger
+    heads : int array (N,) or None
+        How many agents each entry of ``row_of`` stands for; None for one each.
+    distance : int array (K,) or None
+        Of each row from the forecaster, in a network; None where all hear at once.
+    private : bool
+        Whether each agent draws a prediction of its own.
+    bandit : bool
+        Whether an agent is told the loss of what it played alone.
+    foreseeable : bool
+        Whether ``law`` says what is played before the draw, without side effects.
+    columns : tuple of str
+        Names under which ``column`` shows numbers of a user's own agents.
+    """
 
     name: str
     kind: str
@@ -70,49 +98,52 @@ class Cohort(Protocol):
     row_of: Indices
     loss: Loss
     ledger: Ledger
+    heads: Indices | None = None
+    distance: Indices | None = None
+    private: ClassVar[bool] = False
+    bandit: bool = False
+    foreseeable: ClassVar[bool] = False
+    columns: tuple[str, ...] = ()
+
+    @abstractmethod
+    def decide(self, forecast: Forecast, context: Context) -> Decision:
+        """Choose for every row, on hearing the block's forecast."""
 
     @property
+    @abstractmethod
     def rule(self) -> str:
         """Name of the response rule, for the logs."""
 
     def gap(self) -> float | None:
         """Excess over a best response to what it predicts; None where it promises nothing."""
+        return None
 
-    def decide(self, forecast: Forecast, context: Context) -> Decision:
-        """Choose for every row, on hearing the block's forecast."""
-
-    def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
-        """Be told the losses of all actions."""
-
-
-@runtime_checkable
-class Resident(Protocol):
-    """A cohort of a user's own agents, who know where they play and show columns of numbers."""
-
-    columns: tuple[str, ...]
-
-    def enter(self, model: Any, first: int) -> None:
+    def enter(self, model: Any, first: int) -> None:  # noqa: B027 - most need not know
         """Be told the model and the number of the cohort's first agent in the tables."""
 
-    def attend(self, here: Mask | None, awake: Mask | None) -> None:
+    def attend(self, here: Mask | None, awake: Mask | None = None) -> None:  # noqa: B027 - as above
         """Be told which rows take part in the round (K,), and what they can afford (K, A).
 
         None for all.
         """
 
-    def column(self, name: str) -> Array:
-        """Return what each agent shows under a name (N,)."""
-
-
-@runtime_checkable
-class Foreseeable(Protocol):
-    """A cohort whose law of play is known before the draw, by a method without side effects."""
+    def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:  # noqa: B027
+        """Be told the losses of all actions (K, A), after the round."""
 
     def law(self, mixture: Mixture, context: Context) -> Array:
-        """Return the law of play (K, A) in expectation over the draw from its block's mixture."""
+        """Return the law of play (K, A) in expectation over the draw from its block's mixture.
+
+        Only a ``foreseeable`` cohort is asked.
+        """
+        raise NotImplementedError(f"{type(self).__name__} is not foreseeable")
 
     def fixed_parts(self) -> Iterable[object]:
         """Return what playing never changes: a copy that plays on shares it."""
+        return ()
+
+    def column(self, name: str) -> Array:
+        """Return what each agent shows under a name (N,)."""
+        raise KeyError(name)
 
 
 @runtime_checkable
@@ -134,9 +165,8 @@ def tell(forecaster: object, outcome: Array) -> None:
 
 
 def seat(cohorts: Iterable[Cohort], model: object) -> None:
-    """Tell all residents where they play; agents are numbered from 1 through all cohorts."""
+    """Tell all cohorts where they play; agents are numbered from 1 through all cohorts."""
     first = 1
     for cohort in cohorts:
-        if isinstance(cohort, Resident):
-            cohort.enter(model, first)
+        cohort.enter(model, first)
         first += len(cohort.row_of)

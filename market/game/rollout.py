@@ -7,80 +7,62 @@ play.
 
 Functions are shared as they are, whatever their closures hold: a player keeps its generators in
 attributes. A cohort's losses, ledger and coefficients are shared with its copy, which never writes
-to them (``Foreseeable.fixed_parts``). The context is that of the present round throughout.
+to them (``Cohort.fixed_parts``). The context is that of the present round throughout.
 Scripted agents take no part: a call of their ``act`` could have side effects.
 """
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
-from regretless.market.game.presence import Stay
-from regretless.market.game.protocols import Cohort, Foreseeable
+from regretless.market.game.protocols import Cohort
+from regretless.market.game.seats import Seat
 from regretless.market.records import Context, Mixture
-from regretless.market.records.deviations import Deviations
 
 Laws = tuple[Array | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Seating:
+class GameView:
     """Who takes part in the game, and from when.
 
     Parameters
     ----------
-    stays : sequence of Stay or None
-        When each cohort's rows are there; None for throughout.
     rounds : int
         Rounds played so far.
-    deviations : dict of int to Deviations
-        By the place of a cohort, those of it who play something else than their rule.
     moved : callable or None
         From outcomes (m, d) to what a market would make of them in the next round, if there is one.
     """
 
     blocks: Sequence[Any]
-    cohorts: Sequence[Cohort]
-    stays: Sequence[Stay | None]
+    seats: Sequence[Seat]
     rounds: int
-    deviations: Mapping[int, Deviations] = field(default_factory=dict)
     moved: Callable[[Array], Array | None] | None = None
 
-    def here(self, place: int) -> Mask | None:
-        """Return which rows of a cohort take part in the next round (K,); None for all."""
-        stay = self.stays[place]
-        return None if stay is None else stay.some(self.rounds)
 
-    def present(self, place: int) -> bool:
-        """Whether anybody of a cohort takes part in the next round."""
-        here = self.here(place)
-        return here is None or bool(here.any())
-
-
-def laws_of_play(seating: Seating, mixtures: Sequence[Mixture], context: Context) -> Laws:
+def laws_of_play(view: GameView, mixtures: Sequence[Mixture], context: Context) -> Laws:
     """Return each cohort's law of play (K, A) given the mixtures; None if absent or scripted.
 
     The law of a row that is absent is zero; where nobody is there at all, so is everybody's.
     """
     laws: list[Array | None] = []
-    anybody = any(seating.present(place) for place in range(len(seating.cohorts)))
-    for place, cohort in enumerate(seating.cohorts):
-        law = None
-        if isinstance(cohort, Foreseeable) and seating.present(place):
-            law, here = cohort.law(mixtures[cohort.block], context), seating.here(place)
-            if (who := seating.deviations.get(place)) is not None:
-                law = who.law(law, context)
+    anybody = any(seat.present(view.rounds) for seat in view.seats)
+    for seat in view.seats:
+        cohort, law = seat.cohort, None
+        if cohort.foreseeable and seat.present(view.rounds):
+            law = seat.deviations.law(cohort.law(mixtures[cohort.block], context), context)
+            here = seat.attendance.some(view.rounds)
             law = law if here is None else np.where(here[:, None], law, 0.0)
-        elif isinstance(cohort, Foreseeable) and not anybody:
+        elif cohort.foreseeable and not anybody:
             law = np.zeros(cohort.ledger.count.shape)
         laws.append(law)
     return tuple(laws)
@@ -95,8 +77,8 @@ class Rollout:
         Of the present round.
     """
 
-    def __init__(self, seating: Seating, context: Context) -> None:
-        self._seating, self._context = seating, context
+    def __init__(self, view: GameView, context: Context) -> None:
+        self._view, self._context = view, context
 
     def __call__(self, outcome: ArrayLike, rounds: int, *, seed: int) -> list[Laws]:
         """Return the laws of play of the rounds to come if one outcome happens in all of them.
@@ -118,11 +100,11 @@ class Rollout:
         if rounds < 1:
             raise ValueError(f"rounds is {rounds}; roll out at least 1")
         y = np.asarray(outcome, dtype=np.float64)
-        seating = cloned(self._seating, seed)
+        view = cloned(self._view, seed)
         fresh = stream(seed, "rehearsal", "forecast")
         laws = []
         for ahead in range(rounds):
-            now = replace(seating, rounds=seating.rounds + ahead)
+            now = replace(view, rounds=view.rounds + ahead)
             mixtures = tuple(block.mixture(self._context) for block in now.blocks)
             laws.append(laws_of_play(now, mixtures, self._context))
             if ahead + 1 < rounds:
@@ -130,36 +112,37 @@ class Rollout:
         return laws
 
     def _live_through(
-        self, seating: Seating, mixtures: Sequence[Mixture], y: Array, fresh: np.random.Generator
+        self, view: GameView, mixtures: Sequence[Mixture], y: Array, fresh: np.random.Generator
     ) -> None:
         """Let all copies play a round and learn from it."""
         forecasts = [mixture.draw(fresh) for mixture in mixtures]
-        for place, cohort in enumerate(seating.cohorts):
-            if isinstance(cohort, Foreseeable) and seating.present(place):
+        for seat in view.seats:
+            cohort = seat.cohort
+            if cohort.foreseeable and seat.present(view.rounds):
                 decision = cohort.decide(forecasts[cohort.block], self._context)
                 cohort.learn(decision, cohort.loss.losses(y), y)
-        for block, forecast in zip(seating.blocks, forecasts, strict=True):
+        for block, forecast in zip(view.blocks, forecasts, strict=True):
             block.learn(forecast, y)
 
 
-def cloned(seating: Seating, seed: int) -> Seating:
+def cloned(view: GameView, seed: int) -> GameView:
     """Copy forecasters and foreseeable cohorts, with fresh random streams."""
-    relays = {id(block.relay): block.relay.copied() for block in seating.blocks if block.relay}
+    relays = {id(block.relay): block.relay.copied() for block in view.blocks if block.relay}
     blocks = [
         replace(
             block,
             forecaster=_copied(block.forecaster, seed, f"block {block.name}", {}),
             relay=relays.get(id(block.relay)),
         )
-        for block in seating.blocks
+        for block in view.blocks
     ]
-    cohorts = [_cohort(cohort, seed, relays) for cohort in seating.cohorts]
-    return replace(seating, blocks=blocks, cohorts=cohorts)
+    seats = [replace(seat, cohort=_cohort(seat.cohort, seed, relays)) for seat in view.seats]
+    return replace(view, blocks=blocks, seats=seats)
 
 
 def _cohort(cohort: Cohort, seed: int, relays: dict[int, Any]) -> Cohort:
     """Copy a cohort that can be foreseen; return any other as it is."""
-    if not isinstance(cohort, Foreseeable):
+    if not cohort.foreseeable:
         return cohort
     known = {id(part): part for part in cohort.fixed_parts()} | relays
     copied: Cohort = _copied(cohort, seed, f"cohort {cohort.name}", known)

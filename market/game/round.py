@@ -1,26 +1,22 @@
-"""One round of the game, one line per phase.
+"""One round of the game: four functions after one another.
 
-    context   what everybody sees before the round
-    mixture   the forecaster's law over predictions, per block, with its certificate
-    commit    the adversary seals an outcome law: it has seen the mixture (and what else it
-              declared, ``market.game.information``), and the draw does not exist yet
-    draw      one prediction per block is drawn and broadcast
-    decide    every agent chooses
-    reveal    the outcome is drawn from the sealed law (a market may move it,
-              ``market.game.markets``), losses are charged; the referee draws it before agents
-              decide, and shows it after
-    record    the ledger adds the round; forecaster, agents and adversary are told
+    offer            context   what everybody sees before the round
+                     mixture   the forecaster's distribution over predictions, per block
+    commit_and_draw  commit    the adversary commits to a distribution of outcomes: it has seen the
+                               mixture (and what else it declared, ``market.game.information``)
+                     draw      one prediction per block is drawn and broadcast; the referee draws
+                               the outcome, too, and shows it to a declared signal alone
+    decide           decide    every agent chooses
+    finish           reveal    a market may move the outcome (``market.game.markets``), losses are
+                               charged
+                     record    the ledger adds the round; forecaster, agents and adversary learn
 
-Randomness belongs to the referee: prediction and outcome are drawn from two streams that no
-player holds.
+Whoever is asked from outside (an environment, a part of the run on another machine) is asked
+between two of them. Prediction and outcome are drawn from two streams that no player holds.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from typing import Any
-
-import numpy as np
 
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
@@ -36,23 +32,19 @@ from regretless.market.game.information import (
     told,
 )
 from regretless.market.game.markets import UNPROMISED, Market, check_leader, cleared
-from regretless.market.game.means import Means, held
 from regretless.market.game.network import Network
-from regretless.market.game.presence import Stay, checked_stays, present, seated
+from regretless.market.game.presence import present
 from regretless.market.game.protocols import Adversary, Cohort, Forecaster, Resumable, tell
-from regretless.market.game.rollout import Seating
-from regretless.market.game.signals import Signal, suggestions
+from regretless.market.game.rollout import GameView
+from regretless.market.game.seats import Seat
 from regretless.market.records import (
     Context,
-    Decision,
     Forecast,
     History,
     Mixture,
     OutcomeLaw,
     Round,
 )
-from regretless.market.records.deviations import Deviations
-from regretless.market.regret.followed import Followed
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,53 +87,40 @@ class Game:
 
     Parameters
     ----------
-    cohorts : sequence of Cohort
-        Each hears the block that it names.
+    blocks : sequence of Block
+    seats : sequence of Seat
+        Each cohort hears the block that it names.
     seed : int
         Root of the referee's streams.
     market : Market or None
         How what agents do moves the outcome; None where it does not.
-    stays : sequence of Stay or None
-        When each cohort's rows are there (``market.game.presence``); None for throughout, empty
-        where all are.
     network : Network or None
         Who hears the forecast, for the logs; None where everybody does at once.
-    followed : sequence of Followed or None
-        What each cohort would have lost by following models; None where there are none, empty where
-        nobody is compared with any.
-    signals : sequence of Signal or None
-        What the agents of each cohort learn of the outcome alone; empty where nobody does.
-    means : sequence of Means or None
-        Who chooses only what the market says it can pay for; empty where nobody need.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
         self,
         blocks: Sequence[Block],
-        cohorts: Sequence[Cohort],
+        seats: Sequence[Seat],
         *,
         adversary: Adversary,
         seed: int,
         market: Market | None = None,
-        stays: Sequence[Stay | None] = (),
         network: Network | None = None,
-        followed: Sequence[Followed | None] = (),
-        signals: Sequence[Signal | None] = (),
-        means: Sequence[Means | None] = (),
     ) -> None:
-        self.blocks, self.cohorts, self.adversary = tuple(blocks), tuple(cohorts), adversary
-        self.followed = tuple(followed) or (None,) * len(self.cohorts)
-        self.signals = tuple(signals) or (None,) * len(self.cohorts)
-        self.means = tuple(means) or (None,) * len(self.cohorts)
-        self.stays, self.network = checked_stays(stays, self.cohorts), network
+        self.blocks, self.seats, self.adversary = tuple(blocks), tuple(seats), adversary
+        self.network, self.market = network, market
         self.history = History(adversary.outcomes)
         self.forecast_stream = stream(seed, "referee", "forecast")
         self.outcome_stream = stream(seed, "referee", "outcome")
-        self.market = market
-        self.deviations: dict[int, Deviations] = {}  # by the cohort's place
         if market is not None:
             check_leader(adversary, market)
         introduce(adversary, self.cohorts)
+
+    @property
+    def cohorts(self) -> tuple[Cohort, ...]:
+        """The cohorts, in the order of their seats."""
+        return tuple(seat.cohort for seat in self.seats)
 
     @property
     def breaks_the_rule(self) -> bool:
@@ -157,22 +136,19 @@ class Game:
         return UNPROMISED if answers else ""
 
     @property
-    def seating(self) -> Seating:
+    def view(self) -> GameView:
         """Who takes part in the next round."""
-        who = Seating(self.blocks, self.cohorts, self.stays, self.history.rounds, self.deviations)
-        return who if self.market is None else replace(who, moved=self.market.foreseen)
+        moved = None if self.market is None else self.market.foreseen
+        return GameView(self.blocks, self.seats, self.history.rounds, moved)
 
     def affordable(self, place: int) -> Mask | None:
         """Return which actions the agents of a cohort choose among (N, A); None for all."""
-        limited = self.means[place] is not None and self.market is not None
+        limited = self.seats[place].budget.limits and self.market is not None
         return self.market.affordable(place) if limited and self.market is not None else None
 
     def awaited(self, place: int) -> Mask:
         """Return which rows of a cohort, of those that come late, have not played yet (K,)."""
-        stay = self.stays[place]
-        if stay is None:
-            return np.zeros(len(self.cohorts[place].ledger.count), dtype=np.bool_)
-        return stay.awaited(self.history.rounds)
+        return self.seats[place].awaited(self.history.rounds)
 
     def players(self) -> dict[str, object]:
         """Everything with a memory of its own, by name, for checkpoints."""
@@ -181,13 +157,9 @@ class Game:
             named["market"] = self.market
         named |= {f"block {block.name}": block.forecaster for block in self.blocks}
         named |= {f"relay {b.name}": b.relay for b in self.blocks if b.relay is not None}
-        for cohort, followed in zip(self.cohorts, self.followed, strict=True):
-            named |= {} if followed is None else {f"models of {cohort.name}": followed}
-        for cohort, signal in zip(self.cohorts, self.signals, strict=True):
-            named |= {} if signal is None else {f"signal of {cohort.name}": signal}
-        for cohort, means in zip(self.cohorts, self.means, strict=True):
-            named |= {} if means is None else {f"means of {cohort.name}": means}
-        return named | {f"cohort {cohort.name}": cohort for cohort in self.cohorts}
+        for seat in self.seats:
+            named |= seat.players()
+        return named
 
     def forgetful(self) -> list[str]:
         """Names of the players that offer no ``state`` and ``restore``."""
@@ -198,6 +170,51 @@ class Game:
         ]
 
 
+@dataclass(frozen=True, eq=False)
+class Offered:
+    """A round of which everybody knows the context and the mixtures, one per block."""
+
+    context: Context
+    mixtures: tuple[Mixture, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A round whose outcome is settled but for the market, and whose forecasts are broadcast.
+
+    Parameters
+    ----------
+    law : OutcomeLaw
+        What the adversary committed to.
+    outcome : array (d,)
+        Drawn from it; shown to signals alone.
+    """
+
+    context: Context
+    forecasts: tuple[Forecast, ...]
+    law: OutcomeLaw
+    outcome: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """A round in which everybody has chosen.
+
+    Parameters
+    ----------
+    begun : Round
+        Without losses.
+    seen : tuple of Context
+        What each cohort saw before it decided.
+    affordable : tuple of bool array (N, A) or None
+        Which actions each cohort's agents could pay for; None for all.
+    """
+
+    begun: Round
+    seen: tuple[Context, ...]
+    affordable: tuple[Mask | None, ...]
+
+
 def play_round(game: Game) -> Round:
     """Play one round.
 
@@ -206,79 +223,96 @@ def play_round(game: Game) -> Round:
     Round
         Everything that happened.
     """
-    return finished(in_turns(game))
+    return finish(game, decide(game, commit_and_draw(game, offer(game))))
 
 
-Turns = Generator[tuple[Mixture, ...] | tuple[Forecast, ...] | Round, Any, Round]
-
-
-def finished(turns: Turns, sent: Any = None) -> Round:
-    """Play a round that was begun to its end, after sending something to the break it is at."""
-    try:
-        turns.send(sent)
-        while True:
-            next(turns)
-    except StopIteration as over:
-        played: Round = over.value
-        return played
-
-
-def in_turns(game: Game) -> Turns:
-    """Play one round with breaks, for players who are asked from outside.
-
-    Yields the mixtures before the adversary commits, then the forecasts that were drawn before
-    agents decide, the round once they have, and again when they have been charged; returns it.
-    Where agents are elsewhere the third break is sent the market's load, the fourth the ``sums``.
-    """
+def offer(game: Game) -> Offered:
+    """Ask for the context and the forecasters' mixtures."""
     context = game.adversary.context(game.history)
-    mixtures = tuple(block.mixture(context) for block in game.blocks)
-    yield mixtures
-    draw = cache(partial(_drawn, game, mixtures))  # after the commitment, unless a leader cheats
-    law = _committed(game, context, mixtures, draw)
-    forecasts, outcome = draw(), law.draw(game.outcome_stream)  # the outcome is not shown yet
-    yield forecasts
-    seen = _seen(game, context, outcome)
-    answers = _decided(game, seen, forecasts, outcome)
-    decisions = tuple(answer.decision for answer in answers)
-    begun = Round(game.history.rounds, context, forecasts, law, decisions, outcome)
-    load = yield begun
-    outcome, losses = _revealed(game, outcome, answers, load)
-    played = replace(begun, outcome=outcome, losses=losses)
-    _record(game, played, seen)
-    sums = yield played
-    if told(game.adversary):
-        payoff = getattr(game.adversary, "payoff", None)
-        sums = summed(payoff, game.cohorts, played) if sums is None else sums
-        teach(game.adversary, game.cohorts, played := replace(played, sums=sums))
+    return Offered(context, tuple(block.mixture(context) for block in game.blocks))
+
+
+def commit_and_draw(game: Game, offered: Offered) -> Drawn:
+    """Let the adversary commit, then draw; one that breaks the rule is shown the draw before."""
+    shown = _drawn(game, offered) if game.breaks_the_rule else None
+    law = _committed(game, offered, shown)
+    forecasts = _drawn(game, offered) if shown is None else shown
+    return Drawn(offered.context, forecasts, law, law.draw(game.outcome_stream))
+
+
+def decide(game: Game, drawn: Drawn) -> Decided:
+    """Let every cohort decide on what it hears, sees and can afford."""
+    number, context = game.history.rounds, drawn.context
+    seen = tuple(seat.signal.seen(context, drawn.outcome) for seat in game.seats)
+    affordable = tuple(game.affordable(place) for place in range(len(game.seats)))
+    decisions = tuple(
+        seat.decide(drawn.forecasts[seat.cohort.block], sees, number=number, affordable=can)
+        for seat, sees, can in zip(game.seats, seen, affordable, strict=True)
+    )
+    begun = Round(number, context, drawn.forecasts, drawn.law, decisions, drawn.outcome)
+    return Decided(begun, seen, affordable)
+
+
+def finish(game: Game, decided: Decided) -> Round:
+    """Reveal the outcome, charge everybody, and let all learn."""
+    played = reveal(game, decided)
+    record(game, decided, played)
+    return tell_adversary(game, played)
+
+
+def reveal(game: Game, decided: Decided, load: Array | None = None) -> Round:
+    """Let the market move the outcome, and charge everybody.
+
+    Parameters
+    ----------
+    load : array, optional
+        What agents who are elsewhere come to in the market.
+    """
+    begun, market = decided.begun, game.market
+    outcome = begun.outcome
+    personal: Sequence[Array | None] = (None,) * len(game.seats)
+    if market is not None:
+        outcome = cleared(market, outcome, begun.decisions, load)
+        personal = market.losses(begun.decisions)
+    rows = zip(game.seats, begun.decisions, personal, decided.affordable, strict=True)
+    losses = tuple(seat.charge(choice, own, outcome, can) for seat, choice, own, can in rows)
+    return replace(begun, outcome=outcome, losses=losses)
+
+
+def record(game: Game, decided: Decided, played: Round) -> None:
+    """Add the round to everybody's records, and let cohorts and forecasters learn."""
+    for place, _, decision, losses in present(game.cohorts, played):
+        seat, seen = game.seats[place], decided.seen[place]
+        seat.record(decision, losses, seen, outcome=played.outcome)
+    for block, forecast in zip(game.blocks, played.forecasts, strict=True):
+        block.learn(forecast, played.outcome)
+    game.history.add(played.outcome)
+
+
+def tell_adversary(game: Game, played: Round, sums: dict[str, Array] | None = None) -> Round:
+    """Let the adversary learn what agents did, if it is told; return the round with their sums.
+
+    Parameters
+    ----------
+    sums : dict of str to array, optional
+        What agents who are elsewhere come to (``market.game.information.summed``).
+    """
+    if not told(game.adversary):
+        return played
+    if sums is None:
+        sums = summed(getattr(game.adversary, "payoff", None), game.cohorts, played)
+    teach(game.adversary, game.cohorts, played := replace(played, sums=sums))
     return played
 
 
-@dataclass(frozen=True, eq=False)
-class _Answer:
-    """What a cohort decided, None where nobody is here, and its losses where they are known.
-
-    ``awake`` are the actions that its agents could afford, None for all.
-    """
-
-    decision: Decision | None
-    losses: Array | None = None
-    awake: Mask | None = None
+def _drawn(game: Game, offered: Offered) -> tuple[Forecast, ...]:
+    return tuple(mixture.draw(game.forecast_stream) for mixture in offered.mixtures)
 
 
-def _drawn(game: Game, mixtures: tuple[Mixture, ...]) -> tuple[Forecast, ...]:
-    return tuple(mixture.draw(game.forecast_stream) for mixture in mixtures)
-
-
-def _committed(
-    game: Game,
-    context: Context,
-    mixtures: tuple[Mixture, ...],
-    draw: Callable[[], tuple[Forecast, ...]],
-) -> OutcomeLaw:
-    """Let the adversary seal a law; only one that breaks the rule has the draw made before."""
-    seen = draw() if game.breaks_the_rule else None
-    sees = sight_of(game.adversary)
-    shown = announcement(sees, game.seating, mixtures, forecasts=seen, context=context)
+def _committed(game: Game, offered: Offered, seen: tuple[Forecast, ...] | None) -> OutcomeLaw:
+    """Ask the adversary for its distribution, and check it."""
+    sees, context = sight_of(game.adversary), offered.context
+    shown = announcement(sees, game.view, offered.mixtures, forecasts=seen, context=context)
     try:
         law = game.adversary.commit(context, game.history, shown)
     except UserError as error:
@@ -291,85 +325,3 @@ def _committed(
             f"{law.points.shape[1]}"
         )
     return law
-
-
-def _seen(game: Game, context: Context, outcome: Array) -> tuple[Context, ...]:
-    """Return what each cohort sees before it decides: the context, and signals of its own."""
-    return tuple(context if s is None else s.seen(context, outcome) for s in game.signals)
-
-
-def _decided(
-    game: Game, seen: Sequence[Context], forecasts: tuple[Forecast, ...], outcome: Array
-) -> list[_Answer]:
-    """Let every cohort decide; score it in the same pass where no market moves the outcome."""
-    seating, settled = game.seating, outcome if game.market is None else None
-    return [
-        _answered(
-            (cohort, game.means[place], game.affordable(place), game.deviations.get(place)),
-            seating.here(place),
-            forecasts[cohort.block],
-            seen[place],
-            settled,
-        )
-        for place, cohort in enumerate(game.cohorts)
-    ]
-
-
-def _answered(
-    who: tuple[Cohort, Means | None, Mask | None, Deviations | None],
-    here: Mask | None,
-    forecast: Forecast,
-    context: Context,
-    settled: Array | None,
-) -> _Answer:
-    """Let those of a cohort who are here decide, and score them if the outcome is settled."""
-    losses = None
-    cohort, means, awake, deviations = who
-    if here is not None and not here.any():
-        return _Answer(None)
-    if (attend := getattr(cohort, "attend", None)) is not None:
-        attend(here, awake)
-    score = getattr(cohort, "decide_and_score", None)  # in one pass over its losses
-    if settled is not None and score is not None:
-        decision, losses = score(forecast, context, settled)
-    else:
-        decision = cohort.decide(forecast, context)
-    if deviations is not None:
-        decision = deviations.decision(decision, context)
-    if means is not None and awake is not None:
-        decision = means.limited(decision, awake if here is None else awake | ~here[:, None])
-    return _Answer(seated(decision, here, cohort.row_of), losses, awake)
-
-
-def _revealed(
-    game: Game, outcome: Array, answers: Sequence[_Answer], load: Array | None
-) -> tuple[Array, tuple[Array | None, ...]]:
-    """Let the market move the outcome, and score whoever has not been scored."""
-    if game.market is not None:
-        outcome = cleared(game.market, outcome, [answer.decision for answer in answers], load)
-    losses = tuple(
-        _charged(cohort, answer, outcome)
-        for cohort, answer in zip(game.cohorts, answers, strict=True)
-    )
-    return outcome, losses
-
-
-def _charged(cohort: Cohort, answer: _Answer, outcome: Array) -> Array | None:
-    """Return a cohort's losses; what an agent cannot afford is charged what it played."""
-    if answer.decision is None or answer.losses is not None:
-        return answer.losses
-    losses = cohort.loss.losses(outcome)
-    return losses if answer.awake is None else held(losses, answer.decision.actions, answer.awake)
-
-
-def _record(game: Game, played: Round, seen: Sequence[Context]) -> None:
-    outcome = played.outcome
-    for place, cohort, decision, losses in present(game.cohorts, played):
-        suggested = suggestions(cohort.policies, seen[place], cohort.loss.actions)
-        cohort.ledger.add(decision, losses, suggested)
-        if (followed := game.followed[place]) is not None:
-            followed.add(decision, losses)
-        cohort.learn(decision, losses, outcome)
-    for block, forecast in zip(game.blocks, played.forecasts, strict=True):
-        block.learn(forecast, outcome)
-    game.history.add(outcome)

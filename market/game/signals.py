@@ -21,7 +21,18 @@ from regretless.market.records import Context
 from regretless.market.records.records import checked_suggestion
 
 
-class Signal(Remembering):
+class NoSignal(Remembering):
+    """Nobody sees more than the public context."""
+
+    def seen(self, context: Context, outcome: Array) -> Context:
+        """Return what the agents see before they decide."""
+        return context
+
+
+PUBLIC = NoSignal()
+
+
+class Signal(NoSignal):
     """What each agent of a cohort sees of the outcome.
 
     Parameters

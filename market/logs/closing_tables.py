@@ -8,7 +8,7 @@ import pandas as pd
 
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.guarantees import Guarantee
-from regretless.market.game.presence import heads_of, whole
+from regretless.market.game.presence import heads_of
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Game
 from regretless.market.logs.heads import COUNT
@@ -55,13 +55,13 @@ def agents_table(
         parts.append(rows)
         first += len(cohort.row_of)
     table = pd.concat(parts, ignore_index=True)
-    if any(followed is not None for followed in game.followed):
+    if any(seat.comparison.names for seat in game.seats):
         table = table.assign(**_beside_models(game, guarantees))
     if game.network is not None:
         heard = game.network.distance >= 0
         heard &= (table["kind"] != "learner").to_numpy()
         table["distance"] = pd.Series(game.network.distance, dtype="Int64").where(heard)
-    if any(stay is not None for stay in game.stays):
+    if not all(seat.attendance.throughout for seat in game.seats):
         table = table.assign(**_whereabouts(game, rounds))
     return table
 
@@ -70,7 +70,7 @@ def _beside_models(game: Game, guarantees: Sequence[Guarantee]) -> dict[str, Arr
     """Return each agent's regret to the best model for it, and what was promised of that."""
     regrets, bounds = [], []
     for place, (cohort, promise) in enumerate(zip(game.cohorts, guarantees, strict=True)):
-        regret = regret_to_models(cohort, game.followed[place])
+        regret = regret_to_models(cohort, game.seats[place].comparison)
         regrets.append(np.where(game.awaited(place), np.nan, regret)[cohort.row_of])
         bounds.append(promised(promise.to_models, cohort, promise))
     return {
@@ -82,8 +82,8 @@ def _beside_models(game: Game, guarantees: Sequence[Guarantee]) -> dict[str, Arr
 def _whereabouts(game: Game, rounds: int) -> dict[str, "pd.Series[int]"]:
     """Return the round before which each agent entered and left; empty for who never came."""
     entered, left = [], []
-    for cohort, given in zip(game.cohorts, game.stays, strict=True):
-        stay = given or whole(len(cohort.ledger.count))
+    for seat in game.seats:
+        cohort, stay = seat.cohort, seat.attendance.span(seat.rows)
         entered.append(stay.entered[cohort.row_of])
         left.append(np.minimum(stay.left, rounds)[cohort.row_of])
     first, last = np.concatenate(entered), np.concatenate(left)

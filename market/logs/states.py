@@ -29,7 +29,7 @@ class States:
 
     def __init__(self, cohorts: Sequence[Cohort], logged: Sequence[Logged]) -> None:
         self._cohorts, self._logged = tuple(cohorts), tuple(logged)
-        names = (name for cohort in cohorts for name in getattr(cohort, "columns", ()))
+        names = (name for cohort in cohorts for name in cohort.columns)
         self.names = tuple(dict.fromkeys(names))
 
     def rows(self, played: Round) -> dict[str, NDArray[Any]]:
@@ -37,7 +37,7 @@ class States:
         parts = [
             self._shown(cohort, self._logged[place], attending(decision, cohort))
             for place, cohort, decision, _ in present(self._cohorts, played)
-            if getattr(cohort, "columns", ())
+            if cohort.columns
         ]
         if not parts:
             return {}

@@ -15,7 +15,7 @@ from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.presence import heads_of, mean_of_heads
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Game
-from regretless.market.regret.followed import Followed
+from regretless.market.regret.followed import NotCompared
 
 ROUNDING = 1e-12  # what is closer than this is as good
 BROADCAST, MODEL, POLICY, ACTION = "broadcast", "model", "policy", "action"
@@ -27,14 +27,14 @@ def models_table(game: Game) -> pd.DataFrame:
     Empty where nobody is compared with models. Agents who never came have no row.
     """
     parts, first = [], 1
-    for cohort, followed in zip(game.cohorts, game.followed, strict=True):
-        if followed is not None:
-            parts.append(_followers(cohort, followed, first))
-        first += len(cohort.row_of)
+    for seat in game.seats:
+        if seat.comparison.names:
+            parts.append(_followers(seat.cohort, seat.comparison, first))
+        first += len(seat.cohort.row_of)
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def _followers(cohort: Cohort, followed: Followed, first: int) -> pd.DataFrame:
+def _followers(cohort: Cohort, followed: NotCompared, first: int) -> pd.DataFrame:
     ledger, models = cohort.ledger, len(followed.names)
     agents = np.flatnonzero(_who_came(cohort))
     rows = cohort.row_of[agents]
@@ -50,10 +50,10 @@ def _followers(cohort: Cohort, followed: Followed, first: int) -> pd.DataFrame:
     )
 
 
-def regret_to_models(cohort: Cohort, followed: Followed | None) -> Array:
+def regret_to_models(cohort: Cohort, followed: NotCompared) -> Array:
     """Regret of each row to the model that would have served it best (K,); NaN without any."""
     ledger = cohort.ledger
-    if followed is None:
+    if not followed.names:
         return np.full(len(ledger.count), np.nan)
     return np.asarray(ledger.mean_loss() - followed.mean_loss(ledger.rounds).min(1))
 
@@ -85,7 +85,7 @@ class Compared:
     heads: Indices | None = None
 
 
-def joined(parts: Sequence[Compared], followed: Followed | None) -> Compared:
+def joined(parts: Sequence[Compared], followed: NotCompared) -> Compared:
     """Put the agents of a cohort together that were compared in parts, one part after another.
 
     ``followed`` is the whole cohort's.
@@ -96,10 +96,8 @@ def joined(parts: Sequence[Compared], followed: Followed | None) -> Compared:
     return replace(parts[0], losses=losses, scale=units[0], offset=units[1], gains=gains)
 
 
-def _gains(followed: Followed | None) -> dict[int, tuple[float, float]]:
+def _gains(followed: NotCompared) -> dict[int, tuple[float, float]]:
     """Return by how much listening was worth more than each model, which come second."""
-    if followed is None:
-        return {}
     means, halves = followed.gaps()
     return {1 + m: (0.0 - means[m], halves[m]) for m in range(len(followed.names))}
 
@@ -107,9 +105,9 @@ def _gains(followed: Followed | None) -> dict[int, tuple[float, float]]:
 def comparisons(game: Game) -> list[Compared]:
     """Compare the agents of each cohort of which somebody has played."""
     return [
-        _compared(cohort, followed)
-        for cohort, followed in zip(game.cohorts, game.followed, strict=True)
-        if np.any(cohort.ledger.rounds)
+        _compared(seat.cohort, seat.comparison)
+        for seat in game.seats
+        if np.any(seat.cohort.ledger.rounds)
     ]
 
 
@@ -124,14 +122,13 @@ def verdict_table(compared: Sequence[Compared]) -> pd.DataFrame:
     return pd.DataFrame([_row(own, j) for own in compared for j in range(len(own.losses))])
 
 
-def _compared(cohort: Cohort, followed: Followed | None) -> Compared:
+def _compared(cohort: Cohort, followed: NotCompared) -> Compared:
     ledger, who = cohort.ledger, _who_came(cohort)
     rows = cohort.row_of[who]
     rounds = np.broadcast_to(np.maximum(ledger.rounds, 1), len(ledger.count))
     found = [((BROADCAST, ""), ledger.mean_loss())]
-    if followed is not None:
-        lost = followed.mean_loss(ledger.rounds)
-        found += [((MODEL, name), lost[:, m]) for m, name in enumerate(followed.names)]
+    lost = followed.mean_loss(ledger.rounds)
+    found += [((MODEL, name), lost[:, m]) for m, name in enumerate(followed.names)]
     for j, policy in enumerate(cohort.policies):
         name = str(getattr(policy, "name", f"policy {j}"))
         found.append(((POLICY, name), ledger.followed[:, :, j].sum(1) / rounds))

@@ -90,17 +90,6 @@ class Loss(ABC):
         """
         return self._at(self._spread(np.asarray(y, dtype=np.float64)))
 
-    def as_sum(self, y: Array) -> tuple[Array, Array] | None:
-        """Weights (K, A, d) and values (1 or K, d) of which the losses at an outcome are the sum.
-
-        Beside the offset; None for a loss that is no such sum, or not stacked along one axis.
-
-        Parameters
-        ----------
-        y : array (d,)
-        """
-        return None
-
     def enclosure(self, low: ArrayLike, high: ArrayLike) -> tuple[Array, Array]:
         """Least and greatest loss of every action over boxes of outcomes.
 

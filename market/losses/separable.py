@@ -89,12 +89,6 @@ class SeparablePower(Loss):
             return np.asarray(self.offset + (self.weights * powers).sum(-1))
         return offset_sum(self.offset, self.weights, self._powers(y))
 
-    def as_sum(self, y: Array) -> tuple[Array, Array] | None:
-        """Powers of the outcome, weighted; None where they are about another point than 0."""
-        if self.centred or len(self.stack) != 1:
-            return None
-        return self.weights, self._powers(self._spread(y))
-
     def _powers(self, y: Array) -> Array:
         common = self.exponent.reshape(-1)[:1] if self.alike else self.exponent[..., None]
         return to_power(y, common)

@@ -42,6 +42,8 @@ class Deviations:
 
     def decision(self, decided: Decision, context: Context) -> Decision:
         """Put the deviations in the place of what the rows would have done."""
+        if not self.rows:
+            return decided
         actions, predicted = decided.actions.copy(), decided.predicted
         law, choices = decided.law, decided.choices
         law = None if law is None else law.copy()
@@ -60,7 +62,12 @@ class Deviations:
 
     def law(self, law: Array, context: Context) -> Array:
         """Put the deviations into a law of play (K, A)."""
+        if not self.rows:
+            return law
         told = self._told(context)
         law = law.copy()
         law[list(told)] = np.eye(self.actions)[list(told.values())]
         return law
+
+
+NO_DEVIATIONS = Deviations({}, 0)

@@ -30,7 +30,28 @@ FEWEST = 8  # batches, for an interval
 LEVEL = 0.95
 
 
-class Followed(Remembering):
+class NotCompared(Remembering):
+    """Agents whom nobody compares with models."""
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ()
+    names: tuple[str, ...] = ()
+
+    def add(self, decision: Decision, losses: Array) -> None:
+        """Add a round: what the rows did, and the losses (K, A) of all actions."""
+
+    def mean_loss(self, rounds: int | Indices) -> Array:
+        """Loss per round of following each model (K, M); ``rounds`` of all or of each row."""
+        return np.zeros((1, 0))
+
+    def gaps(self) -> tuple[Array, Array]:
+        """Return by how much the cohort lost more per round than by each model (M,), and +-."""
+        return np.zeros(0), np.zeros(0)
+
+
+NOT_COMPARED = NotCompared()
+
+
+class Followed(NotCompared):
     """Sums of what K rows would have lost by following each of M models.
 
     Parameters

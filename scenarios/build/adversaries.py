@@ -21,7 +21,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.bimatrix import Bimatrix, read_game
 from regretless.market.game.markets import Market
-from regretless.market.game.means import Means
+from regretless.market.game.means import UNLIMITED, Means, Unlimited
 from regretless.market.game.protocols import Adversary, Cohort
 from regretless.market.losses.spaces import Box, Polytope
 from regretless.scenarios.build.construct import construct, offering, with_length
@@ -123,13 +123,13 @@ def make_market(spec: ScenarioSpec, cohorts: Sequence[Cohort], root: int) -> Mar
     return made
 
 
-def means_of(spec: CohortSpec, cohort: Cohort, market: Market | None, root: int) -> Means | None:
-    """Return what limits a cohort's agents to what they can pay for; None if nothing does.
+def means_of(spec: CohortSpec, cohort: Cohort, market: Market | None, root: int) -> Unlimited:
+    """Return what limits a cohort's agents to what they can pay for.
 
     UserError where no market says what that is.
     """
     if not spec.within_means:
-        return None
+        return UNLIMITED
     if market is None or type(market).affordable is Market.affordable:
         where = f"cohort.{spec.name}.within_means"
         raise UserError(f"{where}: no market says what its agents can afford; drop it")

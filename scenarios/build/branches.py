@@ -35,7 +35,7 @@ from regretless.market.game.round import Block
 from regretless.market.logs.branches import Fork, suffered
 from regretless.market.model import MarketModel
 from regretless.market.records.deviations import Deviations, Policy
-from regretless.scenarios.build.cohorts import Seat
+from regretless.scenarios.build.cohorts import Placement
 from regretless.scenarios.build.guarantees import Member
 from regretless.scenarios.build.populations import Draft
 from regretless.scenarios.spec.files import assign
@@ -136,7 +136,7 @@ def grafted(trunk: Parts, other: Parts, whom: Iterable[str]) -> Parts:
     return replace(parts, members=members)
 
 
-def _void(seat: Seat, promise: Guarantee) -> Guarantee:
+def _void(seat: Placement, promise: Guarantee) -> Guarantee:
     """Take back what the forecaster that was there before promised a cohort, if anything."""
     why = f"{seat.cohort.name}: no promise, since the forecaster was replaced"
     return promise if promise.label == "none" else Guarantee(note=why)
@@ -224,12 +224,12 @@ def deviate(branch: MarketModel, agents: Mapping[int, Any]) -> None:
         policies = {
             agent: _policy(first + agent, what, cohort.loss.actions) for agent, what in own.items()
         }
-        if policies and branch.game.means[place] is not None:
+        if policies and branch.game.seats[place].budget.limits:
             why = f"branch: cohort.{cohort.name} lives within its means, which a policy may exceed"
             raise UserError(f"{why}; drop within_means")
         if policies:
-            branch.game.deviations[place] = _deviations(cohort, policies)
-            for row in branch.game.deviations[place].rows:
+            branch.game.seats[place].deviations = _deviations(cohort, policies)
+            for row in branch.game.seats[place].deviations.rows:
                 promises[place] = uncovered(promises[place], row, len(cohort.ledger.count))
         first += size
     branch.promise(tuple(promises))

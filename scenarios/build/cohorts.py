@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from regretless.agents.cohorts.crowd import ScriptedCrowd
 from regretless.agents.cohorts.learning import LearnerCohort
-from regretless.agents.cohorts.private import PrivateCohort, is_private
-from regretless.agents.cohorts.responding import Cohort
+from regretless.agents.cohorts.private import PrivateCohort
+from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.cohorts.scripted import ScriptedAgent, ScriptedCohort
 from regretless.agents.responses import COMPILED, Checked, ExpectedLoss, Response
 from regretless.forecaster.events.bounds import recommended_eta
@@ -46,7 +46,7 @@ from regretless.scenarios.spec.cohort import CohortSpec, CoverSpec
 
 RULE = ("name", "hears_label", "lipschitz", "gap", "predicted", "play")  # must offer
 NEEDED = ("name", "bandit", "start", "play", "learn")  # so must a learner
-Anybody = Cohort | ScriptedCohort | LearnerCohort
+Anybody = RespondingCohort | ScriptedCohort | LearnerCohort
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class Seat:
+class Placement:
     """A cohort in the game, and what the forecaster promises it.
 
     Parameters
@@ -99,7 +99,7 @@ class Seat:
     def promises(self) -> int:
         """How many events a promise to all rows is about: distinct losses, stays and draws."""
         rows = len(self.cohort.loss)
-        if self.kind is None or self.stay is not None or is_private(self.cohort):
+        if self.kind is None or self.stay is not None or self.cohort.private:
             return rows
         return int(self.kind.max()) + 1
 
@@ -112,11 +112,11 @@ class Seat:
 
     def at_once(self) -> NDArray[np.bool_] | None:
         """Return the rows that hear every forecast at once (K,); None for all."""
-        distance = getattr(self.cohort, "distance", None)
+        distance = self.cohort.distance
         return None if distance is None else np.asarray(distance == 0)
 
 
-def seat_of(draft: Draft, place: Place) -> Seat:
+def seat_of(draft: Draft, place: Place) -> Placement:
     """Seat a cohort for whom a forecast is made, by what its response names."""
     if draft.spec.response in register.response:
         return _responding(draft, place)
@@ -124,11 +124,11 @@ def seat_of(draft: Draft, place: Place) -> Seat:
         member = learner_cohort(draft, place.root, rounds=place.rounds, block=place.block)
         told_of = coefficients(draft.spec.name, place.basis, unique_losses(draft.loss)[0])
         group = LossGroup(*told_of, draft.policies)
-        return Seat(member, group, stay=draft.stay_of(member.row_of))
+        return Placement(member, group, stay=draft.stay_of(member.row_of))
     return _scripted(draft, place)
 
 
-def _responding(draft: Draft, place: Place) -> Seat:
+def _responding(draft: Draft, place: Place) -> Placement:
     """Seat agents who respond to the forecast."""
     spec = draft.spec
     types, type_of = unique_losses(draft.told)
@@ -144,7 +144,9 @@ def _responding(draft: Draft, place: Place) -> Seat:
     loss = said if draft.reported is None else draft.loss[first_of(row_of)]
     if draft.reported is not None and spec.acts_on == "truth":
         said, by_kind = loss, coefficients(spec.name, place.basis, loss)
-    kind_of, whose = (PrivateCohort, "referee") if spec.draws_alone else (Cohort, "cohort")
+    kind_of, whose = (
+        (PrivateCohort, "referee") if spec.draws_alone else (RespondingCohort, "cohort")
+    )
     heads = None if draft.heads is None else np.bincount(row_of, draft.heads).astype(np.intp)
     cohort = kind_of(
         name=spec.name,
@@ -164,10 +166,10 @@ def _responding(draft: Draft, place: Place) -> Seat:
         heads=heads,
     )
     group, stay = LossGroup(*protected, draft.policies, **told(rule)), draft.stay_of(row_of)
-    return Seat(cohort, group, cover, kind, stay, lies=draft.reported is not None)
+    return Placement(cohort, group, cover, kind, stay, lies=draft.reported is not None)
 
 
-def _scripted(draft: Draft, place: Place) -> Seat:
+def _scripted(draft: Draft, place: Place) -> Placement:
     """Seat agents with a method of their own."""
     spec = draft.spec
     if spec.response not in register.agent:
@@ -189,7 +191,7 @@ def _scripted(draft: Draft, place: Place) -> Seat:
         relay=place.relay,
     )
     told_of = coefficients(spec.name, place.basis, draft.loss)
-    return Seat(cohort, LossGroup(*told_of, draft.public), stay=draft.stay_of(cohort.row_of))
+    return Placement(cohort, LossGroup(*told_of, draft.public), stay=draft.stay_of(cohort.row_of))
 
 
 def _written(draft: Draft, root: int) -> ScriptedCrowd | list[ScriptedAgent]:

@@ -17,7 +17,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from regretless.agents.cohorts.responding import Cohort
+from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import ExpectedLoss
 from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
@@ -35,13 +35,13 @@ from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.presence import Stay, per_row, population
 from regretless.market.game.round import Block
 from regretless.market.kernels.memory import is_mapped
-from regretless.market.regret.followed import Followed
-from regretless.scenarios.build.cohorts import Anybody, Seat
+from regretless.market.regret.followed import NOT_COMPARED, Followed, NotCompared
+from regretless.scenarios.build.cohorts import Anybody, Placement
 
-Member = tuple[Seat, Guarantee]
+Member = tuple[Placement, Guarantee]
 
 
-def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
+def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
     """Say which theorem covers a cohort, with its bound; ``none`` where none does.
 
     Parameters
@@ -52,7 +52,7 @@ def guarantee(seat: Seat, block: Block, losses: int) -> Guarantee:
     forecaster, cohort, group = block.forecaster, seat.cohort, seat.group
     notes = served_note(seat), curved_note(cohort, block), lying_note(seat), mapped_note(seat)
     note = "; ".join(filter(None, notes))
-    if not isinstance(cohort, Cohort) or group is None or not promised(seat, block):
+    if not isinstance(cohort, RespondingCohort) or group is None or not promised(seat, block):
         return Guarantee(note=note)
     first, *others = players(forecaster)
     if others and seat.stay is not None:
@@ -93,9 +93,9 @@ class Terms:
         Of the whole run, for the union over all of them.
     """
 
-    seat: Seat
+    seat: Placement
     block: Block
-    cohort: Cohort
+    cohort: RespondingCohort
     group: LossGroup
     promises: int
 
@@ -218,13 +218,13 @@ def stayed(stay: Stay, rounds: int) -> Array:
     return np.where(spans > 0, spans, np.nan)
 
 
-def followed(seat: Seat, block: Block) -> Followed | None:
-    """Score what a cohort would lose by following the models of its block; None without any."""
+def followed(seat: Placement, block: Block) -> NotCompared:
+    """Score what a cohort would lose by following the models of its block."""
     forecaster, group, lines = block.forecaster, seat.group, seat.lines
     if not isinstance(forecaster, AnchoredPrediction) or not forecaster.models or group is None:
-        return None
+        return NOT_COMPARED
     if seat.lies:  # models would suggest what suits the report
-        return None
+        return NOT_COMPARED
     return Followed(
         forecaster.models,
         per_row(seat.cohort),
@@ -298,12 +298,12 @@ def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int) ->
     return total
 
 
-def promised(seat: Seat, block: Block) -> bool:
+def promised(seat: Placement, block: Block) -> bool:
     """Whether a theorem covers a cohort that hears this block."""
     forecaster, cohort = block.forecaster, seat.cohort
     if isinstance(forecaster, CalibratedMultiaccurate):  # it bounds no decision swap regret
         return False
-    if not players(forecaster) or not isinstance(cohort, Cohort):
+    if not players(forecaster) or not isinstance(cohort, RespondingCohort):
         return False
     if seat.lies or (seat.cover is not None and cohort.served is None):  # it plays its own best
         return False
@@ -314,7 +314,7 @@ def promised(seat: Seat, block: Block) -> bool:
     return smooth or exact_for(cohort, block)
 
 
-def exact_for(cohort: Cohort, block: Block) -> bool:
+def exact_for(cohort: RespondingCohort, block: Block) -> bool:
     """Whether a cohort expects the very losses that the forecaster thinks it expects.
 
     Sophisticated agents do. Naive ones, at a label or over an ensemble, do where the basis has no
@@ -330,7 +330,7 @@ def exact_for(cohort: Cohort, block: Block) -> bool:
     return block.basis.error == 0 and block.basis.certified_error(cohort.loss) == 0
 
 
-def listener(seats: Sequence[Seat]) -> str | None:
+def listener(seats: Sequence[Placement]) -> str | None:
     """Name a cohort that listens to ensembles, if there is one."""
     names = (seat.cohort.name for seat in seats if hears_ensemble(seat.cohort))
     return next(names, None)
@@ -338,7 +338,7 @@ def listener(seats: Sequence[Seat]) -> str | None:
 
 def hears_ensemble(cohort: Anybody) -> bool:
     """Whether a cohort responds to the ensemble forecast."""
-    return isinstance(cohort, Cohort) and isinstance(cohort.response, ExpectedLoss)
+    return isinstance(cohort, RespondingCohort) and isinstance(cohort.response, ExpectedLoss)
 
 
 def check_hearing(cohorts: Sequence[Anybody], blocks: Sequence[Block]) -> None:
@@ -353,7 +353,7 @@ def check_hearing(cohorts: Sequence[Anybody], blocks: Sequence[Block]) -> None:
 
 def curved_note(cohort: Anybody, block: Block) -> str:
     """Say why a label forecast promises nothing, and what would; empty where that is not so."""
-    if not isinstance(cohort, Cohort) or not players(block.forecaster):
+    if not isinstance(cohort, RespondingCohort) or not players(block.forecaster):
         return ""
     if block.basis.convex_image or not cohort.response.hears_label:
         return ""
@@ -363,13 +363,13 @@ def curved_note(cohort: Anybody, block: Block) -> str:
     )
 
 
-def lying_note(seat: Seat) -> str:
+def lying_note(seat: Placement) -> str:
     """Say that a cohort reports other losses than its own; empty where it does not."""
     name = seat.cohort.name
     return f"{name}: no promise, since they report other losses than theirs" if seat.lies else ""
 
 
-def mapped_note(seat: Seat) -> str:
+def mapped_note(seat: Placement) -> str:
     """Say that a cohort's losses are read from disk in every round; empty where they are not."""
     weights = getattr(seat.cohort.loss, next(iter(seat.cohort.loss.AXES)))
     if not is_mapped(weights):
@@ -377,7 +377,7 @@ def mapped_note(seat: Seat) -> str:
     return f"{seat.cohort.name}: {weights.nbytes / 1e9:.3g} GB of losses are mapped from disk"
 
 
-def served_note(seat: Seat) -> str:
+def served_note(seat: Placement) -> str:
     """Say how many representatives serve how many losses, and from how far; empty without any."""
     cover = seat.cover
     if cover is None:

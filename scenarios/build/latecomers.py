@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from regretless.agents.cohorts.responding import Cohort
+from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import COMPILED, BestResponse
 from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.cover import Cover, nearest, paper_gamma
@@ -31,7 +31,14 @@ from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.presence import Stay, per_row
 from regretless.market.game.round import Block
 from regretless.market.losses import Loss, unique_losses
-from regretless.scenarios.build.cohorts import Anybody, Place, Seat, learner_cohort, seat_of, told
+from regretless.scenarios.build.cohorts import (
+    Anybody,
+    Place,
+    Placement,
+    learner_cohort,
+    seat_of,
+    told,
+)
 from regretless.scenarios.build.guarantees import Member, exact_for, guarantee, over_stays, stayed
 from regretless.scenarios.build.populations import Draft
 from regretless.scenarios.spec.cohort import CohortSpec
@@ -59,7 +66,7 @@ def idle(draft: Draft, root: int, *, rounds: int) -> Member:
     if spec.joins:
         note = f"{spec.name}: {spec.count} agents joined before round {spec.joins}"
     cohort = learner_cohort(draft, root, rounds=rounds)
-    return Seat(cohort, None, stay=draft.stay_of(cohort.row_of)), Guarantee(note=note)
+    return Placement(cohort, None, stay=draft.stay_of(cohort.row_of)), Guarantee(note=note)
 
 
 def home(name: str, loss: Loss, blocks: Sequence[Block]) -> int:
@@ -94,20 +101,20 @@ def spans(basis: Basis, loss: Loss) -> bool:
 
 
 def admitted(
-    late: Sequence[tuple[Seat, CohortSpec]], blocks: Sequence[Block], *, rounds: int
+    late: Sequence[tuple[Placement, CohortSpec]], blocks: Sequence[Block], *, rounds: int
 ) -> list[Member]:
     """Serve late cohorts through protected losses where that is possible.
 
     Parameters
     ----------
-    late : sequence of (Seat, CohortSpec)
+    late : sequence of (Placement, CohortSpec)
         Those who join late, with their own coefficients.
     rounds : int
         Length of the run, for the default gamma.
 
     Returns
     -------
-    list of (Seat, Guarantee)
+    list of (Placement, Guarantee)
         Bounds hold with probability 0.99 for all late agents at once.
     """
     losses = sum(seat.promises for seat, _ in late)
@@ -123,10 +130,12 @@ def admitted(
     return members
 
 
-def served(seat: Seat, block: Block, promised: Guarantee, *, reach: float, losses: int) -> Member:
+def served(
+    seat: Placement, block: Block, promised: Guarantee, *, reach: float, losses: int
+) -> Member:
     """Serve the rows of a late cohort that are within reach of a protected loss through it."""
     cohort, cover = seat.cohort, protection(seat.cohort, block)
-    if promised.label == "none" or cover is None or not isinstance(cohort, Cohort):
+    if promised.label == "none" or cover is None or not isinstance(cohort, RespondingCohort):
         return seat, Guarantee(note=promised.note and f"; {promised.note}")
     at_once = seat.at_once()
     covered = (cover.radius <= reach) & (True if at_once is None else at_once)
@@ -145,7 +154,7 @@ def protection(cohort: Anybody, block: Block) -> Cover | None:
     Only coordinates are unbiased for whoever comes, and only at the prediction itself.
     """
     forecaster = block.forecaster
-    if not isinstance(forecaster, UnbiasedPrediction) or not isinstance(cohort, Cohort):
+    if not isinstance(forecaster, UnbiasedPrediction) or not isinstance(cohort, RespondingCohort):
         return None
     if not isinstance(forecaster.events, Events) or not isinstance(cohort.response, COMPILED):
         return None
@@ -161,7 +170,7 @@ def protection(cohort: Anybody, block: Block) -> Cover | None:
     )
 
 
-def kin(cohort: Cohort, forecaster: UnbiasedPrediction) -> list[LossGroup]:
+def kin(cohort: RespondingCohort, forecaster: UnbiasedPrediction) -> list[LossGroup]:
     """Return the protected losses whose owners have a cohort's actions, rule and policies."""
     wanted = {"eta": None, "tie": 0.0, "play": None} | told(cohort.response)
     return [
@@ -173,7 +182,7 @@ def kin(cohort: Cohort, forecaster: UnbiasedPrediction) -> list[LossGroup]:
     ]
 
 
-def represented(cohort: Cohort, cover: Cover, covered: Mask) -> Cohort:
+def represented(cohort: RespondingCohort, cover: Cover, covered: Mask) -> RespondingCohort:
     """Give covered rows the coefficients of their protected losses."""
     offset, weights = (table.copy() for table in cohort.coefficients)
     offset[covered] = cover.offset[cover.served[covered]]
@@ -187,7 +196,7 @@ def represented(cohort: Cohort, cover: Cover, covered: Mask) -> Cohort:
 class LateTerms:
     """What the bounds of a late cohort are added up from; NaN where it is not covered."""
 
-    seat: Seat
+    seat: Placement
     block: Block
     cover: Cover
     covered: Mask
@@ -232,8 +241,8 @@ class LateTerms:
         return kin(self._cohort, self._forecaster)
 
     @property
-    def _cohort(self) -> Cohort:
-        assert isinstance(self.seat.cohort, Cohort)  # noqa: S101 - protection has looked
+    def _cohort(self) -> RespondingCohort:
+        assert isinstance(self.seat.cohort, RespondingCohort)  # noqa: S101 - protection has looked
         return self.seat.cohort
 
     @property

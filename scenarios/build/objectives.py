@@ -18,13 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from regretless.agents.cohorts.private import is_private
 from regretless.forecaster.minimax.objective import Objective, WishfulSolver
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.markets import Market
 from regretless.market.game.presence import heads_of, per_row, population
-from regretless.market.game.protocols import Foreseeable
 from regretless.market.game.round import Game
 from regretless.market.records import Context, Decision, Mixture
 from regretless.scenarios.spec.forecaster import Payoffs
@@ -116,7 +114,7 @@ def _table_of(game: Game, cohort: Any, payoff: Any) -> Array:
 
 def _check_foreseeable(cohorts: Sequence[Any]) -> None:
     for cohort in cohorts:
-        if not isinstance(cohort, Foreseeable) or is_private(cohort):
+        if not cohort.foreseeable or cohort.private:
             why = "follows no common draw by a known rule"
             raise UserError(f"{WHERE}: cohort.{cohort.name} {why}; change its response")
 
@@ -127,7 +125,7 @@ def _told(game: Game, point: Array) -> tuple[Array, list[Array]]:
     meant = block.basis.inverse(point[None])
     mixture = Mixture(point[None], np.ones(1), labels=meant)
     laws = [
-        cohort.law(mixture, Context()) if isinstance(cohort, Foreseeable) else np.empty((0, 0))
+        cohort.law(mixture, Context()) if cohort.foreseeable else np.empty((0, 0))
         for cohort in game.cohorts
     ]
     return np.append(1.0, meant[0]), laws

@@ -19,7 +19,7 @@ from regretless.market.core.randomness import stream
 from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.network import Network
 from regretless.market.game.presence import Stay, drawn_stays, whole
-from regretless.market.game.signals import Signal
+from regretless.market.game.signals import PUBLIC, NoSignal, Signal
 from regretless.market.kernels.memory import free, on_disk
 from regretless.market.losses import Linear, Loss, averaged, unique_losses
 from regretless.market.regret.ledger import MEASURES, Ledger
@@ -331,13 +331,13 @@ def _policy(name: str, cohort: CohortSpec, scenario: ScenarioSpec) -> NamedPolic
     return NamedPolicy(name, rule)
 
 
-def drawn_signal(spec: CohortSpec, scenario: ScenarioSpec, root: int, goods: int) -> Signal | None:
-    """Make a cohort's signal, None where it has none.
+def drawn_signal(spec: CohortSpec, scenario: ScenarioSpec, root: int, goods: int) -> NoSignal:
+    """Make a cohort's signal.
 
     UserError if there is no such coordinate, or a noise is no number of at least 0.
     """
     if spec.signal is None:
-        return None
+        return PUBLIC
     where = f"cohort.{spec.name}.signal"
     rng = stream(root, "cohort", spec.name, "noise")
     drawn = drawn_values(f"{where}.noise", spec.signal.noise, rng, spec.count)

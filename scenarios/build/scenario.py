@@ -25,12 +25,14 @@ import numpy as np
 from regretless.market.core.errors import UserError, closest
 from regretless.market.exploitability.tracker import MEASURES, Tracker
 from regretless.market.game.network import Network
+from regretless.market.game.presence import ALWAYS
 from regretless.market.game.round import Block, Game
+from regretless.market.game.seats import Seat
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.adversaries import game_of, make_adversary, make_market, means_of
 from regretless.scenarios.build.blocks import layout
 from regretless.scenarios.build.branches import Parts, carry_on, changes_of, deviate, grafted
-from regretless.scenarios.build.cohorts import Place, Seat, audience, seat_of
+from regretless.scenarios.build.cohorts import Place, Placement, audience, seat_of
 from regretless.scenarios.build.data import Table, read_table
 from regretless.scenarios.build.forecasters import make_forecaster
 from regretless.scenarios.build.guarantees import (
@@ -197,7 +199,7 @@ class Scenario:
         order = [draft.spec.name for draft in drafts]
         return blocks, sorted(members, key=lambda member: order.index(member[0].cohort.name))
 
-    def _block(self, name: str, place: Place, seats: Sequence[Seat]) -> Block:
+    def _block(self, name: str, place: Place, seats: Sequence[Placement]) -> Block:
         """Make the forecaster of those who hear a block."""
         listeners = [one for one in seats if one.cohort.block == place.block]
         forecaster = make_forecaster(
@@ -213,24 +215,18 @@ class Scenario:
         blocks, members, adversary = parts.blocks, parts.members, parts.adversary
         cohorts = [one.cohort for one, _ in members]
         market = make_market(other.spec, cohorts, root)
-        game = Game(
-            blocks,
-            cohorts,
-            adversary=adversary,
-            seed=root,
-            market=market,
-            stays=[one.stay for one, _ in members],
-            network=parts.network,
-            followed=[followed(one, blocks[one.cohort.block]) for one, _ in members],
-            signals=[
-                drawn_signal(cohort, self.peopled, root, adversary.outcomes)
-                for cohort in self.peopled.cohort
-            ],
-            means=[
-                means_of(spec, cohort, market, root)
-                for spec, cohort in zip(self.peopled.cohort, cohorts, strict=True)
-            ],
-        )
+        seats = [
+            Seat(
+                one.cohort,
+                one.stay or ALWAYS,
+                drawn_signal(spec, self.peopled, root, adversary.outcomes),
+                means_of(spec, one.cohort, market, root),
+                followed(one, blocks[one.cohort.block]),
+            )
+            for spec, (one, _) in zip(self.peopled.cohort, members, strict=True)
+        ]
+        network = parts.network
+        game = Game(blocks, seats, adversary=adversary, seed=root, market=market, network=network)
         wish(game, other.spec.forecaster.objective)
         return game
 

@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.agents.cohorts.private import is_private
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
@@ -52,10 +51,9 @@ class Recorder:
     """
 
     def __init__(self, game: Game) -> None:
-        alone = {cohort.block for cohort in game.cohorts if is_private(cohort)}
+        alone = {cohort.block for cohort in game.cohorts if cohort.private}
         self._whole = [i in alone for i in range(len(game.blocks))]
-        pairs = zip(game.cohorts, game.followed, strict=True)
-        led = {cohort.block for cohort, followed in pairs if followed is not None}
+        led = {seat.cohort.block for seat in game.seats if seat.comparison.names}
         self._bases: dict[int, Any] = {i: game.blocks[i].forecaster.base for i in led}  # type: ignore[attr-defined]
         self.rounds, self._points = list[Round](), list[dict[int, Array]]()
 

@@ -29,7 +29,14 @@ from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.information import told
-from regretless.market.game.round import finished, in_turns
+from regretless.market.game.round import (
+    commit_and_draw,
+    decide,
+    offer,
+    record,
+    reveal,
+    tell_adversary,
+)
 from regretless.market.kernels.memory import release
 from regretless.market.logs.journal import Journal
 from regretless.market.logs.windows import bounded
@@ -143,8 +150,7 @@ class Conductor:
         release()
         self.model, game = model, model.game
         self._away = copy(game)
-        self._away.cohorts = self._away.stays = ()
-        self._away.followed = self._away.signals = self._away.means = ()
+        self._away.seats = ()
         self._open = Recorder(game)
         self._told, payoff = told(game.adversary), getattr(game.adversary, "payoff", None)
         names = [block.name for block in game.blocks]
@@ -218,19 +224,20 @@ class Conductor:
 
     def _round(self, *, resumable: bool) -> None:
         """Play a round without agents, and keep what they need of it."""
-        turns: Any = in_turns(self._away)
-        load = sums = None
-        *_, begun = islice(turns, 3)
+        away, load, sums = self._away, None, None
+        decided = decide(away, commit_and_draw(away, offer(away)))
         self._open.begin()
-        if self._away.market is not None:
-            load = sum(said.load for said in self._ask(begun))
-        self._open.rounds.append(turns.send(load))
+        if away.market is not None:
+            load = sum(said.load for said in self._ask(decided.begun))
+        played = reveal(away, decided, load)
+        record(away, decided, played)
+        self._open.rounds.append(played)
         if self._told:
             parts = [said.sums or {} for said in self._ask()]
             sums = {name: sum(part[name] for part in parts) for name in parts[0]}
-        played = finished(turns, sums)
-        for cohort, stay in zip(self.model.game.cohorts, self.model.game.stays, strict=True):
-            cohort.ledger.rounds = stay.spent(self.model.played) if stay else self.model.played
+        played = tell_adversary(away, played, sums)
+        for seat in self.model.game.seats:
+            seat.cohort.ledger.rounds = seat.attendance.spent(self.model.played)
         self._journal.add(played)
         self.model.bounds.add(self.model.played)
         self._bound_windows(played.number)

@@ -14,6 +14,7 @@ from regretless.market.exploitability.tracker import COLUMNS
 from regretless.market.logs import verdict
 from regretless.market.logs.closing_tables import graph_tables, promised, promises
 from regretless.market.model import MarketModel
+from regretless.market.regret.followed import Followed
 from regretless.scenarios.shards.shard import Closing
 
 
@@ -77,7 +78,7 @@ def closing_tables(market: MarketModel, ends: Sequence[Closing]) -> dict[str, pd
     if len(bounds := _bounds(market, ends)):
         tables["bounds"] = bounds
     tables["verdict"] = verdict.verdict_table(list(_compared(market, ends)))
-    if any(market.game.followed):
+    if any(seat.comparison.names for seat in market.game.seats):
         tables["models"] = stacked([end.models for end in ends], ("agent",))
     return tables | graph_tables(market.game)
 
@@ -86,7 +87,8 @@ def _compared(market: MarketModel, ends: Sequence[Closing]) -> Iterator[verdict.
     """Put together what the agents of each cohort could have done."""
     for place, cohort in enumerate(market.game.cohorts):
         parts = [own for end in ends for own in end.compared if own.cohort == cohort.name]
-        if (followed := market.game.followed[place]) is not None:
+        followed = market.game.seats[place].comparison
+        if isinstance(followed, Followed):
             followed.join([end.gaps[place] for end in ends if place in end.gaps])
         if parts:
             yield verdict.joined(parts, followed)
@@ -104,7 +106,7 @@ def _agents(market: MarketModel, ends: Sequence[Closing]) -> pd.DataFrame:
         awaited = market.game.awaited(place)[cohort.row_of]
         told = promises(cohort, promise).items()
         known.append({name: np.where(awaited, np.nan, own) for name, own in told} | exploited)
-        if any(market.game.followed):
+        if any(seat.comparison.names for seat in market.game.seats):
             known[-1]["regret_to_models_bound"] = promised(promise.to_models, cohort, promise)
     added = {name: np.concatenate([own[name] for own in known]) for name in known[0]}
     names = [str(name) for name in table]

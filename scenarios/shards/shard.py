@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ import pandas as pd
 from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.exploitability.tracker import COLUMNS
-from regretless.market.game.round import Turns, in_turns
+from regretless.market.game.round import Decided, commit_and_draw, decide, offer
 from regretless.market.kernels.memory import release
 from regretless.market.logs import verdict
 from regretless.market.logs.closing_tables import agents_table
@@ -162,7 +161,7 @@ class Shard:
         self._rows: list[tuple[int, Frames]] = []
         self._chunk = 0
         self._next_save = 0.0
-        self._begun: tuple[Turns, Array] | None = None
+        self._begun: tuple[Decided, Array] | None = None
         self._last: Round | None = None
         self._told = [member.cohort.name for member in self.share.members if member.told]
         self.share.model.stream_logs_to(self._take)
@@ -193,26 +192,23 @@ class Shard:
         model, tape = self.share.model, self.share.tape
         if self._begun is not None:
             tape.outcome = block["outcomes"][self.played - block["first"]]
-            model.begun, self._begun = self._kept(self._begun[0]), None
-            model.step()
+            (begun, _), self._begun = self._begun, None
+            self._last = model.conclude(begun)
         if self.played < rounds_of(block):
             tape.load(block, self.played)
         while self.played < rounds_of(block):
-            model.begun = self._kept(in_turns(model.game))
-            model.step()
+            self._last = model.conclude(self._decided())
 
-    def _kept(self, turns: Turns) -> Turns:
-        self._last = yield from turns
-        return self._last
+    def _decided(self) -> Decided:
+        game = self.share.model.game
+        return decide(game, commit_and_draw(game, offer(game)))
 
     def _decide(self, block: Tree) -> Array:
         """Begin a round, once, and return what its decisions come to."""
         if self._begun is None:
             self.share.tape.load(block, self.played)
-            turns = in_turns(self.share.model.game)
-            *_, begun = islice(turns, 3)
-            assert isinstance(begun, Round)  # noqa: S101 - its third break
-            self._begun = turns, self.share.load(begun)
+            decided = self._decided()
+            self._begun = decided, self.share.load(decided.begun)
         return self._begun[1]
 
     def _take(self, chunk: Frames) -> None:
@@ -272,7 +268,7 @@ class Shard:
         ids = np.concatenate([[0], *(member.ids for member in members)])
         tables = agents, model.swaps_frame(), model.models_frame()
         agents, swaps, models = (_told(table, mine, ids) for table in tables)
-        pairs = enumerate(zip(members, model.game.followed, strict=True))
+        pairs = enumerate(zip(members, model.game.seats, strict=True))
         return Closing(
             agents,
             swaps,
@@ -281,7 +277,7 @@ class Shard:
             self._followed(),
             {} if model.tracker is None else model.tracker.bins.state(),
             models,
-            {i: own.state() for i, (member, own) in pairs if member.told and own is not None},
+            {i: s.comparison.state() for i, (m, s) in pairs if m.told and s.comparison.names},
         )
 
     def _followed(self) -> dict[int, tuple[Indices, Array, Array]]:

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from regretless.agents.cohorts.private import is_private
-from regretless.agents.cohorts.responding import Cohort
+from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import Some, stream
@@ -27,6 +26,7 @@ from regretless.market.game.information import summed, told
 from regretless.market.game.network import Network
 from regretless.market.game.presence import Stay, heads_of, per_row
 from regretless.market.game.round import Game
+from regretless.market.game.seats import Seat
 from regretless.market.kernels.layout import side_by_side
 from regretless.market.logs.journal import Journal
 from regretless.market.logs.sample import Logged
@@ -34,7 +34,7 @@ from regretless.market.logs.windows import Windows
 from regretless.market.losses import Loss
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
-from regretless.market.regret.followed import Followed
+from regretless.market.regret.followed import NOT_COMPARED, Followed, NotCompared
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.build.guarantees import Suggestions
 from regretless.scenarios.shards.broadcast import Charged, Echo, Tape
@@ -59,7 +59,7 @@ class Member:
         Whether these agents' results are this share's to tell.
     """
 
-    cohort: Cohort
+    cohort: RespondingCohort
     agents: slice
     rows: Indices
     first: int
@@ -137,13 +137,11 @@ def share_of(market: MarketModel, place: int, of: int) -> Share:
     model = MarketModel(
         Game(
             blocks,
-            cohorts,
+            [_seat(market, place, member, tape) for place, member in enumerate(members)],
             adversary=tape,
             seed=0,
             market=charged,
-            stays=[_stay(stay, m) for stay, m in zip(market.game.stays, members, strict=True)],
             network=_network(market.game.network, members),
-            followed=[_comparing(market, place, m, tape) for place, m in enumerate(members)],
         ),
         promises,
         seed=0,
@@ -166,11 +164,17 @@ def share_of(market: MarketModel, place: int, of: int) -> Share:
     return Share(model, tape, members, followed, market.game.adversary, part)
 
 
-def _comparing(market: MarketModel, place: int, member: Member, tape: Tape) -> Followed | None:
+def _seat(market: MarketModel, place: int, member: Member, tape: Tape) -> Seat:
+    """Seat a member as its cohort is in the whole market; what is settled there is on the tape."""
+    attendance = market.game.seats[place].attendance.of(member.rows)
+    return Seat(member.cohort, attendance, comparison=_comparing(market, place, member, tape))
+
+
+def _comparing(market: MarketModel, place: int, member: Member, tape: Tape) -> NotCompared:
     """Return what compares a member with the models whose predictions are on the tape."""
-    followed, block = market.game.followed[place], member.cohort.block
-    if followed is None:
-        return None
+    followed, block = market.game.seats[place].comparison, member.cohort.block
+    if not isinstance(followed, Followed):
+        return NOT_COMPARED
     assert isinstance(followed.suggest, Suggestions)  # noqa: S101 - as it was built
     told = followed.suggest.at(member.rows)
 
@@ -191,11 +195,14 @@ def _empty(promise: Guarantee, rows: Indices) -> Guarantee:
 
 def _members(market: MarketModel, place: int, of: int) -> Iterator[Member]:
     first = 1
-    for cohort, stay in zip(market.game.cohorts, market.game.stays, strict=True):
+    for seat in market.game.seats:
+        cohort: Any = seat.cohort
         count = len(cohort.row_of)
         few = count < of or heads_of(cohort) is not None
         agents = slice(0, count) if few else slice(count * place // of, count * (place + 1) // of)
-        company = [_company(cohort)] if stay is None else [_company(cohort), _watch(stay)]
+        company = [_company(cohort)]
+        if isinstance(seat.attendance, Stay):
+            company.append(_watch(seat.attendance))
         rows = np.union1d(cohort.row_of[agents], np.concatenate(company))
         yield _member(cohort, rows, agents, first=first, told=not few or place == 0)
         first += count
@@ -206,7 +213,7 @@ def _member(cohort: Any, rows: Indices, agents: slice, *, first: int, told: bool
     _check(cohort.name, cohort.loss, loss, rows)
     ledger, everybody = cohort.ledger, np.arange(len(cohort.row_of))
     learner = getattr(cohort, "learner", None)
-    by_row = is_private(cohort) if learner is None else learner.bandit
+    by_row = cohort.private if learner is None else learner.bandit
     own = replace(
         cohort,
         loss=loss,
@@ -224,11 +231,6 @@ def _member(cohort: Any, rows: Indices, agents: slice, *, first: int, told: bool
     return Member(own, agents, rows, first, told)
 
 
-def _stay(stay: Stay | None, member: Member) -> Stay | None:
-    rows = member.rows
-    return None if stay is None else Stay(stay.entered[rows], stay.left[rows])
-
-
 def _network(network: Network | None, members: Sequence[Member]) -> Network | None:
     """Return how far the members' agents are from the forecaster; their neighbours are not told."""
     if network is None:
@@ -236,7 +238,7 @@ def _network(network: Network | None, members: Sequence[Member]) -> Network | No
     return Network(network.distance[np.concatenate([member.ids for member in members]) - 1])
 
 
-def _heard(cohort: Cohort, loss: Loss, rows: Indices) -> dict[str, Any]:
+def _heard(cohort: RespondingCohort, loss: Loss, rows: Indices) -> dict[str, Any]:
     """Return how some rows of agents who listen respond."""
     acts_on: Loss | None = loss
     if cohort.acts_on is not cohort.loss:
@@ -249,7 +251,7 @@ def _heard(cohort: Cohort, loss: Loss, rows: Indices) -> dict[str, Any]:
     return parts | {"coefficients": _coefficients(cohort, loss, rows)}
 
 
-def _coefficients(cohort: Cohort, loss: Loss, rows: Indices) -> tuple[Array, Array]:
+def _coefficients(cohort: RespondingCohort, loss: Loss, rows: Indices) -> tuple[Array, Array]:
     """Return the coefficients of some rows; one table where they are the loss's own weights."""
     offset, weights = cohort.coefficients
     if cohort.served is not None:
@@ -260,7 +262,7 @@ def _coefficients(cohort: Cohort, loss: Loss, rows: Indices) -> tuple[Array, Arr
 
 def _company(cohort: Any) -> Indices:
     """Return rows that tell whether all who hear alike are alike in any field."""
-    distance = getattr(cohort, "distance", None)
+    distance = cohort.distance
     if distance is None:
         return np.array(sorted(_telling(cohort.loss)))
     parties = (np.flatnonzero(distance == hops) for hops in np.unique(distance))
@@ -318,7 +320,9 @@ def _followed(market: MarketModel, members: Sequence[Member]) -> Iterator[Any]:
 
 
 def _tracker(
-    market: MarketModel, cohorts: Sequence[Cohort], followed: dict[int, tuple[Indices, Indices]]
+    market: MarketModel,
+    cohorts: Sequence[RespondingCohort],
+    followed: dict[int, tuple[Indices, Indices]],
 ) -> Tracker | None:
     """Follow the share's part of the whole's sample."""
     if market.tracker is None:

@@ -16,7 +16,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.information import earned, observed, per_agent
-from regretless.market.game.round import finished, in_turns
+from regretless.market.game.round import Drawn, Offered, commit_and_draw, decide, finish, offer
 from regretless.market.model import MarketModel
 from regretless.market.records import Announcement, Round
 from regretless.scenarios import load
@@ -97,7 +97,7 @@ class LeaderEnv(gymnasium.Env[Seen, Any]):
         place = None if self._cohort is None else self._attack.place(self._run.model)
         reward = per_agent(paid, agents) if place is None else float(paid[place])
         self._shares = list(observed(cohorts, played).play.values())
-        self._run.begin()
+        self._run.offer()
         return self._seen(), reward, self._run.over, False, {"outcome": played.outcome}
 
     def _begin(self, seed: int) -> None:
@@ -105,11 +105,12 @@ class LeaderEnv(gymnasium.Env[Seen, Any]):
         game = self._run.model.game
         self._leader: Any = getattr(game.adversary, "adversary", game.adversary)
         self._shares = [np.zeros(cohort.loss.actions) for cohort in game.cohorts]
-        self._run.begin()
+        self._run.offer()
 
     def _seen(self) -> Seen:
-        labelled = any(mixture.labels is not None for mixture in self._run.shown)
-        forecast = [Announcement(self._run.shown).mean_label] if labelled else []
+        mixtures = self._run.offered.mixtures
+        labelled = any(mixture.labels is not None for mixture in mixtures)
+        forecast = [Announcement(mixtures).mean_label] if labelled else []
         return self._run.seen(*forecast, *self._shares)
 
 
@@ -179,7 +180,7 @@ class FollowersEnv(ParallelEnv[str, Seen, Any]):  # type: ignore[misc]
         self._chosen |= {name: int(action) for name, action in actions.items()}
         played, told = self._run.finish(), self.agents
         rewards = {name: self._reward(name, played) for name in told}
-        self._run.begin(turns=2)
+        self._run.draw()
         seen, over = self._seen(), self._run.over
         self.agents = [] if over else told
         ends, no = dict.fromkeys(told, over), dict.fromkeys(told, False)
@@ -193,10 +194,10 @@ class FollowersEnv(ParallelEnv[str, Seen, Any]):  # type: ignore[misc]
             for name, (number, _, _) in self._seats.items()
         }
         deviate(self._run.model, policies)
-        self._run.begin(turns=2)
+        self._run.draw()
 
     def _seen(self) -> dict[str, Seen]:
-        cohorts, drawn = self._run.model.game.cohorts, self._run.shown
+        cohorts, drawn = self._run.model.game.cohorts, self._run.drawn.forecasts
         heard = [self._run.seen(drawn[cohort.block].point) for cohort in cohorts]
         return {name: heard[place] for name, (_, place, _) in self._seats.items()}
 
@@ -214,24 +215,37 @@ class _Run:
 
     def __init__(self, model: MarketModel) -> None:
         self.model = model
-        self.shown: Any = ()  # mixtures, or forecasts
+        self.offered: Offered
+        self.drawn: Drawn
+        self._open = False  # whether the round waits for the adversary
 
     @property
     def over(self) -> bool:
         """Whether all rounds are played."""
         return self.model.played >= self.model.rounds
 
-    def begin(self, *, turns: int = 1) -> None:
-        """Play the next round, if there is one, up to the first or second break."""
+    def offer(self) -> None:
+        """Begin the next round, if there is one, up to the adversary's commitment."""
         if not self.over:
-            self._turns = in_turns(self.model.game)
-            self.shown = [next(self._turns) for _ in range(turns)][-1]
+            self.offered, self._open = offer(self.model.game), True
+
+    def draw(self) -> None:
+        """Begin the next round, if there is one, up to the agents' decisions."""
+        self.offer()
+        if not self.over:
+            self._commit()
+
+    def _commit(self) -> None:
+        self.drawn, self._open = commit_and_draw(self.model.game, self.offered), False
 
     def finish(self) -> Round:
         """Play the round to its end; UserError if the run is over."""
         if self.over:
             raise UserError("the run is over; reset() begins another one")
-        played = finished(self._turns)
+        game = self.model.game
+        if self._open:
+            self._commit()
+        played = finish(game, decide(game, self.drawn))
         self.model.passed(played)
         return played
 

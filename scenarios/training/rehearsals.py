@@ -20,6 +20,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.exploitability.tracker import Tracker, led
 from regretless.market.game.presence import heads_of, per_row
 from regretless.market.game.round import play_round
+from regretless.market.game.seats import Seat
 from regretless.market.model import MarketModel
 from regretless.market.records.decision import one_hot
 from regretless.scenarios.studies.processes import LocalWorkers, gathered
@@ -80,8 +81,8 @@ def _side_by_side(attack: Attack) -> bool:
     if len(game.cohorts) > 1 or not isinstance(cohort, LearnerCohort):
         return False
     ours = is_ours(type(cohort.learner))
-    reached = (game.market, game.network, *game.signals, *game.stays, *game.means)
-    return ours and heads_of(cohort) is None and all(one is None for one in reached)
+    alone = Seat(cohort) == game.seats[0] and game.market is None and game.network is None
+    return ours and heads_of(cohort) is None and alone
 
 
 def _joints(model: MarketModel, plans: Array) -> Array:

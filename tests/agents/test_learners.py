@@ -33,6 +33,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Cohort, Resumable
 from regretless.market.game.round import Game, play_round
+from regretless.market.game.seats import Seat
 from regretless.market.losses import Linear
 from regretless.market.records import Context, Decision, Forecast, Mixture
 from regretless.market.records.decision import one_hot
@@ -592,7 +593,12 @@ def test_learners_play_in_a_market() -> None:
         )
         for name in register.learner.names()
     ]
-    game = Game(plain.blocks, [*plain.cohorts, *cohorts], adversary=plain.adversary, seed=0)
+    game = Game(
+        plain.blocks,
+        [Seat(cohort) for cohort in (*plain.cohorts, *cohorts)],
+        adversary=plain.adversary,
+        seed=0,
+    )
     for _ in range(50):
         play_round(game)
     assert {cohort.ledger.rounds for cohort in cohorts} == {50}

@@ -30,7 +30,7 @@ from regretless.agents.adversaries import (
 )
 from regretless.agents.adversaries.sellers import buyer_losses
 from regretless.agents.cohorts.learning import LearnerCohort
-from regretless.agents.cohorts.responding import Cohort
+from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.cohorts.scripted import ScriptedAgent, ScriptedCohort
 from regretless.agents.learners import EXP3, BlumMansour, FollowTheLeader, Hedge
 from regretless.agents.responses import BestResponse, Quantal
@@ -45,9 +45,10 @@ from regretless.market.core.randomness import generator_state, stream
 from regretless.market.exploitability import leader_surplus, stackelberg
 from regretless.market.exploitability.bimatrix import read_game
 from regretless.market.game.information import SIGHTS, Follower, sight_of
-from regretless.market.game.presence import whole
+from regretless.market.game.presence import ALWAYS, whole
 from regretless.market.game.rollout import cloned
 from regretless.market.game.round import Block, Game, play_round
+from regretless.market.game.seats import Seat
 from regretless.market.losses import Linear
 from regretless.market.losses.spaces import Polytope
 from regretless.market.model import MarketModel
@@ -120,10 +121,10 @@ def random_losses(rows: int, goods: int, actions: int = 3) -> Linear:
     return stacked(np.random.default_rng(rows + goods).dirichlet(np.ones(goods), (rows, actions)))
 
 
-def followers(loss: Linear, heads: Sequence[int], *, eta: float | None = None) -> Cohort:
+def followers(loss: Linear, heads: Sequence[int], *, eta: float | None = None) -> RespondingCohort:
     """Seat agents who trust the forecast, ``heads[k]`` of them with loss k."""
     rule = BestResponse() if eta is None else Quantal(eta)
-    return Cohort(
+    return RespondingCohort(
         name="followers" if eta is None else "quantal",
         utility="linear",
         block=0,
@@ -156,7 +157,9 @@ def table(adversary: Any, *cohorts: Any, solver: Any = None, joins: Sequence[int
     groups = [LossGroup(*basis.coefficients(cohort.loss)) for cohort in cohorts]
     block = Block("linear", basis, UnbiasedPrediction(groups, solver=solver))
     stays = [whole(len(c.loss), joins=entry) for c, entry in zip(cohorts, joins, strict=False)]
-    return Game([block], cohorts, adversary=adversary, seed=SEED, stays=stays)
+    stays += [ALWAYS] * (len(cohorts) - len(stays))
+    seats = [Seat(cohort, stay) for cohort, stay in zip(cohorts, stays, strict=True)]
+    return Game([block], seats, adversary=adversary, seed=SEED)
 
 
 def mixed(adversary: Any, **keys: Any) -> Game:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from regretless.agents.cohorts.responding import Cohort
+from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.forecaster.events.cover import Cover, clustered, distance, paper_gamma, snapped
 from regretless.forecaster.events.protected import arrays_of, respond
 from regretless.market.game.round import play_round
@@ -324,7 +324,7 @@ def test_the_forecaster_knows_every_action_in_every_round() -> None:
         played = play_round(model.game)
         start = [0] * len(model.game.blocks)
         for seated, decision in zip(model.game.cohorts, played.decisions, strict=True):
-            assert isinstance(seated, Cohort)
+            assert isinstance(seated, RespondingCohort)
             block = seated.block
             expected = responses(model, block, played.forecasts[block].point)[start[block] :]
             start[block] += len(seated.coefficients[0])

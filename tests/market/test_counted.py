@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from regretless.agents.cohorts.responding import Cohort
+from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import Quantal
 from regretless.market import register
 from regretless.market.core import checkpoint
@@ -191,7 +191,7 @@ def test_those_who_draw_follow_their_law(counts: list[int]) -> None:
     """Chi-square of the actions of all, and of those of the rows' own agents."""
     loss = Linear(np.random.default_rng(1).random((3, 4, 2)))
     heads = np.array(counts) * 100
-    cohort = Cohort(
+    cohort = RespondingCohort(
         name="crowd",
         utility="linear",
         block=0,

@@ -22,12 +22,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from benchmarks.crowds import Crowd
-from regretless.agents.cohorts.responding import Cohort
+from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import BestResponse
 from regretless.market.game.presence import attending, present
 from regretless.market.game.round import play_round
 from regretless.market.kernels import memory, threads
-from regretless.market.kernels.fused import expected_and_true
 from regretless.market.losses import Linear, Loss, SeparablePower, distinct, unique_losses
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
@@ -429,21 +428,6 @@ def test_what_repeats_is_stored_once() -> None:
     assert (some.losses(np.array([0.1, 0.2, 0.3])) == [0.1, 0.2, 0.3]).all()
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 2, 5), (7, 8, 16), (9, 19, 3), (6, 8, 40)])
-def test_one_pass_gives_what_two_do(shape: tuple[int, int, int]) -> None:
-    """To the last bit, also where the rows do not fill the last group of rows."""
-    rng = np.random.default_rng(sum(shape))
-    loss = Linear(rng.normal(size=shape), offset=rng.normal(size=shape[:2]))
-    outcome, point = rng.random((2, shape[2]))
-    found = loss.as_sum(outcome)
-    assert found is not None
-    predicted, losses = expected_and_true(
-        loss.offset, loss.weights, point, offset=loss.offset, values=found[1]
-    )
-    assert predicted.tobytes() == expected_losses(loss.offset, loss.weights, point).tobytes()
-    assert losses.tobytes() == loss.losses(outcome).tobytes()
-
-
 class Contrary(BestResponse):
     """Inherits from the best response and plays otherwise: the worst action half of the time."""
 
@@ -461,7 +445,7 @@ def test_a_subclass_is_played_by_its_own_law(utility: str) -> None:
     game = Scenario(validated(scenario | {"adversary": adversary}, origin=Path())).build().game
     (cohort,) = game.cohorts
     played = play_round(game)
-    assert isinstance(cohort, Cohort)
+    assert isinstance(cohort, RespondingCohort)
     cohort.response = Contrary()
     for _ in range(3):
         played = play_round(game)

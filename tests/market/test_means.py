@@ -14,6 +14,7 @@ from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.markets import Market
+from regretless.market.game.means import Means
 from regretless.market.model import MarketModel
 from regretless.market.records import Decision
 from regretless.market.regret import decision_swap_regret
@@ -136,7 +137,7 @@ def test_the_promise_pays_for_the_rounds_in_which_something_slept() -> None:
     slept = np.sum([~awake.all(1) for awake, _, _ in seen], axis=0)
     promised = model.guarantees[0].bound
     assert promised is not None
-    assert model.game.means[0] is not None
+    assert isinstance(model.game.seats[0].budget, Means)
     without = promised() - 2 * slept / 120
     assert slept.min() > 0
     assert (without > 0).all()
@@ -147,7 +148,7 @@ def test_the_promise_pays_for_the_rounds_in_which_something_slept() -> None:
 
 def test_a_law_of_play_is_that_given_what_is_affordable() -> None:
     model = tolls("hedge", count=1, cash=0.25)
-    means, cohort = model.game.means[0], model.game.cohorts[0]
+    means, cohort = model.game.seats[0].budget, model.game.cohorts[0]
     assert means is not None
     law, rng = np.array([[0.2, 0.3, 0.5]]), np.random.default_rng(0)
     drawn = [

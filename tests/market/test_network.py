@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from regretless.agents import ScriptedAgent
-from regretless.agents.cohorts.responding import Cohort
+from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.game.delay import NEVER
@@ -126,7 +126,7 @@ def test_news_is_exactly_as_old_as_the_way_is_long(tmp_path: Path) -> None:
     """A row at distance h plays the best response to the prediction drawn h rounds ago."""
     model = scenario(cohort(), network=along(tmp_path)).build()
     (who,) = model.game.cohorts
-    assert isinstance(who, Cohort)
+    assert isinstance(who, RespondingCohort)
     assert who.distance is not None
     mean, past = np.full(model.game.blocks[0].basis.size, 0.5), []
     for number in range(25):

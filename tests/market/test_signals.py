@@ -73,7 +73,7 @@ def market(signal: Any, *, response: str = "listener", **keys: Any) -> MarketMod
 def test_a_signal_is_the_outcome_and_noise_of_ones_own() -> None:
     model = market({"coordinate": "sun", "noise": {"choices": [0.0, 0.3]}})
     model.run()
-    noise = model.game.signals[0].noise  # type: ignore[union-attr]
+    noise = model.game.seats[0].signal.noise  # type: ignore[union-attr]
     assert set(noise) == {0.0, 0.3}
     truth = model.rounds_frame()["y_1"].to_numpy()
     seen = model.states_frame().pivot_table(index="round", columns="agent", values="seen")

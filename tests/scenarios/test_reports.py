@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from regretless.agents.cohorts.responding import Cohort
+from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear
 from regretless.market.model import MarketModel
@@ -82,7 +82,7 @@ def test_the_forecaster_hears_the_report_and_the_ledger_charges_the_truth(acts_o
     honest, lying = built({}), built({"reports": {"weights": LIES["turned"]}, "acts_on": acts_on})
     truth = honest.game.cohorts[1].loss
     cohort, (block,) = lying.game.cohorts[1], lying.game.blocks
-    assert isinstance(cohort, Cohort)
+    assert isinstance(cohort, RespondingCohort)
     assert cohort.loss.rows() == pytest.approx(truth.rows())
     said, heard = cohort.acts_on, block.forecaster.events.groups[1]  # type: ignore[attr-defined]
     assert said is not None
