@@ -98,10 +98,6 @@ def run(  # noqa: PLR0913 - one parameter per option
     quiet: Quiet = False,
 ) -> None:
     """Run a scenario and write its logs."""
-    if scheduler == "mpi":
-        from regretless.scenarios.shards.mpi import join
-
-        join()
     import_for_good("regretless.scenarios.build.scenario")
     from regretless.scenarios.logs.directory import check_format
 

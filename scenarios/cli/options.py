@@ -49,10 +49,7 @@ Workers = Annotated[
 ]
 Scheduler = Annotated[
     str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Dask scheduler, in place of processes; mpi for a run under mpiexec.",
-    ),
+    typer.Option(metavar="ADDRESS", help="Dask scheduler, in place of processes."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing.")]
 

@@ -45,12 +45,10 @@ from regretless.market.records import Round
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.run import Options, interrupts_between_rounds
-from regretless.scenarios.shards import mpi
 from regretless.scenarios.shards.broadcast import Recorder, Tree, outcomes_of, rounds_of
 from regretless.scenarios.shards.checks import check_built, check_spec
 from regretless.scenarios.shards.crews import Crew, DaskCrew, LocalCrew
 from regretless.scenarios.shards.gather import closing_tables, finish_windows, stacked
-from regretless.scenarios.shards.mpi import MpiCrew
 from regretless.scenarios.shards.shard import Answer, Closing, Frames, Recipe, Task
 from regretless.scenarios.spec.scenario import resolved
 from regretless.scenarios.studies.play import Failure
@@ -368,10 +366,8 @@ class Conductor:
         return self.closed
 
 
-def _crew(scheduler: str | None, imports: tuple[str, ...]) -> LocalCrew | DaskCrew | MpiCrew:
-    if scheduler is None:
-        return LocalCrew()
-    return MpiCrew() if scheduler == mpi.NAME else DaskCrew(scheduler, imports)
+def _crew(scheduler: str | None, imports: tuple[str, ...]) -> LocalCrew | DaskCrew:
+    return LocalCrew() if scheduler is None else DaskCrew(scheduler, imports)
 
 
 @contextmanager
@@ -390,7 +386,7 @@ def conductor_of(
     workers : int, optional
         Shares, a process of this machine for each; on a cluster one per worker by default.
     scheduler : str, optional
-        Address of a Dask scheduler, or "mpi".
+        Address of a Dask scheduler.
     imports : tuple of str
         A user's modules.
 
