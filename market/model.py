@@ -97,13 +97,12 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         self.guarantees = standing(game, guarantees)
         self.rounds, self.tracker, self.action_names = rounds, tracker, action_names
         names = [block.name for block in game.blocks]
-        payoff = getattr(game.adversary, "payoff", None)
         logged = logged_agents(game.cohorts, log_agents, seed=seed)
         self.journal = Journal(
             game.cohorts,
             names,
             log_every=log_every,
-            payoff=payoff,
+            payoff=game.adversary.payoff,
             market=game.market,
             logged=logged,
             windows=Windows(game.cohorts, logged, windows, self.guarantees) if windows else None,
@@ -166,7 +165,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         self._swapped = True
         if {"adversary", "market"} & set(players):
             self.tracker = None
-            self.journal.face(getattr(self.game.adversary, "payoff", None), self.game.market)
+            self.journal.face(self.game.adversary.payoff, self.game.market)
         self._cache.clear()
 
     def branch(self, changes: Mapping[str, Any] | None = None, **players: Any) -> "MarketModel":

@@ -21,6 +21,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from regretless.agents.adversaries import Adversary
     from regretless.forecaster import (
         AnchoredPrediction,
         Constant,
@@ -56,6 +57,7 @@ _HOMES = {
     "load": "scenarios",
     "FollowersEnv": "scenarios.training.environments",
     "LeaderEnv": "scenarios.training.environments",
+    "Adversary": "agents.adversaries",
     "MarketModel": "market.model",
     "UserError": "market.core.errors",
     "register": "market",
@@ -81,6 +83,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Adversary",
     "AnchoredPrediction",
     "Constant",
     "DecisionSwap",

@@ -1,14 +1,24 @@
 """Who chooses the outcomes: replayed data, nature, opponents of the forecast, and leaders.
 
-Leaders have a motive: a payoff of their own (``strategic``).
+Leaders have a motive: a payoff of their own (``strategic``). One's own is a class with one method:
+
+    @register.adversary("stubborn")
+    class Stubborn(Adversary):
+        def commit(self, context, history, announced):
+            return OutcomeLaw.pure(np.ones(self.outcomes))
+
+``announced`` holds the mixture of every block (``announced.mean_label`` is its mean outcome), and
+never the draw, which does not exist yet. What else it wants to see it declares in ``sees``
+(``market.game.information``). Parameters are keyword arguments of ``__init__``; one called
+``rounds`` is the length of the run unless the file gives another. An adversary that is to be
+resumed also offers ``state()`` and ``restore(state)``.
 """
 
-from regretless.agents.adversaries.base import Adversary
 from regretless.agents.adversaries.breaker import Breaker
 from regretless.agents.adversaries.coalition import Coalition
 from regretless.agents.adversaries.committed import PumpAndDump, StackelbergCommitter, UpThenDown
 from regretless.agents.adversaries.confined import Confined
-from regretless.agents.adversaries.payoffs import JointPayoff, LinearPayoff, Payoff, ZeroSum
+from regretless.agents.adversaries.payoffs import JointPayoff, LinearPayoff, ZeroSum
 from regretless.agents.adversaries.plans import Planned
 from regretless.agents.adversaries.replay import Replay
 from regretless.agents.adversaries.responsive import DrawSeer, LookAhead, Myopic
@@ -17,6 +27,7 @@ from regretless.agents.adversaries.stochastic import IID, Cyclic, Drifting, Swit
 from regretless.agents.adversaries.strategic import Strategic
 from regretless.agents.adversaries.targeted import Targeted
 from regretless.agents.adversaries.trained import Trained
+from regretless.market.game.protocols import Adversary, Payoff
 
 __all__ = [
     "IID",

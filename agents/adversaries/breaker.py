@@ -6,13 +6,11 @@ go to the lowest index. At strength 1 the outcomes are the unit vectors. A forec
 the past (last value, smoothing) is wrong every round.
 """
 
-from typing import ClassVar
-
 import numpy as np
 
-from regretless.agents.adversaries.base import Adversary
 from regretless.market import register
 from regretless.market.core.checkpoint import Remembering
+from regretless.market.game.protocols import Adversary
 from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 
@@ -28,7 +26,7 @@ class Breaker(Remembering, Adversary):
         Distance of the vertices from the centre, in (0, 1].
     """
 
-    sees: ClassVar[frozenset[str]] = frozenset({"mixture"})
+    sees = frozenset({"mixture"})
 
     def __init__(self, outcomes: int, rng: np.random.Generator, *, strength: float = 1.0) -> None:
         super().__init__(outcomes, rng)

@@ -14,14 +14,12 @@ member's own coordinates alone.
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.adversaries.base import Adversary
 from regretless.agents.adversaries.payoffs import JointPayoff
 from regretless.agents.adversaries.strategic import MOST, whole
 from regretless.agents.parameters import brief
@@ -30,7 +28,8 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.game.information import Follower, sight_of
+from regretless.market.game.information import sight_of
+from regretless.market.game.protocols import Adversary, Follower
 from regretless.market.losses import LipschitzLoss, Loss
 from regretless.market.records import (
     Announcement,
@@ -170,10 +169,11 @@ class Coalition(Remembering, Adversary):
         if taken != list(range(outcomes)):
             told = ", ".join(str(i) for i in taken)
             raise ValueError(f"the members' coordinates are {told}; name 0 to {outcomes - 1} once")
-        self.sees = frozenset().union(*(sight_of(m.player) for m in self.members))  # type: ignore[misc]
-        paid = [(m.player.payoff, m.own) for m in self.members if _has(m, "payoff")]
+        self.sees = frozenset().union(*(sight_of(m.player) for m in self.members))
+        paid = [(m.player.payoff, m.own) for m in self.members if m.player.payoff is not None]
         self.payoff = JointPayoff(paid) if paid else None
-        self.support = self._combined() if all(_has(m, "support") for m in self.members) else None
+        listed = all(m.player.support is not None for m in self.members)
+        self.support = self._combined() if listed else None
 
     @property
     def _players(self) -> list[Any]:
@@ -186,10 +186,15 @@ class Coalition(Remembering, Adversary):
                 member.player.meet(tuple(member.met(who) for who in followers))
 
     @property
-    def learn(self) -> Any:
-        """How members that learn are told what all are paid together; None if nobody learns."""
-        eager = [member for member in self.members if _has(member, "learn")]
-        return partial(_teach, eager) if eager else None
+    def observes_play(self) -> bool:
+        """Whether a member is told, or paid by, what agents do."""
+        return any(member.player.observes_play for member in self.members)
+
+    def learn(self, payoff: float, observation: Observation) -> None:
+        """Tell all members what all are paid together, and each its own coordinates."""
+        for member in self.members:
+            own = replace(observation, outcome=observation.outcome[member.own])
+            member.player.learn(payoff, own)
 
     def context(self, history: History) -> Context:
         """Return all members' features side by side."""
@@ -247,16 +252,6 @@ def _member(
         return Member(maker(len(own), rng, **parameters), own, outcomes)
     except TypeError as error:
         raise UserError(f"members: '{table['kind']}': {error}") from error
-
-
-def _teach(members: Sequence[Member], payoff: float, observation: Observation) -> None:
-    for member in members:
-        own = replace(observation, outcome=observation.outcome[member.own])
-        member.player.learn(payoff, own)
-
-
-def _has(member: Member, what: str) -> bool:
-    return getattr(member.player, what, None) is not None
 
 
 def _check_count(sizes: Sequence[int]) -> None:

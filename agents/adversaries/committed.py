@@ -23,7 +23,7 @@ pays where they let go slowly.
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,7 +33,7 @@ from regretless.agents.parameters import brief, numbers
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest
 from regretless.market.exploitability.commitment import Commitment, stackelberg
-from regretless.market.game.information import Follower
+from regretless.market.game.protocols import Follower
 from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 TYPES = ("first", "average")
@@ -59,7 +59,7 @@ class StackelbergCommitter(Strategic):
         Its law and value, once it has met the followers.
     """
 
-    sees: ClassVar[frozenset[str]] = frozenset({"losses"})
+    sees = frozenset({"losses"})
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class UpThenDown(Strategic):
         As in ``Strategic``.
     """
 
-    sees: ClassVar[frozenset[str]] = frozenset({"history"})
+    sees = frozenset({"history"})
 
     def __init__(  # noqa: PLR0913 - the parameters of a scenario file
         self,
@@ -163,7 +163,7 @@ class PumpAndDump(Strategic):
         What all other goods are worth.
     """
 
-    sees: ClassVar[frozenset[str]] = frozenset({"history"})
+    sees = frozenset({"history"})
 
     def __init__(  # noqa: PLR0913 - the parameters of a scenario file
         self,

@@ -1,19 +1,18 @@
 """Any adversary, kept to a part of the cube: outcomes outside are drawn back to the border."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.game.information import Follower, sight_of
-from regretless.market.game.protocols import Adversary
+from regretless.market.game.information import sight_of
+from regretless.market.game.protocols import Adversary, Follower, Payoff
 from regretless.market.losses.spaces import Box
-from regretless.market.records import Announcement, Context, History, OutcomeLaw
+from regretless.market.records import Announcement, Context, History, Observation, OutcomeLaw
 
 
-class Confined(Remembering):
+class Confined(Remembering, Adversary):
     """Plays another adversary's outcomes, moved into a space.
 
     It sees what the other one declares, and an adversary with a support chooses within the space.
@@ -33,31 +32,38 @@ class Confined(Remembering):
     REMEMBERED = ("adversary",)
 
     def __init__(
-        self, adversary: Adversary, space: Box, *, payoff: Any = None, support: Array | None = None
+        self,
+        adversary: Adversary,
+        space: Box,
+        *,
+        payoff: Payoff | None = None,
+        support: Array | None = None,
     ) -> None:
         self.adversary, self.space, self._support = adversary, space, support
         self.outcomes = adversary.outcomes
         self.sees = sight_of(adversary)
-        own = getattr(adversary, "payoff", None)
-        self.payoff: Any = payoff if own is None else own
-        listed = getattr(adversary, "support", None)
-        if listed is not None:
-            adversary.support = space.confined(listed)  # type: ignore[attr-defined]
+        self.payoff = payoff if adversary.payoff is None else adversary.payoff
+        if adversary.support is not None:
+            adversary.support = space.confined(adversary.support)
 
     @property
-    def support(self) -> Array | None:
+    def support(self) -> Array | None:  # type: ignore[override]
         """The outcomes that the adversary chooses among, where there is such a list."""
-        own = getattr(self.adversary, "support", None)
+        own = self.adversary.support
         return self._support if own is None else own
 
     @property
-    def learn(self) -> Any:
-        """What the adversary learns by; None for one that does not."""
-        return getattr(self.adversary, "learn", None)
+    def observes_play(self) -> bool:
+        """Whether the adversary is told, or paid by, what agents do."""
+        return self.payoff is not None or self.adversary.observes_play
+
+    def learn(self, payoff: float, observation: Observation) -> None:
+        """Let the adversary learn."""
+        self.adversary.learn(payoff, observation)
 
     def meet(self, followers: Sequence[Follower]) -> None:
         """Introduce the followers to an adversary that declares to see losses."""
-        self.adversary.meet(followers)  # type: ignore[attr-defined]
+        self.adversary.meet(followers)
 
     def context(self, history: History) -> Context:
         """Return the adversary's context."""

@@ -8,32 +8,14 @@ yields against action a. Revenue is one too: the price of the arm that is bought
 """
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.agents.parameters import numbers, table
 from regretless.market.core.arrays import Array
+from regretless.market.game.protocols import Payoff
 from regretless.market.losses import Loss
-
-
-class Payoff(Protocol):
-    """A leader's payoff."""
-
-    def values(self, loss: Loss, outcomes: Array) -> Array:
-        """Return what it is paid.
-
-        Parameters
-        ----------
-        loss : stack of K losses
-            The followers'.
-        outcomes : array (m, d)
-
-        Returns
-        -------
-        array (m, K, A)
-        """
 
 
 class ZeroSum:

@@ -51,7 +51,7 @@ class Planned(Strategic):
         If the laws are no such table.
     """
 
-    sees: ClassVar[frozenset[str]] = frozenset({"history"})
+    sees = frozenset({"history"})
     REMEMBERED: ClassVar[tuple[str, ...]] = ("_last",)
     payoff: LinearPayoff | ZeroSum
 

@@ -1,16 +1,16 @@
 """Replayed data: outcomes and contexts row by row, from the start again when they run out."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
+from regretless.market.game.protocols import Adversary
 from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 
-class Replay(Remembering):
+class Replay(Remembering, Adversary):
     """Plays the rows of a table.
 
     Parameters
@@ -27,7 +27,7 @@ class Replay(Remembering):
         What names the rows, such as "date", and each row's name.
     """
 
-    sees: ClassVar[frozenset[str]] = frozenset({"history"})
+    sees = frozenset({"history"})
 
     def __init__(
         self,

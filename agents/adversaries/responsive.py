@@ -95,7 +95,7 @@ class DrawSeer(Strategic):
         As in ``Strategic``.
     """
 
-    sees: ClassVar[frozenset[str]] = Strategic.sees | {"draw"}
+    sees = Strategic.sees | {"draw"}
 
     def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal the best outcome, the first of several."""

@@ -15,7 +15,7 @@ several the first) costs 1, all others nothing.
 """
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +64,7 @@ class StaggeredSeller(Seller):
         If the schedule needs more arms.
     """
 
-    sees: ClassVar[frozenset[str]] = frozenset({"history"})
+    sees = frozenset({"history"})
 
     def __init__(self, outcomes: int, rng: np.random.Generator, *, rounds: int) -> None:
         span = whole("rounds", rounds, least=1) ** 0.75

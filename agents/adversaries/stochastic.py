@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.adversaries.base import Adversary
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
+from regretless.market.game.protocols import Adversary
 from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 EDGE = 1e-3  # means are kept this far from 0 and 1, where the beta law degenerates
@@ -28,7 +28,7 @@ class _Nature(Remembering, Adversary):
         Of the beta law; 0 for the mean itself.
     """
 
-    sees: ClassVar[frozenset[str]] = frozenset({"history"})
+    sees = frozenset({"history"})
     REMEMBERED: ClassVar[tuple[str, ...]] = ("rng",)
 
     def __init__(self, outcomes: int, rng: np.random.Generator, *, concentration: float) -> None:

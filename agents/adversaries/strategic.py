@@ -13,18 +13,17 @@ outcomes they take the first in their list.
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.adversaries.base import Adversary
-from regretless.agents.adversaries.payoffs import LinearPayoff, Payoff, ZeroSum
+from regretless.agents.adversaries.payoffs import LinearPayoff, ZeroSum
 from regretless.agents.parameters import brief, numbers
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
-from regretless.market.game.information import Follower
+from regretless.market.game.protocols import Adversary, Follower, Payoff
 
 MOST = 4096  # outcomes in a support
 TIE = 1e-12  # relative difference of worth that is rounding
@@ -50,7 +49,7 @@ class Strategic(Remembering, Adversary):
         If a parameter does not fit.
     """
 
-    sees: ClassVar[frozenset[str]] = frozenset({"history", "mixture", "play", "losses"})
+    sees = frozenset({"history", "mixture", "play", "losses"})
     payoff: Payoff
     support: Array
 

@@ -19,7 +19,7 @@ from regretless.agents.adversaries.strategic import Strategic, whole
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.market.game.information import Follower
+from regretless.market.game.protocols import Follower
 from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 

@@ -109,7 +109,7 @@ def swap(game: Game, guarantees: Sequence[Guarantee], **players: Any) -> tuple[G
 
 def _check(game: Game, adversary: Any, market: Any, *, blocks: Iterable[str]) -> None:
     """Raise UserError at the first player that does not fit, before anything is changed."""
-    wanted, given = game.adversary.outcomes, getattr(adversary, "outcomes", None)
+    wanted, given = game.adversary.outcomes, adversary.outcomes
     if given != wanted:
         raise UserError(f"the new adversary has {given} outcomes; give one of {wanted}")
     if market is not None:

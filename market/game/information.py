@@ -23,18 +23,16 @@ That is the past of the next round; of the next draw it says nothing, so that pr
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.presence import attending, heads_of, present
-from regretless.market.game.protocols import Cohort
+from regretless.market.game.protocols import Adversary, Cohort, Follower, Payoff
 from regretless.market.game.rollout import GameView, Rollout, laws_of_play
 from regretless.market.kernels.exact import total
-from regretless.market.losses import Loss
 from regretless.market.records import (
     Announcement,
     Context,
@@ -45,35 +43,9 @@ from regretless.market.records import (
 )
 
 SIGHTS = ("history", "mixture", "play", "losses", "draw")
-USUAL = frozenset({"history", "mixture"})
 
 
-@dataclass(frozen=True, eq=False)
-class Follower:
-    """A cohort as a leader knows it.
-
-    Parameters
-    ----------
-    loss : stack of K losses
-    row_of : int array (N,)
-        The row of each agent.
-    heads : int array (N,) or None
-        How many agents each of them stands for, where they are counted; None for one each.
-    """
-
-    name: str
-    loss: Loss
-    row_of: Indices
-    heads: Indices | None = None
-
-    @property
-    def counts(self) -> Array:
-        """How many agents each row stands for (K,)."""
-        counts = np.bincount(self.row_of, self.heads, minlength=len(self.loss))
-        return counts.astype(np.float64)
-
-
-def sight_of(adversary: Any) -> frozenset[str]:
+def sight_of(adversary: Adversary) -> frozenset[str]:
     """Return what an adversary declares to see.
 
     Raises
@@ -81,7 +53,7 @@ def sight_of(adversary: Any) -> frozenset[str]:
     UserError
         If it declares something that there is not.
     """
-    declared = getattr(adversary, "sees", USUAL)
+    declared = adversary.sees
     if isinstance(declared, str) or not isinstance(declared, Iterable):
         raise UserError(f"sees = {declared!r}: give a set of names, such as {{'mixture', 'play'}}")
     for name in declared:
@@ -90,16 +62,13 @@ def sight_of(adversary: Any) -> frozenset[str]:
     return frozenset(declared)
 
 
-def introduce(adversary: Any, cohorts: Sequence[Any]) -> None:
+def introduce(adversary: Adversary, cohorts: Sequence[Cohort]) -> None:
     """Tell an adversary that declares ``losses`` whom it plays against, by its ``meet``."""
-    if "losses" not in sight_of(adversary):
-        return
-    if not callable(getattr(adversary, "meet", None)):
-        raise UserError("the adversary declares that it sees losses; give it meet(followers)")
-    adversary.meet(tuple(_met(cohort) for cohort in cohorts))
+    if "losses" in sight_of(adversary):
+        adversary.meet(tuple(_met(cohort) for cohort in cohorts))
 
 
-def _met(cohort: Any) -> Follower:
+def _met(cohort: Cohort) -> Follower:
     row_of, heads = np.array(cohort.row_of, dtype=np.intp), heads_of(cohort)
     row_of.flags.writeable = False
     return Follower(cohort.name, cohort.loss, row_of, heads)
@@ -150,7 +119,7 @@ def _sealed(laws: Iterable[Array | None]) -> Iterator[Array | None]:
         yield law
 
 
-def summed(payoff: Any, cohorts: Sequence[Cohort], played: Round) -> dict[str, Array]:
+def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> dict[str, Array]:
     """Return what the agents of each cohort come to who were there, by its name.
 
     Parameters
@@ -177,7 +146,7 @@ def summed(payoff: Any, cohorts: Sequence[Cohort], played: Round) -> dict[str, A
     return sums
 
 
-def earned(payoff: Any, cohorts: Sequence[Cohort], played: Round) -> tuple[Array, Array]:
+def earned(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> tuple[Array, Array]:
     """Return what each cohort's agents paid on average (C,), NaN if none was there, and how many.
 
     Parameters
@@ -203,15 +172,9 @@ def observed(cohorts: Sequence[Cohort], played: Round) -> Observation:
     return Observation(played.number, played.outcome, shares)
 
 
-def told(adversary: Any) -> bool:
-    """Whether an adversary is told, or paid by, what agents do."""
-    return any(getattr(adversary, name, None) is not None for name in ("learn", "payoff"))
-
-
-def teach(adversary: Any, cohorts: Sequence[Cohort], played: Round) -> None:
-    """Tell an adversary that learns what it earned, NaN if it has no payoff, and what was seen."""
-    learn = getattr(adversary, "learn", None)
-    if learn is not None:
-        payoff = getattr(adversary, "payoff", None)
-        paid = np.nan if payoff is None else per_agent(*earned(payoff, cohorts, played))
-        learn(paid, observed(cohorts, played))
+def teach(adversary: Adversary, cohorts: Sequence[Cohort], played: Round) -> None:
+    """Tell an adversary what it earned, NaN if it has no payoff, and what was seen."""
+    paid = np.nan
+    if adversary.payoff is not None:
+        paid = per_agent(*earned(adversary.payoff, cohorts, played))
+    adversary.learn(paid, observed(cohorts, played))

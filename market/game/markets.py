@@ -239,7 +239,7 @@ def check_leader(adversary: Adversary, market: Market) -> None:
     settled before the round.
     """
     planned = sorted(sight_of(adversary) & PLANNERS)
-    minds = getattr(adversary, "minds_market", False) and not market.answers_at_once
+    minds = adversary.minds_market and not market.answers_at_once
     if planned and not minds:
         raise UserError(
             f"market: the adversary sees {', '.join(planned)} and plans with outcomes that the "

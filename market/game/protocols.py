@@ -1,9 +1,11 @@
 """What the players must offer, and what they may: each optional method does nothing by default."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices, Mask
@@ -15,9 +17,12 @@ from regretless.market.records import (
     Forecast,
     History,
     Mixture,
+    Observation,
     OutcomeLaw,
 )
 from regretless.market.regret.ledger import Ledger
+
+USUAL = frozenset({"history", "mixture"})  # what an adversary sees that declares nothing
 
 
 @runtime_checkable
@@ -42,21 +47,100 @@ class Witness(Protocol):
         """See the outcome (d,), just before ``update`` in the same round."""
 
 
-@runtime_checkable
-class Adversary(Protocol):
-    """Chooses what happens, in sight of the forecast's mixture but never of its draw.
+@dataclass(frozen=True, eq=False)
+class Follower:
+    """A cohort as a leader knows it.
 
-    It may declare ``sees``, a set of names out of ``market.game.information.SIGHTS``, and offer
-    ``meet(followers)`` and ``learn(payoff, observation)``.
+    Parameters
+    ----------
+    loss : stack of K losses
+    row_of : int array (N,)
+        The row of each agent.
+    heads : int array (N,) or None
+        How many agents each of them stands for, where they are counted; None for one each.
     """
 
-    outcomes: int
+    name: str
+    loss: Loss
+    row_of: Indices
+    heads: Indices | None = None
+
+    @property
+    def counts(self) -> Array:
+        """How many agents each row stands for (K,)."""
+        counts = np.bincount(self.row_of, self.heads, minlength=len(self.loss))
+        return counts.astype(np.float64)
+
+
+class Payoff(Protocol):
+    """A leader's payoff."""
+
+    def values(self, loss: Loss, outcomes: Array) -> Array:
+        """Return what it is paid.
+
+        Parameters
+        ----------
+        loss : stack of K losses
+            The followers'.
+        outcomes : array (m, d)
+
+        Returns
+        -------
+        array (m, K, A)
+        """
+
+
+class Adversary(ABC):
+    """Chooses what happens, in sight of the forecast's mixture but never of its draw.
+
+    A subclass writes ``commit``; everything else has a plain default.
+
+    Parameters
+    ----------
+    outcomes : int
+        Coordinates of an outcome, d.
+    rng : numpy Generator
+        The adversary's own stream; unrelated to the referee's.
+
+    Attributes
+    ----------
+    sees : frozenset of str
+        What it declares to see, out of ``market.game.information.SIGHTS``.
+    minds_market : bool
+        Whether it plans with what a market makes of outcomes (``announced.moved``); else one that
+        plans has no place in a market.
+    payoff : Payoff or None
+        What it is paid; None for one without a motive.
+    support : array (m, d) or None
+        The outcomes that it chooses among, where there is such a list.
+    """
+
+    sees: frozenset[str] = USUAL
+    minds_market: ClassVar[bool] = False
+    payoff: Payoff | None = None
+    support: Array | None = None
+
+    def __init__(self, outcomes: int, rng: np.random.Generator) -> None:
+        self.outcomes, self.rng = outcomes, rng
+
+    @property
+    def observes_play(self) -> bool:
+        """Whether it is told, or paid by, what agents do."""
+        return self.payoff is not None or type(self).learn is not Adversary.learn
 
     def context(self, history: History) -> Context:
-        """Return what everybody sees before the round."""
+        """Return what everybody sees before the round; an empty context by default."""
+        return Context()
 
+    def meet(self, followers: Sequence[Follower]) -> None:  # noqa: B027 - most need not know
+        """Be told once whom it plays against, if it declares that it sees losses."""
+
+    @abstractmethod
     def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
-        """Seal the law of this round's outcome."""
+        """Commit to the distribution of this round's outcome."""
+
+    def learn(self, payoff: float, observation: Observation) -> None:  # noqa: B027 - as above
+        """Be told after the round what it was paid (NaN for nothing), and what came to light."""
 
 
 class Cohort(ABC):

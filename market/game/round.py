@@ -29,7 +29,6 @@ from regretless.market.game.information import (
     sight_of,
     summed,
     teach,
-    told,
 )
 from regretless.market.game.markets import UNPROMISED, Market, check_leader, cleared
 from regretless.market.game.network import Network
@@ -297,10 +296,10 @@ def tell_adversary(game: Game, played: Round, sums: dict[str, Array] | None = No
     sums : dict of str to array, optional
         What agents who are elsewhere come to (``market.game.information.summed``).
     """
-    if not told(game.adversary):
+    if not game.adversary.observes_play:
         return played
     if sums is None:
-        sums = summed(getattr(game.adversary, "payoff", None), game.cohorts, played)
+        sums = summed(game.adversary.payoff, game.cohorts, played)
     teach(game.adversary, game.cohorts, played := replace(played, sums=sums))
     return played
 

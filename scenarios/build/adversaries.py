@@ -24,7 +24,7 @@ from regretless.market.game.markets import Market
 from regretless.market.game.means import UNLIMITED, Means, Unlimited
 from regretless.market.game.protocols import Adversary, Cohort
 from regretless.market.losses.spaces import Box, Polytope
-from regretless.scenarios.build.construct import construct, offering, with_length
+from regretless.scenarios.build.construct import construct, with_length
 from regretless.scenarios.build.data import Table
 from regretless.scenarios.spec.cohort import CohortSpec
 from regretless.scenarios.spec.market import MarketSpec
@@ -149,7 +149,9 @@ def _registered(spec: ScenarioSpec, root: int, game: Bimatrix | None) -> Any:
         stream(root, "adversary"),
         **with_length(maker, given | motive(maker, given, game), spec.rounds),
     )
-    return offering(where, made, ("outcomes", "context", "commit"))
+    if not isinstance(made, Adversary):
+        raise UserError(f"{where} is no Adversary; let it subclass regretless.Adversary")
+    return made
 
 
 def _in_space(vertices: list[list[float]], adversary: Adversary) -> Confined:

@@ -11,7 +11,7 @@ its outcome alone follows.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, repeat
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.markets import Decisions, Market
-from regretless.market.game.protocols import Cohort
+from regretless.market.game.protocols import Adversary, Cohort
 from regretless.market.game.round import Block, Game
 from regretless.market.records import (
     Announcement,
@@ -146,7 +146,7 @@ def _drawn(part: Tree) -> Iterator[Drawn]:
         yield Drawn(**kept, index=int(index), models=models)
 
 
-class Tape(Remembering):
+class Tape(Remembering, Adversary):
     """Plays recorded rounds again, in the place of the adversary and of all forecasters.
 
     Parameters
@@ -162,7 +162,7 @@ class Tape(Remembering):
         Of the same.
     """
 
-    sees: ClassVar[frozenset[str]] = frozenset({"history"})
+    sees = frozenset({"history"})
 
     def __init__(self, outcomes: int) -> None:
         self.outcomes, self.mixtures = outcomes, tuple[Drawn, ...]()

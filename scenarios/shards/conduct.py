@@ -28,7 +28,6 @@ import numpy as np
 from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.market.game.information import told
 from regretless.market.game.round import (
     commit_and_draw,
     decide,
@@ -150,7 +149,7 @@ class Conductor:
         self._away = copy(game)
         self._away.seats = ()
         self._open = Recorder(game)
-        self._told, payoff = told(game.adversary), getattr(game.adversary, "payoff", None)
+        self._told, payoff = game.adversary.observes_play, game.adversary.payoff
         names = [block.name for block in game.blocks]
         self._journal = Journal((), names, payoff=payoff, market=game.market)
         self._journal.sink = self._put_by

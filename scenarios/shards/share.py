@@ -22,7 +22,7 @@ from regretless.market.core.randomness import Some, stream
 from regretless.market.exploitability.outcome_bins import OutcomeBins
 from regretless.market.exploitability.tracker import Tracker
 from regretless.market.game.guarantees import Guarantee
-from regretless.market.game.information import summed, told
+from regretless.market.game.information import summed
 from regretless.market.game.network import Network
 from regretless.market.game.presence import Stay, heads_of, per_row
 from regretless.market.game.round import Game
@@ -104,10 +104,9 @@ class Share:
 
     def sums(self, played: Round) -> dict[str, Array] | None:
         """Return what the adversary is to be told of a round; None for nothing."""
-        if not told(self.adversary):
+        if not self.adversary.observes_play:
             return None
-        payoff = getattr(self.adversary, "payoff", None)
-        return summed(payoff, self.model.game.cohorts, self.told(played))
+        return summed(self.adversary.payoff, self.model.game.cohorts, self.told(played))
 
 
 def share_of(market: MarketModel, place: int, of: int) -> Share:
@@ -127,7 +126,7 @@ def share_of(market: MarketModel, place: int, of: int) -> Share:
     members = tuple(_members(market, place, of))
     cohorts = [member.cohort for member in members]
     blocks = [
-        Echo(block.name, block.basis, tape, block.relay, place=i)  # type: ignore[arg-type]  # it is never asked
+        Echo(block.name, block.basis, tape, block.relay, place=i)  # type: ignore[arg-type]  # never asked
         for i, block in enumerate(market.game.blocks)
     ]
     followed, clears = dict(_followed(market, members)), market.game.market

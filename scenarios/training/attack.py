@@ -137,7 +137,7 @@ def _bare(scenario: Scenario) -> dict[str, Any]:
 def _seat(scenario: Scenario, model: MarketModel) -> dict[str, Any]:
     """Return the table of an adversary that goes by a plan, in the place of the scenario's own."""
     leader: Any = model.game.adversary
-    payoff, support = getattr(leader, "payoff", None), getattr(leader, "support", None)
+    payoff, support = leader.payoff, leader.support
     if scenario.spec.adversary is None:
         raise UserError("train: outcomes are replayed, nobody chooses them; take an [adversary]")
     if payoff is None or support is None:

@@ -44,8 +44,9 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, stream
 from regretless.market.exploitability import leader_surplus, stackelberg
 from regretless.market.exploitability.bimatrix import read_game
-from regretless.market.game.information import SIGHTS, Follower, sight_of
+from regretless.market.game.information import SIGHTS, sight_of
 from regretless.market.game.presence import ALWAYS, whole
+from regretless.market.game.protocols import Follower
 from regretless.market.game.rollout import cloned
 from regretless.market.game.round import Block, Game, play_round
 from regretless.market.game.seats import Seat

@@ -12,7 +12,7 @@ import pytest
 from regretless.agents.adversaries import Targeted
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.game.information import Follower
+from regretless.market.game.protocols import Follower
 from regretless.market.losses import Linear
 from regretless.market.model import MarketModel
 from regretless.market.records import Announcement, Context, History
