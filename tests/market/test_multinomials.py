@@ -49,7 +49,7 @@ def cohort(seed: int) -> Cohort:
 
 
 def drawn(seed: int, rounds: int) -> tuple[Array, Array]:
-    """Counts (rounds, 3, 4) and the mixed strategies (3, 4) by which they were drawn."""
+    """Return counts (rounds, 3, 4) and the mixed strategies (3, 4) by which they were drawn."""
     own = cohort(seed)
     predicted = own.loss.losses(np.array([0.3, 0.8]))
     decisions = [own._decision(predicted) for _ in range(rounds)]
