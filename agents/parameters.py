@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from regretless.market.core.arrays import Array
+from regretless.market.core.errors import brief
 
 
 def numbers(name: str, value: Any) -> Array:
@@ -84,9 +85,3 @@ def table(
             f"{name} and the other parameters stack agents {told}; give as many of each"
         ) from None
     return np.broadcast_to(found, (*agents, *found.shape[found.ndim - trailing :]))
-
-
-def brief(value: Any) -> str:
-    """Write a value on one short line."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 40 else f"{text[:37]}..."

@@ -24,7 +24,9 @@ import numpy as np
 
 from regretless.market import register
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, brief
+from regretless.market.core.own_code import is_ours, name_of
+from regretless.market.core.read_only import handed, numbers_of, sealed
 from regretless.market.losses import Loss
 from regretless.market.records import Forecast
 from regretless.market.records.decision import one_hot
@@ -191,14 +193,21 @@ class Checked:
 
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         """Return the table of losses (K, A) that the agents expect."""
-        return self.rule.predicted(forecast, loss, coefficients)
+        ask, shape = self.rule.predicted, loss.offset.shape
+        given = coefficients if is_ours(ask) else (sealed(coefficients[0]), sealed(coefficients[1]))
+        wanted = f"return losses of shape {shape}"
+        answer = ask(forecast, loss, given)
+        table = numbers_of(ask, answer, wanted).astype(np.float64, copy=False)
+        if table.shape != shape:
+            raise UserError(f"{name_of(ask)} returned {brief(answer)}; {wanted}")
+        return table
 
     def play(self, predicted: Array) -> Array:
         """Return the law of play (K, A); UserError where it is none, or exceeds its gap."""
-        play = np.asarray(self.rule.play(predicted), dtype=np.float64)
+        ask, wanted = self.rule.play, f"return probabilities of shape {predicted.shape}"
+        play = numbers_of(ask, ask(handed(ask, predicted)), wanted).astype(np.float64, copy=False)
         if play.shape != predicted.shape or not (play >= 0).all() or (play > 1 + 1e-9).any():
-            wanted = f"probabilities of shape {predicted.shape}"
-            raise UserError(f"response '{self.name}' returned {play.shape}; return {wanted}")
+            raise UserError(f"{name_of(ask)} returned {brief(play)}; {wanted}")
         if (np.abs(play.sum(1) - 1) > 1e-9).any():
             raise UserError(f"response '{self.name}': the probabilities of a row must sum to 1")
         excess = ((play * predicted).sum(1) - predicted.min(1)).max()

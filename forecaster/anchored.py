@@ -44,6 +44,7 @@ from regretless.forecaster.models.base import Base
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
+from regretless.market.core.read_only import handed
 from regretless.market.game.basis import Hull
 from regretless.market.game.protocols import tell
 
@@ -165,7 +166,7 @@ class AnchoredPrediction(UnbiasedPrediction):
                 self.lost, self._spent = self.time, self.events.spent()
                 self._narrow()
                 self._start = self.events.potential(self.rule.dead_zone)
-        self.base.update(y)
+        self.base.update(handed(self.base.update, np.asarray(y, dtype=np.float64)))
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""

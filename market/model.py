@@ -2,8 +2,7 @@
 
 ``model.agents.select(...)``, ``model.agents.get("swap_regret")`` and ``mesa.DataCollector`` work
 as on any model: one that is given to the model as its ``datacollector`` collects after every round,
-as ``mesa.batch_run`` expects. The model's own logs do not go through them (see
-``market.logs.journal``).
+as ``mesa.batch_run`` expects. The model's own logs are those of ``market.logs.journal``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,9 @@ from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
+from regretless.market.core.own_code import in_round
 from regretless.market.core.randomness import generator_state, restore_generator
+from regretless.market.core.read_only import sealed
 from regretless.market.exploitability import tracker
 from regretless.market.exploitability.tracker import Tracker
 from regretless.market.game import changes
@@ -96,11 +97,10 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         self.game = game
         self.guarantees = standing(game, guarantees)
         self.rounds, self.tracker, self.action_names = rounds, tracker, action_names
-        names = [block.name for block in game.blocks]
         logged = logged_agents(game.cohorts, log_agents, seed=seed)
         self.journal = Journal(
             game.cohorts,
-            names,
+            [block.name for block in game.blocks],
             log_every=log_every,
             payoff=game.adversary.payoff,
             market=game.market,
@@ -131,11 +131,16 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         """Play one round and log it; UserError after the last one."""
         if self.played >= self.rounds:
             raise UserError(f"all {self.rounds} rounds are played; build a run of more rounds")
-        self._playing = True
-        self.conclude(decide(self.game, commit_and_draw(self.game, offer(self.game))))
+        with in_round(self.played):
+            self._playing = True
+            self._conclude(decide(self.game, commit_and_draw(self.game, offer(self.game))))
 
     def conclude(self, decided: Decided) -> Round:
         """Finish a round in which everybody has decided, log it, and return it."""
+        with in_round(self.played):
+            return self._conclude(decided)
+
+    def _conclude(self, decided: Decided) -> Round:
         played = finish(self.game, decided)
         self._playing = False
         self.passed(played)
@@ -158,8 +163,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         """Replace the ``adversary``, the ``market``, or a forecaster under its block's name.
 
         Promises are cut (``market.game.changes``), and the run cannot be resumed. Exploitability is
-        of one adversary and one market: it is empty once either is replaced. UserError if a player
-        does not fit.
+        of one adversary and one market: empty once either is replaced. UserError if one does not fit.
         """
         self.promise(changes.swap(self.game, self.guarantees, **players))
         self._swapped = True
@@ -189,8 +193,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
     def add(self, cohort: str, count: int = 1) -> list[Trader]:
         """Let so many more agents of a cohort take part from the next round on.
 
-        They are drawn with the others, by ``build(room={cohort: count})``. UserError if there is no
-        such cohort or no room left in it.
+        They are drawn with the others, by ``build(room={cohort: count})``. UserError without room.
         """
         names = [own.name for own in self.game.cohorts]
         room = self._room.get(names.index(cohort), []) if cohort in names else []
@@ -255,7 +258,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
     def last_actions(self, cohort: int) -> NDArray[np.intp]:
         """Return what a cohort's agents played last (N,); -1 where they were not there."""
         nothing = np.full(len(self.game.cohorts[cohort].row_of), -1)
-        return np.asarray(self.last[cohort][0] if cohort in self.last else nothing)
+        return sealed(self.last[cohort][0] if cohort in self.last else nothing)
 
     def measured(self, cohort: int, measure: str) -> Array:
         """Return a measure of a cohort's rows (K,); NaN where not kept, or not played yet."""
@@ -268,7 +271,9 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
             awaited = self.game.awaited(cohort)
             if value is not None and awaited.any():
                 value = np.where(awaited, np.nan, value)
-            self._cache[key] = np.full(len(ledger.count), np.nan) if value is None else value
+            self._cache[key] = sealed(
+                np.full(len(ledger.count), np.nan) if value is None else value
+            )
         return self._cache[key]
 
     def exploited(self, cohort: int) -> dict[str, Array]:
@@ -283,7 +288,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         key = cohort, f"column {name}"
         if key not in self._cache:
             who: Any = self.game.cohorts[cohort]
-            self._cache[key] = who.column(name)
+            self._cache[key] = sealed(who.column(name))
         return self._cache[key]
 
     def account(self, number: int, count: int | None = None) -> Account | None:

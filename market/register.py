@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from regretless.market.core.errors import UserError, closest
+from regretless.market.core.own_code import PROJECT, own_packages, package_of
 
 Thing = TypeVar("Thing", bound=Callable[..., Any])
 
@@ -39,6 +40,7 @@ class Registry:
                     reason = f"{self.kind} '{name}': there is a {other.kind} of that name"
                     raise UserError(f"{reason}; choose another name")
             self._known[name] = thing
+            own_packages.update({package_of(thing.__module__)} - {PROJECT})
             return thing
 
         return add

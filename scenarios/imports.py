@@ -1,19 +1,12 @@
-"""Importing: modules of the user, heavy libraries quickly, and where this project's code lies."""
+"""Importing: modules of the user, heavy libraries quickly."""
 
 import gc
 import importlib
 import sys
 from pathlib import Path
 
-import regretless
 from regretless.market.core.errors import UserError
-
-NAME, ROOMS = "regretless", ("market", "forecaster", "agents", "scenarios")
-
-
-def rooms() -> list[Path]:
-    """Return the folders of the four rooms; in a checkout they are links."""
-    return [Path(home) / room for home in regretless.__path__ for room in ROOMS]
+from regretless.market.core.own_code import PROJECT
 
 
 def import_for_good(module: str) -> None:
@@ -43,7 +36,7 @@ def import_modules(names: list[str]) -> None:
         if not all(part.isidentifier() for part in module.split(".")):
             stem = Path(name).stem
             raise UserError(f"--import {name}: no module's name; from its folder, write {stem}")
-        if module == NAME:
+        if module == PROJECT:
             raise UserError(f"--import {name}: this project has that name; rename it")
         try:
             importlib.import_module(module)

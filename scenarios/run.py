@@ -126,13 +126,9 @@ def _write(  # noqa: PLR0913 - the parts of a run
     try:
         directory.write_manifest(manifest)
         _play_out(model, player, directory, manifest, started, progress)
-    except UserError as error:
-        directory.abandon()
-        where = "" if str(error).startswith("--") else f"round {model.played}: "
-        raise UserError(f"{where}{error}") from error
     except KeyboardInterrupt:
         raise
-    except BaseException:  # in the user's own code, or no room; once mended, --resume goes on
+    except BaseException:  # a mistake, or no room; once mended, --resume goes on
         directory.abandon()
         raise
 

@@ -22,11 +22,10 @@ from numpy.typing import ArrayLike
 
 from regretless.agents.adversaries.payoffs import JointPayoff
 from regretless.agents.adversaries.strategic import MOST, whole
-from regretless.agents.parameters import brief
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, brief
 from regretless.market.core.randomness import stream
 from regretless.market.game.information import sight_of
 from regretless.market.game.protocols import Adversary, Follower

@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.agents.adversaries.strategic import Strategic, between, whole
-from regretless.agents.parameters import brief, numbers
+from regretless.agents.parameters import numbers
 from regretless.market import register
-from regretless.market.core.errors import UserError, closest
+from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.exploitability.commitment import Commitment, stackelberg
 from regretless.market.game.protocols import Follower
 from regretless.market.records import Announcement, Context, History, OutcomeLaw

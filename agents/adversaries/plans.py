@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike
 
 from regretless.agents.adversaries.payoffs import LinearPayoff, ZeroSum
 from regretless.agents.adversaries.strategic import Strategic, whole
-from regretless.agents.parameters import brief, numbers, require
+from regretless.agents.parameters import numbers, require
 from regretless.market import register
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError, closest
+from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.records import Announcement, Context, History, Observation, OutcomeLaw
 
 TURNS = (0.25, 0.5, 0.75)  # of the run, at which a listed plan goes over to its second outcome

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.agents.adversaries.payoffs import LinearPayoff, ZeroSum
-from regretless.agents.parameters import brief, numbers
+from regretless.agents.parameters import numbers
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, brief
 from regretless.market.game.protocols import Adversary, Follower, Payoff
 
 MOST = 4096  # outcomes in a support

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.errors import UserError
+from regretless.market.core.read_only import sealed
 from regretless.market.losses import Loss
 from regretless.market.records import Context, Forecast
 
@@ -53,12 +54,12 @@ class Heard:
         """The forecast outcome of each agent (N, d); None where the basis has none."""
         labels = [forecast.label for forecast in self.forecasts]
         known = [label for label in labels if label is not None]
-        return np.stack(known)[self.which] if len(known) == len(labels) else None
+        return sealed(np.stack(known)[self.which]) if len(known) == len(labels) else None
 
     @cached_property
     def point(self) -> Array:
         """The prediction of s(y) that each agent hears (N, n)."""
-        return np.stack([forecast.point for forecast in self.forecasts])[self.which]
+        return sealed(np.stack([forecast.point for forecast in self.forecasts])[self.which])
 
     def losses(self, loss: Loss) -> Array:
         """Return what each of N losses would be at the forecast outcome it hears (N, A).

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from regretless.agents.learners.base import Learner, is_ours
+from regretless.agents.learners.base import Learner
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, brief
+from regretless.market.core.own_code import is_ours, name_of
 from regretless.market.core.randomness import skip
+from regretless.market.core.read_only import handed, numbers_of
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
 from regretless.market.records import Context, Decision, Forecast, Mixture
@@ -99,7 +101,7 @@ class LearnerCohort(Cohort, Remembering):
         """Play the learner's laws, whatever is forecast."""
         law = self.learner.play()
         if not is_ours(type(self.learner)):
-            _check(self.rule, law)
+            law = _checked(self.learner.play, law, self.ledger.count.shape)
         if self.learner.bandit:
             played = drawn(law, slice(None), self.rng)
             actions = played if self._alone else played[self.row_of]
@@ -116,15 +118,19 @@ class LearnerCohort(Cohort, Remembering):
             played = decision.probabilities.argmax(1)
         else:
             played = decision.actions[self._first]
-        self.learner.learn(losses, played)
+        learn = self.learner.learn
+        learn(handed(learn, losses), handed(learn, played))
 
 
-def _check(name: str, laws: Array) -> None:
-    """Raise UserError unless laws (K, A) are laws."""
-    fine = (laws >= 0).all(1) & (np.abs(laws.sum(1) - 1) <= 1e-9)
-    if not fine.all():
-        row = laws[int(fine.argmin())]
-        raise UserError(f"learner '{name}' plays {row}; return probabilities that sum to 1")
+def _checked(play: Any, answer: Any, shape: tuple[int, ...]) -> Array:
+    """Return what a learner plays as laws (K, A); UserError unless they are."""
+    wanted = f"return probabilities of shape {shape} whose rows sum to 1"
+    laws = numbers_of(play, answer, wanted).astype(np.float64, copy=False)
+    fine = laws.shape == shape and (laws >= 0).all(1) & (np.abs(laws.sum(1) - 1) <= 1e-9)
+    if not np.all(fine):
+        shown = laws[int(np.argmin(fine))] if laws.shape == shape else laws
+        raise UserError(f"{name_of(play)} returned {brief(shown)}; {wanted}")
+    return laws
 
 
 def drawn(laws: Array, row_of: Indices | slice, rng: np.random.Generator) -> Indices:

@@ -11,6 +11,7 @@ in the same ledger.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from numpy.typing import ArrayLike
 from regretless.agents.cohorts.crowd import Heard, Member, ScriptedCrowd, columns_of
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, brief
+from regretless.market.core.own_code import name_of
+from regretless.market.core.read_only import numbers_of, sealed
 from regretless.market.game.delay import Relay
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
@@ -153,8 +156,9 @@ class ScriptedCohort(Cohort, Remembering):
         None for all. Nobody else is asked or taught.
         """
         self._here = np.ones(len(self.loss), dtype=np.bool_) if here is None else here
+        awake = None if awake is None else sealed(awake)
         if self.crowd is not None:
-            self.crowd.here, self.crowd.affordable = self._here, awake
+            self.crowd.here, self.crowd.affordable = sealed(self._here), awake
             return
         for place, agent in enumerate(self.agents):
             agent.affordable = None if awake is None else awake[place]
@@ -163,7 +167,8 @@ class ScriptedCohort(Cohort, Remembering):
         """Ask the crowd, or every agent in turn."""
         heard = self._heard(forecast)
         if self.crowd is not None:
-            return self._decision(self.crowd, self.crowd.act_many(heard, context))
+            seen = replace(context, own=dict(context.own))
+            return self._decision(self.crowd, self.crowd.act_many(heard, seen))
         choices = [
             self._choice(agent, heard[place], context.of(place)) if here else (0, self._idle)
             for place, (agent, here) in enumerate(zip(self.agents, self._here, strict=True))
@@ -173,6 +178,7 @@ class ScriptedCohort(Cohort, Remembering):
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
         """Tell every agent its losses."""
+        losses = sealed(losses)
         if self.crowd is not None:
             self.crowd.learn_many(losses, outcome)
             return
@@ -181,36 +187,33 @@ class ScriptedCohort(Cohort, Remembering):
 
     def _heard(self, forecast: Forecast) -> Heard:
         if self.relay is None:
-            return Heard((forecast,), np.zeros(len(self.loss), dtype=np.intp))
+            return Heard((forecast,), sealed(np.zeros(len(self.loss), dtype=np.intp)))
         hops, which = np.unique(self.distance, return_inverse=True)
         relay = self.relay
         come = [forecast if h == 0 else relay.heard(int(h)) or relay.stand_in() for h in hops]
-        return Heard(tuple(come), which)
+        return Heard(tuple(come), sealed(which))
 
     def _decision(self, crowd: ScriptedCrowd, answer: ArrayLike) -> Decision:
         """Draw actions from what a crowd answered; UserError if that is no law of play."""
         agents, count = len(self.loss), self.loss.actions
-        law = law_of(answer, agents, count)
+        wanted = f"return {agents} actions from 0 to {count - 1}, or {agents} x {count} "
+        wanted += "probabilities whose rows sum to 1"
+        law = law_of(numbers_of(crowd.act_many, answer, wanted), agents, count)
         if law is None:
-            returned = f"crowd '{self.rule}' returned {answer!r:.60}, shape {np.shape(answer)}"
-            wanted = f"{agents} actions from 0 to {count - 1}, or {agents} x {count} probabilities"
-            raise UserError(f"{' '.join(returned.split())}; return {wanted} whose rows sum to 1")
+            raise UserError(f"{name_of(crowd.act_many)} returned {brief(answer)}; {wanted}")
         passed = law.cumsum(1) <= crowd.rng.random(agents)[:, None]
         return Decision(law, np.minimum(passed.sum(1), count - 1))
 
     def _choice(self, agent: Any, forecast: Forecast, context: Context) -> tuple[int, Array]:
-        answer = np.asarray(agent.act(forecast, context))
-        count = self.loss.actions
+        count, given = self.loss.actions, agent.act(forecast, context)
         wanted = f"return an action from 0 to {count - 1} or {count} probabilities that sum to 1"
-        if answer.dtype.kind not in "biuf":
-            raise UserError(f"agent '{self.rule}' returned {answer!s}; {wanted}")
+        answer = numbers_of(agent.act, given, wanted)
         if answer.ndim == 0:
             if not np.isfinite(answer) or answer != int(answer) or not 0 <= answer < count:
-                raise UserError(f"agent '{self.rule}' chose action {answer}; {wanted}")
+                raise UserError(f"{name_of(agent.act)} chose action {answer}; {wanted}")
             return int(answer), one_hot(np.array([int(answer)]), count)[0]
         if answer.shape != (count,) or not (answer >= 0).all() or abs(answer.sum() - 1) > ROUNDING:
-            returned = " ".join(str(answer).split())
-            raise UserError(f"agent '{self.rule}' returned {returned}; {wanted}")
+            raise UserError(f"{name_of(agent.act)} returned {brief(given)}; {wanted}")
         return draw_index(answer, agent.rng), answer.astype(np.float64)
 
 

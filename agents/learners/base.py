@@ -15,15 +15,15 @@ L_b)) / rate_t plus rate_t s_t^2 / 8, and Phi at given totals only rises as the 
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from regretless.agents.parameters import brief
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, brief
+from regretless.market.core.own_code import name_of
+from regretless.market.core.read_only import handed
 
 Actions = Indices
 
@@ -50,11 +50,6 @@ class Learner(Protocol):
 
     def learn(self, losses: Array, actions: Actions) -> None:
         """Be told the losses (K, A) and the actions (K,) of the round."""
-
-
-def is_ours(kind: Callable[..., object]) -> bool:
-    """Whether a learner's class comes with the program: its laws are laws, and row by row alike."""
-    return kind.__module__.startswith("regretless.agents.learners.")
 
 
 class RowLearner(Remembering):
@@ -136,11 +131,10 @@ class RowLearner(Remembering):
         if told.shape != self.law.shape or (self.bandit and len(actions) != self.rows):
             raise ValueError(f"losses have shape {told.shape}; the rows are {self.law.shape}")
         self.rounds += 1
-        law = self.step(told, actions)
+        law = self.step(handed(self.step, told), handed(self.step, actions))
         if getattr(law, "shape", None) != self.law.shape:
-            returned = getattr(law, "shape", law)
             wanted = f"return laws of shape {self.law.shape}"
-            raise UserError(f"learner '{self.name}': step returned {returned}; {wanted}")
+            raise UserError(f"{name_of(self.step)} returned {brief(law)}; {wanted}")
         self.law = law
 
     def bound(self, rounds: int) -> float | None:

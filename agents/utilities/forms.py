@@ -26,9 +26,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.parameters import brief, numbers, require, table
+from regretless.agents.parameters import numbers, require, table
 from regretless.market import losses
 from regretless.market.core.arrays import Array
+from regretless.market.core.errors import brief
 
 Form = TypeVar("Form", bound=losses.Loss)
 

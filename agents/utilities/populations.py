@@ -14,10 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.parameters import brief, numbers, require
+from regretless.agents.parameters import numbers, require
 from regretless.agents.utilities import forms
 from regretless.market import register
 from regretless.market.core.arrays import Array
+from regretless.market.core.errors import brief
 from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.kernels.layout import fresh, laid
 from regretless.market.losses import Linear, Loss

@@ -34,6 +34,7 @@ import numpy as np
 from regretless.forecaster.models.base import Base, Model, kept
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.read_only import handed
 from regretless.market.game.protocols import tell
 
 SCALE = 0.001  # c
@@ -117,7 +118,7 @@ class Aggregate(Model):
         self._common.add(common.mean(1, keepdims=True))
         self._choice.add(choice)
         for model in self.models.values():
-            model.update(truth)
+            model.update(handed(model.update, truth))
 
 
 def _point(model: Base, x: Any) -> Array:

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class UserError(ValueError):
@@ -9,6 +10,7 @@ class UserError(ValueError):
 
 
 MOST, NEAREST = 24, 6  # names in a line: all, or of more the nearest
+SHORT = 40  # characters of a value
 
 
 def closest(name: str, known: Iterable[str]) -> str:
@@ -28,3 +30,9 @@ def closest(name: str, known: Iterable[str]) -> str:
         nearest = difflib.get_close_matches(name, names, n=NEAREST, cutoff=0.0)
         return f"{hint}choose one of {len(names)}, such as {', '.join(nearest)}"
     return f"{hint}choose one of: {', '.join(names) or '(none)'}"
+
+
+def brief(value: Any) -> str:
+    """Write a value on one short line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= SHORT else f"{text[: SHORT - 3]}..."

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, closest
+from regretless.market.core.read_only import sealed
 from regretless.market.game.protocols import Cohort
 from regretless.market.kernels.orders import hand_over
 
@@ -99,7 +100,7 @@ class Accounts(Remembering):
 
     def of(self, agents: int | slice) -> Account:
         """Return what an agent owns, or several do, by their places among all."""
-        return Account(self.cash[agents], self.goods[agents])
+        return Account(sealed(self.cash)[agents], sealed(self.goods)[agents])
 
     def columns(self, agents: ArrayLike) -> dict[str, Array]:
         """Return what the ``accounts`` table says of some agents (places among all)."""

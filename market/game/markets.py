@@ -23,7 +23,9 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, brief
+from regretless.market.core.own_code import is_ours, name_of
+from regretless.market.core.read_only import numbers_of, sealed
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.information import sight_of
 from regretless.market.game.presence import Counted, Taken, heads_of, population, taken
@@ -221,15 +223,22 @@ def cleared(
     market: Any, fundamental: Array, decisions: Decisions, load: Array | None = None
 ) -> Array:
     """Let a market clear, or answer a load; UserError unless it returns an outcome in [0, 1]."""
+    wanted = f"return {len(fundamental)} numbers in [0, 1]"
     answer = (
-        market.clear(fundamental, decisions) if load is None else market.answer(fundamental, load)
+        _cleared(market, fundamental, decisions)
+        if load is None
+        else market.answer(fundamental, load)
     )
-    outcome = np.asarray(answer, dtype=np.float64)
+    outcome = numbers_of(market.clear, answer, wanted).astype(np.float64)
     if outcome.shape != fundamental.shape or not ((outcome >= 0) & (outcome <= 1)).all():
-        got = " ".join(str(outcome).split())
-        wanted = f"return {len(fundamental)} numbers in [0, 1]"
-        raise UserError(f"market {type(market).__name__} cleared at {got}; {wanted}")
-    return outcome
+        raise UserError(f"{name_of(market.clear)} returned {brief(outcome)}; {wanted}")
+    return sealed(outcome)
+
+
+def _cleared(market: Market, fundamental: Array, decisions: Decisions) -> Array:
+    if not is_ours(market.clear):
+        decisions = [None if own is None else own.sealed() for own in decisions]
+    return market.clear(fundamental, decisions)
 
 
 def check_leader(adversary: Adversary, market: Market) -> None:

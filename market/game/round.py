@@ -19,8 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from regretless.market.core.arrays import Array, Mask
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, brief
+from regretless.market.core.own_code import is_ours, name_of
 from regretless.market.core.randomness import stream
+from regretless.market.core.read_only import handed
 from regretless.market.game.basis import Basis
 from regretless.market.game.delay import Relay
 from regretless.market.game.information import (
@@ -64,19 +66,25 @@ class Block:
     relay: Relay | None = None
 
     def mixture(self, context: Context) -> Mixture:
-        """Return the forecaster's mixture with labels, sealed against writing."""
-        mixture = self.forecaster.mixture(context)
-        mixture = replace(mixture, labels=self.basis.inverse(mixture.points))
-        for array in (mixture.points, mixture.weights, mixture.labels):
-            if array is not None:
-                array.flags.writeable = False
-        return mixture
+        """Return the forecaster's mixture with labels; a user's forecaster may go on with its own.
+
+        UserError if it is no mixture.
+        """
+        ask = self.forecaster.mixture
+        mixture = ask(context)
+        if not isinstance(mixture, Mixture):
+            raise UserError(f"{name_of(ask)} returned {brief(mixture)}; return a Mixture")
+        labels = self.basis.inverse(mixture.points)
+        if is_ours(ask):
+            return replace(mixture, labels=labels)
+        points, weights = np.array(mixture.points), np.array(mixture.weights)
+        return replace(mixture, points=points, weights=weights, labels=labels)
 
     def learn(self, forecast: Forecast, outcome: Array) -> None:
         """Tell the forecaster what came, and pass on what it had said."""
         vector = self.basis.transform(outcome)
         tell(self.forecaster, outcome)
-        self.forecaster.update(vector)
+        self.forecaster.update(handed(self.forecaster.update, vector))
         if self.relay is not None:
             self.relay.add(forecast, vector)
 
@@ -228,6 +236,9 @@ def play_round(game: Game) -> Round:
 def offer(game: Game) -> Offered:
     """Ask for the context and the forecasters' mixtures."""
     context = game.adversary.context(game.history)
+    if not isinstance(context, Context):
+        who = name_of(game.adversary.context)
+        raise UserError(f"{who} returned {brief(context)}; return a Context")
     return Offered(context, tuple(block.mixture(context) for block in game.blocks))
 
 
@@ -312,15 +323,10 @@ def _committed(game: Game, offered: Offered, seen: tuple[Forecast, ...] | None) 
     """Ask the adversary for its distribution, and check it."""
     sees, context = sight_of(game.adversary), offered.context
     shown = announcement(sees, game.view, offered.mixtures, forecasts=seen, context=context)
-    try:
-        law = game.adversary.commit(context, game.history, shown)
-    except UserError as error:
-        raise UserError(f"the adversary's law: {error}") from error
+    law, who = game.adversary.commit(context, game.history, shown), name_of(game.adversary.commit)
     if not isinstance(law, OutcomeLaw):
-        raise UserError(f"the adversary committed to {law!r}; return an OutcomeLaw")
-    if law.points.shape[1] != game.adversary.outcomes:
-        raise UserError(
-            f"the adversary announced {game.adversary.outcomes} outcomes and committed to "
-            f"{law.points.shape[1]}"
-        )
+        raise UserError(f"{who} returned {brief(law)}; return an OutcomeLaw")
+    wanted, size = game.adversary.outcomes, law.points.shape[1]
+    if size != wanted:
+        raise UserError(f"{who} returned a law of {size} outcomes; return one of {wanted}")
     return law

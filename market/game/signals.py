@@ -17,6 +17,7 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.read_only import sealed
 from regretless.market.records import Context
 from regretless.market.records.records import checked_suggestion
 
@@ -57,7 +58,7 @@ class Signal(NoSignal):
     def seen(self, context: Context, outcome: Array) -> Context:
         """Draw a round's signals, and add them to the context of the cohort."""
         drawn = outcome[self.coordinate] + self.noise * self.rng.standard_normal(len(self.noise))
-        return replace(context, own={self.name: drawn})
+        return replace(context, own={self.name: sealed(drawn)})
 
 
 def suggestions(policies: Any, context: Context, actions: int) -> Indices:

@@ -5,13 +5,16 @@ its place and the table is made only for who reads it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.read_only import sealed
+
+ARRAYS = ("law", "actions", "predicted", "present", "choices")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +54,12 @@ class Decision:
     def __post_init__(self) -> None:
         if self.law is None and (self.choices is None or self.predicted is None):
             raise ValueError("a decision needs a law of play, or choices and predicted losses")
+
+    def sealed(self) -> "Decision":
+        """Return the same for who may not write into it."""
+        parts = {name: getattr(self, name) for name in ARRAYS}
+        shown: Any = {n: None if part is None else sealed(part) for n, part in parts.items()}
+        return replace(self, **shown)
 
     @cached_property
     def probabilities(self) -> Array:

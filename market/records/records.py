@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
+from regretless.market.core.read_only import kept, sealed
 from regretless.market.records.decision import Decision
 
 Shown = Callable[[], Any]
@@ -41,6 +42,9 @@ class Context:
     logged: int | None = None
     index: tuple[str, str] | None = None
     own: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", kept(self.values))
 
     def of(self, agent: int) -> "Context":
         """Return what one agent of a cohort sees: its own numbers in place of everybody's."""
@@ -79,6 +83,10 @@ class Ensemble:
     outcomes: Array
     weights: Array
 
+    def __post_init__(self) -> None:
+        for name in ("outcomes", "weights"):
+            object.__setattr__(self, name, sealed(getattr(self, name)))
+
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
@@ -105,10 +113,15 @@ class Mixture:
     labels: Array | None = None
     ensembles: tuple[Ensemble, ...] | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("points", "weights", "labels"):
+            if (array := getattr(self, name)) is not None:
+                object.__setattr__(self, name, sealed(np.asarray(array)))
+
     @cached_property
     def mean(self) -> Array:
         """Mean prediction (n,)."""
-        return np.asarray(self.weights @ self.points)
+        return sealed(np.asarray(self.weights @ self.points))
 
     def draw(self, rng: np.random.Generator) -> "Forecast":
         """Draw one prediction."""
@@ -203,7 +216,7 @@ class Announcement:
         labels = [block.weights @ block.labels for block in self.blocks if block.labels is not None]
         if not labels:
             raise ValueError("no block of this forecast carries labels")
-        return np.asarray(np.mean(labels, axis=0))
+        return sealed(np.asarray(np.mean(labels, axis=0)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from regretless.market.core.errors import UserError
+from regretless.market.core.own_code import blamed
 from regretless.scenarios.cli import exits
 from regretless.scenarios.cli.live_commands import dashboard
 from regretless.scenarios.cli.options import (
@@ -31,6 +32,7 @@ from regretless.scenarios.cli.options import (
     Scheduler,
     Seed,
     Seeds,
+    Verbose,
     Workers,
     progress_bar,
 )
@@ -96,6 +98,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     dry_run: DryRun = False,
     resume: Resume = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Run a scenario and write its logs."""
     import_for_good("regretless.scenarios.build.scenario")
@@ -114,6 +117,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     target = out or Path("runs") / loaded.spec.name
     options = Options(target, format, log_every, resume)
     with (
+        exits.traced(wanted=verbose),
         _players(loaded, options, workers, scheduler, tuple(imports or ())) as player,
         progress_bar(loaded.spec.name, loaded.spec.rounds, quiet=quiet) as advance,
     ):
@@ -238,8 +242,8 @@ def main() -> None:
     except BaseException as error:
         if hasattr(error, "format_message"):
             exits.misused(error)
-        if (where := exits.own_code(error)) is not None:
-            exits.fail(f"{where}: {type(error).__name__}: {error}; mend it", 2)
+        if (where := blamed(error)) is not None:
+            exits.fail(where, 2)
         if isinstance(error, OSError | MemoryError):
             exits.unusable(error)
         raise

@@ -7,18 +7,15 @@ A fault in a module of the user's own is the user's mistake too, and the line sa
 import errno
 import os
 import sys
-import sysconfig
 import traceback
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import typer
 
-from regretless.scenarios.imports import rooms
-
 INTERRUPTED = 130
 LONGEST = 2000  # characters of a line
-INSTALLED = {"site-packages", "dist-packages"}  # folders of other packages
 RESUMABLE = ("run", "study", "train")
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # not on Windows
 CURES = {
@@ -39,6 +36,17 @@ def fail(line: str, status: int) -> NoReturn:
     sys.exit(status)
 
 
+@contextmanager
+def traced(*, wanted: bool) -> Iterator[None]:
+    """Print the traceback of what goes wrong, before the line that says it, where it is wanted."""
+    try:
+        yield
+    except Exception as error:
+        if wanted:
+            traceback.print_exception(error)
+        raise
+
+
 def interrupted() -> NoReturn:
     """Leave after Ctrl-C; say how to go on where that can be done."""
     resumable = any(command in sys.argv[1:2] for command in RESUMABLE)
@@ -55,20 +63,6 @@ def unusable(error: OSError | MemoryError) -> NoReturn:
     again = "continue with --resume" if sys.argv[1:2] in ([c] for c in RESUMABLE) else "try again"
     cure = CURES.get(error.errno or 0, "mend it")
     fail(f"{name}: {error.strerror or error}; {cure}, then {again}", 2)
-
-
-def own_code(error: BaseException) -> str | None:
-    """Say where in the user's own code an exception came from; None if it did not.
-
-    Own code is what belongs neither to this project's rooms nor to Python nor to others'.
-    """
-    known = [Path(sysconfig.get_path("stdlib")).resolve(), *map(Path.resolve, rooms())]
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        file = Path(frame.filename).resolve()
-        installed = INSTALLED.intersection(file.parts) or any(map(file.is_relative_to, known))
-        if file.is_file() and not installed:
-            return f"{file.name}, line {frame.lineno}, in {frame.name}"
-    return None
 
 
 def misused(error: Any) -> NoReturn:

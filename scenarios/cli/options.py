@@ -51,6 +51,7 @@ Scheduler = Annotated[
     str | None,
     typer.Option(metavar="ADDRESS", help="Dask scheduler, in place of processes."),
 ]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Print the traceback of what goes wrong.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing.")]
 
 

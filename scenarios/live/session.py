@@ -90,8 +90,9 @@ class Session:
                 self.model.step()
                 self.watched.note()
             except Exception as error:  # noqa: BLE001 - of any player, and the page must not die
-                kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
-                self.fault = f"round {number}: {kind}{str(error) or 'no reason given'}"
+                kind = f"round {number}: {type(error).__name__}: "
+                kind = "" if isinstance(error, UserError) else kind
+                self.fault = f"{kind}{str(error) or 'no reason given'}"
             self.version += 1
             if self.fault or self.model.played >= self.model.rounds:
                 self.pause()

@@ -7,9 +7,9 @@ counted has a row for each archetype, which every share plays and the first one 
 
 from collections.abc import Iterator
 
-from regretless.agents.learners.base import is_ours
 from regretless.market import register
 from regretless.market.core.errors import UserError
+from regretless.market.core.own_code import is_ours
 from regretless.market.game.information import sight_of
 from regretless.market.markets.settling import Settling
 from regretless.market.model import MarketModel

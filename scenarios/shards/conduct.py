@@ -4,8 +4,7 @@ The conductor plays the game without agents, which decide nothing that it needs,
 broadcast to the shares, block by block, a few blocks ahead of the slowest. Where a market answers
 to agents, or the adversary is told what they do, it asks all shares in every round what theirs come
 to, and adds that up (``market.kernels.exact``). Rows of the logs come back, and are put together
-chunk by chunk to the bytes of a run on one machine; so are, at the end, the tables that close a run
-(``gather``).
+chunk by chunk to the bytes of a run on one machine; so are the closing tables (``gather``).
 
 A worker that dies is replaced: the share is rebuilt from its newest checkpoint and the record of
 the broadcast, which lies in the run's folder. A conductor that dies leaves the record, the rows
@@ -28,6 +27,7 @@ import numpy as np
 from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
+from regretless.market.core.own_code import in_round
 from regretless.market.game.round import (
     commit_and_draw,
     decide,
@@ -194,7 +194,8 @@ class Conductor:
                 self._over = self.model.played == self.model.rounds or stopped.is_set()
                 ready = not self._over and self._ahead < AHEAD
                 if ready:
-                    self._round(resumable=resumable)
+                    with in_round(self.model.played):
+                        self._round(resumable=resumable)
                 elif self._over:
                     self._journal.flush()
                     self._close_block()

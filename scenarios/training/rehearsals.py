@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from regretless.agents.cohorts.learning import LearnerCohort, drawn
-from regretless.agents.learners.base import is_ours
 from regretless.market.core.arrays import Array
+from regretless.market.core.own_code import is_ours
 from regretless.market.exploitability.tracker import Tracker, led
 from regretless.market.game.presence import heads_of, per_row
 from regretless.market.game.round import play_round

@@ -178,7 +178,7 @@ def test_what_is_no_law_of_play_is_one_line(answer: Any) -> None:
             return answer
 
     register.agent("odd")(Odd)
-    with pytest.raises(UserError, match=r"crowd .odd. returned .* 6 x 3 probabilities"):
+    with pytest.raises(UserError, match=r"Odd.act_many returned .* 6 x 3 probabilities"):
         market("odd", settings={}).step()
 
 

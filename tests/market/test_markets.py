@@ -226,7 +226,7 @@ def no_market(cohorts: Any, rng: Any) -> object:
 
 
 def test_what_a_market_returns_is_checked() -> None:
-    with pytest.raises(UserError, match=r"Broken cleared at \[.*\]; return 1 numbers in \[0, 1\]"):
+    with pytest.raises(UserError, match=r"Broken.clear returned .*; return 1 numbers in \[0, 1\]"):
         small("oligopoly", "market={kind='own-broken'}").build().run()
     with pytest.raises(UserError, match="is no Market"):
         small("oligopoly", "market={kind='own-function'}").build()

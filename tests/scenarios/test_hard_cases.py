@@ -181,8 +181,8 @@ PARTS = {
     'forecaster.kind="nothing"': "forecaster 'nothing': NoneType cannot be a base model; it needs",
     'adversary.kind="nobody"': "adversary 'nobody' has no context, commit; add it",
     'cohort.farmers.response="mute"': "'mute' of cohort.farmers has no name, hears_label",
-    'cohort.farmers.response="leaver"': "in act: SystemExit: bye; mend it",
-    'cohort.farmers.response="secretive"': "round 0: state(): players.cohort farmers.agents.0.seen "
+    'cohort.farmers.response="leaver"': "round 0: Leaver.act (own.py, line ",
+    'cohort.farmers.response="secretive"': "state(): players.cohort farmers.agents.0.seen "
     "= {1, 2} cannot be kept in a file; give arrays, numbers, text, lists and None",
 }
 

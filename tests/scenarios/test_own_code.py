@@ -13,8 +13,8 @@ import pytest
 
 from regretless.market import register
 from regretless.market.core.errors import UserError
+from regretless.market.core.own_code import blamed
 from regretless.scenarios.cli import commands
-from regretless.scenarios.cli.exits import own_code
 from regretless.scenarios.spec.files import read
 
 SCENARIO = """
@@ -81,7 +81,8 @@ def test_a_fault_is_one_line_and_leaves_no_directory(
     printed = capsys.readouterr()
     assert printed.out == ""
     (line,) = printed.err.splitlines()
-    assert line.startswith(f"regretless: brittle_agents.py, line {LINE}, in act: AttributeError: ")
+    where = f"Brittle.act (brittle_agents.py, line {LINE})"
+    assert line.startswith(f"regretless: round 0: {where}: AttributeError: ")
     assert "'nothing'" in line
     assert not (desk / "runs/tiny").exists()
 
@@ -137,9 +138,9 @@ def left(context):
 MISFITS = {
     "idle": "round 0: class Idle has no act(forecast, context); write it",
     "deaf": "agent 'deaf' takes too few arguments; take the 2 that every one is given",
-    "eager": "round 0: agent 'eager' chose action 3; return an action from 0 to 2 or 3 prob",
-    "shapeless": "round 0: learner 'shapeless': step returned (3,); return laws of shape (2, 3)",
-    "lawless": "round 1: learner 'lawless' plays [-",
+    "eager": "round 0: Eager.act chose action 3; return an action from 0 to 2 or 3 prob",
+    "shapeless": "round 0: Shapeless.step returned array([0.",
+    "lawless": "round 1: Lawless.play returned array([-",
 }
 
 
@@ -213,5 +214,5 @@ def fault(call: Callable[[Any], Any]) -> Exception:
 
 def test_faults_of_the_packages_are_not_the_users() -> None:
     for call in (read, json.loads, pd.read_parquet):  # ours, Python's and others'
-        assert own_code(fault(call)) is None
-    assert own_code(fault(lambda _: read(None)))  # type: ignore[arg-type]
+        assert blamed(fault(call)) is None
+    assert blamed(fault(lambda _: read(None)))  # type: ignore[arg-type]

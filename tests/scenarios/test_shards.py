@@ -20,9 +20,9 @@ import pandas as pd
 import pytest
 
 from regretless.agents.cohorts.learning import drawn
-from regretless.agents.learners.base import is_ours
 from regretless.market import register
 from regretless.market.core.errors import UserError
+from regretless.market.core.own_code import is_ours
 from regretless.market.core.randomness import Some, stream
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.run import Options, run

@@ -1,0 +1,89 @@
+"""Faults in a user's own code: one line that names the class, the method and the round.
+
+Code is a user's own where it belongs neither to this project nor to Python nor to a package that is
+installed, unless something registered comes from there. Nothing is wrapped: a fault is attributed
+by its traceback, so that a round without one costs nothing.
+"""
+
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from regretless.market.core.errors import UserError
+
+PROJECT = "regretless"
+INSTALLED = {"site-packages", "dist-packages"}  # folders of other packages
+STDLIB = Path(sysconfig.get_path("stdlib")).resolve()
+READ_ONLY = "read-only"  # in what NumPy says of an array that is not to be written
+own_packages: set[str] = set()  # of what is registered, beside this project
+
+
+def is_ours(code: Any) -> bool:
+    """Whether a class, a method or an object's class comes with this project."""
+    return package_of(getattr(code, "__module__", None)) == PROJECT
+
+
+def package_of(module: str | None) -> str:
+    """Return the name of the package at the top of a module's name."""
+    return (module or "").partition(".")[0]
+
+
+def name_of(method: Any) -> str:
+    """Name a bound method by its object's class, anything else by its own name."""
+    owner = getattr(method, "__self__", None)
+    name = str(getattr(method, "__name__", method))
+    return name if owner is None else f"{type(owner).__name__}.{name}"
+
+
+@contextmanager
+def in_round(number: int) -> Iterator[None]:
+    """Turn faults of the user's own code, and mistakes, into one line that names the round."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        line = blamed(error) or (str(error) if isinstance(error, UserError) else None)
+        if line is None:
+            raise
+        raise UserError(f"round {number}: {line}") from error
+
+
+def blamed(error: BaseException) -> str | None:
+    """Say which class and method of the user's own a fault came from; None if from none."""
+    if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
+        error = error.__cause__  # a generator of ours was on the way
+    frames = [pair for pair in traceback.walk_tb(error.__traceback__) if _is_own(pair[0])]
+    if not frames:
+        return None
+    who, (frame, line) = _name(frames[0][0]), frames[-1]
+    if isinstance(error, UserError):
+        return f"{who}: {error}"
+    file = frame.f_code.co_filename
+    where = f"{Path(file).name}, line {line}"
+    if isinstance(error, FrozenInstanceError) or READ_ONLY in str(error):
+        written = traceback.FrameSummary(file, line, who).line
+        return f"{who} writes into what it was given ({where}: {written}); copy it first"
+    return f"{who} ({where}): {type(error).__name__}: {error}; mend it"
+
+
+def _is_own(frame: FrameType) -> bool:
+    """Whether a frame runs code of the user's own."""
+    package, file = package_of(frame.f_globals.get("__name__")), Path(frame.f_code.co_filename)
+    if package == PROJECT or package in own_packages:
+        return package != PROJECT
+    place = file.resolve()
+    elsewhere = INSTALLED.intersection(place.parts) or place.is_relative_to(STDLIB)
+    return place.is_file() and not elsewhere
+
+
+def _name(frame: FrameType) -> str:
+    """Name a method by its object's class, a function by its own name."""
+    code = frame.f_code
+    first = code.co_varnames[0] if code.co_argcount else ""
+    if first == "self":
+        return f"{type(frame.f_locals[first]).__name__}.{code.co_name}"
+    return code.co_qualname.rpartition("<locals>.")[2]

@@ -1,0 +1,319 @@
+"""What a user's code is handed is read-only, and its faults are one line: class, method, round."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from regretless import load, register
+from regretless.scenarios.build import scenario  # noqa: F401 - which registers what is built in
+from regretless.scenarios.cli import commands
+from regretless.scenarios.imports import import_modules
+
+SCENARIO = """
+name = "borders"
+rounds = 40
+adversary = {{ kind = "{adversary}", outcomes = 2 }}
+forecaster = {{ kind = "{forecaster}" }}
+{extra}
+[[cohort]]
+name = "own"
+utility = "linear"
+count = 2
+actions = 3
+response = "{response}"
+{keys}
+
+[[cohort]]
+name = "others"
+utility = "linear"
+count = 3
+actions = 3
+response = "best-response"
+"""
+USUAL = {
+    "adversary": "cyclic",
+    "forecaster": "running-mean",
+    "response": "best-response",
+    "extra": "",
+    "keys": "",
+}
+MODULE = """
+import numpy as np
+from regretless import register
+from regretless.agents import ScriptedAgent, ScriptedCrowd
+from regretless.agents.learners import TotalLearner
+from regretless.agents.responses import BestResponse
+from regretless.market.markets import Market
+from regretless.market.records import Context, Mixture, Forecast, OutcomeLaw
+
+@register.agent("own-agent")
+class OwnAgent(ScriptedAgent):
+    def act(self, forecast, context):
+        {act}
+        return 0
+
+    def learn(self, losses, outcome):
+        {learn}
+
+@register.agent("own-crowd")
+class OwnCrowd(ScriptedCrowd):
+    def act_many(self, forecasts, contexts):
+        {act_many}
+        return np.zeros(2, dtype=int)
+
+    def learn_many(self, losses, outcome):
+        {learn_many}
+
+@register.learner("own-learner")
+class OwnLearner(TotalLearner):
+    name = "own-learner"
+
+    def step(self, losses, actions):
+        {step}
+        return self.law
+
+@register.response("own-response")
+class OwnResponse(BestResponse):
+    name = "own-response"
+
+    def play(self, predicted):
+        {play}
+        return super().play(predicted)
+
+@register.adversary("own-adversary")
+class OwnAdversary:
+    def __init__(self, outcomes, rng):
+        self.outcomes, self.seen = outcomes, np.zeros(1)
+
+    def context(self, history):
+        {context}
+        self.seen += 1  # its own: what it handed on is a copy
+        return Context(("seen",), self.seen)
+
+    def commit(self, context, history, announced):
+        {commit}
+        return OutcomeLaw.pure(np.full(self.outcomes, 0.25))
+
+    def learn(self, payoff, observation):
+        {observe}
+
+@register.market("own-market")
+class OwnMarket(Market):
+    def clear(self, fundamental, decisions):
+        {clear}
+        return fundamental
+
+@register.forecaster("own-model")
+class OwnModel:
+    def __init__(self, size):
+        self.points = np.full((1, size), 0.5)
+
+    def mixture(self, x):
+        {mixture}
+        return Mixture(self.points, np.ones(1))
+
+    def predict(self, x=None):
+        return Forecast(self.mixture(x), 0)
+
+    def update(self, y):
+        {update}
+        self.points[0] = y  # its own: what it handed on is a copy
+
+@register.policy("own-policy")
+def own_policy(context):
+    {policy}
+    return 0
+
+@register.measure("own-measure")
+def own_measure(model):
+    {measure}
+    return 0.0
+"""
+PLACES = {  # by hole: what the scenario plays, and how the line names it
+    "act": ({"response": "own-agent"}, "OwnAgent.act"),
+    "learn": ({"response": "own-agent"}, "OwnAgent.learn"),
+    "act_many": ({"response": "own-crowd"}, "OwnCrowd.act_many"),
+    "learn_many": ({"response": "own-crowd"}, "OwnCrowd.learn_many"),
+    "step": ({"response": "own-learner"}, "OwnLearner.step"),
+    "play": ({"response": "own-response"}, "OwnResponse.play"),
+    "context": ({"adversary": "own-adversary"}, "OwnAdversary.context"),
+    "commit": ({"adversary": "own-adversary"}, "OwnAdversary.commit"),
+    "observe": ({"adversary": "own-adversary"}, "OwnAdversary.learn"),
+    "clear": ({"extra": 'market = { kind = "own-market" }'}, "OwnMarket.clear"),
+    "mixture": ({"forecaster": "own-model"}, "OwnModel.mixture"),
+    "update": ({"forecaster": "own-model"}, "OwnModel.update"),
+    "policy": ({"keys": 'policies = ["own-policy"]'}, "own_policy"),
+    "measure": ({"extra": 'measures = ["own-measure"]'}, "own_measure"),
+}
+HOLES = tuple(PLACES)
+KINDS = (
+    register.agent,
+    register.learner,
+    register.response,
+    register.adversary,
+    register.market,
+    register.forecaster,
+    register.policy,
+    register.measure,
+)
+SEEN = {"adversary": "own-adversary"}  # whose context has a number
+WRITERS = [
+    ("act", "context.values[0] = 9.0", SEEN),
+    ("act", "context.values = np.ones(1)", SEEN),
+    ("act", "forecast.label[:] = 0.0", {}),
+    ("act", "forecast.point[:] = 0.0", {}),
+    ("act", "forecast.mixture.points[:] = 0.0", {}),
+    ("act", "forecast.mixture.mean[:] = 0.0", {}),
+    ("act", "self.loss.weights[:] = 0.0", {}),
+    ("act", "self.model.last_actions(0)[:] = 1", {}),
+    ("learn", "losses[:] = 0.0", {}),
+    ("learn", "losses.sort()", {}),
+    ("learn", "outcome += 1.0", {}),
+    ("act_many", "contexts.values[0] = 9.0", SEEN),
+    ("act_many", "forecasts.label[:] = 0.0", {}),
+    ("act_many", "forecasts.point[:] = 0.0", {}),
+    ("act_many", "forecasts.which[:] = 0", {}),
+    ("act_many", "self.here[:] = False", {}),
+    ("learn_many", "losses[:] = 0.0", {}),
+    ("step", "losses[:] = 0.0", {}),
+    ("step", "actions[:] = 0", {}),
+    ("play", "predicted[:] = 0.0", {}),
+    ("commit", "context.values[0] = 9.0", {}),
+    ("commit", "announced.blocks[0].points[:] = 0.0", {}),
+    ("commit", "announced.mean_label[:] = 0.0", {}),
+    ("observe", "observation.outcome[:] = 0.0", {}),
+    ("clear", "fundamental[:] = 0.0", {}),
+    ("clear", "decisions[0].actions[:] = 0", {}),
+    ("mixture", "x.values[0] = 9.0", SEEN),
+    ("update", "y[:] = 0.0", {}),
+    ("policy", "context.values[0] = 9.0", SEEN),
+    ("measure", "model.last_actions(0)[:] = 1", {}),
+    ("measure", 'model.measured(0, "swap_regret")[:] = 0.0', {}),
+]
+MISFITS = [
+    ("act", "return [0.5, [0.5]]"),
+    ("act", 'return np.array([None, "a", 1], dtype=object)'),
+    ("act_many", "return [[0.5, 0.5, 0.0], [1.0]]"),
+    ("step", "return [[1.0], [0.5, 0.5]]"),
+    ("play", "return [[1.0], [0.5, 0.5]]"),
+    ("context", "return None"),
+    ("commit", "return [0.5, 0.5]"),
+    ("commit", "return OutcomeLaw.pure([2.0, 0.0])"),
+    ("clear", "return [0.5, [0.5]]"),
+    ("mixture", "return 0.5"),
+]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder of one's own; what is registered is forgotten afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "argv", list(sys.argv))
+    for kind in [
+        "agent",
+        "learner",
+        "response",
+        "adversary",
+        "market",
+        "forecaster",
+        "policy",
+        "measure",
+    ]:
+        registry = getattr(register, kind)
+        monkeypatch.setattr(registry, "_known", dict(registry._known))
+    monkeypatch.delitem(sys.modules, "borders", raising=False)
+    return tmp_path
+
+
+def write(desk: Path, hole: str, line: str, **also: str) -> str:
+    """Write a module in which a method does something, and a scenario; return the name in lines."""
+    filled = dict.fromkeys(HOLES, "pass") | {hole: line}
+    (desk / "borders.py").write_text(MODULE.format(**filled), encoding="utf-8")
+    played, name = PLACES[hole]
+    text = SCENARIO.format(**USUAL | also | played)
+    (desk / "borders.toml").write_text(text, encoding="utf-8")
+    return name
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
+    """Run the scenario, which must end with status 2; return the lines on standard error."""
+    sys.argv[:] = ["regretless", "run", "borders.toml", "--import", "borders", *options]
+    with pytest.raises(SystemExit) as left:
+        commands.main()
+    assert left.value.code == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    return printed.err.splitlines()
+
+
+@pytest.mark.parametrize(("hole", "line", "also"), WRITERS)
+def test_who_writes_into_what_it_was_given_is_named(
+    desk: Path, capsys: pytest.CaptureFixture[str], hole: str, line: str, also: dict[str, str]
+) -> None:
+    name = write(desk, hole, line, **also)
+    (told,) = refusal(capsys)
+    assert told.startswith(f"regretless: round 0: {name} writes into what it was given (borders.py")
+    assert told.endswith(f": {line}); copy it first")
+    assert not (desk / "runs/borders").exists()
+
+
+@pytest.mark.parametrize("raised", ['KeyError("lost")', "StopIteration", "1 / 0"])
+@pytest.mark.parametrize("hole", HOLES)
+def test_whose_code_fails_is_named(
+    desk: Path, capsys: pytest.CaptureFixture[str], hole: str, raised: str
+) -> None:
+    name = write(desk, hole, raised if "/" in raised else f"raise {raised}")
+    (told,) = refusal(capsys)
+    assert told.startswith(f"regretless: round 0: {name} (borders.py, line ")
+    error = "ZeroDivisionError" if "/" in raised else raised.partition("(")[0]
+    assert f"): {error}: " in told
+
+
+@pytest.mark.parametrize(("hole", "line"), MISFITS)
+def test_whose_answer_does_not_fit_is_named(
+    desk: Path, capsys: pytest.CaptureFixture[str], hole: str, line: str
+) -> None:
+    name = write(desk, hole, line)
+    (told,) = refusal(capsys)
+    assert told.startswith(f"regretless: round 0: {name}")
+
+
+def test_the_traceback_is_printed_where_it_is_wanted(
+    desk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(desk, "learn", 'raise KeyError("lost")')
+    *traced, told = refusal(capsys, "--verbose")
+    assert told.startswith("regretless: round 0: OwnAgent.learn (borders.py")
+    assert traced[0] == "Traceback (most recent call last):"
+    assert '    raise KeyError("lost")' in traced
+
+
+def means(desk: Path) -> list[float]:
+    """Play the scenario in this process; return the mean losses of those who do not write."""
+    model = load(str(desk / "borders.toml")).build()
+    model.run()
+    frame = model.agents_frame()
+    return list(frame.loc[frame["cohort"] == "others", "mean_loss"])
+
+
+@pytest.mark.parametrize(("hole", "line"), [("act", "context.values.copy()"), ("learn", "pass")])
+def test_who_only_reads_changes_nothing_for_others(desk: Path, hole: str, line: str) -> None:
+    write(desk, hole, line, **SEEN)
+    import_modules(["borders"])
+    reading = means(desk)
+    text = (desk / "borders.toml").read_text(encoding="utf-8")
+    (desk / "borders.toml").write_text(text.replace("own-agent", "best-response"), encoding="utf-8")
+    assert reading == means(desk)
+
+
+def test_in_python_the_fault_is_the_cause(desk: Path) -> None:
+    write(desk, "act", 'raise KeyError("lost")')
+    import_modules(["borders"])
+    model = load(str(desk / "borders.toml")).build()
+    with pytest.raises(ValueError, match=r"round 0: OwnAgent.act .*KeyError: 'lost'") as raised:
+        model.run()
+    assert isinstance(raised.value.__cause__, KeyError)
