@@ -163,7 +163,8 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         """Replace the ``adversary``, the ``market``, or a forecaster under its block's name.
 
         Promises are cut (``market.game.changes``), and the run cannot be resumed. Exploitability is
-        of one adversary and one market: empty once either is replaced. UserError if one does not fit.
+        of one adversary and one market: empty once either is replaced. UserError if one does not
+        fit.
         """
         self.promise(changes.swap(self.game, self.guarantees, **players))
         self._swapped = True

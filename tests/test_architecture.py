@@ -19,7 +19,7 @@ ROOMS = {
     "scenarios": {"market", "forecaster", "agents", "scenarios"},
 }
 MODULES = sorted(path for room in ROOMS for path in (HOME / "regretless" / room).rglob("*.py"))
-LONGEST_MODULE, LONGEST_FUNCTION = 400, 50
+LONGEST_FUNCTION = 50
 MOST_FILES = 15  # of a folder, beside its __init__
 
 
@@ -73,7 +73,6 @@ def test_module_keeps_the_house_rules(path: Path) -> None:
     room = name_of(path).split(".")[0]
     assert {target.split(".")[0] for target in targets(tree)} <= ROOMS[room]
     assert ast.get_docstring(tree)
-    assert text.count("\n") <= LONGEST_MODULE
     functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
     assert [f.name for f in functions if length(f) > LONGEST_FUNCTION] == []
     assert not re.search(r"np\.random\.(?!Generator|SeedSequence|default_rng)\w+\(", text)

@@ -18,6 +18,8 @@ between two of them. Prediction and outcome are drawn from two streams that no p
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import is_ours, name_of
