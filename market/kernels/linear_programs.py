@@ -9,7 +9,8 @@ above, at least 0 for one that binds below.
 """
 
 import threading
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import highspy
 import numpy as np
@@ -18,25 +19,55 @@ import scipy.sparse as sp
 from regretless.market.core.arrays import Array
 
 FEASIBILITY = 1e-9  # of rows and reduced costs; HiGHS's own 1e-7 blurs actions that nearly tie
-OPTIONS: dict[str, bool | int | str] = {"output_flag": False, "presolve": "off", "threads": 1}
-UNDECIDED = (highspy.HighsModelStatus.kUnknown, highspy.HighsModelStatus.kSolveError)
+OPTIONS: dict[str, bool | float | str] = {"output_flag": False, "presolve": "off", "threads": 1}
+UNDECIDED = (
+    highspy.HighsModelStatus.kUnknown,
+    highspy.HighsModelStatus.kSolveError,
+    highspy.HighsModelStatus.kIterationLimit,
+    highspy.HighsModelStatus.kTimeLimit,
+)
 DUAL, PRIMAL = 1, 4  # HiGHS's numbers of its simplex methods
 # What is tried in turn, each from scratch: options beside those that the program came with.
 METHODS: tuple[dict[str, int | str], ...] = (
     {},
     {"simplex_strategy": PRIMAL},
     {"presolve": "on"},
-    {"solver": "ipm"},
+    {"solver": "ipm", "run_crossover": "off"},
 )
-STANDARD: dict[str, int | str] = {"simplex_strategy": DUAL, "presolve": "off", "solver": "choose"}
+STANDARD: dict[str, int | str] = {
+    "simplex_strategy": DUAL,
+    "presolve": "off",
+    "solver": "choose",
+    "run_crossover": "on",
+}
 GAP = 1e-6  # between a solution and the bound that its duals prove, where no method is sure
+# Limits of each method.
+FEWEST_PIVOTS, PIVOTS = 1000, 5  # in every program, and for each row and column
+STEPS = 200  # of the interior point method
+SECONDS, SECONDS_EACH = 60.0, 0.01  # likewise; the pivots run out long before
 
 
 class UnsolvedError(RuntimeError):
-    """A program without an optimum; ``infeasible`` says that nothing satisfies its rows."""
+    """A program without a proved optimum.
 
-    def __init__(self, status: highspy.HighsModelStatus) -> None:
+    Parameters
+    ----------
+    status : HighsModelStatus
+        What HiGHS says.
+    best : Optimum, optional
+        Its value and duals are the greatest lower bound that was proved; x is no solution.
+
+    Attributes
+    ----------
+    infeasible : bool
+        Whether nothing satisfies the rows.
+    best : Optimum or None
+        None where nothing was proved.
+    """
+
+    def __init__(self, status: highspy.HighsModelStatus, best: "Optimum | None" = None) -> None:
         super().__init__(f"the linear program was not solved: {status}")
+        self.status, self.best = status, best
         self.infeasible = status == highspy.HighsModelStatus.kInfeasible
 
 
@@ -49,36 +80,57 @@ def new_highs(**options: float) -> highspy.Highs:
         Further options of HiGHS.
     """
     highs = highspy.Highs()  # type: ignore[no-untyped-call]
-    for option, value in {**OPTIONS, **options}.items():
-        highs.setOptionValue(option, value)
+    _set(highs, OPTIONS | options)
     return highs
 
 
-def optimise(highs: highspy.Highs) -> None:
-    """Solve the program that ``highs`` holds.
+def optimise(highs: highspy.Highs, proved: Callable[[], bool] = lambda: False) -> None:
+    """Solve the program that ``highs`` holds, within limits that grow with its size.
 
     The dual simplex method, HiGHS's choice, may stop without a verdict: seen where coefficients of
     1e-8 to 1e-3 meet a row of ones. The primal one then starts from scratch, then a presolved
-    program, and the interior point method with crossover is the last resort.
+    program, then the interior point method.
+
+    Parameters
+    ----------
+    highs : Highs
+    proved : callable
+        Asked where a method stops without a verdict: whether what ``highs`` holds is good enough.
 
     Raises
     ------
     UnsolvedError
-        If there is no optimum, or no method finds it.
+        If there is no optimum, or no method finds it within its limits.
     """
     for i, method in enumerate(METHODS):
         if i:
             highs.clearSolver()
-        for option, value in (STANDARD | method).items() if i else ():
-            highs.setOptionValue(option, value)
+            _set(highs, STANDARD | method)
+        _set(highs, _limits(highs))
         highs.run()
         status = highs.getModelStatus()
-        if status not in UNDECIDED:
+        found = proved() if status in UNDECIDED else status == highspy.HighsModelStatus.kOptimal
+        if found or status not in UNDECIDED:
             break
-    for option, value in STANDARD.items() if i else ():
-        highs.setOptionValue(option, value)
-    if status != highspy.HighsModelStatus.kOptimal:
+    if i:
+        _set(highs, STANDARD)
+    if not found:
         raise UnsolvedError(status)
+
+
+def _limits(highs: highspy.Highs) -> dict[str, int | float]:
+    """Return the limits of one method. HiGHS counts the seconds of all its runs together."""
+    size = highs.getNumRow() + highs.getNumCol()
+    return {
+        "simplex_iteration_limit": FEWEST_PIVOTS + PIVOTS * size,
+        "ipm_iteration_limit": STEPS,
+        "time_limit": highs.getRunTime() + SECONDS + SECONDS_EACH * size,
+    }
+
+
+def _set(highs: highspy.Highs, options: Mapping[str, bool | float | str]) -> None:
+    for option, value in options.items():
+        highs.setOptionValue(option, value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +230,6 @@ class ProgramSolver:
         self._highs = new_highs(
             primal_feasibility_tolerance=FEASIBILITY, dual_feasibility_tolerance=FEASIBILITY
         )
-        self._program: Program | None = None
 
     def solve(self, program: Program) -> Optimum:
         """Solve a program.
@@ -186,36 +237,45 @@ class ProgramSolver:
         Raises
         ------
         UnsolvedError
-            If it is infeasible or unbounded, or HiGHS gives up.
+            If it is infeasible or unbounded, or no method proves an optimum within its limits.
         """
         hand_over(self._highs, program)
         return self._run(program)
 
-    def again(self, row: int, upper: float) -> Optimum:
-        """Solve the last program with another upper bound of one row, from its last basis."""
-        assert self._program is not None  # noqa: S101 - something was solved before
-        self._highs.changeRowBounds(row, -np.inf, upper)
-        above = _filled(self._program.row_upper, self._program.matrix.shape[0])
-        above[row] = upper
-        return self._run(replace(self._program, row_upper=above))
+    def again(self, program: Program) -> Optimum:
+        """Solve a program that differs from the last one in the last row's bound, from its basis.
+
+        The row is bounded above alone.
+        """
+        last = program.matrix.shape[0] - 1
+        above = _filled(program.row_upper, last + 1)[last]
+        self._highs.changeRowBounds(last, -np.inf, float(above))
+        return self._run(program)
 
     def _run(self, program: Program) -> Optimum:
-        self._program = program
-        doubts: UnsolvedError | None = None
+        held: list[Optimum] = []
+
+        def proved() -> bool:
+            x, duals = self._solution()
+            value = program.bound(duals)
+            held.append(Optimum(x, value, duals))
+            return abs(float(program.cost @ x) - value) <= GAP and program.excess(x) <= GAP
+
         try:
-            optimise(self._highs)
+            optimise(self._highs, proved)
         except UnsolvedError as error:
-            doubts = error
-        solution = self._highs.getSolution()
-        x, duals = np.array(solution.col_value), np.array(solution.row_dual)
-        if doubts is None:
-            return Optimum(x, float(self._highs.getObjectiveValue()), duals)
-        if not (solution.value_valid and solution.dual_valid):
-            raise doubts
-        value = program.bound(duals)
-        if not (abs(float(program.cost @ x) - value) <= GAP and program.excess(x) <= GAP):
-            raise doubts
-        return Optimum(x, value, duals)
+            best = max(held, key=lambda one: one.value, default=None)
+            raise UnsolvedError(error.status, best) from None
+        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return held[-1]
+        x, duals = self._solution()
+        return Optimum(x, float(self._highs.getObjectiveValue()), duals)
+
+    def _solution(self) -> tuple[Array, Array]:
+        """Return what HiGHS holds, x (n,) and the rows' duals (r,): zeros where it holds none."""
+        found, shape = self._highs.getSolution(), (self._highs.getNumCol(), self._highs.getNumRow())
+        x = np.array(found.col_value) if found.value_valid else np.zeros(shape[0])
+        return x, np.array(found.row_dual) if found.dual_valid else np.zeros(shape[1])
 
 
 _KEPT = threading.local()

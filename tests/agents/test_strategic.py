@@ -1034,6 +1034,6 @@ def test_surplus_is_computable_from_payoff_and_support() -> None:
         assert decision is not None
         joint[:, int(played.outcome.argmax())] += decision.probabilities[0] / 800
     payoff = player.payoff.values(loss, player.support)[:, 0]
-    assert leader_surplus(joint, payoff, loss.losses(player.support)[:, 0]) == pytest.approx(
+    assert leader_surplus(joint.T, payoff, loss.losses(player.support)[:, 0]) == pytest.approx(
         0.75, abs=0.01
     )

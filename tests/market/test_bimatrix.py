@@ -63,7 +63,7 @@ def test_a_leader_follower_loses_three_quarters_in_dengs_game() -> None:
         y = 0 if t < rounds / 2 else 1
         law[sums.argmin(), y] += 1 / rounds
         sums += game.follower_loss[y]
-    surplus = leader_surplus(law, game.leader_payoff, game.follower_loss)
+    surplus = leader_surplus(law.T, game.leader_payoff, game.follower_loss)
     assert surplus == pytest.approx(0.75, abs=2e-3)
 
 
@@ -248,7 +248,7 @@ def test_one_player_against_a_trivial_one_is_exploitability() -> None:
         law, loss = rng.dirichlet(np.full(12, 0.4)).reshape(3, 4), rng.random((4, 3))
         losses = np.array([loss.T, np.zeros((3, 4))])
         assert correlated_distance(law, losses) == pytest.approx(
-            exploitability(law, loss), abs=CLOSE
+            exploitability(law.T, loss), abs=CLOSE
         )
 
 

@@ -71,7 +71,7 @@ def test_few_outcomes_are_exact() -> None:
         tables = bins.losses(loss)
         for k in range(3):
             direct = swap_regret(loss.losses(support[index])[:, k], log[0][:, k])
-            assert swap_regret_of(bins.joints(0)[k], tables[k]) == pytest.approx(direct)
+            assert swap_regret_of(bins.joints(0)[k].T, tables[k]) == pytest.approx(direct)
 
 
 @given(dimension=st.integers(1, 4), most=st.integers(1, 64), seed=st.integers(0, 9))
@@ -107,7 +107,7 @@ def test_the_error_is_bounded(dimension: int) -> None:
         tables = bins.losses(loss)
         for k in range(3):
             direct = swap_regret(loss.losses(outcomes)[:, k], log[0][:, k])
-            quantised = swap_regret_of(bins.joints(0)[k], tables[k])
+            quantised = swap_regret_of(bins.joints(0)[k].T, tables[k])
             assert abs(direct - quantised) <= 2 * error[k] + 1e-12
 
 
@@ -165,7 +165,7 @@ def test_exploitability_from_bins() -> None:
     for y in rng.random((300, 1)):
         bins.add([np.eye(3)[loss.losses(y).argmin(1)]], y)
     error = float(bins.error(loss)[0])
-    law, table = bins.joints(0)[0], bins.losses(loss)[0]
+    law, table = bins.joints(0)[0].T, bins.losses(loss)[0]
     assert swap_regret_of(law, table) <= 2 * error
     assert exploitability(law, table, 2 * error) == 0.0
 

@@ -61,9 +61,9 @@ def test_no_law_that_is_obeyed_pays_more_and_a_leader_gets_no_less(
     found = persuasion(prior, payoff, loss)
     assert max(found.silence, found.candour) <= found.value + 1e-9
     assert found.value <= stackelberg(payoff, loss).value + 1e-9
-    assert found.joint.sum(0) == pytest.approx(prior)
+    assert found.joint.sum(1) == pytest.approx(prior)
     assert swap_regret_of(found.joint / found.joint.sum(), loss) <= 1e-8
-    assert (found.joint.T * payoff).sum() == pytest.approx(found.value)
+    assert (found.joint * payoff).sum() == pytest.approx(found.value)
 
 
 @pytest.mark.parametrize("prior", [[0.5], [0.7, 0.7], [1.5, -0.5], [np.nan, 1.0]])
