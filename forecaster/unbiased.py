@@ -23,7 +23,7 @@ from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.events.second_order import SecondOrderWeights
 from regretless.forecaster.events.weights import AdaptiveWeights, ExponentialWeights, WeightRule
 from regretless.forecaster.minimax.solver import CubeSolver, Solution, Solver
-from regretless.forecaster.tolerance import tolerance_at
+from regretless.forecaster.tolerance import slack_limit, tolerance_at
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.randomness import stream
@@ -145,6 +145,14 @@ class UnbiasedPrediction(Remembering):
         """Bound on every event's bias, with what is known of all variations so far."""
         spent = self.events.spent() - self._spent
         return replace(self.bias_bound(), growth=self._start + LOGARITHM * spent)
+
+    def beforehand(self, rounds: int) -> BiasBound:
+        """Bound on every event's bias after so many rounds, as known before the first one.
+
+        It holds if the solver meets its tolerance in every round.
+        """
+        slack = max(self.slack, slack_limit(rounds))
+        return replace(self.bias_bound(), rounds=rounds, slack=slack, trusted=False)
 
     def bias_bound(self) -> BiasBound:
         """Bound on every event's bias so far."""

@@ -36,6 +36,8 @@ class Guarantee:
         Returns what ``bound`` is at the variations of the biases so far (K,), never more.
     contextual : callable or None
         Returns the theorem's bound on each row's contextual swap regret so far (K,), likewise.
+    beforehand : callable or None
+        Returns what ``bound`` is at most after a number of rounds, whatever happens in them (K,).
     window : callable or None
         Returns the theorem's bound on each row's decision swap regret per round from a first to a
         last round (K,), for realised draws with probability 0.99 in all windows at once.
@@ -48,6 +50,7 @@ class Guarantee:
     to_models: Callable[[], Array] | None = None
     from_variation: Callable[[], Array] | None = None
     contextual: Callable[[], Array] | None = None
+    beforehand: Callable[[int], Array] | None = None
     window: Callable[[int, int], Array] | None = None
 
     def labels(self, row_of: Indices) -> NDArray[np.object_]:

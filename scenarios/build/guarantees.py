@@ -13,29 +13,27 @@ round.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import ExpectedLoss
-from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.ensemble_broadcast import has_ensembles
 from regretless.forecaster.events.bounds import BiasBound, GainBound, regret_since
 from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.draws import contextual_draws, model_draws, swap_draws
 from regretless.forecaster.events.intervals import IntervalEvents, covering
-from regretless.forecaster.events.protected import LossGroup, best_responses, rows_of
+from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.turns import players
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.guarantees import Guarantee
-from regretless.market.game.presence import Stay, per_row, population
+from regretless.market.game.presence import Stay, population
 from regretless.market.game.round import Block
 from regretless.market.kernels.memory import is_mapped
-from regretless.market.regret.followed import NOT_COMPARED, Followed, NotCompared
 from regretless.scenarios.build.cohorts import Anybody, Placement
 
 Member = tuple[Placement, Guarantee]
@@ -78,6 +76,7 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
         covers,
         to_models=terms.to_models if compared else None,
         from_variation=terms.from_variation,
+        beforehand=terms.beforehand,
         contextual=terms.contextual if crossed else None,
         window=terms.window if stretches else None,
     )
@@ -91,6 +90,8 @@ class Terms:
     ----------
     promises : int
         Of the whole run, for the union over all of them.
+    horizon : int or None
+        After how many rounds, whatever happens in them; None for what happened so far.
     """
 
     seat: Placement
@@ -98,6 +99,11 @@ class Terms:
     cohort: RespondingCohort
     group: LossGroup
     promises: int
+    horizon: int | None = None
+
+    def beforehand(self, rounds: int) -> Array:
+        """Bound what ``bound`` will be after so many rounds (K,)."""
+        return replace(self, horizon=rounds).bound()
 
     def bound(self) -> Array:
         """Bound each row's realised decision swap regret per round (K,) by the theorem."""
@@ -105,7 +111,7 @@ class Terms:
         if seat.stay is None:
             expected = self._summed(lambda bias: bias.regret(weights, policies=policies))
         else:
-            bias = self._players[0].bias_bound()
+            bias = self._biases[0]
             expected = over_stays(bias, weights[seat.lines], seat.stay, policies=policies)
         return np.asarray(expected + self._drawn() / self._rounds + self._beside())
 
@@ -143,9 +149,9 @@ class Terms:
 
     def _summed(self, regret: Callable[[BiasBound], Array]) -> Array:
         """Return the mean over the rounds of what bounds each forecaster's own (K,)."""
-        bounds = [p.bias_bound() for p in self._players if p.time]
-        total = np.sum([bias.rounds * regret(bias) for bias in bounds], axis=0)
-        return np.asarray(total[self.seat.lines] / sum(bias.rounds for bias in bounds))
+        biases = [bias for bias in self._biases if bias.rounds]
+        total = np.sum([bias.rounds * regret(bias) for bias in biases], axis=0)
+        return np.asarray(total[self.seat.lines] / sum(bias.rounds for bias in biases))
 
     def contextual(self) -> Array:
         """Bound each row's realised contextual swap regret per round (K,)."""
@@ -185,13 +191,23 @@ class Terms:
         return players(self.block.forecaster)
 
     @property
+    def _biases(self) -> list[BiasBound]:
+        """The bound of each forecaster on its biases."""
+        if self.horizon is None:
+            return [player.bias_bound() for player in self._players]
+        turns = len(self._players)
+        rounds = [len(range(turn, self.horizon, turns)) for turn in range(turns)]
+        return [p.beforehand(own) for p, own in zip(self._players, rounds, strict=True) if own]
+
+    @property
     def _rounds(self) -> Array | int:
         """Rounds that each row was there."""
-        rounds, stay = sum(player.time for player in self._players), self.seat.stay
+        rounds, stay = self.horizon or sum(p.time for p in self._players), self.seat.stay
         return rounds if stay is None else stayed(stay, rounds)
 
     def _known(self, *, fixed: bool) -> Array:
-        if getattr(self.cohort, "private", False):  # see ``market.game.private_draws``
+        private = getattr(self.cohort, "private", False)  # see ``market.game.private_draws``
+        if private or self.horizon:
             step = np.array([[1.0], [2.0]]) * self._width ** np.array([[2.0], [1.0]])
             return np.asarray(self._rounds * step)
         each = [p.events.draws.of(self.group, fixed=fixed) for p in self._players]
@@ -216,57 +232,6 @@ def stayed(stay: Stay, rounds: int) -> Array:
     """Return for how many rounds each row was there (K,); NaN before its first."""
     spans = np.minimum(stay.left, rounds) - stay.entered
     return np.where(spans > 0, spans, np.nan)
-
-
-def followed(seat: Placement, block: Block) -> NotCompared:
-    """Score what a cohort would lose by following the models of its block."""
-    forecaster, group, lines = block.forecaster, seat.group, seat.lines
-    if not isinstance(forecaster, AnchoredPrediction) or not forecaster.models or group is None:
-        return NOT_COMPARED
-    if seat.lies:  # models would suggest what suits the report
-        return NOT_COMPARED
-    return Followed(
-        forecaster.models,
-        per_row(seat.cohort),
-        scale=seat.cohort.loss.unit_scale,
-        suggest=Suggestions(forecaster, group, lines),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Suggestions:
-    """What the models of a block suggest to the rows of a cohort in the open round: (K, M).
-
-    Parameters
-    ----------
-    lines : slice or int array (K,)
-        Which losses of the group stand for the rows.
-    """
-
-    forecaster: AnchoredPrediction
-    group: LossGroup
-    lines: slice | Indices
-
-    def __call__(self) -> Indices:
-        """Read it off what the forecaster knows, if it knows these losses."""
-        if self._known is None:
-            return self._own(self.forecaster.base.points)
-        return self.forecaster.suggested(self._known)[self.lines]
-
-    @cached_property
-    def _known(self) -> int | None:
-        groups = enumerate(self.forecaster.events.groups)
-        return next((i for i, own in groups if own is self.group), None)
-
-    @cached_property
-    def _own(self) -> Callable[[Array], Indices]:
-        return self.at(slice(None))
-
-    def at(self, rows: slice | Indices) -> Callable[[Array], Indices]:
-        """Return a function that tells what points (M, n) suggest to some of the rows."""
-        lines = np.arange(len(self.group.offset))[self.lines][rows]
-        own = LossGroup(self.group.offset[lines], self.group.weights[lines])
-        return partial(best_responses, rows_of([own]))
 
 
 def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int) -> Array:

@@ -1,16 +1,27 @@
-"""From the names of models in a scenario to models of a block's numbers."""
+"""From the names of models to models of a block's numbers, and what these suggest to a cohort."""
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
+
+from regretless.forecaster.anchored import AnchoredPrediction
+from regretless.forecaster.events.protected import LossGroup, best_responses, rows_of
 from regretless.forecaster.models.aggregate import Aggregate
 from regretless.forecaster.models.base import Base
 from regretless.forecaster.models.external import adapted
 from regretless.forecaster.models.outcomes import ColumnForecast
 from regretless.market import register
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.basis import Basis
+from regretless.market.game.presence import per_row
+from regretless.market.game.round import Block
+from regretless.market.regret.followed import NOT_COMPARED, Followed, NotCompared
+from regretless.scenarios.build.cohorts import Placement
 from regretless.scenarios.build.construct import construct
 from regretless.scenarios.spec.data import DataSpec
 from regretless.scenarios.spec.forecaster import AGGREGATE, ForecasterSpec
@@ -70,3 +81,54 @@ class Models:
         }
         chosen = None if spec.base.kind == AGGREGATE else spec.base.kind
         return Aggregate(models, basis.size, chosen=chosen)
+
+
+def followed(seat: Placement, block: Block) -> NotCompared:
+    """Score what a cohort would lose by following the models of its block."""
+    forecaster, group, lines = block.forecaster, seat.group, seat.lines
+    if not isinstance(forecaster, AnchoredPrediction) or not forecaster.models or group is None:
+        return NOT_COMPARED
+    if seat.lies:  # models would suggest what suits the report
+        return NOT_COMPARED
+    return Followed(
+        forecaster.models,
+        per_row(seat.cohort),
+        scale=seat.cohort.loss.unit_scale,
+        suggest=Suggestions(forecaster, group, lines),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Suggestions:
+    """What the models of a block suggest to the rows of a cohort in the open round: (K, M).
+
+    Parameters
+    ----------
+    lines : slice or int array (K,)
+        Which losses of the group stand for the rows.
+    """
+
+    forecaster: AnchoredPrediction
+    group: LossGroup
+    lines: slice | Indices
+
+    def __call__(self) -> Indices:
+        """Read it off what the forecaster knows, if it knows these losses."""
+        if self._known is None:
+            return self._own(self.forecaster.base.points)
+        return self.forecaster.suggested(self._known)[self.lines]
+
+    @cached_property
+    def _known(self) -> int | None:
+        groups = enumerate(self.forecaster.events.groups)
+        return next((i for i, own in groups if own is self.group), None)
+
+    @cached_property
+    def _own(self) -> Callable[[Array], Indices]:
+        return self.at(slice(None))
+
+    def at(self, rows: slice | Indices) -> Callable[[Array], Indices]:
+        """Return a function that tells what points (M, n) suggest to some of the rows."""
+        lines = np.arange(len(self.group.offset))[self.lines][rows]
+        own = LossGroup(self.group.offset[lines], self.group.weights[lines])
+        return partial(best_responses, rows_of([own]))

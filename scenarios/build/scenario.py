@@ -38,11 +38,11 @@ from regretless.scenarios.build.forecasters import make_forecaster
 from regretless.scenarios.build.guarantees import (
     Member,
     check_hearing,
-    followed,
     guarantee,
     listener,
 )
 from regretless.scenarios.build.latecomers import idle, latecomers
+from regretless.scenarios.build.models import followed
 from regretless.scenarios.build.network import drawn_network
 from regretless.scenarios.build.objectives import wish
 from regretless.scenarios.build.populations import Draft, drafted, drawn_signal

@@ -18,6 +18,7 @@ from regretless.market.core.errors import UserError
 from regretless.scenarios.report import charts
 from regretless.scenarios.report.html import cell, page, save, table
 from regretless.scenarios.training import CURVE, TABLE, file_of
+from regretless.scenarios.training.results import SAYS_NOTHING, says_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +30,8 @@ HEAD = [
     "commitment value",
     "found beyond it",
     "95 % interval",
-    "cap here",
-    "certified cap",
+    "cap of the attackers tried",
+    "cap of any attacker",
 ]
 CURVES = (
     "What plans were paid while the attacker learned, per round and agent: each dot is a run, the "
@@ -41,9 +42,9 @@ PLANS = (
     "each part of the run, and, if it looks, after what was played last."
 )
 CAPS = (
-    "What was found is a lower bound on what an attacker takes from the cohort. The cap here is "
-    "what the swap regret of the judged runs allowed at most; the certified cap holds against "
-    "every attacker, and stands where a theorem applies."
+    "What was found is a lower bound on what an attacker takes from the cohort. The cap of the "
+    "attackers tried is what the swap regret of the judged runs allowed at most. The cap of any "
+    "attacker is known before a run, and stands where a theorem applies."
 )
 
 
@@ -91,9 +92,15 @@ def sentence(row: dict[Any, Any]) -> str:
     else:
         found = f"Whether a plan takes anything from {row['cohort']} is open"
     low, high = _number((row["low"], row["high"])).split(" to ")
-    certified = row["certified"]
-    cap = "no theorem limits it" if np.isnan(certified) else f"nobody takes above {certified:.3f}"
-    return f"{found} (95 % interval {low} to {high}); {cap}."
+    return f"{found} (95 % interval {low} to {high}); {_cap(row)}."
+
+
+def _cap(row: dict[Any, Any]) -> str:
+    if np.isnan(row["certified"]):
+        return "no theorem limits it"
+    if says_nothing(row):
+        return SAYS_NOTHING.format(row["most"])
+    return f"no attacker takes above {row['certified']:.3f}"
 
 
 def _number(value: float | tuple[float, float]) -> str:
@@ -115,7 +122,7 @@ def _curves(attackers: pd.DataFrame, curve: pd.DataFrame) -> go.Figure:
         levels = {
             "best plan, other seeds": (value + row["surplus"], charts.GREEN, "solid"),
             "commitment value": (value, charts.FAINT, "dash"),
-            "certified cap": (value + row["certified"], charts.VERMILLION, "dash"),
+            "cap of any attacker": (value + row["certified"], charts.VERMILLION, "dash"),
         }
         for word, (level, colour, dash) in levels.items():
             traces.append(charts.line(ends, [level] * 2, word, color=colour, dash=dash))

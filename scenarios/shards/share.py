@@ -36,7 +36,7 @@ from regretless.market.model import MarketModel
 from regretless.market.records import Round
 from regretless.market.regret.followed import NOT_COMPARED, Followed, NotCompared
 from regretless.market.regret.ledger import Ledger
-from regretless.scenarios.build.guarantees import Suggestions
+from regretless.scenarios.build.models import Suggestions
 from regretless.scenarios.shards.broadcast import Charged, Echo, Tape
 
 PROBES = 3  # outcomes at which a share's losses are compared with the whole's

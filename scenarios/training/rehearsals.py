@@ -38,13 +38,17 @@ class Score:
     cap : float
         What the surplus is at most, by the swap regret of the run.
     certified : float
-        What it is at most by the theorem that bounded swap regret beforehand; NaN without one.
+        What any attacker's is at most, by what is known before a run; NaN without a theorem. No
+        more than ``most``.
+    most : float
+        What payoffs allow: the greatest one minus the value.
     """
 
     surplus: float
     value: float
     cap: float
     certified: float
+    most: float
 
 
 class Rehearsals:
@@ -139,8 +143,8 @@ def _score(attack: Attack, plan: Array, seed: int) -> Score:
     place = attack.place(model)
     cohort, promise = model.game.cohorts[place], model.guarantees[place]
     bound: Any = _learned(cohort, model.rounds)
-    if promise.bound is not None and attack.constants:  # which make decision swap regret the more
-        bound = promise.bound()
+    if promise.beforehand is not None and attack.constants:  # constants: its regret is the more
+        bound = promise.beforehand(model.rounds)
         bound = bound if promise.covers is None else np.where(promise.covers, bound, np.nan)
     if model.game.market is not None or tracker.extent(place).quantisation_error:
         bound = np.nan  # the outcomes that others would have met are not known
@@ -165,5 +169,5 @@ def _played(attack: Attack, seed: int, plan: Array) -> tuple[MarketModel, Tracke
 def _mean(found: dict[str, Array], counts: Array, bound: Array | float) -> Score:
     """Take the means over agents of what was taken from rows, ``counts`` agents in each."""
     found["certified"] = np.minimum(found["kappa"] * bound, found["most"])  # NaN without a bound
-    names = "leader_surplus", "value", "surplus_cap", "certified"
+    names = "leader_surplus", "value", "surplus_cap", "certified", "most"
     return Score(*(float(found[name] @ counts / counts.sum()) for name in names))

@@ -1,8 +1,9 @@
 """What training leaves behind: a table, a curve, and each best plan as a scenario."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from regretless.scenarios.training import CURVE, TABLE, file_of
 from regretless.scenarios.training.attack import Attack
 from regretless.scenarios.training.rehearsals import Score
 
+ROUNDING = 1e-9  # of means, and of numbers in files
 FILES = (TABLE, CURVE, "report.html")
 COLUMNS = {  # of the table, and what each is called where it is printed
     "cohort": "cohort",
@@ -22,16 +24,19 @@ COLUMNS = {  # of the table, and what each is called where it is printed
     "surplus": "surplus",
     "low": "low",
     "high": "high",
-    "cap": "cap here",
-    "certified": "certified",
+    "cap": "cap, tried",
+    "certified": "cap, any",
     "gap": "gap",
+    "most": "most",
 }
 
 NOTE = (
     "Surplus: what the leader gets per round and agent beyond its commitment value, over\n"
-    "runs at seeds that were not trained on, with a 95 % interval. Caps: what the swap\n"
-    "regret of these runs allows; what a theorem allows any attacker, if one applies."
+    "runs at seeds that were not trained on, with a 95 % interval. Cap, tried: what the swap\n"
+    "regret of these runs allows, of the attackers tried. Cap, any: what a theorem allows any\n"
+    "attacker, by what is known before a run, and no more than payoffs allow, which is most."
 )
+SAYS_NOTHING = "the cap of any attacker says nothing here: payoffs allow no more than {:.3f}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +63,9 @@ class Judged:
         """What the table says: means, and 95 % of Student's interval of the surplus."""
         found = pd.DataFrame(self.scores)
         mean, low, high = interval(found["surplus"].to_numpy())
-        value, cap, certified = (float(found[c].mean()) for c in ("value", "cap", "certified"))
-        numbers = value, mean, low, high, cap, certified, certified - mean
+        names = "value", "cap", "certified", "most"
+        value, cap, certified, most = (float(found[name].mean()) for name in names)
+        numbers = value, mean, low, high, cap, certified, certified - mean, most
         return dict(zip(COLUMNS, (self.attack.cohort, *numbers), strict=True))
 
     @property
@@ -91,7 +97,17 @@ def write(out: Path, judged: Sequence[Judged]) -> pd.DataFrame:
 
 
 def text(table: pd.DataFrame) -> str:
-    """Write the table out; a cap without a theorem is ``none``."""
+    """Write the table out; a cap without a theorem is ``none``, one that says nothing is named."""
     shown = table.rename(columns=COLUMNS).round(3)
     lines = shown.to_string(index=False, na_rep="none", float_format="{:.3f}".format)
-    return f"{lines}\n{NOTE}"
+    empty = [
+        f"{row['cohort']}: {SAYS_NOTHING.format(row['most'])}."
+        for row in table.to_dict("records")
+        if says_nothing(row)
+    ]
+    return "\n".join([lines, NOTE, *empty])
+
+
+def says_nothing(row: Mapping[Any, Any]) -> bool:
+    """Whether a certified cap is above what payoffs allow; False without a theorem."""
+    return bool(row["certified"] >= row["most"] - ROUNDING)

@@ -26,6 +26,7 @@ from regretless.scenarios.studies.processes import crew
 from regretless.scenarios.training import train as training
 from regretless.scenarios.training.attack import attacks, written
 from regretless.scenarios.training.rehearsals import Rehearsals
+from regretless.scenarios.training.results import text
 from regretless.scenarios.training.train import Order, train
 
 ROUNDS = 40
@@ -104,7 +105,29 @@ def test_followers_are_paid_what_a_run_logs_and_capped_by_their_bound() -> None:
     assert score.surplus == pytest.approx(row["leader_surplus"], abs=1e-12)
     assert score.cap == pytest.approx(row["surplus_cap"], abs=1e-12)
     kappa, most = 4.0, 2.0  # of Deng's game: the cap's slope, and the greatest payoff
-    assert score.certified == pytest.approx(min(kappa * row["bound"], most))
+    assert min(kappa * row["bound"], most) <= score.certified <= score.most == pytest.approx(most)
+
+
+def test_a_cap_of_any_attacker_is_the_same_whatever_an_attacker_does() -> None:
+    """Also where its own run has a greater bound: Up in 45 % of the rounds, at random."""
+    c = {"name": "them", "utility": "game", "actions": 3, "response": "best-response", "count": 1}
+    scenario = deng(rounds=1600, cohort=[c])
+    attack = attacks(scenario, phases=2, looking=False, cohort=None)[0]
+    plans = np.array([[[0.45, 0.55]]] * 2), np.array([[[1.0, 0.0]], [[0.0, 1.0]]])
+    with crew(1) as workers:
+        scores = [Rehearsals(attack, workers).scores(plan, [5])[0] for plan in plans]
+    assert 4.0 * logged(attack, plans[0], 5)[1]["bound"] < scores[0].certified
+    assert scores[0].certified == scores[1].certified < scores[0].most
+
+
+def test_a_cap_above_what_payoffs_allow_says_so(tmp_path: Path) -> None:
+    table = train(deng("best-response"), Order("es", 16, jobs=1), tmp_path / "out")
+    assert table["certified"][0] == pytest.approx(table["most"][0])
+    said = "them 0: the cap of any attacker says nothing here: payoffs allow no more than 2.000"
+    assert said in text(table)
+    page = write_report(tmp_path / "out").read_text(encoding="utf-8")
+    assert "cap of any attacker says nothing here: payoffs allow no more than 2.000" in page
+    assert "no attacker takes above" not in page
 
 
 @register.agent("test-wary")
@@ -172,14 +195,14 @@ def test_what_is_written_is_a_scenario_that_plays_as_judged(tmp_path: Path) -> N
 
 def test_the_page_says_what_the_table_says(tmp_path: Path) -> None:
     order = Order("cem", 64, phases=2, looking=True, jobs=1)
-    table = train(deng("hedge", "tree-swap", rounds=200), order, tmp_path / "out")
+    table = train(deng("hedge", "blum-mansour", rounds=200), order, tmp_path / "out")
     page = write_report(tmp_path / "out").read_text(encoding="utf-8")
     first, second = table.to_dict("records")
     assert "64 runs of 200 rounds" in page
     assert "Down, after Right" in page
     assert sentence(first) in page
     assert "no theorem limits it" in sentence(first)
-    assert f"nobody takes above {second['certified']:.3f}" in sentence(second)
+    assert f"no attacker takes above {second['certified']:.3f}" in sentence(second)
     for row in (first, second):
         assert f"<td>{row['surplus']:.3f}</td>" in page
         taken = sentence(row).startswith(f"The attacker takes {row['surplus']:.3f} ")
