@@ -16,11 +16,17 @@ class Shown:
     ----------
     name : str
         Of its scenario; empty where it was put together by hand.
+    notes : tuple of str
+        What its scenario says beside the results, such as what was left out.
+    warnings : tuple of str
+        What can hardly be meant.
     drawer : callable or None
         Draws the model's figures: takes the model and the name of one, or None for all.
     """
 
     name: str = ""
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     drawer: Callable[..., Any] | None = None
 
     def show(self, figure: str | None = None) -> Any:

@@ -76,6 +76,7 @@ def run(
     *,
     progress: Callable[[int], Any] | None = None,
     player: Player | None = None,
+    warn: Callable[[str], Any] = lambda _: None,
 ) -> MarketModel:
     """Play a scenario to its end and write its run directory.
 
@@ -85,6 +86,8 @@ def run(
         Called with the number of rounds played, after every round.
     player : Player, optional
         Who plays it; by default this process alone.
+    warn : callable, optional
+        Called with each of the model's warnings, before the first round.
 
     Returns
     -------
@@ -99,6 +102,8 @@ def run(
         After the tables so far and a manifest that says ``interrupted`` have been written.
     """
     model, player = scenario.build(log_every=options.log_every), player or Alone()
+    for line in model.warnings:
+        warn(line)
     player.take(model)
     directory = RunDirectory(options.out, options.format)
     with directory.held():
@@ -282,6 +287,7 @@ def _manifest(scenario: Scenario, model: MarketModel, config: dict[str, Any]) ->
         "guarantee": {cohort.name: given.told(cohort) for cohort, given in pairs},
         "blocks": [described(block) for block in model.game.blocks],
         "covers": [guarantee.note for guarantee in model.guarantees if guarantee.note],
+        "notes": list(model.notes),
         "versions": {name: version(name) for name in PACKAGES}
         | {"python": platform.python_version()},
         "started": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -17,6 +17,7 @@ from regretless.market.logs.heads import agents_in, mean_of
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.exploitability import notes
+from regretless.scenarios.spec.scenario import ScenarioSpec
 from regretless.scenarios.verdict import sentences, stood, verdict_table
 
 WIDTH = 80  # of a line where there is no screen
@@ -75,7 +76,7 @@ def print_summary(
         console.print(line)
     for line in (f"The forecast: {broadcast(model)}", *bases(scenario, model)):
         console.print(f"{line}.")
-    for line in remarks(model, agents):
+    for line in (*remarks(model, agents), *departures(scenario.spec, model, agents)):
         console.print(f"{line}.")
     console.print(f"Logs: {out}", soft_wrap=True)
 
@@ -105,7 +106,21 @@ def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
             rows = f"a row of the tables for each of {len(cohort.row_of):,} losses"
             yield f"{cohort.name}: {population(cohort):,} agents are counted, {rows}"
     yield from (guarantee.note for guarantee in model.guarantees if guarantee.note)
-    yield from (*worst_windows(model), *notes(model, agents))
+    yield from (*worst_windows(model), *notes(model, agents), *model.notes)
+
+
+def departures(spec: ScenarioSpec, model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
+    """Yield for each cohort how many of its agents left by themselves, such as the ruined."""
+    for cohort in spec.cohort if "left" in agents else ():
+        own = agents[agents["cohort"] == cohort.name]
+        gone = own[own["left"] < min(cohort.leaves or spec.rounds, spec.rounds)]
+        if len(gone) and cohort.exit_rate is None:
+            first = f"the first in round {gone['left'].min():,}"
+            accounts = None if model.game.market is None else model.game.market.accounts
+            if accounts is not None:
+                most = accounts.cash[gone["agent"].to_numpy() - 1].max()
+                first += f", none with more than {most:.4g} in cash"
+            yield f"{cohort.name}: {len(gone):,} of {len(own):,} agents left by themselves, {first}"
 
 
 def broadcast(model: MarketModel) -> str:

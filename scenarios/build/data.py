@@ -5,7 +5,7 @@ Statistical Association 89, 1994): rows follow one another as in the table, the 
 last, and after each a new block begins with probability 1 / block at any row alike.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,8 +28,8 @@ class Table:
         Scaled and clipped into [0, 1].
     contexts : array (T, f)
         Features as they stand in the file, then forecasts, scaled and clipped as their outcomes.
-    clipped : float
-        Share of rows in which some outcome was clipped.
+    shares : dict of str to float
+        Share of rows that were clipped, of each forecast by name and of the outcomes under "".
     names : tuple of str
         Of the features, the forecasts' as ``DataSpec.features_of`` has them.
     index : tuple of str
@@ -40,10 +40,15 @@ class Table:
 
     outcomes: Array
     contexts: Array
-    clipped: float
+    shares: Mapping[str, float]
     names: tuple[str, ...] = ()
     index: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
+
+    @property
+    def clipped(self) -> float:
+        """Share of rows in which some outcome was clipped."""
+        return self.shares[""]
 
     def resampled(self, block: int, rounds: int, rng: np.random.Generator) -> "Table":
         """Return so many rows, drawn in blocks of this mean length."""
@@ -85,14 +90,14 @@ def read_table(spec: DataSpec) -> Table:
     outcomes, clipped = _scaled(values[spec.outcomes].to_numpy(), spec, ends)
     forecasts = {name: _forecast(values, spec, name, frame) for name in spec.forecasts}
     parts = [values[spec.context].to_numpy(), *(part for part, _ in forecasts.values())]
-    shares = {name: share for name, (_, share) in forecasts.items()}
+    shares = {"": clipped} | {name: share for name, (_, share) in forecasts.items()}
     return Table(
         outcomes,
         np.concatenate(parts, axis=1),
-        clipped,
+        shares,
         spec.features,
         tuple(index[row] for row in values.index) if index else (),
-        tuple(_told({"": clipped} | shares, int(read.isna().any(axis=1).sum()), spec)),
+        tuple(_told(shares, int(read.isna().any(axis=1).sum()), spec)),
     )
 
 

@@ -46,6 +46,7 @@ from regretless.scenarios.build.models import followed
 from regretless.scenarios.build.network import drawn_network
 from regretless.scenarios.build.objectives import wish
 from regretless.scenarios.build.populations import Draft, drafted, drawn_signal
+from regretless.scenarios.notes import annotate
 from regretless.scenarios.spec.checks import check
 from regretless.scenarios.spec.crowds import with_counts
 from regretless.scenarios.spec.scenario import ScenarioSpec
@@ -109,6 +110,7 @@ class Scenario:
                 raise UserError(f"build: cohort.{cohort.name} {why}; give it counted = false")
         model = self._model(order, self._parts(order))
         model.recipe = partial(self._branch, order)
+        annotate(model, self.spec, self.table)
         return model
 
     def _branch(

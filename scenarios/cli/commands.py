@@ -121,7 +121,7 @@ def run(  # noqa: PLR0913 - one parameter per option
         _players(loaded, options, workers, scheduler, tuple(imports or ())) as player,
         progress_bar(loaded.spec.name, loaded.spec.rounds, quiet=quiet) as advance,
     ):
-        model = run_scenario(loaded, options, progress=advance, player=player)
+        model = run_scenario(loaded, options, progress=advance, player=player, warn=exits.warn)
     if not quiet:
         from regretless.scenarios.summary import print_summary
 

@@ -29,11 +29,16 @@ OWN = ", if what is your own has state() and restore(state)"
 
 def fail(line: str, status: int) -> NoReturn:
     """Say why, in one line, and leave."""
+    warn(line)
+    sys.exit(status)
+
+
+def warn(line: str) -> None:
+    """Write one line on standard error."""
     plain = "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(line.split()))
     if len(plain) > LONGEST:
         plain = f"{plain[: LONGEST // 2]}...{plain[-LONGEST // 2 :]}"
     typer.echo(f"regretless: {plain}", err=True)
-    sys.exit(status)
 
 
 @contextmanager

@@ -110,7 +110,8 @@ def _facts(manifest: dict[str, Any], tables: Tables) -> str:
         f"Forecaster: {manifest['config'].get('forecaster', {}).get('kind', 'unknown')}.",
         f"Guarantee per cohort: {', '.join(labels)}.",
     ]
-    return " ".join([*facts, *manifest.get("data", [])])
+    notes = (f"{note}." for note in manifest.get("notes", []))
+    return " ".join([*facts, *manifest.get("data", []), *notes])
 
 
 def _summary(agents: pd.DataFrame) -> str:

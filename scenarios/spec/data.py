@@ -66,6 +66,8 @@ class DataSpec(Strict):
     """Columns that everybody sees beforehand."""
     scale: dict[str, Range] = Field(default_factory=dict)
     """For each outcome the values that become 0 and 1; what is beyond is clipped."""
+    clip: bool = False
+    """Whether clipping is meant; else a run in which a fifth of the rows are clipped warns."""
     units: dict[str, Label] = Field(default_factory=dict)
     """For outcomes the unit that figures name, as in units = { wind = "m/s" }."""
     index: Name | None = None

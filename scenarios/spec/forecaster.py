@@ -9,6 +9,7 @@ from regretless.forecaster.models.panel import PANEL
 from regretless.scenarios.spec.cohort import ByName, Name, Open
 
 Payoffs = dict[Name, list[FiniteFloat] | list[list[FiniteFloat]]]  # of a planner, by cohort
+WITHOUT_MODELS = {"weights", "delay", "intervals", "off_ties", "objective", "hull"}
 AGGREGATE = "aggregate"  # the base that is made of all models
 
 
@@ -116,15 +117,19 @@ class ForecasterSpec(Open):
             self.models[name] = ModelSpec(kind=kind, **parameters)
             self.base = BaseSpec(kind=name)
 
+    def alone(self) -> dict[str, Any]:
+        """Return the keys that the file gives another value than the default, and models refuse."""
+        given = self.model_dump(include=WITHOUT_MODELS)
+        default = type(self).model_fields
+        return {key: value for key, value in given.items() if value != default[key].default}
+
     def settle(self, forecasts: Iterable[str] | None, *, joined: bool) -> None:
         """Fill in what depends on the rest of the file.
 
         The models, where it names none: the panel and the ``forecasts`` in the data. The events, by
         whether agents join late. ValueError where a key speaks of a base that there is not.
         """
-        plain = self.kind == "decision-swap" and self.hull == "box" and self.weights == "adaptive"
-        plain = plain and not (self.delay or self.intervals or self.off_ties)
-        plain = plain and self.objective == "none"
+        plain = self.kind == "decision-swap" and not self.alone()
         if self.models is None and plain and forecasts is not None:
             tables = PANEL | {name: {"kind": name} for name in forecasts}
             self.models = {name: ModelSpec(**table) for name, table in tables.items()}

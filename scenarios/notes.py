@@ -1,0 +1,106 @@
+"""What a run says beside its results: what was left out, and what can hardly be meant.
+
+**Notes** stand in the run's output and its manifest. **Warnings** are written to standard error
+before the first round as well.
+"""
+
+import json
+from collections.abc import Iterator
+
+import numpy as np
+
+from regretless.agents.adversaries import Confined
+from regretless.forecaster.models.panel import PANEL
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.game.round import Game
+from regretless.market.losses import Loss
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.data import Table
+from regretless.scenarios.spec.scenario import ScenarioSpec
+
+MUCH = 0.2  # share of clipped rows above which there is a warning
+TINY = 1e-6  # losses in [0, 1] that differ by at most so much are alike
+AGENTS, POINTS, ROWS = 64, 256, 20_000  # of each at most so many are looked at
+AT_ONCE = 200_000  # losses
+
+
+def annotate(model: MarketModel, spec: ScenarioSpec, table: Table | None) -> None:
+    """Give a model its notes and warnings."""
+    strange = () if spec.game is not None else tuple(idle(model.game, table))
+    model.notes = (*left_out(spec), *strange)
+    model.warnings = (*strange, *clipped(spec, table))
+
+
+def left_out(spec: ScenarioSpec) -> Iterator[str]:
+    """Yield which models the forecaster has not, that it has by default, and by which key."""
+    given = spec.forecaster
+    if spec.data is None or given.models is not None or given.kind != "decision-swap":
+        return
+    keys = [f"forecaster.{key} = {json.dumps(value)}" for key, value in given.alone().items()]
+    listeners = [cohort.name for cohort in spec.cohort if cohort.response == "ensemble"]
+    keys += [f'cohort.{name}.response = "ensemble"' for name in listeners]
+    names = ", ".join([*PANEL, *spec.data.forecasts])
+    yield (
+        f"{' and '.join(keys)}: the forecaster is without the models that a scenario with data has "
+        f"by default ({names}), and no agent is compared with them"
+    )
+
+
+def clipped(spec: ScenarioSpec, table: Table | None) -> Iterator[str]:
+    """Yield for outcomes, and each forecast in the data, that too many rows were clipped."""
+    if spec.data is None or table is None:
+        return
+    for name, share in table.shares.items():
+        if share > MUCH and not spec.data.clip:
+            of = f" of forecast {name}" * bool(name)
+            cure = "widen data.scale, or write data.clip = true if that is meant"
+            yield f"{share:.1%} of the data rows{of} were clipped into the scale; {cure}"
+
+
+def idle(game: Game, table: Table | None) -> Iterator[str]:
+    """Yield for each cohort whose utility makes nothing of the outcomes that this is so.
+
+    In a game, which has no parameters, an action may be dominated.
+    """
+    outcomes = _outcomes(game) if table is None else _some(table.outcomes, ROWS)
+    for cohort in game.cohorts:
+        if found := _found(cohort.loss, outcomes):
+            yield (
+                f"cohort.{cohort.name}: with utility '{cohort.utility}' {found}, so that the "
+                "forecast changes nothing; outcomes are in [0, 1]: give parameters of that size"
+            )
+
+
+def _found(loss: Loss, outcomes: Array) -> str:
+    """Say that actions do not depend on outcomes (T, d); empty where they do for somebody."""
+    some = loss[_places(len(loss), min(AGENTS, max(AT_ONCE // loss.actions, 1)))]
+    regret = np.zeros((len(some), loss.actions))  # of always playing an action, at worst
+    step = max(AT_ONCE // regret.size, 1)
+    for first in range(0, len(outcomes), step):
+        values = some.losses(outcomes[first : first + step])
+        regret = np.maximum(regret, (values - values.min(-1, keepdims=True)).max(0))
+        if (regret.min(-1) > TINY).any():
+            return ""
+    if regret.max() <= TINY:
+        return f"all actions have the same loss within {TINY:g}"
+    return "one action is best whatever the outcome is, for every agent"
+
+
+def _outcomes(game: Game) -> Array:
+    """Return points (T, d) of the outcomes' space: some at random, and corners of the cube."""
+    adversary, rng = game.adversary, np.random.default_rng(0)
+    goods = adversary.outcomes
+    inner = rng.random((POINTS, goods))
+    corners = rng.integers(2, size=(POINTS, goods)).astype(np.float64)
+    points = np.concatenate([inner, corners])
+    return adversary.space.confined(points) if isinstance(adversary, Confined) else points
+
+
+def _some(rows: Array, most: int) -> Array:
+    """Return all rows, or so many spread evenly over them."""
+    return rows if len(rows) <= most else rows[_places(len(rows), most)]
+
+
+def _places(count: int, most: int) -> Indices:
+    """Return at most so many places among ``count``, spread evenly."""
+    return np.linspace(0, count - 1, min(count, most)).astype(np.intp)

@@ -1,0 +1,177 @@
+"""What a run says beside its results: what is left out, and what can hardly be meant."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regretless import load
+from regretless.scenarios.cli import commands
+
+PANEL = (
+    "running-mean",
+    "smoothing-0.2",
+    "last-value",
+    "seasonal-naive",
+    "seasonal-0.2",
+    "least-squares",
+    "least-squares-0.99",
+)
+LEAVES_OUT = {  # key: value, as --set has them
+    "forecaster.delay": "1",
+    "forecaster.intervals": "true",
+    "forecaster.weights": "second-order",
+    "forecaster.hull": "image",
+    "forecaster.off_ties": "true",
+    "forecaster.objective": "{growers=[1, 0, 0, 0, 0, 0]}",
+    "cohort.growers.response": "ensemble",
+}
+NATURE = """\
+name = "nature"
+rounds = 12
+
+[adversary]
+kind = "iid"
+outcomes = 1
+
+[[cohort]]
+name = "makers"
+utility = "{utility}"
+parameters = {{ {parameters} }}
+count = {count}
+actions = 6
+"""
+DATA = """\
+name = "heat"
+rounds = 10
+
+[data]
+file = "heat.csv"
+outcomes = ["heat"]
+scale = {{ heat = [0.0, {top}] }}
+{clip}
+
+[[cohort]]
+name = "bathers"
+utility = "newsvendor"
+count = 5
+actions = 4
+"""
+MORTALS = '''\
+from regretless import register
+from regretless.agents import ScriptedAgent
+
+
+@register.agent("{name}")
+class Mortal(ScriptedAgent):
+    """Two of them leave after their fourth round."""
+
+    age = 0
+
+    def act(self, forecast, context):
+        return 0
+
+    def learn(self, losses, outcome):
+        self.age += 1
+        if self.age == 4 and self.number <= 2:
+            self.leave()
+'''
+
+
+def status_of(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    """Give the command its words, in this process."""
+    monkeypatch.setattr("sys.argv", ["regretless", *words])
+    with pytest.raises(SystemExit) as left:
+        commands.main()
+    assert isinstance(left.value.code, int)
+    return left.value.code
+
+
+@pytest.fixture
+def played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Any:
+    """Run a scenario; returns what it printed in one line, its errors and its manifest's notes."""
+    monkeypatch.chdir(tmp_path)
+
+    def play(*words: str) -> tuple[str, str, list[str]]:
+        assert status_of(monkeypatch, "run", *words, "--out", "run") == 0
+        said = capsys.readouterr()
+        manifest = json.loads((tmp_path / "run/manifest.json").read_text(encoding="utf-8"))
+        return " ".join(said.out.split()), said.err, manifest["notes"]
+
+    return play
+
+
+@pytest.mark.parametrize("key", LEAVES_OUT)
+def test_models_that_are_left_out_are_named_with_the_key(key: str, played: Any) -> None:
+    said, wrong, notes = played("crop-choice", "--rounds", "5", "--set", f"{key}={LEAVES_OUT[key]}")
+    (note,) = notes
+    assert wrong == ""
+    assert note in said
+    assert key in note
+    assert all(name in note for name in PANEL)
+
+
+@pytest.mark.parametrize("changes", [{}, {"forecaster": {"delay": 1, "models": []}}])
+def test_nothing_is_said_where_nothing_is_left_out(changes: Any) -> None:
+    model = load("crop-choice", **changes).build()
+    assert model.notes == model.warnings == ()
+
+
+def nature(folder: Path, utility: str, parameters: str, count: int = 20) -> str:
+    text = NATURE.format(utility=utility, parameters=parameters, count=count)
+    (folder / "nature.toml").write_text(text, encoding="utf-8")
+    return str(folder / "nature.toml")
+
+
+@pytest.mark.parametrize(
+    ("utility", "parameters"),
+    [
+        ("firm", "cost = [72, 144]"),  # nothing is made
+        ("linear", "weights = [[0.2], [0.2], [0.2], [0.2], [0.2], [0.2]]"),  # all alike
+    ],
+)
+def test_parameters_out_of_proportion_are_warned_of(
+    utility: str, parameters: str, played: Any, tmp_path: Path
+) -> None:
+    said, wrong, (note,) = played(nature(tmp_path, utility, parameters), "--quiet")
+    assert said == ""
+    assert wrong == f"regretless: {note}\n"
+    assert all(word in note for word in ("cohort.makers", f"'{utility}'", "parameters"))
+
+
+def test_a_utility_that_some_agents_can_use_is_not_warned_of(tmp_path: Path) -> None:
+    file = nature(tmp_path, "firm", "cost = { choices = [0.1, 100.0] }")
+    assert load(file).build().warnings == ()
+
+
+def test_a_big_population_is_warned_of_by_a_sample(tmp_path: Path) -> None:
+    file = nature(tmp_path, "firm", "cost = [72, 144]", count=200_000)
+    assert len(load(file).build().warnings) == 1
+
+
+@pytest.mark.parametrize(
+    ("top", "clip", "warned"),
+    [(7.9, "", 0), (7.0, "", 1), (7.0, "clip = true", 0)],  # of ten rows: 0, 3, 3
+)
+def test_many_clipped_rows_are_warned_of(
+    top: float, clip: str, warned: int, played: Any, tmp_path: Path
+) -> None:
+    rows = [0, 1, 2, 3, 4, 5, 6, 7.5, 7.6, 7.7]
+    (tmp_path / "heat.csv").write_text("\n".join(["heat", *map(str, rows)]), encoding="utf-8")
+    (tmp_path / "heat.toml").write_text(DATA.format(top=top, clip=clip), encoding="utf-8")
+    _, wrong, _ = played("heat.toml", "--quiet")
+    assert wrong.count("data.scale") == wrong.count("30.0%") == wrong.count("\n") == warned
+
+
+def test_agents_who_leave_by_themselves_are_counted(played: Any, tmp_path: Path) -> None:
+    (tmp_path / "mortals_of_notes.py").write_text(MORTALS.format(name="noted"), encoding="utf-8")
+    file = nature(tmp_path, "firm", "cost = 0.1")
+    said, _, _ = played(
+        file, "--set", "cohort.makers.response=noted", "--import", "mortals_of_notes"
+    )
+    assert "makers: 2 of 20 agents left by themselves, the first in round 4" in said
