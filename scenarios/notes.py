@@ -5,7 +5,7 @@ before the first round as well.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from regretless.market.core.arrays import Array, Indices
 from regretless.market.game.round import Game
 from regretless.market.losses import Loss
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.data import Table
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
 MUCH = 0.2  # share of clipped rows above which there is a warning
@@ -24,11 +23,21 @@ AGENTS, POINTS, ROWS = 64, 256, 20_000  # of each at most so many are looked at
 AT_ONCE = 200_000  # losses
 
 
-def annotate(model: MarketModel, spec: ScenarioSpec, table: Table | None) -> None:
-    """Give a model its notes and warnings."""
-    strange = () if spec.game is not None else tuple(idle(model.game, table))
+def annotate(
+    model: MarketModel, spec: ScenarioSpec, rows: Array | None, shares: Mapping[str, float]
+) -> None:
+    """Give a model its notes and warnings.
+
+    Parameters
+    ----------
+    rows : array (T, d) or None
+        Outcomes of the data.
+    shares : dict of str to float
+        Of the data's rows that were clipped, as in ``Table``.
+    """
+    strange = () if spec.game is not None else tuple(idle(model.game, rows))
     model.notes = (*left_out(spec), *strange)
-    model.warnings = (*strange, *clipped(spec, table))
+    model.warnings = (*strange, *clipped(spec, shares))
 
 
 def left_out(spec: ScenarioSpec) -> Iterator[str]:
@@ -46,23 +55,22 @@ def left_out(spec: ScenarioSpec) -> Iterator[str]:
     )
 
 
-def clipped(spec: ScenarioSpec, table: Table | None) -> Iterator[str]:
+def clipped(spec: ScenarioSpec, shares: Mapping[str, float]) -> Iterator[str]:
     """Yield for outcomes, and each forecast in the data, that too many rows were clipped."""
-    if spec.data is None or table is None:
-        return
-    for name, share in table.shares.items():
-        if share > MUCH and not spec.data.clip:
+    meant = spec.data is not None and spec.data.clip
+    for name, share in shares.items():
+        if share > MUCH and not meant:
             of = f" of forecast {name}" * bool(name)
             cure = "widen data.scale, or write data.clip = true if that is meant"
             yield f"{share:.1%} of the data rows{of} were clipped into the scale; {cure}"
 
 
-def idle(game: Game, table: Table | None) -> Iterator[str]:
+def idle(game: Game, rows: Array | None) -> Iterator[str]:
     """Yield for each cohort whose utility makes nothing of the outcomes that this is so.
 
     In a game, which has no parameters, an action may be dominated.
     """
-    outcomes = _outcomes(game) if table is None else _some(table.outcomes, ROWS)
+    outcomes = _outcomes(game) if rows is None else rows[_places(len(rows), ROWS)]
     for cohort in game.cohorts:
         if found := _found(cohort.loss, outcomes):
             yield (
@@ -94,11 +102,6 @@ def _outcomes(game: Game) -> Array:
     corners = rng.integers(2, size=(POINTS, goods)).astype(np.float64)
     points = np.concatenate([inner, corners])
     return adversary.space.confined(points) if isinstance(adversary, Confined) else points
-
-
-def _some(rows: Array, most: int) -> Array:
-    """Return all rows, or so many spread evenly over them."""
-    return rows if len(rows) <= most else rows[_places(len(rows), most)]
 
 
 def _places(count: int, most: int) -> Indices:

@@ -110,7 +110,8 @@ class Scenario:
                 raise UserError(f"build: cohort.{cohort.name} {why}; give it counted = false")
         model = self._model(order, self._parts(order))
         model.recipe = partial(self._branch, order)
-        annotate(model, self.spec, self.table)
+        rows, shares = (self.table.outcomes, self.table.shares) if self.table else (None, {})
+        annotate(model, self.spec, rows, shares)
         return model
 
     def _branch(
