@@ -14,8 +14,14 @@ from regretless import load
 
 ROUNDS, SEEDS = 400, range(5)
 ODDS = {
-    "drift": {"kind": "drifting", "outcomes": 1, "step": 0.05, "concentration": 0.01},
-    "stay": {"kind": "iid", "outcomes": 1, "mean": 0.7, "concentration": 0.01},
+    "drift": {
+        "kind": "drifting",
+        "outcomes": 1,
+        "step": 0.05,
+        "concentration": 0.01,
+        "extreme": True,
+    },
+    "stay": {"kind": "iid", "outcomes": 1, "mean": 0.7, "concentration": 0.01, "extreme": True},
 }
 
 

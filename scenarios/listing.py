@@ -8,6 +8,7 @@ from collections.abc import Callable
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.spec.files import HERE, catalogue, read
+from regretless.scenarios.spec.forecaster import KINDS
 
 STUDIES = HERE / "studies" / "catalogue"
 LEAST_ROOM = 20  # columns for a meaning beside its name
@@ -18,6 +19,7 @@ REGISTRIES = {
     "adversaries": register.adversary,
     "policies": register.policy,
     "forecasters": register.forecaster,
+    "models": register.forecaster,
     "markets": register.market,
 }
 
@@ -65,7 +67,8 @@ def _named(kind: str) -> dict[str, str]:
     for room in ("agents", "forecaster", "market.markets"):
         importlib.import_module(f"regretless.{room}")  # registers names
     registry = REGISTRIES[kind]
-    return {name: _meaning(registry[name]) for name in registry.names()}
+    own = KINDS if kind == "forecasters" else {}
+    return own | {name: _meaning(registry[name]) for name in registry.names()}
 
 
 def _meaning(made: Callable[..., object]) -> str:

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from regretless.agents.adversaries import Confined
+from regretless.agents.adversaries.stochastic import Nature
 from regretless.forecaster.models.panel import PANEL
+from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.game.round import Game
 from regretless.market.losses import Loss
@@ -36,7 +38,7 @@ def annotate(
         Of the data's rows that were clipped, as in ``Table``.
     """
     strange = () if spec.game is not None else tuple(idle(model.game, rows))
-    model.notes = (*left_out(spec), *strange)
+    model.notes = (*left_out(spec), *noiseless(spec), *strange)
     model.warnings = (*strange, *clipped(spec, shares))
 
 
@@ -53,6 +55,15 @@ def left_out(spec: ScenarioSpec) -> Iterator[str]:
         f"{' and '.join(keys)}: the forecaster is without the models that a scenario with data has "
         f"by default ({names}), and no agent is compared with them"
     )
+
+
+def noiseless(spec: ScenarioSpec) -> Iterator[str]:
+    """Yield that a nature without noise is asked for, which is not the limit of ever more of it."""
+    own = spec.adversary
+    if own is not None and own.parameters.get("concentration") == 0:
+        maker = register.adversary[own.kind]
+        if isinstance(maker, type) and issubclass(maker, Nature):
+            yield "adversary.concentration = 0: outcomes are the mean itself, without noise"
 
 
 def clipped(spec: ScenarioSpec, shares: Mapping[str, float]) -> Iterator[str]:

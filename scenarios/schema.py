@@ -12,6 +12,7 @@ from regretless.market import register
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.build.bases import MAKERS
 from regretless.scenarios.spec.files import catalogue
+from regretless.scenarios.spec.forecaster import KINDS
 from regretless.scenarios.spec.scenario import ScenarioSpec
 from regretless.scenarios.studies.design import StudySpec
 
@@ -59,7 +60,7 @@ def _also() -> dict[str, list[Json]]:
         "CohortSpec.utility": [{"enum": register.utility.names()}],
         "ForecasterSpec.base": [{"enum": ["none", *baselines]}, text],
         "ForecasterSpec.models": [models],
-        "ForecasterSpec.kind": [{"enum": ["decision-swap", "calibration", *baselines]}],
+        "ForecasterSpec.kind": [{"enum": [*KINDS, *baselines]}],
         "PolicySpec.kind": [{"enum": register.policy.names()}],
         "StudySpec.scenario": [{"enum": list(catalogue())}],
         "StudySpec.seeds": [{"type": "integer", "minimum": 1}],

@@ -92,6 +92,7 @@ def test_adversaries_resume(name: str) -> None:
     [
         ("iid", {"mean": 1.5}),
         ("iid", {"concentration": -1.0}),
+        ("iid", {"concentration": 0.04}),
         ("cyclic", {"amplitude": 0.7}),
         ("cyclic", {"period": 0.0}),
         ("switching", {"length": 0}),

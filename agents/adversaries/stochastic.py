@@ -1,8 +1,11 @@
 r"""Nature: i.i.d., drifting, cyclic and regime-switching outcomes, indifferent to the forecast.
 
-Each keeps a mean path m_t in [0, 1]^d and draws y_t coordinate by coordinate from the beta law
-with that mean and ``concentration`` c, Beta(c m, c (1 - m)): c = 2 with mean 1/2 is the uniform
-law, large c is nearly the mean itself, and c = 0 stands for the mean exactly.
+Each keeps a mean path m_t in [0, 1]^d and draws y_t coordinate by coordinate from the beta
+distribution with that mean and ``concentration`` c, Beta(c m, c (1 - m)), whose standard deviation
+is sqrt(m (1 - m) / (c + 1)): c = 2 with mean 1/2 is uniform, large c is nearly the mean itself, and
+small c nearly a coin toss between 0 and 1. c = 0 does not continue this: it stands for the mean
+itself, without noise. So that nobody asks for little noise and gets the most that there can be,
+0 < c < 0.05 needs ``extreme = true``.
 """
 
 from typing import ClassVar
@@ -16,25 +19,41 @@ from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.protocols import Adversary
 from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
+LEAST = 0.05  # of a concentration, unless more extreme outcomes are asked for
 EDGE = 1e-3  # means are kept this far from 0 and 1, where the beta law degenerates
 
 
-class _Nature(Remembering, Adversary):
+class Nature(Remembering, Adversary):
     """Draws around a mean path.
 
     Parameters
     ----------
     concentration : float
-        Of the beta law; 0 for the mean itself.
+        Of the beta distribution; 0 for the mean itself, without noise.
+    extreme : bool
+        Whether a concentration below 0.05 is meant, with which nearly all outcomes are 0 or 1.
     """
 
     sees = frozenset({"history"})
     REMEMBERED: ClassVar[tuple[str, ...]] = ("rng",)
 
-    def __init__(self, outcomes: int, rng: np.random.Generator, *, concentration: float) -> None:
+    def __init__(
+        self,
+        outcomes: int,
+        rng: np.random.Generator,
+        *,
+        concentration: float,
+        extreme: bool = False,
+    ) -> None:
         super().__init__(outcomes, rng)
         if concentration < 0:
             raise ValueError(f"concentration is {concentration}; give a number of at least 0")
+        if 0 < concentration < LEAST and not extreme:
+            raise ValueError(
+                f"concentration is {concentration}, so that nearly all outcomes are 0 or 1; add "
+                "extreme = true if that is meant, or give 0 for the mean without noise, 20 for "
+                "little noise"
+            )
         self.concentration = concentration
 
     def mean(self, time: int) -> Array:
@@ -53,15 +72,15 @@ class _Nature(Remembering, Adversary):
 
 
 @register.adversary("iid")
-class IID(_Nature):
-    """The same law every round.
+class IID(Nature):
+    """The same distribution every round.
 
     Parameters
     ----------
     mean : float or sequence of d floats
         In [0, 1].
     concentration : float
-        Of the beta law; the default of 2 with mean 1/2 is uniform.
+        Of the beta distribution; the default of 2 with mean 1/2 is uniform.
     """
 
     def __init__(
@@ -71,8 +90,9 @@ class IID(_Nature):
         *,
         mean: ArrayLike = 0.5,
         concentration: float = 2.0,
+        extreme: bool = False,
     ) -> None:
-        super().__init__(outcomes, rng, concentration=concentration)
+        super().__init__(outcomes, rng, concentration=concentration, extreme=extreme)
         self._mean = np.broadcast_to(np.asarray(mean, dtype=np.float64), (outcomes,))
         if not ((self._mean >= 0) & (self._mean <= 1)).all():
             raise ValueError(f"mean is {mean!r}; give numbers in [0, 1]")
@@ -83,7 +103,7 @@ class IID(_Nature):
 
 
 @register.adversary("drifting")
-class Drifting(_Nature):
+class Drifting(Nature):
     """A mean that walks at random, reflected at the walls.
 
     Parameters
@@ -101,8 +121,9 @@ class Drifting(_Nature):
         *,
         step: float = 0.01,
         concentration: float = 20.0,
+        extreme: bool = False,
     ) -> None:
-        super().__init__(outcomes, rng, concentration=concentration)
+        super().__init__(outcomes, rng, concentration=concentration, extreme=extreme)
         if step < 0:
             raise ValueError(f"step is {step}; give a number of at least 0")
         self.step = step
@@ -116,7 +137,7 @@ class Drifting(_Nature):
 
 
 @register.adversary("cyclic")
-class Cyclic(_Nature):
+class Cyclic(Nature):
     """Seasons: each coordinate a sine wave, the coordinates spread evenly over the cycle.
 
     Parameters
@@ -129,7 +150,7 @@ class Cyclic(_Nature):
         The default of 0 gives the wave without noise.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parameters of a scenario file
         self,
         outcomes: int,
         rng: np.random.Generator,
@@ -137,8 +158,9 @@ class Cyclic(_Nature):
         period: float = 200.0,
         amplitude: float = 0.5,
         concentration: float = 0.0,
+        extreme: bool = False,
     ) -> None:
-        super().__init__(outcomes, rng, concentration=concentration)
+        super().__init__(outcomes, rng, concentration=concentration, extreme=extreme)
         if not 0 <= amplitude <= 0.5 or period <= 0:
             raise ValueError(f"amplitude {amplitude} must lie in [0, 0.5], period {period} above 0")
         self.period, self.amplitude = period, amplitude
@@ -150,7 +172,7 @@ class Cyclic(_Nature):
 
 
 @register.adversary("switching")
-class Switching(_Nature):
+class Switching(Nature):
     """Regimes: a mean that is drawn uniformly from the cube and kept for a number of rounds.
 
     Parameters
@@ -168,8 +190,9 @@ class Switching(_Nature):
         *,
         length: int = 400,
         concentration: float = 20.0,
+        extreme: bool = False,
     ) -> None:
-        super().__init__(outcomes, rng, concentration=concentration)
+        super().__init__(outcomes, rng, concentration=concentration, extreme=extreme)
         if length < 1:
             raise ValueError(f"length is {length}; give a whole number of at least 1")
         self.length = length

@@ -31,7 +31,7 @@ from regretless.forecaster.events.cover import Cover, clustered, paper_gamma, sn
 from regretless.forecaster.events.protected import LossGroup
 from regretless.market import register
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError, closest
+from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
 from regretless.market.game.delay import Relay
@@ -172,12 +172,6 @@ def _responding(draft: Draft, place: Place) -> Placement:
 def _scripted(draft: Draft, place: Place) -> Placement:
     """Seat agents with a method of their own."""
     spec = draft.spec
-    if spec.response not in register.agent:
-        known = [n for kind in register.ANSWERS for n in kind.names()]
-        raise UserError(
-            f"cohort.{spec.name}.response: unknown '{spec.response}'; "
-            f"{closest(spec.response, known)}; a name of your own needs --import MODULE"
-        )
     cohort = ScriptedCohort(
         name=spec.name,
         utility=spec.utility,

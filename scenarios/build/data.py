@@ -13,7 +13,7 @@ import pandas as pd
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
-from regretless.scenarios.frames import Form, numeric, place, read_frame, spelled, texts
+from regretless.scenarios.frames import Form, column_of, numeric, place, read_frame, spelled, texts
 from regretless.scenarios.spec.data import DataSpec
 from regretless.scenarios.spec.files import DATA
 
@@ -80,9 +80,9 @@ def read_table(spec: DataSpec) -> Table:
     if not path.is_file():
         name = path.name
         raise UserError(f"data.file '{name}' does not exist; give a path from the scenario file")
-    _check_names(spec)
     form = Form(spec.separator, spec.decimal, spec.codes, spec.missing is not None, keyed=True)
     frame = read_frame(path, f"data.file {spec.file}", form)
+    _check_names(spec, frame)
     index = () if spec.index is None else texts(frame, spec.index, "data.index")
     read = _values(frame, spec, form)
     values = _mended(read, frame, spec)
@@ -112,8 +112,11 @@ def _told(shares: dict[str, float], gaps: int, spec: DataSpec) -> Iterator[str]:
         yield f"{gaps} data rows lacked a value and were {done}."
 
 
-def _check_names(spec: DataSpec) -> None:
-    """Raise UserError where a key speaks of a column that it cannot be about."""
+def _check_names(spec: DataSpec, frame: pd.DataFrame) -> None:
+    """Raise UserError where a column is not there, or a key speaks of one it cannot be about."""
+    for key, columns in spec.read.items():
+        for column in columns:
+            column_of(frame, column, key)
     read = [column for columns in spec.read.values() for column in columns]
     for key, columns, known, what in (
         ("scale", spec.scale, spec.outcomes, "outcome"),

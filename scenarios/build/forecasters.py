@@ -20,7 +20,7 @@ from regretless.market.game.basis import Basis
 from regretless.market.game.protocols import Forecaster
 from regretless.scenarios.build.construct import construct, offering
 from regretless.scenarios.build.models import Models
-from regretless.scenarios.spec.forecaster import ForecasterSpec
+from regretless.scenarios.spec.forecaster import KINDS, ForecasterSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
 
@@ -80,7 +80,7 @@ def _of_points(
             where, CalibratedMultiaccurate, groups, **settings, **spec.parameters
         )
         return recipe
-    known = ["decision-swap", "calibration", *models.known()]
+    known = [*KINDS, *models.known()]
     if spec.kind not in known:
         raise UserError(f"unknown {where}; {closest(spec.kind, known)}")
     made = models.made(where, spec.kind, basis, **spec.parameters)

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from regretless.market import register
+from regretless.market.core.errors import closest
 from regretless.market.exploitability import tracker
 from regretless.market.regret.ledger import MEASURES
 
@@ -210,6 +211,15 @@ class CohortSpec(Strict):
             raise ValueError("reports are for those who respond to the forecast; drop them")
         if self.joins or self.cover is not None:
             raise ValueError("reports go neither with joins nor with a cover; drop one of them")
+
+    @field_validator("response")
+    @classmethod
+    def _known(cls, response: str) -> str:
+        known = [name for kind in register.ANSWERS for name in kind.names()]
+        if known and response not in known:  # nothing is known before the packages are imported
+            cure = f"{closest(response, known)}; a name of your own needs --import MODULE"
+            raise ValueError(f"unknown '{response}'; {cure}")
+        return response
 
     @field_validator("eta", mode="before")
     @classmethod

@@ -10,6 +10,10 @@ from regretless.scenarios.spec.cohort import ByName, Name, Open
 
 Payoffs = dict[Name, list[FiniteFloat] | list[list[FiniteFloat]]]  # of a planner, by cohort
 WITHOUT_MODELS = {"weights", "delay", "intervals", "off_ties", "objective", "hull"}
+KINDS = {  # beside every model
+    "decision-swap": "The forecaster of the theorem: small decision swap regret for every agent.",
+    "calibration": "The older recipe: calibrated, and unbiased where a policy suggests an action.",
+}
 AGGREGATE = "aggregate"  # the base that is made of all models
 
 

@@ -121,6 +121,13 @@ class ScenarioSpec(Strict):
     cohort: Annotated[list[CohortSpec], Field(min_length=1)]
     """The agents, in groups of one kind."""
 
+    @field_validator("cohort", mode="before")
+    @classmethod
+    def _listed(cls, cohorts: Any) -> Any:
+        if not isinstance(cohorts, dict):
+            return cohorts
+        raise ValueError("one table; write [[cohort]], with two brackets, above each cohort")
+
     @property
     def outcome_names(self) -> list[str]:
         """What the coordinates of an outcome are called; empty where they have no names."""

@@ -154,7 +154,7 @@ def test_prices_are_bayes_rule_with_wealth_for_belief() -> None:
 def test_whoever_follows_is_left_with_all_where_odds_drift(seed: int) -> None:
     drift = told(played("betting", f"seed={seed}", "rounds=400"))["wealth_share"]
     assert drift["followers"] > 0.9
-    still = "adversary={kind='iid', outcomes=1, mean=0.7, concentration=0.01}"
+    still = "adversary={kind='iid', outcomes=1, mean=0.7, concentration=0.01, extreme=true}"
     share = told(played("betting", f"seed={seed}", "rounds=400", still))["wealth_share"]
     assert share["frequencies"] > 1e-3  # where they do not, past frequencies are no worse
 

@@ -175,3 +175,26 @@ def test_agents_who_leave_by_themselves_are_counted(played: Any, tmp_path: Path)
         file, "--set", "cohort.makers.response=noted", "--import", "mortals_of_notes"
     )
     assert "makers: 2 of 20 agents left by themselves, the first in round 4" in said
+
+
+@pytest.mark.parametrize("kind", ["iid", "drifting", "cyclic", "switching"])
+def test_outcomes_that_are_nearly_a_coin_toss_are_asked_for_twice(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = nature(tmp_path, "firm", "cost = 0.1")
+    asked = ["--set", f"adversary.kind={kind}", "--set", "adversary.concentration=0.01"]
+    assert status_of(monkeypatch, "run", file, *asked, "--out", str(tmp_path / "run")) == 2
+    wrong = capsys.readouterr().err
+    assert "concentration is 0.01" in wrong
+    assert "extreme = true" in wrong
+    rare = {"kind": kind, "outcomes": 1, "concentration": 0.01, "extreme": True}
+    meant = load(file, adversary=rare).build()
+    meant.run()
+    assert meant.rounds_frame()["y_0"].round(2).isin([0.0, 1.0]).mean() > 0.5
+
+
+def test_a_nature_without_noise_is_named(played: Any, tmp_path: Path) -> None:
+    file = nature(tmp_path, "firm", "cost = 0.1")
+    said, _, (note,) = played(file, "--set", "adversary.concentration=0")
+    assert "adversary.concentration = 0" in note
+    assert note in said
