@@ -19,7 +19,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.game.basis import Basis
 from regretless.market.game.protocols import Forecaster
 from regretless.scenarios.build.construct import construct, offering
-from regretless.scenarios.build.models import Models
+from regretless.scenarios.build.models import OWN, Models
 from regretless.scenarios.spec.forecaster import KINDS, ForecasterSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
@@ -82,7 +82,7 @@ def _of_points(
         return recipe
     known = [*KINDS, *models.known()]
     if spec.kind not in known:
-        raise UserError(f"unknown {where}; {closest(spec.kind, known)}")
+        raise UserError(f"unknown {where}; {closest(spec.kind, known)}; {OWN}")
     made = models.made(where, spec.kind, basis, **spec.parameters)
     alone: Forecaster = offering(where, made, ("mixture", "predict", "update"))
     return alone

@@ -26,6 +26,8 @@ from regretless.scenarios.build.construct import construct
 from regretless.scenarios.spec.data import DataSpec
 from regretless.scenarios.spec.forecaster import AGGREGATE, ForecasterSpec
 
+OWN = "a name of your own needs --import MODULE"
+
 
 @dataclass(frozen=True)
 class Models:
@@ -55,7 +57,7 @@ class Models:
         if self.data is not None and kind in self.data.forecasts:
             return self._column(where, kind, basis, parameters)
         if kind not in register.forecaster:
-            raise UserError(f"unknown {where}; {closest(kind, self.known())}")
+            raise UserError(f"unknown {where}; {closest(kind, self.known())}; {OWN}")
         maker = register.forecaster[kind]
         asked = inspect.signature(maker).parameters
         given = {"basis": basis} if "basis" in asked and "basis" not in parameters else {}

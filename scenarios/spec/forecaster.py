@@ -67,6 +67,7 @@ class ForecasterSpec(Open):
     @classmethod
     def _named(cls, models: Any) -> Any:
         """Turn a list of names and tables into tables by name."""
+        models = [models] if isinstance(models, str) else models
         if not isinstance(models, list):
             return models
         named: dict[str, Any] = {}

@@ -33,6 +33,15 @@ from regretless.scenarios.spec.market import AnyMarketSpec, PricesSpec
 from regretless.scenarios.spec.network import NetworkSpec
 from regretless.scenarios.spec.values import check_values, shown
 
+SHAPES = {  # what a value is not, and the cure, by pydantic's name of the fault
+    "dict_type": ("not a table", "write { key = value }, or a table in brackets"),
+    "model_type": ("not a table", "write { key = value }, or a table in brackets"),
+    "list_type": ("not a list", "write its entries in brackets, as [1, 2]"),
+    "int_type": ("not a whole number", "write one without quotes and point, as 100"),
+    "bool_type": ("neither true nor false", "write one of them, without quotes"),
+    "string_type": ("not text", 'write it in quotes, as "name"'),
+}
+
 
 class SpaceSpec(Strict):
     """Where outcomes may lie: the hull of vertices, mapped onto the cube by its bounding box."""
@@ -228,8 +237,8 @@ def fault_line(fault: Any, key: str, known: list[str], file: str) -> str:
     reason = reason[0].lower() + reason[1:]
     if fault["type"] == "value_error":
         return f"{key}: {reason}" if key else reason
-    value = fault.get("input")
-    return f"{key} = {shown(value)}: {reason}; change the value"
+    reason, cure = SHAPES.get(fault["type"], (reason, "change the value"))
+    return f"{key} = {shown(fault.get('input'))}: {reason}; {cure}"
 
 
 def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, type[BaseModel]]:

@@ -282,6 +282,32 @@ SCENARIO_EDITS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "eta-of-a-best-response": (NATURE, "count = 3", "count = 3\neta = 1.0", ("farmers", "eta")),
     "utility-unknown": (NATURE, '"linear"', '"liner"', ("'liner'", "did you mean 'linear'")),
     "response-unknown": (NATURE, '"best-response"', '"best"', ("farmers.response", "'best'")),
+    "response-unknown-with-settings": (
+        NATURE,
+        '"best-response"',
+        '"skeptic"\nsettings = { a = 1 }',
+        ("farmers.response", "'skeptic'", "--import"),
+    ),
+    "response-unknown-with-eta": (
+        MARKET,
+        '"quantal"',
+        '"quantl"',
+        ("drivers.response", "'quantl'", "did you mean 'quantal'"),
+    ),
+    "one-bracket": (NATURE, "[[cohort]]", "[cohort]", ("cohort", "write [[cohort]]")),
+    "measures-text": (
+        NATURE,
+        "count = 3",
+        'count = 3\nmeasures = "swap"',
+        ("cohort.farmers.measures = 'swap'", "not a list"),
+    ),
+    "network-text": (NATURE, "rounds = 20", 'rounds = 20\nnetwork = "g"', ("network", "table")),
+    "outcome-misspelt": (
+        MARKET,
+        '["bread", "fuel"]',
+        '["braed", "fuel"]',
+        ("data.outcomes", "'braed'", "did you mean 'bread'"),
+    ),
     "adversary-unknown": (NATURE, '"iid"', '"idd"', ("'idd'", "did you mean 'iid'")),
     "forecaster-unknown": (
         MARKET,
@@ -751,6 +777,13 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Answer]:
 def numberless(columns: pd.Index[str]) -> list[str]:
     """Column names with ``_0``, ``_1``, ... written once as ``_#``."""
     return list(dict.fromkeys(re.sub(r"_\d+$", "_#", name) for name in columns))
+
+
+def test_list_names_every_forecaster_that_a_scenario_accepts(command: Command) -> None:
+    refused = command("run", "nature.toml", "--set", "forecaster.kind=nobody")
+    named = {line.split()[0] for line in command("list", "forecasters").out.splitlines()}
+    accepted = refused.err.partition("choose one of: ")[2].partition(";")[0].strip().split(", ")
+    assert named == set(accepted) > {"decision-swap", "calibration", "running-mean"}
 
 
 def test_list_prints_a_line_per_scenario(tmp_path: Path) -> None:
