@@ -81,7 +81,10 @@ def idle(game: Game, rows: Array | None) -> Iterator[str]:
 
     In a game, which has no parameters, an action may be dominated.
     """
-    outcomes = _outcomes(game) if rows is None else rows[_places(len(rows), ROWS)]
+    if rows is None or len(rows) < POINTS:  # in few rows one action may be best by chance
+        outcomes = _outcomes(game)
+    else:
+        outcomes = rows[_places(len(rows), ROWS)]
     for cohort in game.cohorts:
         if found := _found(cohort.loss, outcomes):
             yield (

@@ -114,9 +114,9 @@ def _told(shares: dict[str, float], gaps: int, spec: DataSpec) -> Iterator[str]:
 
 def _check_names(spec: DataSpec, frame: pd.DataFrame) -> None:
     """Raise UserError where a column is not there, or a key speaks of one it cannot be about."""
-    for key, columns in spec.read.items():
-        for column in columns:
-            column_of(frame, column, key)
+    for where, asked in spec.read.items():
+        for column in asked:
+            column_of(frame, column, where)
     read = [column for columns in spec.read.values() for column in columns]
     for key, columns, known, what in (
         ("scale", spec.scale, spec.outcomes, "outcome"),
