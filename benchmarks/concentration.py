@@ -1,6 +1,6 @@
 """Draw how outcomes of nature are spread: the beta density by mean and concentration.
 
-    python benchmarks/concentration.py [FILE.png]
+    python -m benchmarks.concentration [FILE.png]
 
 Without a file the figure is the one on the page about adversaries.
 """
