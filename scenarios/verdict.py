@@ -1,4 +1,4 @@
-"""The verdict of a run in words: what agents lost, what else would have cost, what swaps save.
+"""The verdict of a run in words: what agents lost, what else would have cost, the worst regret.
 
 Every number is one of the tables ``verdict`` and ``agents``, rounded as it is printed there. Losses
 count as alike where they are printed alike, or where the interval of their difference holds zero.
@@ -14,11 +14,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from regretless.market.logs.heads import agents_in
+from regretless.scenarios.digits import decimals
 from regretless.scenarios.logs.curves import leading_regret
 
 MANY = 3  # cohorts, of more of whom the words would be a page
 LEAST = 5e-5  # what is smaller would be printed as zero
-NOISE = 12  # decimals beyond which a worth is rounding
 KINDS = {
     "broadcast": "what they did",
     "model": "model",
@@ -28,10 +28,10 @@ KINDS = {
 
 
 def sentences(verdict: pd.DataFrame, agents: pd.DataFrame) -> Iterator[str]:
-    """Yield two sentences per cohort: its loss beside the best alternatives', and the worst swap.
+    """Yield two sentences per cohort: its loss beside the best alternatives', and its worst regret.
 
     Of more than ``MANY`` cohorts three are said: who fares best and worst beside the best
-    alternative to what they did, by losses in [0, 1], and the worst swap of all.
+    alternative to what they did, by losses in [0, 1], and the worst regret of all.
 
     Parameters
     ----------
@@ -46,11 +46,11 @@ def sentences(verdict: pd.DataFrame, agents: pd.DataFrame) -> Iterator[str]:
         best = best_of_each(rows).iloc[1:]
         policy = (best["kind"] == "policy") & (best["mean_loss"] >= rows["mean_loss"].iloc[0])
         own = agents[agents["cohort"] == rows["cohort"].iloc[0]]
-        yield " ".join([_lost(rows, best[~policy], agents, "", ":"), *_swapped(own)])
+        yield " ".join([_lost(rows, best[~policy], agents, "", ":"), *_regretted(own)])
 
 
 def _in_short(cohorts: list[pd.DataFrame], agents: pd.DataFrame) -> Iterator[str]:
-    """Yield who fares best and who worst beside the best alternative, and the worst swap."""
+    """Yield who fares best and who worst beside the best alternative, and the worst regret."""
     best = [best_of_each(rows).iloc[1:].nsmallest(1, "mean_loss") for rows in cohorts]
     pairs = zip(cohorts, best, strict=True)
     gains = [other["mean_loss"].item() - rows["mean_loss"].iloc[0] for rows, other in pairs]
@@ -59,7 +59,7 @@ def _in_short(cohorts: list[pd.DataFrame], agents: pd.DataFrame) -> Iterator[str
         yield f"{word} {_lost(cohorts[place], best[place], agents, ', who', ',')}"
     regret = leading_regret(agents)
     if regret.notna().any():
-        yield from _swapped(agents, f", one of {agents['cohort'].iloc[int(regret.argmax())]},")
+        yield from _regretted(agents, f", one of {agents['cohort'].iloc[int(regret.argmax())]}")
 
 
 def _lost(
@@ -95,14 +95,16 @@ def _compared(own: "pd.Series[Any]", other: "pd.Series[Any]", rows: pd.DataFrame
     return f"{word} with {what[other['kind']]} ({losses[1]})"
 
 
-def _swapped(agents: pd.DataFrame, of: str = "") -> Iterator[str]:
-    """Say what swapping actions in hindsight would have saved the worst agent."""
+def _regretted(agents: pd.DataFrame, of: str = "") -> Iterator[str]:
+    """Say the worst agent's regret per round, by the name of the measure."""
     regret, many = leading_regret(agents), agents_in(agents)
     if regret.notna().any():
+        kept = agents["decision_swap_regret"].iloc[int(regret.argmax())]
+        measure = "Swap regret" if np.isnan(kept) else "Decision swap regret"
         whom = f"the worst of {many:,} agents{of}" if many > 1 else "the agent"
         worst = regret.max()
-        saved = f"{worst:.4f}" if worst >= LEAST else "less than 0.0001"
-        yield f"Swapping actions in hindsight would have saved {whom} {saved} a round."
+        size = f"{worst:.4f}" if worst >= LEAST else "less than 0.0001"
+        yield f"{measure} of {whom}: {size} per round."
 
 
 def stood(block: str, base: str, kept: float, lost: int | None) -> str:
@@ -132,18 +134,27 @@ def verdict_table(verdict: pd.DataFrame) -> Table:
 
 def lines(verdict: pd.DataFrame) -> Iterator[list[str]]:
     """Yield the cells of each alternative's line, best first, the cohort named once."""
-    for name, rows in verdict.groupby("cohort", sort=False):
+    cohorts = [rows for _, rows in verdict.groupby("cohort", sort=False)]
+    places = {
+        name: max(decimals(rows[name], digits) for rows in cohorts)
+        for name, digits in {"worth": 4, "gain": 3}.items()
+    }
+    for rows in cohorts:
         for place, (_, row) in enumerate(rows.sort_values("mean_loss", kind="stable").iterrows()):
-            yield ["" if place else str(name), *_cells(row)]
+            yield ["" if place else str(row["cohort"]), *_cells(row, places)]
 
 
-def _cells(row: "pd.Series[Any]") -> list[str]:
-    """Write an alternative, its mean loss, worth, who is better off with it, and by how much."""
+def _cells(row: "pd.Series[Any]", places: dict[str, int]) -> list[str]:
+    """Write an alternative, its mean loss, worth, who is better off with it, and by how much.
+
+    ``places`` are the decimals of worth and gain, the same for all rows of a table.
+    """
     kind = KINDS[str(row["kind"])]
     what = f"{kind} {row['name']}" if row["kind"] in {"model", "policy"} else kind
-    worth = round(row["worth"], NOISE) + 0.0  # no -0
-    numbers = [what, f"{row['mean_loss']:.4f}", f"{worth:.4g}"]
+    worth, gain = (round(row[name], at) + 0.0 for name, at in places.items())  # no -0
+    numbers = [what, f"{row['mean_loss']:.4f}", f"{worth:.{places['worth']}f}"]
     if row["kind"] == "broadcast":
         return [*numbers, "", ""]
-    half = "" if np.isnan(row["gain_half"]) else f" ± {row['gain_half']:.2g}"
-    return [*numbers, f"{row['better_off']:,} of {row['agents']:,}", f"{row['gain']:+.3g}{half}"]
+    at = places["gain"]
+    half = "" if np.isnan(row["gain_half"]) else f" ± {row['gain_half']:.{at}f}"
+    return [*numbers, f"{row['better_off']:,} of {row['agents']:,}", f"{gain:+.{at}f}{half}"]

@@ -35,7 +35,10 @@ OTHER = re.compile(
     r"(about as much as|less than|more than) with "
     r"(the best of \d+ models, [^(]+|the policy [^(]+|the best fixed action[^(]*) \(([\d.]+)\)"
 )
-SAVED = re.compile(r"saved (?:the worst of ([\d,]+) agents|the agent)(.*) ([\d.]+) a round\.")
+REGRET = re.compile(
+    r"(Swap|Decision swap) regret of (?:the worst of ([\d,]+) agents(.*?)|the agent): "
+    r"([\d.]+) per round\."
+)
 SHORT = re.compile(
     r"(?:Best off of (\d+) cohorts, beside the best alternative of each,|Worst off) are "
 )
@@ -63,20 +66,21 @@ def check_sentence(
         sign = 0 if unsure else np.sign(best["mean_loss"] - own)
         assert word == {0: "about as much as", 1: "less than", -1: "more than"}[int(sign)], line
     if not short:
-        check_swap(line, members)
+        check_regret(line, members)
     return found["who"]
 
 
-def check_swap(line: str, members: pd.DataFrame) -> None:
-    """Compare what swapping would have saved the worst agent with the tables."""
+def check_regret(line: str, members: pd.DataFrame) -> None:
+    """Compare the regret of the worst agent, by the name of its measure, with the tables."""
     regret = members["decision_swap_regret"].fillna(members["swap_regret"])
-    saved = SAVED.search(line)
-    assert (saved is None) == regret.isna().all()
-    if saved:
-        assert saved[3] == f"{max(regret.max(), 0):.4f}"
-        assert (saved[1] or "1").replace(",", "") == str(len(members))
-        if saved[2]:
-            assert f", one of {members.loc[regret.idxmax(), 'cohort']}," == saved[2]
+    found = REGRET.search(line)
+    assert (found is None) == regret.isna().all()
+    if found:
+        column = f"{found[1].lower()}_regret".replace(" ", "_")
+        assert found[4] == f"{max(members[column].max(), 0):.4f}" == f"{max(regret.max(), 0):.4f}"
+        assert (found[2] or "1").replace(",", "") == str(len(members))
+        if found[3]:
+            assert f", one of {members.loc[regret.idxmax(), 'cohort']}" == found[3]
 
 
 def check_in_short(claims: list[str], verdict: pd.DataFrame, agents: pd.DataFrame) -> None:
@@ -84,11 +88,11 @@ def check_in_short(claims: list[str], verdict: pd.DataFrame, agents: pd.DataFram
     own = verdict["kind"] == "broadcast"
     lost = verdict[own].set_index("cohort")["mean_loss"]
     gains = verdict[~own].groupby("cohort", sort=False)["mean_loss"].min() - lost
-    *extremes, swap = claims
+    *extremes, regret = claims
     assert [SHORT.match(line)[1] for line in extremes] == [str(len(lost)), None]  # type: ignore[index]
     told = [check_sentence(SHORT.sub("", line), verdict, agents, short=True) for line in extremes]
     assert [gains[who] for who in told] == [gains.max(), gains.min()]
-    check_swap(swap, agents)
+    check_regret(regret, agents)
 
 
 @pytest.mark.parametrize(("name", "kind"), RUNS)
@@ -97,6 +101,9 @@ def test_headlines_say_what_the_tables_do(name: str, kind: str, tmp_path: Path) 
     printed = command(f"regretless run {name} --rounds 6 --out {tmp_path}/run{other}")
     shown = [row for row in printed.splitlines() if not row.startswith("Logs: ")]
     assert max(map(len, shown)) <= 80
+    worth = re.findall(r" ([+-]\d\S*)(?: ± (\S+))? *$", printed, re.MULTILINE)
+    assert len({len(cell.partition(".")[2]) for row in worth for cell in row if cell}) == 1, worth
+    assert not any("e" in cell for row in worth for cell in row)
     manifest, tables = read_run(tmp_path / "run")
     agents, verdict = tables["agents"], tables["verdict"]
     page = write_report(tmp_path / "run").read_text(encoding="utf-8")
