@@ -21,9 +21,16 @@ from matplotlib import pyplot as plt
 COLOURS = ("#00796b", "#c2571a", "#5e548e", "#8a8d91")
 
 
-def averages(table: pd.DataFrame, keys: list[str], value: str) -> pd.DataFrame:
-    """Average over what is not a key: mean with the ends of its 95 % Student interval."""
-    found = table.groupby(keys, sort=False)[value].apply(lambda sample: interval(sample.to_numpy()))
+def averages(
+    table: pd.DataFrame, keys: list[str], value: str, within: tuple[float, float] | None = None
+) -> pd.DataFrame:
+    """Average over what is not a key: mean with the ends of its 95 % Student interval.
+
+    ``within`` is the range of what is measured, (0, 1) of a share: an interval that would leave it
+    is taken on the logit scale.
+    """
+    groups = table.groupby(keys, sort=False)[value]
+    found = groups.apply(lambda sample: interval(sample.to_numpy(), within))
     return pd.DataFrame(
         found.tolist(), index=found.index, columns=["mean", "low", "high"]
     ).reset_index()

@@ -2,7 +2,8 @@
 
 Twenty traders buy one of three baskets. What is bought in a round yields less in the same round, by
 much or by little; nobody, half or all of them follow the forecast, and the others learn by
-themselves. What is measured is by how much outcomes move from one round to the next.
+themselves. The traders are the same in all three cases: two cohorts of ten, whose response is
+switched. What is measured is by how much outcomes move from one round to the next.
 """
 
 from __future__ import annotations
@@ -13,24 +14,28 @@ from shown import averages, bars, below, finish, said, sheet
 
 from regretless import load
 
-TRADERS, ROUNDS, SEEDS = 20, 150, range(4)
+ROUNDS, SEEDS = 150, range(4)
 IMPACTS = (0.2, 0.8)
+HALVES = ("followers", "learners")  # the two cohorts of the scenario, here ten traders each
+FOLLOWING = {"nobody": 0, "half": 1, "all": 2}  # how many of the two follow the forecast
 
 
-def swing(share: float, impact: float, seed: int) -> float:
+def swing(listen: str, impact: float, seed: int) -> float:
     """Mean movement of an outcome from round to round."""
     settings = {"market.impact": impact, "market.feedback": "same-round"}
-    followers = round(share * TRADERS)
-    counts = {"cohort.followers.count": followers, "cohort.learners.count": TRADERS - followers}
-    model = load("crowding", rounds=ROUNDS, **settings, **counts).build(seed=seed)
+    for place, cohort in enumerate(HALVES):
+        follows = place < FOLLOWING[listen]
+        settings[f"cohort.{cohort}.count"] = 10
+        settings[f"cohort.{cohort}.response"] = "best-response" if follows else "hedge"
+    model = load("crowding", rounds=ROUNDS, **settings).build(seed=seed)
     model.run()
     return float(np.abs(model.rounds_frame().filter(regex=r"^y_\d").diff()).mean().mean())
 
 
 rows = [
-    {"impact": impact, "listen": name, "seed": seed, "swing": swing(share, impact, seed)}
+    {"impact": impact, "listen": name, "seed": seed, "swing": swing(name, impact, seed)}
     for impact in IMPACTS
-    for name, share in (("nobody", 0.0), ("half", 0.5), ("all", 1.0))
+    for name in FOLLOWING
     for seed in SEEDS
 ]
 means = averages(pd.DataFrame(rows), ["impact", "listen"], "swing")

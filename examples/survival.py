@@ -41,7 +41,7 @@ rows = [
     for seed in SEEDS
     for who, share in shares(odds, seed).items()
 ]
-means = averages(pd.DataFrame(rows), ["odds", "who"], "share")
+means = averages(pd.DataFrame(rows), ["odds", "who"], "share", within=(0.0, 1.0))
 own = means.set_index(["odds", "who"])
 steady, past = own.loc[("stay", "followers")], own.loc[("stay", "frequencies")]
 answer = (

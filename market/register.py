@@ -59,6 +59,31 @@ class Registry:
         return sorted(self._known)
 
 
+class Measures(Registry):
+    """Measures of a user's own, some with a range that they cannot leave.
+
+    Attributes
+    ----------
+    within : dict of str to pair of float
+        By name, of those that have one.
+    """
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.within: dict[str, tuple[float, float]] = {}
+
+    def __call__(
+        self, name: str, *, within: tuple[float, float] | None = None
+    ) -> Callable[[Thing], Thing]:
+        """Register the decorated function; ``within=(0, 1)`` says that it measures a share."""
+        if within is not None:
+            low, high = map(float, within)
+            if not low < high:
+                raise UserError(f"measure '{name}': within = {within}; give (least, greatest)")
+            self.within[name] = low, high
+        return super().__call__(name)
+
+
 utility = Registry("utility")
 response = Registry("response")
 agent = Registry("agent")
@@ -66,7 +91,7 @@ learner = Registry("learner")
 adversary = Registry("adversary")
 policy = Registry("policy")
 forecaster = Registry("forecaster")
-measure = Registry("measure")
+measure = Measures("measure")
 market = Registry("market")
 
 ANSWERS = (response, agent, learner)  # what a cohort's ``response`` may name: names differ

@@ -7,7 +7,8 @@
 A scenario names it, ``measures = ["gini"]``, and it is taken after every logged round. What it
 returns says of whom it speaks: a number is of the round, a dictionary by cohort has a number for
 each, an array (N,) one for every agent, in the order of the agents' numbers (of these the logged
-ones get rows).
+ones get rows). ``@register.measure("share", within=(0, 1))`` declares a range, which the
+intervals of studies then do not leave either.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.sample import Logged
 from regretless.market.records import Round
 
+ROUNDING = 1e-9
 COLUMNS = ("round", "measure", "cohort", "agent", "value")
 Rows = tuple[list[str], list[float], list[float]]  # cohorts, agents, values
 
@@ -58,11 +60,17 @@ class OwnMeasures:
 
     def _table(self, name: str, rows: Rows) -> dict[str, NDArray[Any]]:
         cohorts, agents, values = rows
+        low, high = register.measure.within.get(name, (-np.inf, np.inf))
+        found = np.array(values, dtype=np.float64)
+        outside = found[(found < low - ROUNDING) | (found > high + ROUNDING)]
+        if len(outside):
+            reason = f"measure '{name}' returned {outside[0]:g}, not within {low:g} and {high:g}"
+            raise UserError(f"{reason}; correct it, or `within` where it is registered")
         return {
             "measure": np.array([name] * len(values), dtype=object),
             "cohort": np.array(cohorts, dtype=object),
             "agent": np.array(agents, dtype=np.float64),
-            "value": np.array(values, dtype=np.float64),
+            "value": found,
         }
 
     def _rows(self, name: str) -> Rows:

@@ -1,8 +1,10 @@
-"""What the page of a study says first: the greatest change, then who regrets least and most.
+"""What the page of a study says first: the largest change, then who regrets least and most.
 
-Both are read off the study's own tables. The change is that of what a study is about: of branches
-how much better off somebody is (``gain``), else of mean loss; a change whose interval holds 0 is
-none.
+Both are read off the study's own tables. The change is that of welfare, mean utility per round in
+the utility's own units: of branches ``gain``, else ``welfare_mean``. Mean losses are no measure of
+it, since a key may change how they are normalised. Changes of several cohorts and keys are ranked
+by their size over the mean ``loss_scale`` of the cohort, one unit per cohort for the whole study. A
+change whose interval contains 0 is none.
 """
 
 from collections.abc import Iterator
@@ -11,11 +13,12 @@ from typing import Any
 import pandas as pd
 
 from regretless.scenarios.report.study_figures import value_text
-from regretless.scenarios.studies.contrasts import EVERYBODY
+from regretless.scenarios.studies.analysis import EVERYBODY
+from regretless.scenarios.studies.contrasts import unit_notes
 
 DECISION, SWAP = "decision_swap_regret_worst", "swap_regret_worst"
 REGRETS = {DECISION: "Decision swap regret", SWAP: "Swap regret"}
-CHANGES = {"gain": "welfare", "mean_loss": "mean loss"}  # the first that a study has
+CHANGES = ("gain", "welfare_mean")  # the first that a study has
 
 
 def headline(
@@ -32,12 +35,13 @@ def headline(
     contrasts : frame
         What each value and branch changes, with its interval.
     """
-    yield from _change(contrasts)
+    yield from _change(contrasts, cohorts.groupby("cohort")["loss_scale"].mean())
+    yield from unit_notes(contrasts)
     yield from _regrets(cohorts, settings)
 
 
-def _change(contrasts: pd.DataFrame) -> Iterator[str]:
-    """Say what changed most, and for whom."""
+def _change(contrasts: pd.DataFrame, scale: "pd.Series[float]") -> Iterator[str]:
+    """Say what changed welfare most, and for whom; ``scale`` is the unit of each cohort."""
     measure = next((name for name in CHANGES if (contrasts["measure"] == name).any()), None)
     if measure is None:
         return
@@ -46,12 +50,17 @@ def _change(contrasts: pd.DataFrame) -> Iterator[str]:
     if own["low"].isna().all():
         return
     if sure.empty:
-        yield f"No change of {CHANGES[measure]} is told from chance."
+        yield "No change of welfare found: every 95 % interval contains 0."
         return
-    row = sure.iloc[int(sure["mean"].abs().argmax())]
+    unit = sure["cohort"].map(scale.where(scale > 0, 1.0))
+    row = sure.iloc[int((sure["mean"] / unit).abs().argmax())]
     ends = f"95 % interval {row['low']:.3g} to {row['high']:.3g}"
-    first = "The change" if len(own) == 1 else f"The greatest of {len(own)} changes"
-    yield f"{first} of {CHANGES[measure]}: {_what(row)}, {row['mean']:+.3g} ({ends})."
+    first = "Change" if len(own) == 1 else f"Largest of {len(own)} changes"
+    how = "" if len(own) == 1 else ", relative to the range of each cohort's losses"
+    yield (
+        f"{first} of welfare (mean utility per round{how}): {_what(row)}, {row['mean']:+.3g} "
+        f"in the utility's own units ({ends})."
+    )
 
 
 def _what(row: Any) -> str:

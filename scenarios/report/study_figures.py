@@ -10,7 +10,6 @@ An interval that one seed alone cannot give is left out: its mean stands as a ba
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -38,9 +37,8 @@ INTERVAL = "<br>95 % interval %{customdata[0]:.5g} to %{customdata[1]:.5g}"
 
 
 def value_text(value: Any, width: int = 28) -> str:
-    """Write a value of a key, JSON text or not, so that it fits beside an axis."""
-    quoted = isinstance(value, str) and value.startswith('"')
-    return charts.short(json.loads(value) if quoted else value, width)
+    """Write a value of a key so that it fits beside an axis."""
+    return charts.short(value, width)
 
 
 def setting_colours(labels: Sequence[str]) -> dict[str, str]:

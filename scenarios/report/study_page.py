@@ -18,7 +18,7 @@ from regretless.scenarios.report import study_figures
 from regretless.scenarios.report.charts import card, scripts
 from regretless.scenarios.report.headline import DECISION, SWAP, headline
 from regretless.scenarios.report.html import cell, page, save, table
-from regretless.scenarios.studies.analysis import REGRETS, Ends
+from regretless.scenarios.studies.analysis import REGRETS, WITHIN, Ends
 from regretless.scenarios.studies.curves import setting_curves
 from regretless.scenarios.studies.results import Study
 
@@ -293,7 +293,7 @@ def _settings(study: Study, cohorts: pd.DataFrame, parameters: pd.DataFrame) -> 
 
 def _with_reach(values: pd.Series[float], ends: Ends) -> str:
     """Write a mean and half the width of its interval, this to two digits, that as far as it."""
-    mean, low, high = ends(values.tolist())
+    mean, low, high = ends(values.tolist(), WITHIN.get(str(values.name)))
     half = (high - low) / 2
     if not half > abs(mean) * NEGLIGIBLE:  # nor where there is no interval
         return _number(mean)

@@ -15,7 +15,8 @@ part of the value.
 **Effects.** For each value of a key, a measure is averaged over the settings of all other keys,
 seed by seed, and the interval is over seeds. A seed counts if it has a run for every setting with
 that value. In a full grid these are main effects; in a list, keys that vary together are not told
-apart.
+apart. Where an interval would leave the range of a measure, as of a share, it is taken on the logit
+scale (``interval``).
 
 Where seeds resample the data of one history (``data.bootstrap``), each is a replicate of what might
 have been measured: the ends are then quantiles of the replicates, and more of them do not bring
@@ -28,7 +29,7 @@ not play in a run is missing there.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ MEASURES = (
     "welfare_gini",
 )
 LOSSES = ("mean_loss", *(f"{regret}_{which}" for regret in REGRETS for which in ("mean", "worst")))
+NORMALISED = ["loss_scale", "loss_offset"]  # how a utility becomes a loss in [0, 1]
 COHORTS = [
     "run",
     "cohort",
@@ -62,9 +64,18 @@ COHORTS = [
     "welfare_mean",
     "welfare_gini",
     "welfare_mean_difference",
+    *NORMALISED,
 ]
 INTERVAL = ["mean", "low", "high"]
-Ends = Callable[[Any], tuple[float, float, float]]  # of values by seed: mean, low, high
+Range = tuple[float, float]
+Ends = Callable[[Any, Range | None], tuple[float, float, float]]  # by seed: mean, low, high
+UNBOUNDED = {"welfare_mean", "external_regret_mean", "external_regret_worst"}
+WITHIN: dict[str, Range] = {
+    name: (0.0, 1.0) for name in (*MEASURES, *LOSSES) if name not in UNBOUNDED
+}
+EVERYBODY = "everybody"
+POOLED = ("mean_loss", *(f"{regret}_mean" for regret in REGRETS), *NORMALISED)
+WORST = ("exploitability_worst", *(f"{regret}_worst" for regret in REGRETS))
 WINDOW = ["cohort", "first", "last"]
 EFFECTS = {
     **dict.fromkeys(["key", "value", "cohort", "measure"], "str"),
@@ -81,12 +92,14 @@ def cohorts_of(agents: pd.DataFrame, run: int) -> pd.DataFrame:
     -------
     frame
         The columns ``COHORTS``: regrets per round with losses in [0, 1], welfare per round in the
-        utility's own units. What was not measured is NaN.
+        utility's own units, and the means of the agents' ``loss_scale`` and ``loss_offset``. What
+        was not measured is NaN.
     """
     groups = agents.groupby("cohort", sort=False)
     sizes = groups[COUNT].sum() if COUNT in agents else groups.size()
     table = losses_of(agents, ["cohort"]).assign(agents=sizes)
     table["exploitability_worst"] = groups["exploitability"].max()
+    table[NORMALISED] = means_of(agents, ["cohort"], NORMALISED)
     welfare = cohort_welfare(agents)
     return table.reset_index().merge(welfare, on="cohort", sort=False).assign(run=run)[COHORTS]
 
@@ -117,6 +130,31 @@ def own_of(measures: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
     return table.rename_axis(columns=None)
 
 
+def with_everybody(cohorts: pd.DataFrame) -> pd.DataFrame:
+    """Add a row per run that pools its cohorts, where runs have several between them.
+
+    A mean, also of a measure of one's own, is over all agents; a worst is the worst of all. A
+    number of the whole round, which all cohorts share, is that number. What some cohort of a run
+    did not keep, and what is in a utility's own units, is NaN.
+    """
+    names = set(cohorts["cohort"])
+    if len(names) < 2 or EVERYBODY in names:
+        return cohorts
+    by_run, means = cohorts.groupby("run", sort=False), (*POOLED, *own_measures(cohorts))
+    pooled = pd.DataFrame({"agents": by_run["agents"].sum()})
+    for name in (*means, *WORST):
+        weighted = cohorts[name] * cohorts["agents"] if name in means else cohorts[name]
+        parts = weighted.groupby(cohorts["run"], sort=False)
+        found = parts.sum() / pooled["agents"] if name in means else parts.max()
+        pooled[name] = found.where(parts.count() == parts.size())  # if all cohorts kept it
+    return pd.concat([cohorts, pooled.reset_index().assign(cohort=EVERYBODY)], ignore_index=True)
+
+
+def own_measures(cohorts: pd.DataFrame) -> list[str]:
+    """Name the measures of one's own in a table of cohorts."""
+    return [str(name) for name in cohorts if name not in COHORTS]
+
+
 def losses_of(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Mean loss, and mean and worst of each regret, of groups of agents or windows."""
     means, worst = means_of(rows, by, ["mean_loss", *REGRETS]), rows.groupby(list(by), sort=False)
@@ -127,17 +165,33 @@ def losses_of(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return table
 
 
-def interval(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float, float]:
+def interval(
+    values: Sequence[float] | NDArray[np.float64], within: Range | None = None
+) -> tuple[float, float, float]:
     """Mean and 95 % Student interval of independent repetitions.
 
     Parameters
     ----------
     values : array (n,)
+    within : pair of float, optional
+        What the values cannot leave: (0, 1) of a share. An interval that would is taken on the
+        logit scale instead, by the delta method, and stays inside: with u = (mean - a) / (b - a),
+        its ends are a + (b - a) expit(logit(u) +- half / ((b - a) u (1 - u))), where half is that
+        of Student's interval.
 
     Returns
     -------
     mean, low, high : float
         The ends are NaN with fewer than two values, and so is the mean with none.
+
+    Examples
+    --------
+    >>> low, high = interval([0.98, 0.99, 1.0])[1:]
+    >>> round(low, 3), round(high, 3)
+    (0.965, 1.015)
+    >>> low, high = interval([0.98, 0.99, 1.0], (0.0, 1.0))[1:]
+    >>> round(low, 3), round(high, 3)
+    (0.889, 0.999)
     """
     sample = np.asarray(values, dtype=np.float64)
     if not len(sample):
@@ -147,10 +201,27 @@ def interval(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, floa
         return mean, float("nan"), float("nan")
     reach = special.stdtrit(len(sample) - 1, (1 + LEVEL) / 2) * sample.std(ddof=1)
     half = float(reach / np.sqrt(len(sample)))
-    return mean, mean - half, mean + half
+    low, high = mean - half, mean + half
+    if within is not None and (low < within[0] or high > within[1]):
+        low, high = _inside(mean, half, within)
+    return mean, low, high
 
 
-def replicates(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, float, float]:
+def _inside(mean: float, half: float, within: Range) -> Range:
+    """Return the ends of an interval that is taken on the logit scale; see ``interval``."""
+    least, span = within[0], within[1] - within[0]
+    share = (mean - least) / span
+    if not 0 < share < 1:  # all values are at one end
+        return mean, mean
+    ends = special.logit(share) + np.array([-1.0, 1.0]) * half / (span * share * (1 - share))
+    low, high = least + span * special.expit(ends)
+    return float(low), float(high)
+
+
+def replicates(
+    values: Sequence[float] | NDArray[np.float64],
+    within: Range | None = None,  # noqa: ARG001 - quantiles of values stay where these are
+) -> tuple[float, float, float]:
     """Mean and 95 % percentile interval of bootstrap replicates: of one history, not of a mean."""
     mean, _, _ = interval(values)
     if len(values) < 2:
@@ -194,20 +265,29 @@ def _differences(wide: pd.DataFrame, ends: Ends) -> Iterator[tuple[Any, ...]]:
     for baseline in wide.columns if OURS in wide else ():
         if baseline != OURS:
             pairs = (wide[OURS] - wide[baseline]).dropna().to_numpy()
-            yield baseline, len(pairs), *ends(pairs)
+            yield baseline, len(pairs), *ends(pairs, None)
 
 
 def effects_table(
-    cohorts: pd.DataFrame, parameters: pd.DataFrame, ends: Ends = interval
+    cohorts: pd.DataFrame,
+    parameters: pd.DataFrame,
+    ends: Ends = interval,
+    within: Mapping[str, Range] = WITHIN,
 ) -> pd.DataFrame:
     """Mean of every measure for each value of each key, with intervals over seeds.
+
+    Parameters
+    ----------
+    within : dict
+        The ranges of measures that have one.
 
     Returns
     -------
     frame
-        ``key``, ``value`` (JSON text), ``cohort``, ``measure`` (one of ``MEASURES`` or a study's
-        own), ``seeds``, ``mean``, ``low``, ``high``. Measures that no run has are left out.
+        ``key``, ``value`` (text), ``cohort``, ``measure`` (one of ``MEASURES`` or a study's own),
+        ``seeds``, ``mean``, ``low``, ``high``. Measures that no run has are left out.
     """
+    cohorts = with_everybody(cohorts)
     keys = [str(key) for key in parameters if key not in {"run", "seed"}]
     settings = parameters.groupby(keys, sort=False).ngroup() if keys else 0
     placed = parameters.assign(setting=settings)
@@ -216,17 +296,19 @@ def effects_table(
         for value, chosen in placed.groupby(key, sort=False):
             needed = chosen["setting"].nunique()
             runs = chosen[["run", "seed", "setting"]].merge(cohorts, on="run")
-            found = _averages(runs, needed, ends)
-            rows += [[key, text_of(value), *row] for row in found]
+            for cohort, measure, means in _averages(runs, needed, own_measures(cohorts)):
+                found = ends(means, within.get(measure))
+                rows.append([key, text_of(value), cohort, measure, len(means), *found])
     return pd.DataFrame(rows, columns=list(EFFECTS)).astype(EFFECTS)
 
 
-def _averages(runs: pd.DataFrame, needed: int, ends: Ends) -> Iterator[tuple[Any, ...]]:
-    """Yield cohort, measure, seeds and interval; a seed needs a number for every setting.
+def _averages(
+    runs: pd.DataFrame, needed: int, own: list[str]
+) -> Iterator[tuple[Any, str, NDArray[np.float64]]]:
+    """Yield cohort, measure and means by seed; a seed needs a number for every setting.
 
     Of ``needed`` settings those do not count in which a cohort has nobody (``count = 0``).
     """
-    own = [str(column) for column in runs if column not in {"seed", "setting", *COHORTS}]
     settings = runs["setting"].nunique()
     for cohort, group in runs.groupby("cohort", sort=False):
         by_seed, wanted = group.groupby("seed"), needed - settings + group["setting"].nunique()
@@ -234,11 +316,13 @@ def _averages(runs: pd.DataFrame, needed: int, ends: Ends) -> Iterator[tuple[Any
             counted = by_seed[measure].count()
             means = by_seed[measure].mean()[counted == wanted].to_numpy()
             if counted.any():
-                yield cohort, measure, len(means), *ends(means)
+                yield cohort, measure, means
 
 
 def text_of(value: Any) -> str:
-    """Write a key's value as JSON."""
+    """Write a key's value: text as it is, numbers and booleans as in JSON."""
+    if isinstance(value, str):
+        return value
     return json.dumps(value.item() if isinstance(value, np.generic) else value)
 
 
@@ -292,4 +376,4 @@ def _of_window(group: pd.DataFrame, ends: Ends) -> Iterator[tuple[Any, ...]]:
     for measure in LOSSES:
         values = group[measure].dropna().to_numpy()
         if len(values):
-            yield measure, len(values), *ends(values)
+            yield measure, len(values), *ends(values, WITHIN.get(measure))

@@ -10,8 +10,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from regretless.scenarios.digits import decimals
 from regretless.scenarios.studies.analysis import MEASURES
-from regretless.scenarios.studies.contrasts import GAINS
+from regretless.scenarios.studies.contrasts import GAINS, unit_notes
 from regretless.scenarios.studies.results import Study
 
 TOLD = ("mean_loss", "gain", "welfare_mean")  # beside a study's own measures
@@ -68,22 +69,39 @@ class Told:
             table.add_column(name)
         for name in (self.figure, "95 % interval"):
             table.add_column(name, justify="right", no_wrap=True)
-        before = ""
-        for row in found.head(MOST).to_dict("records"):
-            ends = "-" if np.isnan(row["low"]) else f"{row['low']:.3g} to {row['high']:.3g}"
-            figure = row["mean" if "mean" in row else "estimate"]
+        before, shown = "", found.head(MOST)
+        for row, figures in zip(shown.to_dict("records"), _figures(shown), strict=True):
             what = self.what(row)
             words = ["" if what == before else what, *(row[name] for name in beside)]
             before = what
-            table.add_row(*words, "no run near" if np.isnan(figure) else f"{figure:.3g}", ends)
+            table.add_row(*words, *figures)
         console.print(table)
         if len(found) > MOST:
             console.print(f"{len(found) - MOST} more, and all other measures: {path.name}")
+        if "same_scale" in found:
+            for note in unit_notes(found):
+                console.print(note)
+
+
+def _figures(rows: pd.DataFrame) -> list[tuple[str, str]]:
+    """Write each row's figure and interval, with equal decimals for what has one unit."""
+    unit = [name for name in ("cohort", "measure") if name in rows] or ["key"]
+    columns = [name for name in ("mean", "estimate", "low", "high") if name in rows]
+    groups = rows.groupby(unit, sort=False)[columns]
+    places = groups.transform(lambda own: float(np.nanmax([0.0, *own.abs()])))
+    found = []
+    for values, largest in zip(rows[columns].to_numpy(), places.to_numpy(), strict=True):
+        at = decimals(largest, 3)
+        figure, low, high = (f"{value:.{at}f}" for value in values)
+        ends = "-" if np.isnan(values[1]) else f"{low} to {high}"
+        found.append(("no run near" if np.isnan(values[0]) else figure, ends))
+    return found
 
 
 def _changed(row: dict[Any, Any]) -> str:
-    value, other = (row[name].strip('"') for name in ("value", "against"))
-    return value if row["key"] == "branch" else f"{row['key']} = {value},\nnot {other}"
+    if row["key"] == "branch":
+        return str(row["value"])
+    return f"{row['key']} = {row['value']},\nnot {row['against']}"
 
 
 ANSWERS = (

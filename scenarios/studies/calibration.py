@@ -23,8 +23,7 @@ from scipy.special import expit, logit
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.spec.scenario import ScenarioSpec
-from regretless.scenarios.studies.analysis import MEASURES
-from regretless.scenarios.studies.contrasts import EVERYBODY
+from regretless.scenarios.studies.analysis import EVERYBODY, MEASURES
 from regretless.scenarios.studies.sampling import FEWEST, SampleSpec, Span
 from regretless.scenarios.studies.sensitivity import measured
 
@@ -75,14 +74,15 @@ def check_targets(sample: SampleSpec, scenario: ScenarioSpec) -> None:
 
 
 def _moments(table: pd.DataFrame, targets: list[str]) -> pd.DataFrame:
-    """Pick the targets' columns, of a name alone the first cohort's: it is told of all of them.
+    """Pick the targets' columns, of a name alone everybody's, or those of the one cohort.
 
     Raises
     ------
     UserError
         If some run has no number of a target.
     """
-    known: dict[str, Any] = {where[1]: where for where in reversed(table.columns.to_list())}
+    columns = sorted(table.columns.to_list(), key=lambda where: where[0] == EVERYBODY)
+    known: dict[str, Any] = {where[1]: where for where in columns}
     known |= {".".join(where): where for where in table.columns}
     for target in targets:
         if target not in known:

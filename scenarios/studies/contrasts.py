@@ -9,34 +9,41 @@ the value less that at the first, at seed s of n,
 
 Branches share their past with the run itself, the trunk; their measures are ``gain`` (in the
 utility's own units) and ``loss_gain`` (in [0, 1]), above 0 for who is better off in the branch
-(``market.logs.branches``). Where there are several cohorts, ``everybody`` pools them: means are
-over all agents, the worst is the worst of all; what is in a utility's own units is not pooled.
+(``market.logs.branches``). Where there are several cohorts, ``everybody`` pools them
+(``analysis.with_everybody``).
+
+Losses are normalised into [0, 1] cohort by cohort. A key that changes how (``loss_scale`` or
+``loss_offset``) changes the unit of losses and regrets: ``same_scale`` is then False, and it is
+welfare, in the utility's own units, that can be compared.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from regretless.market.logs.heads import means_of
 from regretless.scenarios.studies.analysis import (
-    COHORTS,
     EFFECTS,
+    EVERYBODY,
     INTERVAL,
     MEASURES,
-    REGRETS,
+    NORMALISED,
+    WITHIN,
     Ends,
+    Range,
     interval,
+    own_measures,
     text_of,
+    with_everybody,
 )
 
-EVERYBODY = "everybody"
 GAINS = ("gain", "loss_gain")
-POOLED = ("mean_loss", *(f"{regret}_mean" for regret in REGRETS))
-WORST = ("exploitability_worst", *(f"{regret}_worst" for regret in REGRETS))
-Compared = tuple[list[Any], "pd.Series[float]"]  # what differs, and by how much, by seed
+# what differs, by how much, by seed, and whether losses are normalised alike
+Compared = tuple[list[Any], "pd.Series[float]", bool]
 AGENTS = ["branch", "cohort", "agent"]
-CONTRASTS = {"key": "str", "value": "str", "against": "str"} | EFFECTS
+CONTRASTS = {"key": "str", "value": "str", "against": "str"} | EFFECTS | {"same_scale": "bool"}
 
 
 def contrasts_table(
@@ -45,6 +52,7 @@ def contrasts_table(
     branches: pd.DataFrame | None = None,
     *,
     ends: Ends = interval,
+    within: Mapping[str, Range] = WITHIN,
 ) -> pd.DataFrame:
     """Compare each value of each key with its first, and each branch with its trunk.
 
@@ -56,20 +64,26 @@ def contrasts_table(
         ``run``, ``seed`` and the keys.
     branches : frame, optional
         The runs' tables of branches, with their ``run``.
+    within : dict
+        The ranges of measures that have one.
 
     Returns
     -------
     frame
-        ``key``, ``value`` and ``against`` (JSON text), ``cohort``, ``measure``, ``seeds``,
-        ``mean``, ``low``, ``high``.
+        ``key``, ``value`` and ``against`` (text), ``cohort``, ``measure``, ``seeds``, ``mean``,
+        ``low``, ``high``, ``same_scale``.
     """
     keys = [str(key) for key in parameters if key not in {"run", "seed"}]
     runs = parameters.merge(with_everybody(cohorts), on="run")
-    measures = (*MEASURES, *(str(name) for name in cohorts if name not in COHORTS))
+    measures = (*MEASURES, *own_measures(cohorts))
     found = [pair for key in keys for pair in _of_key(runs, key, keys, measures)]
     if branches is not None and len(branches):
         found += _of_branches(branches, parameters)
-    rows = [[*words, *_over_seeds(pairs, ends)] for words, pairs in found]
+    rows = []
+    for words, pairs, same in found:
+        reach = within.get(words[-1])
+        apart = None if reach is None else (reach[0] - reach[1], reach[1] - reach[0])
+        rows.append([*words, *_over_seeds(pairs, ends, apart), same])
     return pd.DataFrame(rows, columns=list(CONTRASTS)).astype(CONTRASTS)
 
 
@@ -92,25 +106,10 @@ def gains_table(
     runs = branches.merge(parameters[["run", "seed"]], on="run")
     means = runs.groupby([*AGENTS, "seed"], sort=False)["gain"].mean()
     groups = means.groupby(AGENTS, sort=False)
-    rows = [[*words, len(values), *ends(values.to_numpy())] for words, values in groups]
+    rows = [[*words, len(values), *ends(values.to_numpy(), None)] for words, values in groups]
     types = {"branch": "str", "cohort": "str", "agent": "int64", "seeds": "int64"}
     types |= dict.fromkeys(INTERVAL, "float64")
     return pd.DataFrame(rows, columns=list(types)).astype(types)
-
-
-def with_everybody(cohorts: pd.DataFrame) -> pd.DataFrame:
-    """Add a row per run of several cohorts that pools them."""
-    names = set(cohorts["cohort"])
-    if len(names) < 2 or EVERYBODY in names:
-        return cohorts
-    by_run = cohorts.groupby("run", sort=False)
-    pooled = pd.DataFrame({"agents": by_run["agents"].sum()})
-    for name in (*POOLED, *WORST):
-        weighted = cohorts[name] * cohorts["agents"] if name in POOLED else cohorts[name]
-        parts = weighted.groupby(cohorts["run"], sort=False)
-        found = parts.sum() / pooled["agents"] if name in POOLED else parts.max()
-        pooled[name] = found.where(parts.count() == parts.size())  # if all cohorts kept it
-    return pd.concat([cohorts, pooled.reset_index().assign(cohort=EVERYBODY)], ignore_index=True)
 
 
 def _of_key(
@@ -122,11 +121,36 @@ def _of_key(
         for cohort, group in runs.groupby("cohort", sort=False):
             one = group[group[key] == value].set_index(place)
             two = group[group[key] == first].set_index(place)
+            same = _alike(one, two)
             for measure in measures:
                 pairs = (one[measure] - two[measure]).dropna()
                 if len(pairs):
                     words = [key, text_of(value), text_of(first), cohort, measure]
-                    yield words, pairs
+                    yield words, pairs, same
+
+
+def _alike(one: pd.DataFrame, two: pd.DataFrame) -> bool:
+    """Whether losses are normalised alike in all pairs of as many agents."""
+    both = one.index.intersection(two.index)
+    left, right = one.loc[both], two.loc[both]
+    same = left["agents"] == right["agents"]  # others are other people
+    return np.allclose(
+        left.loc[same, NORMALISED].astype(float),
+        right.loc[same, NORMALISED].astype(float),
+        rtol=1e-9,
+        atol=1e-12,
+        equal_nan=True,
+    )
+
+
+def unit_notes(contrasts: pd.DataFrame) -> Iterator[str]:
+    """Say of each key that changes how losses are normalised that it changes their unit."""
+    other = contrasts[~contrasts["same_scale"] & (contrasts["cohort"] != EVERYBODY)]
+    for key, rows in other.groupby("key", sort=False):
+        yield (
+            f"{key} changes loss_scale or loss_offset of {', '.join(rows['cohort'].unique())}: "
+            "losses and regrets under its values are in different units. Compare welfare."
+        )
 
 
 def _of_branches(branches: pd.DataFrame, parameters: pd.DataFrame) -> Iterator[Compared]:
@@ -138,12 +162,12 @@ def _of_branches(branches: pd.DataFrame, parameters: pd.DataFrame) -> Iterator[C
             means = means_of(group, ["seed", "run"], GAINS)
             for measure in GAINS[1:] if several and cohort == EVERYBODY else GAINS:
                 words = ["branch", text_of(label), text_of("trunk"), cohort, measure]
-                yield words, means[measure]
+                yield words, means[measure], True
 
 
-def _over_seeds(pairs: "pd.Series[float]", ends: Ends) -> tuple[Any, ...]:
+def _over_seeds(pairs: "pd.Series[float]", ends: Ends, within: Range | None) -> tuple[Any, ...]:
     """Count seeds that have all of their pairs, and return the interval of their means."""
     by_seed = pairs.groupby("seed")
     counted = by_seed.count()
     means = by_seed.mean()[counted == counted.max()].tolist()
-    return len(means), *ends(means)
+    return len(means), *ends(means, within)

@@ -29,6 +29,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from regretless.market import register
 from regretless.market.core.atomic import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.logs.holding import LOCK, contents
@@ -134,6 +135,7 @@ class StudyDirectory:
             "runs": len(self.design),
             "complete": len(self.complete()),
             "failed": len(self.failures),
+            "within": register.measure.within,
             "versions": {name: version(name) for name in PACKAGES}
             | {"python": platform.python_version()},
             "written": datetime.now(UTC).isoformat(timespec="seconds"),

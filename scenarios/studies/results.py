@@ -107,12 +107,13 @@ class Study:
 
     def effects(self) -> pd.DataFrame:
         """Means for each value of each key; see ``analysis.effects_table``."""
-        return analysis.effects_table(self.cohorts(), self._levels(), self.ends)
+        return analysis.effects_table(self.cohorts(), self._levels(), self.ends, self.within)
 
     def contrasts(self) -> pd.DataFrame:
         """Return what each key and branch changes; see ``contrasts.contrasts_table``."""
         found = self.table("branches") if self.has_branches else None
-        return contrasts_table(self.cohorts(), self._levels(), found, ends=self.ends)
+        given = self.cohorts(), self._levels(), found
+        return contrasts_table(*given, ends=self.ends, within=self.within)
 
     @property
     def has_branches(self) -> bool:
@@ -163,6 +164,12 @@ class Study:
         """How means over seeds get their intervals: seeds may be replicates of one history."""
         replicated = "data.bootstrap" in self._keys()
         return analysis.replicates if replicated else analysis.interval
+
+    @property
+    def within(self) -> dict[str, analysis.Range]:
+        """The ranges of measures that have one, those of the user's own as registered."""
+        own = self.record.get("within", {})
+        return analysis.WITHIN | {name: (low, high) for name, (low, high) in own.items()}
 
     def _keys(self) -> set[str]:
         """Return the dotted keys of the base scenario's tables and of the study."""

@@ -20,8 +20,7 @@ import pandas as pd
 from scipy import stats
 
 from regretless.market.core.arrays import Array
-from regretless.scenarios.studies.analysis import COHORTS, MEASURES
-from regretless.scenarios.studies.contrasts import with_everybody
+from regretless.scenarios.studies.analysis import MEASURES, own_measures, with_everybody
 from regretless.scenarios.studies.sampling import SampleSpec
 
 RESAMPLES = 999
@@ -36,8 +35,7 @@ SENSITIVITY = {
 def measured(cohorts: pd.DataFrame) -> pd.DataFrame:
     """Return a row per run and a column per (cohort, measure) that every run has a number of."""
     everybody = with_everybody(cohorts)
-    own = [str(name) for name in cohorts if name not in COHORTS]
-    values = [*MEASURES, *own]
+    values = [*MEASURES, *own_measures(cohorts)]
     wide = everybody.pivot_table(index="run", columns="cohort", values=values, dropna=False)
     return wide.swaplevel(axis=1).astype(np.float64).dropna(axis=1)
 

@@ -7,7 +7,6 @@ import re
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from browser import visit
@@ -18,6 +17,7 @@ from regretless.scenarios.report import charts, study_figures
 from regretless.scenarios.report.page import write_report
 from regretless.scenarios.report.study_page import setting_names
 from regretless.scenarios.studies import Study
+from regretless.scenarios.studies.analysis import interval
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.curves import setting_curves
 from regretless.scenarios.studies.design import read_study
@@ -96,14 +96,15 @@ def test_every_panel_is_there(whole: Page) -> None:
 def test_the_headline_is_the_greatest_change(finished: Path, whole: Page) -> None:
     study = Study(finished)
     found = study.contrasts()
-    own = found[(found["measure"] == "mean_loss") & (found["cohort"] != "everybody")]
+    own = found[found["measure"] == "welfare_mean"]
     sure = own[(own["low"] > 0) | (own["high"] < 0)]
     if sure.empty:
-        assert "No change of mean loss is told from chance." in whole.text
+        assert "No change of welfare found: every 95 % interval contains 0." in whole.text
     else:
-        row = sure.iloc[int(sure["mean"].abs().argmax())]
-        assert f"The greatest of {len(own)} changes of mean loss: {row['cohort']}" in whole.text
-        assert f"{row['mean']:+.3g} (95 % interval {row['low']:.3g}" in whole.text
+        unit = study.cohorts().groupby("cohort")["loss_scale"].mean()
+        row = sure.iloc[int((sure["mean"] / sure["cohort"].map(unit)).abs().argmax())]
+        assert f"Largest of {len(own)} changes of welfare" in whole.text
+        assert f"{row['mean']:+.3g} in the utility's own units (95 % interval" in whole.text
     worst = study.cohorts()["decision_swap_regret_worst"]
     runs = study.cohorts().assign(worst=worst).merge(study.parameters(), on="run")
     keys = ["cohort", *(key for key in study.parameters() if key not in {"run", "seed"})]
@@ -142,8 +143,8 @@ def test_settings_are_means_over_seeds_with_half_the_interval(finished: Path, wh
         mean, half = map(float, row[3].split(" ± "))
         last = 10.0 ** -len(row[3].partition(".")[2].partition(" ")[0])
         assert mean == pytest.approx(own["mean_loss"].mean(), abs=last)
-        reach = 12.7062 * own["mean_loss"].std() / np.sqrt(2)  # Student's quantile, one degree
-        assert half == pytest.approx(reach, rel=0.06)
+        _, low, high = interval(own["mean_loss"].to_numpy(), (0.0, 1.0))
+        assert half == pytest.approx((high - low) / 2, rel=0.06)
         assert row[-1].split() == [str(run) for run in own["run"]]
 
 

@@ -68,14 +68,15 @@ def test_a_study_compares_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         commands.main()
     assert not left.value.code
     table = Study("o").effects().set_index(["value", "cohort", "measure"])["mean"]
-    assert table["0"].index.unique("cohort").tolist() == ["two"]
+    assert table["0"].index.unique("cohort").tolist() == ["two", "everybody"]
     expected = {
         ("0", "two"): {"played": 5.0, "size": 2.0, "number": 1.5},
         ("4", "one"): {"played": 5.0, "size": 4.0, "number": 2.5},
         ("4", "two"): {"played": 5.0, "size": 2.0, "number": 5.5},
+        ("4", "everybody"): {"played": 5.0, "size": 20 / 6, "number": 3.5},
     }
     for place, means in expected.items():
-        assert {name: table[(*place, name)] for name in means} == means
+        assert {name: table[(*place, name)] for name in means} == pytest.approx(means)
 
 
 def test_a_cohort_of_none_is_averaged_over_the_settings_that_have_it() -> None:
@@ -88,10 +89,10 @@ def test_a_cohort_of_none_is_averaged_over_the_settings_that_have_it() -> None:
     cohorts = pd.DataFrame(rows, columns=["run", "cohort", "mean_loss"]).reindex(columns=COHORTS)
     table = effects_table(cohorts, parameters).query("measure == 'mean_loss'")
     found = table.set_index(["key", "value", "cohort"])[["seeds", "mean"]]
-    assert found.loc[("other", '"a"', "one")].tolist() == [1, 0.5]
+    assert found.loc[("other", "a", "one")].tolist() == [1, 0.5]
     assert found.loc[("cohort.one.count", "5", "one")].tolist() == [1, 0.6]
     assert ("cohort.one.count", "0", "one") not in found.index
-    assert found.loc[("other", '"a"', "two")].tolist() == [1, 0.05]  # seed 1 lacks a run
+    assert found.loc[("other", "a", "two")].tolist() == [1, 0.05]  # seed 1 lacks a run
 
 
 def test_what_is_said_of_the_round_holds_for_all() -> None:
