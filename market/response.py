@@ -10,11 +10,11 @@ proportional to exp(-eta * l(a, p)). Its expected loss exceeds the best by at mo
 
 from typing import Protocol
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.compiled import compiled
 from regretless.market.kernels.memory import empty
 from regretless.market.kernels.simd import write_sums
 from regretless.market.kernels.threads import over_rows
@@ -42,7 +42,7 @@ class SmoothResponse(Protocol):
         """Return laws of play (K, A) for predicted losses (K, A)."""
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def expected_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array, table: Array, point: Array, out: Array, first: int, last: int
 ) -> None:
@@ -51,7 +51,7 @@ def expected_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
         write_sums(table, ((out, offset, point, None),), k)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _least(losses: Array, out: Indices, first: int, last: int) -> None:
     for k in range(first, last):
         choice, least = 0, losses[k, 0]

@@ -13,15 +13,15 @@ Where the state that is eliminated next leaves its remaining chain at a rate bel
 closed within it: all mass goes there, which balances every state up to ``TINY``.
 """
 
-import numba
 import numpy as np
 
 from regretless.market.core.arrays import Array, Indices, Integers
+from regretless.market.core.compiled import compiled
 
 TINY = 1e-290  # a rate that no division by it takes beyond the largest number
 
 
-@numba.njit(cache=True)
+@compiled
 def logit(total: Array, rate: float, law: Array) -> None:
     """Write the law proportional to exp(-rate total) of one row (A,)."""
     least, weight = total.min(), 0.0
@@ -31,7 +31,7 @@ def logit(total: Array, rate: float, law: Array) -> None:
     law /= weight
 
 
-@numba.njit(cache=True)
+@compiled
 def stationary(rates: Array, law: Array) -> None:
     """Write a stationary law (A,) of the rates (A, A), whose upper entries are overwritten."""
     last = len(law) - 1
@@ -54,7 +54,7 @@ def stationary(rates: Array, law: Array) -> None:
     law /= law.sum()
 
 
-@numba.njit(cache=True)
+@compiled
 def hedge_pass(total: Array, losses: Array, rate: float) -> Array:
     """Add losses (K, A) and return the logit laws (K, A)."""
     law = np.empty_like(total)
@@ -64,7 +64,7 @@ def hedge_pass(total: Array, losses: Array, rate: float) -> Array:
     return law
 
 
-@numba.njit(cache=True)
+@compiled
 def bandit_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     total: Array, law: Array, losses: Array, actions: Indices, rate: float, exploration: float
 ) -> Array:
@@ -82,7 +82,7 @@ def bandit_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     return new
 
 
-@numba.njit(cache=True)
+@compiled
 def leader_pass(total: Array, losses: Array) -> Array:
     """Add losses (K, A) and put all mass on the least total, the lowest index where several tie."""
     law = np.zeros_like(total)
@@ -92,7 +92,7 @@ def leader_pass(total: Array, losses: Array) -> Array:
     return law
 
 
-@numba.njit(cache=True)
+@compiled
 def matching_pass(regret: Array, law: Array, losses: Array, floored: bool) -> Array:  # noqa: FBT001 - a compiled kernel takes plain values
     """Add the round's regrets, floored at 0 if asked, and play their positive parts (K, A)."""
     new = np.empty_like(law)
@@ -111,7 +111,7 @@ def matching_pass(regret: Array, law: Array, losses: Array, floored: bool) -> Ar
     return new
 
 
-@numba.njit(cache=True)
+@compiled
 def copies_pass(total: Array, law: Array, losses: Array, rate: float) -> Array:
     """Charge copy a the losses times q_a, and return the stationary laws of the copies' laws.
 
@@ -127,7 +127,7 @@ def copies_pass(total: Array, law: Array, losses: Array, rate: float) -> Array:
     return new
 
 
-@numba.njit(cache=True)
+@compiled
 def swaps_pass(regret: Array, law: Array, losses: Array) -> Array:
     """Add q_a (l_a - l_b) to regret (K, A, A), and return stationary laws of its positive parts."""
     new, chain = np.empty_like(law), np.empty(regret.shape[1:])
@@ -145,7 +145,7 @@ def swaps_pass(regret: Array, law: Array, losses: Array) -> Array:
     return new
 
 
-@numba.njit(cache=True)
+@compiled
 def tree_pass(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     pending: Array,
     total: Array,

@@ -21,7 +21,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 
 from regretless.forecaster.events.bounds import BiasBound
@@ -32,10 +31,11 @@ from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.events.weights import Awake, WeightRule, potentials
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.compiled import compiled
 from regretless.market.records.records import checked_suggestion
 
 
-@numba.njit(cache=True)
+@compiled
 def _shift(moved: Array, seen: Array, truth: Array) -> None:
     """Turn E[q p] into the gains E[q (p - s)], in place; rows that nobody plays gain nothing."""
     for r in range(moved.shape[0]):
@@ -44,7 +44,7 @@ def _shift(moved: Array, seen: Array, truth: Array) -> None:
                 moved[r, i] -= seen[r] * truth[i]
 
 
-@numba.njit(cache=True)
+@compiled
 def _add(bias: Array, variation: Array, gain: Array, seen: Array, squared: bool) -> None:  # noqa: FBT001
     for r in range(gain.shape[0]):
         if seen[r] > 0.0:
@@ -53,7 +53,7 @@ def _add(bias: Array, variation: Array, gain: Array, seen: Array, squared: bool)
                 variation[r, i] += gain[r, i] ** 2 if squared else abs(gain[r, i])
 
 
-@numba.njit(cache=True)
+@compiled
 def _beyond(bias: Array, variation: Array, zone: float) -> bool:
     for r in range(bias.shape[0]):
         for i in range(bias.shape[1]):

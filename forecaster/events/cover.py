@@ -23,11 +23,11 @@ agents of a diffuse population; clustering and populations made of archetypes me
 import math
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.compiled import compiled
 from regretless.market.kernels.threads import over_rows
 
 F32 = np.float32
@@ -149,7 +149,7 @@ def clustered(
     return Cover(offset[chosen], weights[chosen], served, near)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _maybe_nearer(  # noqa: PLR0913 - a span of rows
     sketch: Array, here: int, near: Array, maybe: Mask, first: int, last: int
 ) -> None:
@@ -193,7 +193,7 @@ def nearest(offset: Array, weights: Array, *, kept_offset: Array, kept_weights: 
     return Cover(kept_offset, kept_weights, np.asarray(served), np.asarray(radius))
 
 
-@numba.njit(cache=True)
+@compiled
 def _nearest(
     offset: Array, weights: Array, kept_offset: Array, kept_weights: Array
 ) -> tuple[Indices, Array]:

@@ -43,12 +43,12 @@ A priori, V <= T, as no moment of losses in [0, 1] is above 1.
 
 from collections.abc import Sequence
 
-import numba
 import numpy as np
 
 from regretless.forecaster.events.mixtures import Mixture
 from regretless.forecaster.events.protected import LossGroup, Rows
 from regretless.market.core.arrays import Array, Integers
+from regretless.market.core.compiled import compiled
 
 RISK = 0.01
 ROUNDING = 1e-12  # of what is 0 or 1 but for the order of a sum: atoms weigh more
@@ -56,7 +56,7 @@ _STEPS = np.array([4.0 * 0.5**j for j in range(14)])
 BENNETT = Mixture(_STEPS, np.expm1(_STEPS) - _STEPS, np.full(len(_STEPS), 1 / len(_STEPS)))
 
 
-@numba.njit(cache=True)
+@compiled
 def _add(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     start: Integers, seen: Array, losses: Array, pairs: Array, far: Array, ends: Array
 ) -> None:

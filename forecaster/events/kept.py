@@ -11,16 +11,16 @@ the last bit. What is kept is a function of biases and variations alone, so that
 resumed goes on with the same bytes.
 """
 
-import numba
 import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.compiled import compiled
 
 MANY = 1 << 16  # numbers of a table from which on weights are kept; all weights take 1 ms there
 HIGHEST = 500.0  # e^709 is the greatest number
 
 
-@numba.njit(cache=True)
+@compiled
 def _spread(bias: Array, halves: Array, lines: Indices, signed: Array, sums: Array) -> None:
     """Write the signed weights and the sums of some lines; halves are (2, lines, n)."""
     for k in range(lines.shape[0]):
@@ -32,7 +32,7 @@ def _spread(bias: Array, halves: Array, lines: Indices, signed: Array, sums: Arr
         sums[lines[k]] = total
 
 
-@numba.njit(cache=True)
+@compiled
 def add_scaled(table: Array, scale: float, signed: Array) -> None:
     """Add signed weights (rows, n), scaled, to a table."""
     for r in range(table.shape[0]):

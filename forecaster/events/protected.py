@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
 from regretless.market.core.arrays import Array, Indices, Integers
+from regretless.market.core.compiled import compiled
 from regretless.market.kernels.simd import write_sums
 from regretless.market.response import expected_losses
 
@@ -80,7 +80,7 @@ class Rows:
     custom: tuple[tuple[int, LossGroup], ...] = ()
 
 
-@numba.njit(cache=True)
+@compiled
 def _expected(rows: RowArrays, point: Array) -> Array:
     """Compute the losses that all rows expect, and zeros to the end of the last block."""
     offset, weights = rows[0], rows[1]
@@ -90,13 +90,13 @@ def _expected(rows: RowArrays, point: Array) -> Array:
     return out.ravel()
 
 
-@numba.njit(cache=True)
+@compiled
 def room_for(rows: RowArrays) -> Room:
     """Make room for what ``choose`` writes: a number per row, the rows played (K, 2)."""
     return np.empty(rows[0].shape), np.empty((rows[2].shape[0] - 1, 2), np.int64)
 
 
-@numba.njit(cache=True)
+@compiled
 def choose(rows: RowArrays, point: Array, room: Room) -> None:
     """Write which rows are played at a prediction: [k, 0] to before [k, 1], with probabilities.
 
@@ -131,7 +131,7 @@ def choose(rows: RowArrays, point: Array, room: Room) -> None:
         played[k, 0], played[k, 1] = first, end
 
 
-@numba.njit(cache=True)
+@compiled
 def respond(rows: RowArrays, point: Array, out: Array) -> None:
     """Write each loss's response to one prediction into ``out`` (R,): probabilities of its rows."""
     room = room_for(rows)
@@ -200,7 +200,7 @@ def responses_at(rows: Rows, point: Array) -> Array:
     return out
 
 
-@numba.njit(cache=True)
+@compiled
 def _best_responses(rows: RowArrays, points: Array, out: Integers) -> None:
     start = rows[2]
     for j in range(out.shape[1]):
@@ -228,7 +228,7 @@ def moved_mass(rows: Rows, points: Array, mass: Array) -> tuple[Array, Array]:
     return np.asarray(seen), np.asarray(moved)
 
 
-@numba.njit(cache=True)
+@compiled
 def _moved_mass(rows: RowArrays, points: Array, mass: Array, count: int) -> tuple[Array, Array]:
     seen, moved = np.zeros(count), np.zeros((count, points.shape[1]))
     room = room_for(rows)

@@ -32,7 +32,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
 from regretless.forecaster.events.bounds import BiasBound, GainBound, gain_range
@@ -41,6 +40,7 @@ from regretless.forecaster.events.protected import LossGroup, best_responses, mo
 from regretless.forecaster.events.weights import WeightRule, potentials
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.compiled import compiled
 from regretless.market.records.records import checked_suggestion
 
 
@@ -301,7 +301,7 @@ class GroupPart:
         return table
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _add_gains(
     worth: Array, scale: Array, suggested: Indices, sums: tuple[Array, Array], power: int
 ) -> None:

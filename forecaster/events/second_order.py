@@ -24,12 +24,12 @@ J)), at most 1.06 times as much within the grid, and (Lambda + ln J) / eta_1 whe
 ``beta`` is concave, as {Phi <= e^Lambda} is convex, and V <= n_T(E) because |g_t| <= E[E].
 """
 
-import numba
 import numpy as np
 
 from regretless.forecaster.events.mixtures import Mixture
 from regretless.forecaster.events.weights import Awake, WithoutModels
 from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
 
 RATES = np.array([0.75 * 0.5**j for j in range(10)])  # enough for V up to ten million
 COSTS = -np.log1p(-RATES) - RATES
@@ -38,7 +38,7 @@ NEGLIGIBLE = 40.0  # e^-40 of the greatest summand adds nothing to a sum of doub
 GAINS = Mixture(RATES, COSTS, np.full(len(RATES), 1 / len(RATES)))  # GAINS.greatest is beta
 
 
-@numba.njit(cache=True)
+@compiled
 def _top(gain: Array, variation: Array, sign: float) -> float:
     """Return the greatest exponent of experts (m,)."""
     top = -np.inf
@@ -48,7 +48,7 @@ def _top(gain: Array, variation: Array, sign: float) -> float:
     return top
 
 
-@numba.njit(cache=True)
+@compiled
 def _weigh(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     gain: Array, variation: Array, sign: float, share: float, top: float, out: Array
 ) -> float:

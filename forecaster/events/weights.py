@@ -28,11 +28,11 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Protocol
 
-import numba
 import numpy as np
 
 from regretless.forecaster.events.kept import HIGHEST, Kept, add_scaled
 from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
 from regretless.market.kernels.memory import empty
 
 LANES = 64  # numbers looked at side by side
@@ -88,18 +88,18 @@ class WeightRule(Protocol):
         """Return the weights (events,) of scalar events, normalised to sum to 1."""
 
 
-@numba.njit(cache=True, inline="always")
+@compiled(inline="always")
 def _noise(variation: float, zone: float) -> float:
     return zone * np.sqrt(variation) if zone > 0.0 else 0.0
 
 
-@numba.njit(cache=True, inline="always", error_model="numpy")
+@compiled(inline="always", error_model="numpy")
 def _highest(bias: float, variation: float, zone: float) -> float:
     above = max(abs(bias) - _noise(variation, zone) + 1.0, 0.0)
     return above * above * (1.0 / (3.0 * (variation + 1.0)))
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _greatest(bias: Array, variation: Array, zone: float) -> float:
     """Return the greatest exponent of Phi(R + 1), R = |B| - z sqrt(C), of events (m,)."""
     tops, whole = np.zeros(LANES), bias.shape[0] // LANES * LANES
@@ -113,7 +113,7 @@ def _greatest(bias: Array, variation: Array, zone: float) -> float:
     return top
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _exponents(bias: Array, variation: Array, zone: float, top: float, powers: Array) -> None:
     """Write the exponents of Phi(R + 1) and Phi(R - 1) of events (m,), less ``top``, (2, m)."""
     for e in range(bias.shape[0]):
@@ -124,7 +124,7 @@ def _exponents(bias: Array, variation: Array, zone: float, top: float, powers: A
         powers[1, e] = below * below * scale - top
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _halves(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     bias: Array, variation: Array, zone: float, share: float, top: float, potentials: Array
 ) -> None:
@@ -141,7 +141,7 @@ def _halves(  # noqa: PLR0913 - a compiled kernel takes plain arrays
         potentials[1, e] = half * (np.exp(power) - floor) if power > -np.inf else 0.0
 
 
-@numba.njit(cache=True)
+@compiled
 def _signed(bias: Array, halves: Array, table: Array) -> float:
     """Add the signed weights of events (m,) to ``table``; return the sum of all."""
     total = 0.0
@@ -265,7 +265,7 @@ class AdaptiveWeights:
         return np.asarray(weights / total) if total > 0 else weights
 
 
-@numba.njit(cache=True)
+@compiled
 def _exponential_add(bias: Array, rate: float, top: float, table: Array) -> float:
     total = 0.0
     for r in range(bias.shape[0]):

@@ -24,7 +24,6 @@ points and programs together.
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from regretless.forecaster.events.protected import (
@@ -37,6 +36,7 @@ from regretless.forecaster.events.protected import (
     room_for,
 )
 from regretless.market.core.arrays import Array, Integers
+from regretless.market.core.compiled import compiled
 from regretless.market.game.basis import Hull
 
 # Forty equal steps look around, twenty shrinking ones close in. Measured on the adaptive stream:
@@ -80,7 +80,7 @@ def closer_for(tolerance: float, *, off_ties: bool = False) -> Walk:
     return Walk(np.append(grow, grow[::-1]), INSET * tolerance if off_ties else 0.0)
 
 
-@numba.njit(cache=True)
+@compiled
 def field_into(rows: RowArrays, table: Array, point: Array, room: Room, out: Array) -> None:
     """Write h(point) into ``out`` (n,)."""
     choose(rows, point, room)
@@ -93,7 +93,7 @@ def field_into(rows: RowArrays, table: Array, point: Array, room: Room, out: Arr
                     out[i] += chances[r] * table[r, i]
 
 
-@numba.njit(cache=True)
+@compiled
 def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled kernel
     """Move a point to the nearest one of the box or simplex."""
     if not simplex:
@@ -110,7 +110,7 @@ def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled k
         point[i] = max(0.0, point[i] - excess)
 
 
-@numba.njit(cache=True)
+@compiled
 def keep_off(point: Array, inset: float) -> None:
     """Keep a point off the sides of the box, of no two by the same distance."""
     for i in range(point.shape[0]):
@@ -118,7 +118,7 @@ def keep_off(point: Array, inset: float) -> None:
         point[i] = min(1.0 - inset * (1.0 - share), max(inset * share, point[i]))
 
 
-@numba.njit(cache=True)
+@compiled
 def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     rows: RowArrays,
     table: Array,
@@ -144,7 +144,7 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
             project(points[t + 1], simplex)
 
 
-@numba.njit(cache=True)
+@compiled
 def undominated(points: Array, fields: Array, kept: Integers) -> int:
     """Keep, of the points with equal fields, the one that pays least; write their indices."""
     count = 0

@@ -18,7 +18,6 @@ The certificate uses the oracle's bound, which covers every outcome.
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
 from regretless.forecaster.events.protected import RowArrays, Rows, arrays_of, room_for
@@ -28,6 +27,7 @@ from regretless.forecaster.minimax.program import best_against
 from regretless.forecaster.minimax.solver import LIGHTEST, WALKS, Solution
 from regretless.forecaster.minimax.support import Support
 from regretless.market.core.arrays import Array, Integers
+from regretless.market.core.compiled import compiled
 from regretless.market.game.basis import Hull
 
 Source = Cloud | int  # an ensemble, or a step of the walk
@@ -36,7 +36,7 @@ AIM, ENOUGH = 0.1, 0.2  # shares of the tolerance: of the mixture, and of its ce
 TURNS = 40  # linear programs in a round
 
 
-@numba.njit(cache=True)
+@compiled
 def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     rows: RowArrays,
     table: Array,

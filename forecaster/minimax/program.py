@@ -19,10 +19,10 @@ there are no tolerances to blur certificates below 1e-7. Every basis is a mixtur
 one serves where ``PIVOTS`` run out.
 """
 
-import numba
 import numpy as np
 
 from regretless.market.core.arrays import Array, Integers
+from regretless.market.core.compiled import compiled
 from regretless.market.game.basis import Hull
 
 POSITIVE, BENT, FREE = 0, 1, 2  # what a variable may be: at least 0; costly below 0; anything
@@ -30,7 +30,7 @@ PIVOTS = 20  # per point and coordinate, at most
 EPSILON = 1e-12  # of reduced costs and pivots; fields are scaled to 1
 
 
-@numba.njit(cache=True)
+@compiled
 def _bend(dictionary: Array, costs: Array, side: Integers, row: int) -> None:
     """Move a basic variable to the other side of 0, where its slope is another."""
     side[row] = -side[row]
@@ -38,7 +38,7 @@ def _bend(dictionary: Array, costs: Array, side: Integers, row: int) -> None:
         costs[k] += side[row] * dictionary[row, k]
 
 
-@numba.njit(cache=True)
+@compiled
 def _exchange(dictionary: Array, levels: Array, costs: Array, row: int, column: int) -> None:
     """Solve a row for the nonbasic variable of a column, and put it into all others."""
     inverse = 1.0 / dictionary[row, column]
@@ -58,7 +58,7 @@ def _exchange(dictionary: Array, levels: Array, costs: Array, row: int, column: 
         costs[k] += factor * dictionary[row, k]
 
 
-@numba.njit(cache=True)
+@compiled
 def _entering(costs: Array, nonbasic: Integers, kinds: Integers) -> tuple[int, float, float]:
     """Find the column that lowers the objective fastest: column, direction, slope; -1 if none."""
     column, direction, slope = -1, 1.0, -EPSILON
@@ -70,7 +70,7 @@ def _entering(costs: Array, nonbasic: Integers, kinds: Integers) -> tuple[int, f
     return column, direction, slope
 
 
-@numba.njit(cache=True)
+@compiled
 def _leaving(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     moves: Array, levels: Array, kinds: Integers, side: Integers, slope: float, passed: Array
 ) -> int:
@@ -93,7 +93,7 @@ def _leaving(  # noqa: PLR0913 - a compiled kernel takes plain arrays
         passed[row] = 1.0
 
 
-@numba.njit(cache=True)
+@compiled
 def _optimise(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     dictionary: Array,
     levels: Array,
@@ -127,7 +127,7 @@ def _optimise(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     return side
 
 
-@numba.njit(cache=True)
+@compiled
 def _best_single(payments: Array, fields: Array, simplex: bool) -> int:  # noqa: FBT001
     """Find the point with the least worst case."""
     first, least = 0, np.inf
@@ -140,7 +140,7 @@ def _best_single(payments: Array, fields: Array, simplex: bool) -> int:  # noqa:
     return first
 
 
-@numba.njit(cache=True)
+@compiled
 def _opened(
     payments: Array,
     fields: Array,
@@ -163,7 +163,7 @@ def _opened(
     return dictionary, levels, costs, np.append(np.arange(count, count + size), first), nonbasic
 
 
-@numba.njit(cache=True)
+@compiled
 def _lifted(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     dictionary: Array, levels: Array, costs: Array, basic: Integers, nonbasic: Integers, count: int
 ) -> None:
@@ -181,7 +181,7 @@ def _lifted(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     basic[lowest], nonbasic[-1] = count + size, count + lowest
 
 
-@numba.njit(cache=True)
+@compiled
 def _solve(payments: Array, fields: Array, simplex: bool) -> tuple[Array, Array]:  # noqa: FBT001
     """Return the masses of the points, and nature's mean, neither normalised."""
     count, size = fields.shape

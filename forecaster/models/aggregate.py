@@ -28,13 +28,13 @@ most that of the common weights plus the average of this choice.
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 
 from regretless.forecaster.models.base import Base, Model, kept
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.read_only import handed
+from regretless.market.core.compiled import compiled
 from regretless.market.game.protocols import tell
 
 SCALE = 0.001  # c
@@ -133,7 +133,7 @@ def _mixed(own: Array, common: Array, choice: Array) -> Array:
     return np.asarray(choice[0] * own + choice[1] * common)
 
 
-@numba.njit(cache=True)
+@compiled
 def _shares(regret: Array, variation: Array) -> Array:
     """Return the weights (M, m) that go with R and V (M, m)."""
     models, size = regret.shape
@@ -148,7 +148,7 @@ def _shares(regret: Array, variation: Array) -> Array:
     return shares
 
 
-@numba.njit(cache=True)
+@compiled
 def _gains(
     own: Array, common: Array, choice: Array, points: Array, truth: Array
 ) -> tuple[Array, Array, Array]:

@@ -15,13 +15,13 @@ of a column, which never come together, leave each other alone.
 
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 
 from regretless.forecaster.models.base import Model, features
 from regretless.forecaster.models.columns import Columns
 from regretless.market import register
 from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
 
 MOST = 64  # features of each kind: of the past, of the context
 LONGEST = 10_000  # a season
@@ -131,7 +131,7 @@ def _check(lags: int, season: int | None, forgetting: float, ridge: float) -> No
         raise ValueError(f"ridge is {ridge}; give a number greater than 0")
 
 
-@numba.njit(cache=True)
+@compiled
 def _add(gram: Array, cross: Array, row: Array, truth: Array, forgetting: float) -> None:
     """Discount both sums, and add a round to them."""
     for i in range(len(row)):
@@ -141,7 +141,7 @@ def _add(gram: Array, cross: Array, row: Array, truth: Array, forgetting: float)
             cross[i, j] = cross[i, j] * forgetting + row[i] * truth[j]
 
 
-@numba.njit(cache=True)
+@compiled
 def solved(gram: Array, ridge: float, target: Array) -> Array:
     """Solve (gram + ridge I) z = target for a symmetric, non-negative gram (F, F)."""
     size = len(gram)

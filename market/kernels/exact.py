@@ -12,6 +12,7 @@ import numba
 import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.compiled import compiled
 
 COARSE, FINE = 2.0**-20, 2.0**-48
 BLOCK = 512  # rows that are parted before they are added
@@ -24,7 +25,7 @@ def _parted(value: float) -> tuple[float, float]:
     return coarse, np.rint((value - coarse) / FINE) * FINE
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def total(values: Array, weights: Array) -> Array:
     """Return the weighted sum of rows as two numbers each, which add up to it.
 
@@ -49,7 +50,7 @@ def total(values: Array, weights: Array) -> Array:
     return sums
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _add_block(parts: Array, weights: Array, sums: Array) -> None:
     """Add the weighted parts of some rows, which lie one after the other, to the sums (2, c)."""
     columns = sums.shape[1]
@@ -62,7 +63,7 @@ def _add_block(parts: Array, weights: Array, sums: Array) -> None:
         sums[1, g] += fine
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def total_taken(table: Array, rows: Indices, actions: Indices, heads: Array) -> Array:
     """Return the same of what agents have in a table by their rows and actions.
 

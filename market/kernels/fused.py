@@ -4,16 +4,16 @@ A loss that is linear in its basis has one table of weights for both. Many losse
 memory: reading the table once a round in place of twice is most of what can be saved.
 """
 
-import numba
 import numpy as np
 
 from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
 from regretless.market.kernels.memory import empty
 from regretless.market.kernels.simd import write_sums
 from regretless.market.kernels.threads import over_rows
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _both_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array,
     table: Array,

@@ -2,16 +2,16 @@
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array, Indices, Integers
+from regretless.market.core.compiled import compiled
 
 Lots = NDArray[np.int64]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def collect(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     quantity: Array,
     limit: Array,
@@ -62,7 +62,7 @@ def collect(  # noqa: PLR0913 - a compiled kernel takes plain arrays
                 book[1, g, ticks[i, g]] -= wanted[i, g]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def fill(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     wanted: Lots, ticks: Integers, price: int, left: tuple[int, int], at: Lots, traded: Lots
 ) -> int:
@@ -105,7 +105,7 @@ def fill(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     return gained
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def hand_over(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     cash: Array, goods: Array, paid: Array, given: Array, price: Array, unit: float
 ) -> tuple[int, float]:

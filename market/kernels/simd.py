@@ -8,12 +8,12 @@ for LLVM, which cuts them to the registers of the machine.
 
 from typing import Any
 
-import numba
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
 
 NUMBER, LANE = ir.DoubleType(), ir.IntType(32)
 _cgutils: Any = cgutils
@@ -111,7 +111,7 @@ def _summer(width: int) -> Any:
 _many, _sixteen, _eight, _four, _one = (_summer(width) for width in (32, 16, 8, 4, 1))
 
 
-@numba.njit(cache=True, inline="always")
+@compiled(inline="always")
 def write_sums(table: Array, sums: tuple[Any, ...], k: int) -> None:
     """Write one sum, or several, of all actions of loss k in one pass over its weights.
 

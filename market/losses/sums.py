@@ -4,16 +4,16 @@
 the same to the last bit, and ``offset_sum`` takes whichever fits.
 """
 
-import numba
 import numpy as np
 
 from regretless.market.core.arrays import Array
+from regretless.market.core.compiled import compiled
 from regretless.market.kernels.memory import empty
 from regretless.market.kernels.simd import write_sums
 from regretless.market.kernels.threads import over_rows
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def weighted_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array, table: Array, values: Array, out: Array, first: int, last: int
 ) -> None:

@@ -20,11 +20,11 @@ where c runs over the comparators: the bound from the biases, valid on every log
 from collections.abc import Sequence
 from copy import copy
 
-import numba
 import numpy as np
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.compiled import compiled
 from regretless.market.kernels.memory import AHEAD, fetch, zeros
 from regretless.market.kernels.threads import over_rows
 from regretless.market.records import Decision
@@ -32,7 +32,7 @@ from regretless.market.records import Decision
 MEASURES = ("external", "swap", "omniprediction", "decision_swap", "contextual_swap")
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _record(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     play: Array,
     losses: Array,
@@ -60,7 +60,7 @@ def _record(  # noqa: PLR0913 - a compiled kernel takes plain arrays
                         contextual[k, j, told[j], a, b] += q * losses[k, b]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _record_choices(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     choices: Indices,
     predicted: Array,
@@ -94,7 +94,7 @@ def _record_choices(  # noqa: PLR0913 - a compiled kernel takes plain arrays
             surprise_followed[k, a, j] += predicted[k, b] - losses[k, b]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _least(fixed: Array, followed: Array, out: Array, first: int, last: int) -> None:
     for k in range(first, last):
         for a in range(out.shape[1]):
@@ -106,7 +106,7 @@ def _least(fixed: Array, followed: Array, out: Array, first: int, last: int) -> 
             out[k, a] = least
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _best(fixed: Array, followed: Array, out: Array, first: int, last: int) -> None:
     for k in range(first, last):
         out[k] = np.inf

@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, Self
 
-import numba
 import numpy as np
 from scipy import sparse
 
 from regretless.forecaster.omniprediction.laws.trees import Leaves, Trees
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.compiled import compiled
 from regretless.market.kernels.threads import over_rows
 
 CHUNK = 2048  # rows whose weights are made at once
@@ -255,7 +255,7 @@ class Residuals:
         return np.asarray(found / found.sum(1, keepdims=True))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _share(  # noqa: PLR0913 - arrays of one kernel
     here: Any,
     forecasts: Any,

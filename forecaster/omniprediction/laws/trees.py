@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.compiled import compiled
 
 Leaves = NDArray[np.int32]
 
@@ -90,7 +90,7 @@ class Trees:
         return np.asarray(self.value[self.leaves(features)].sum(1))
 
 
-@numba.njit(cache=True)
+@compiled
 def _descend(  # noqa: PLR0913 - arrays of one kernel
     table: Any, feature: Any, threshold: Any, left: Any, right: Any, roots: Any, found: Any
 ) -> None:

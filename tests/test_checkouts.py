@@ -1,0 +1,92 @@
+"""A checkout works without symbolic links, and where neither it nor home can be written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOME = Path(__file__).parent.parent
+ROOMS = ("market", "forecaster", "agents", "scenarios")
+TINY = """\
+name = "tiny"
+rounds = 5
+adversary = { kind = "drifting", outcomes = 2 }
+forecaster = { kind = "running-mean" }
+cohort = [{ name = "farmers", utility = "linear", count = 2, actions = 2 }]
+"""
+WHICH = "import regretless.market as m; print(m.__file__)"
+
+
+def python(folder: Path, *words: str, **variables: str) -> str:
+    """Run Python in a checkout, whose package comes first; return what it prints."""
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def copied(folder: Path) -> Path:
+    """Copy the package as an installation has it, its rooms as folders."""
+    without = shutil.ignore_patterns("__pycache__")
+    for room in ROOMS:
+        shutil.copytree(HOME / "regretless" / room, folder / "regretless" / room, ignore=without)
+    for file in (HOME / "regretless").glob("*.py"):
+        shutil.copy(file, folder / "regretless")
+    return folder
+
+
+@pytest.mark.skipif(not (HOME / ".git").exists(), reason="no checkout to clone")
+def test_a_clone_without_symbolic_links_lists_and_runs(tmp_path: Path) -> None:
+    clone = ["git", "-c", "core.symlinks=false", "clone", "--quiet", "--no-hardlinks", str(HOME)]
+    subprocess.run([*clone, tmp_path / "plain"], check=True, capture_output=True)
+    plain = tmp_path / "plain"
+    assert (plain / "regretless" / "market").is_file()
+    assert Path(python(plain, "-c", WHICH).strip()).is_relative_to(plain)
+    assert "crop-choice" in python(plain, "-m", "regretless", "list")
+    (plain / "tiny.toml").write_text(TINY, encoding="utf-8")
+    python(plain, "-m", "regretless", "run", "tiny.toml", "--out", "logs", "--quiet")
+    assert (plain / "logs" / "manifest.json").is_file()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere home is found otherwise")
+@pytest.mark.parametrize("temporary", ["private", "of-others", "none"])
+def test_commands_work_where_neither_home_nor_the_package_can_be_written(
+    tmp_path: Path, temporary: str
+) -> None:
+    """A file in place of each cache folder stops root, too, whom permissions do not stop."""
+    package = copied(tmp_path / "package")
+    for folder in {file.parent for file in package.rglob("*.py")}:
+        (folder / "__pycache__").touch()
+    (tmp_path / "temporary").mkdir()
+    cache = tmp_path / "temporary" / f"regretless-numba-{os.getuid()}"
+    if temporary == "of-others":
+        cache.mkdir(mode=0o700)
+        cache.chmod(0o777)
+    places = {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null/cache"}
+    places["TMPDIR"] = str(tmp_path / "temporary")
+    if temporary == "none":
+        cache.touch()
+    assert Path(python(package, "-c", WHICH, **places).strip()).is_relative_to(package)
+    assert "hedge" in python(package, "-m", "regretless", "list", "learners", **places)
+    if temporary == "none":
+        (package / "tiny.toml").write_text(TINY, encoding="utf-8")
+        words = ["run", "tiny.toml", "--out", "logs", "--quiet"]
+        python(package, "-m", "regretless", *words, **places)
+        assert (package / "logs" / "manifest.json").is_file()
+    elif temporary == "private":
+        assert stat.S_IMODE(cache.stat().st_mode) == 0o700
+        assert any(cache.iterdir())
+    else:
+        assert not any(cache.iterdir())
