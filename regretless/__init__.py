@@ -18,6 +18,7 @@ its docstring what it holds: ``regretless.market``, ``regretless.forecaster``,
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -51,10 +52,12 @@ if TYPE_CHECKING:
         swap_regret,
     )
     from regretless.scenarios import load
+    from regretless.scenarios.live.mesa_class import market_class
     from regretless.scenarios.training.environments import FollowersEnv, LeaderEnv
 
 _HOMES = {
     "load": "scenarios",
+    "market_class": "scenarios.live.mesa_class",
     "FollowersEnv": "scenarios.training.environments",
     "LeaderEnv": "scenarios.training.environments",
     "Adversary": "agents.adversaries",
@@ -103,6 +106,7 @@ __all__ = [
     "external_regret",
     "leader_surplus",
     "load",
+    "market_class",
     "omniprediction_regret",
     "persuasion",
     "register",
@@ -110,6 +114,9 @@ __all__ = [
     "surplus_cap",
     "swap_regret",
 ]
+
+if not (Path(__file__).parent / "market").is_dir():  # git left a text file in place of the link
+    __path__.append(str(Path(__file__).parents[1]))
 
 
 def __getattr__(name: str) -> Any:

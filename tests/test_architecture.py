@@ -18,14 +18,15 @@ ROOMS = {
     "agents": {"market", "agents"},
     "scenarios": {"market", "forecaster", "agents", "scenarios"},
 }
-MODULES = sorted(path for room in ROOMS for path in (HOME / "regretless" / room).rglob("*.py"))
+HOUSE = next(home for home in (HOME / "regretless", HOME) if (home / "market").is_dir())
+MODULES = sorted(path for room in ROOMS for path in (HOUSE / room).rglob("*.py"))
 LONGEST_FUNCTION = 50
 MOST_FILES = 15  # of a folder, beside its __init__
 
 
 def name_of(path: Path) -> str:
-    """Dotted name of a module, without ``regretless``."""
-    parts = path.relative_to(HOME / "regretless").with_suffix("").parts
+    """Dotted name of a module, without ``regretless``; without links the rooms lie above."""
+    parts = path.relative_to(HOUSE).with_suffix("").parts
     return ".".join(parts).removesuffix(".__init__")
 
 

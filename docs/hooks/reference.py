@@ -194,10 +194,10 @@ def _help(*command: str) -> Iterator[str]:
 def api() -> Iterator[tuple[str, str]]:
     """Yield a page for the front door and for every package, of its modules' public things."""
     yield "reference/api/regretless.md", "# regretless\n\n::: regretless\n"
+    house = next(home for home in (HOME / "regretless", HOME) if (home / "market").is_dir())
     for room in ROOMS:
-        home = HOME / "regretless" / room
-        for package in sorted(path.parent for path in home.rglob("__init__.py")):
-            name = ".".join(package.relative_to(HOME / "regretless").parts)
+        for package in sorted(path.parent for path in (house / room).rglob("__init__.py")):
+            name = ".".join(package.relative_to(house).parts)
             modules = sorted(path.stem for path in package.glob("[!_]*.py"))
             lines = [f"# {name}", "", f"::: regretless.{name}", "    options:"]
             lines += ["      members: false", "      show_root_heading: false"]
