@@ -5,11 +5,10 @@ from __future__ import annotations
 import mesa
 import pytest
 
-from regretless import load
+from regretless import load, market_class
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.live.mesa_class import market_class
 
 FEW = {"cohort.growers.count": 5, "rounds": 30}
 
@@ -87,3 +86,25 @@ def test_a_scenario_is_a_class_for_mesa() -> None:
     assert [row["played"] for row in rows] == [3, 3]
     with pytest.raises(UserError, match="grower: no parameter of this class; did you mean"):
         market(grower=3)
+
+
+def test_iterations_without_a_seed_are_different_runs_whose_rows_name_their_seeds() -> None:
+    def mean_loss(model: MarketModel) -> float:
+        return float(model.agents_frame()["mean_loss"].mean())
+
+    def collector() -> mesa.DataCollector:
+        return mesa.DataCollector(model_reporters={"mean_loss": mean_loss})
+
+    market = market_class("crop-choice", collector=collector, **FEW)
+    rows = mesa.batch_run(market, {"rounds": 5}, iterations=3, display_progress=False)
+    assert len({row["seed"] for row in rows}) == 3
+    assert len({row["mean_loss"] for row in rows}) == 3
+    seeds = [row["seed"] for row in rows]
+    asked = {"rounds": 5, "seed": seeds}
+    again = mesa.batch_run(market, asked, display_progress=False)
+    assert [row["mean_loss"] for row in again] == [row["mean_loss"] for row in rows]
+    asked = {"rounds": 5, "seed": range(2)}
+    twice = [mesa.batch_run(market, asked, display_progress=False) for _ in "ab"]
+    assert twice[0] == twice[1]
+    with pytest.raises(UserError, match=r"^seed: all models would be one run"):
+        market_class("crop-choice", seed=1)
