@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constr
 .PHONY: demo test docs catalogue crashes clean
 
 demo: .venv/.demo
-	$(BIN)/regretless run crop-choice --out runs/crop-choice
+	$(BIN)/regretless run crop-choice --out runs/crop-choice --overwrite
 	$(BIN)/regretless report runs/crop-choice
 
 test: .venv/.test

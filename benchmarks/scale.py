@@ -137,11 +137,12 @@ def parts(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
 def written(frame: pd.DataFrame, folder: Path) -> Path:
     """Write a log as a run does, part by part and then as a whole; return the file."""
     directory = RunDirectory(folder / "ours")
+    manifest = {"config": {}, "status": "complete", "scenario": "bench"}
     with directory.held():
-        directory.start()
+        directory.start(manifest)
         for part in parts(frame):
             directory.add_chunk({"regret_log": part})
-        directory.finish({}, {"config": {}, "status": "complete", "scenario": "bench"})
+        directory.finish({}, manifest)
     return folder / "ours" / "regret_log.parquet"
 
 

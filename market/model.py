@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array
+from regretless.market.core.checkpoint import memory
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import in_round
 from regretless.market.core.randomness import generator_state, restore_generator
@@ -377,15 +378,14 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs; ValueError names a player that has no state."""
-        forgetful = self.game.forgetful()
-        if forgetful:
+        if forgetful := self.game.forgetful():
             raise ValueError(f"{', '.join(forgetful)} cannot be resumed: no state() and restore()")
         if self._swapped:
             raise ValueError("players were swapped, which no file says: it cannot be resumed")
         players = self.game.players()
         return {
             "changed": [list(change) for change in self._changed],
-            "players": {n: who.state() for n, who in players.items() if isinstance(who, Resumable)},
+            "players": {n: memory(who) for n, who in players.items() if isinstance(who, Resumable)},
             "forecast_stream": generator_state(self.game.forecast_stream),
             "outcome_stream": generator_state(self.game.outcome_stream),
             "journal": self.journal.state(),

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import pandas as pd
 
 from regretless.forecaster.anchored import AnchoredPrediction
-from regretless.market.core.checkpoint import check_tree
+from regretless.market.core.checkpoint import DAMAGED, check_like, check_tree
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import Block
 from regretless.market.logs.closing_tables import graph_tables
@@ -27,6 +27,7 @@ from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.logs.exploitability import recorded
 from regretless.scenarios.spec.scenario import resolved
 
+MISFIT = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 PACKAGES = ("regretless", "mesa", "numpy", "numba", "highspy", "pandas", "pyarrow")
 
 
@@ -39,14 +40,16 @@ class Options:
     format : "parquet" or "csv"
     log_every : int
         Rounds between two entries of the regret log.
-    resume : bool
-        Continue an interrupted run in ``out``.
+    resume, overwrite : bool
+        Continue an interrupted run in ``out``, or replace a run that is there; without either
+        ``out`` must be a new directory.
     """
 
     out: Path
     format: str = "parquet"
     log_every: int = 1
     resume: bool = False
+    overwrite: bool = False
 
 
 class Player(Protocol):
@@ -59,7 +62,7 @@ class Player(Protocol):
         """Be given the model, which has played no round."""
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
+        """Continue from a checkpoint; one of ``DAMAGED`` if it is of something else."""
 
     def play(
         self, directory: RunDirectory, config: dict[str, Any], progress: Callable[[int], Any] | None
@@ -106,7 +109,9 @@ def run(
         warn(line)
     player.take(model)
     directory = RunDirectory(options.out, options.format)
+    directory.check(resume=options.resume, overwrite=options.overwrite)
     with directory.held():
+        directory.check(resume=options.resume, overwrite=options.overwrite)
         _write(scenario, model, player, directory, options, progress)
     return model
 
@@ -124,18 +129,33 @@ def _write(  # noqa: PLR0913 - the parts of a run
     manifest = _manifest(scenario, model, config)
     state = _resumed(directory, model, config, shared=player.shared) if options.resume else None
     if state is None:
-        directory.start()
+        directory.start(manifest)
     else:
-        player.restore(state)
-    started = time.perf_counter()
+        _restore(player, state, directory)
+    started, begun = time.perf_counter(), model.played
     try:
-        directory.write_manifest(manifest)
         _play_out(model, player, directory, manifest, started, progress)
     except KeyboardInterrupt:
         raise
-    except BaseException:  # a mistake, or no room; once mended, --resume goes on
+    except BaseException as error:  # a mistake, or no room; once mended, --resume goes on
         directory.abandon()
+        if state is not None and model.played == begun and isinstance(error, MISFIT):
+            raise _misfit(directory, error) from error  # what was restored cannot be played
         raise
+
+
+def _restore(player: Player, state: dict[str, Any], directory: RunDirectory) -> None:
+    """Let a player continue from a checkpoint; UserError if it is of something else."""
+    try:
+        player.restore(state)
+    except DAMAGED as error:
+        raise _misfit(directory, error) from error
+
+
+def _misfit(directory: RunDirectory, error: BaseException) -> UserError:
+    what = f"{type(error).__name__}: {error}"
+    reason = f"--resume: the checkpoint in {directory.path} does not fit this run ({what})"
+    return UserError(f"{reason}; start again with --overwrite")
 
 
 def _play_out(  # noqa: PLR0913 - the parts of a run
@@ -188,6 +208,7 @@ class Alone:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
+        check_like(state, self.model.state())
         self.model.restore(state)
 
     def play(
@@ -239,12 +260,12 @@ def _resumed(
     if forgetful:
         raise UserError(
             f"--resume: {', '.join(forgetful)} offers no state() and restore(state); "
-            "add them or run without --resume"
+            "add them or start again with --overwrite"
         )
     recorded = directory.recorded()
     if recorded is not None and recorded["config"] != json.loads(json.dumps(config)):
         where = f"--resume: {directory.path} holds another configuration"
-        raise UserError(f"{where}; give another --out or run without --resume")
+        raise UserError(f"{where}; give another --out or start again with --overwrite")
     if recorded is not None and recorded["status"] == "complete":
         directory.tidy()
         raise UserError(f"--resume: the run in {directory.path} is complete; nothing to resume")
@@ -252,7 +273,7 @@ def _resumed(
     if recorded is not None and begun.get("regretless") != version("regretless"):
         by = f"regretless {begun['regretless']}" if "regretless" in begun else "another version"
         where = f"--resume: the run in {directory.path} was begun by {by}"
-        raise UserError(f"{where}; continue it with that version or run without --resume")
+        raise UserError(f"{where}; continue it with that version or start again with --overwrite")
     state = directory.load_checkpoint(config)
     if state is not None and ("shared" in state) != shared:
         how, cure = ("without", "drop") if shared else ("with", "give")

@@ -1,5 +1,6 @@
 """Files that are there whole or not at all, and survive a loss of power once they are there."""
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,9 +22,12 @@ def replacing(path: Path, *, alone: bool = True) -> Iterator[Path]:
     Raises
     ------
     OSError
-        With the file's own name, whatever library could not write the draft.
+        With the file's own name, whatever library could not write the draft; or if the draft is a
+        link, which is not followed.
     """
     draft = path.with_name(f".{path.name}.tmp")
+    if draft.is_symlink():
+        raise OSError(errno.ELOOP, "is a symbolic link", str(draft))
     try:
         yield draft
         if draft.exists():

@@ -117,6 +117,56 @@ def _refuse_expanding(path: Path) -> None:
         raise ValueError("its members are compressed or overlap")
 
 
+class Own(dict[str, Any]):
+    """What an object of somebody else's class remembers: any table, which may change its form."""
+
+
+def memory(holder: Any) -> dict[str, Any]:
+    """Return the state of an object, marked as ``Own`` unless its class is this project's."""
+    ours = type(holder).__module__.partition(".")[0] == __name__.partition(".")[0]
+    state: dict[str, Any] = holder.state()
+    return state if ours else Own(state)
+
+
+def check_like(found: Any, fresh: Any, place: str = "state") -> None:
+    """Raise ValueError unless a tree has the keys, types and shapes of a new object's.
+
+    Parameters
+    ----------
+    fresh : tree
+        Where it is None, anything may have come; a table may have more keys; the first axis of an
+        array, and any of length 0 or 1, may be longer.
+    """
+    if fresh is None:
+        return
+    if isinstance(fresh, dict):
+        if not isinstance(found, dict) or (fresh.keys() - found and not isinstance(fresh, Own)):
+            raise ValueError(f"{place} is no table of {', '.join(fresh)}")
+        for key in {} if isinstance(fresh, Own) else fresh:
+            check_like(found[key], fresh[key], f"{place}.{key}")
+    elif isinstance(fresh, np.ndarray):
+        if not isinstance(found, np.ndarray) or not _grown(found, fresh):
+            raise ValueError(f"{place} is no array of {fresh.dtype} and shape {fresh.shape}")
+    elif not isinstance(found, _kinds(fresh)) or isinstance(found, bool) > isinstance(fresh, bool):
+        raise ValueError(f"{place} is {type(found).__name__}, where {type(fresh).__name__} belongs")
+
+
+def _grown(found: np.ndarray[Any, Any], fresh: np.ndarray[Any, Any]) -> bool:
+    if found.dtype != fresh.dtype or found.ndim != fresh.ndim:
+        return False
+    sizes = enumerate(zip(found.shape, fresh.shape, strict=True))
+    return all(now == new or new <= 1 or (axis == 0 and now > new) for axis, (now, new) in sizes)
+
+
+def _kinds(fresh: Any) -> tuple[type, ...]:
+    """Return the types that a plain value may have where a new object has this one."""
+    if isinstance(fresh, np.generic):
+        fresh = fresh.item()
+    if isinstance(fresh, bool | str):
+        return (type(fresh),)
+    return (list,) if isinstance(fresh, list | tuple) else (int, float)
+
+
 def _split(tree: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
     plain: dict[str, Any] = {}
     for key, value in tree.items():
@@ -199,7 +249,7 @@ def _record(value: Any) -> Any:
         return [_record(held) for held in value]
     if isinstance(value, dict | list | tuple):
         return {key: _record(held) for key, held in _keyed(value).items()}
-    return value if isinstance(value, PLAIN_VALUES) else value.state()
+    return value if isinstance(value, PLAIN_VALUES) else memory(value)
 
 
 def _restored(current: Any, value: Any, *, in_place: bool) -> Any:

@@ -26,6 +26,7 @@ from regretless.scenarios.cli.options import (
     LogEvery,
     Name,
     Out,
+    Overwrite,
     Quiet,
     Resume,
     Rounds,
@@ -97,6 +98,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     imports: Imports = None,
     dry_run: DryRun = False,
     resume: Resume = False,
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
@@ -114,8 +116,8 @@ def run(  # noqa: PLR0913 - one parameter per option
     from regretless.scenarios.run import Options
     from regretless.scenarios.run import run as run_scenario
 
-    target = out or Path("runs") / loaded.spec.name
-    options = Options(target, format, log_every, resume)
+    target = out or _free(loaded.spec.name, resume=resume, overwrite=overwrite, quiet=quiet)
+    options = Options(target, format, log_every, resume, overwrite)
     with (
         exits.traced(wanted=verbose),
         _players(loaded, options, workers, scheduler, tuple(imports or ())) as player,
@@ -126,6 +128,17 @@ def run(  # noqa: PLR0913 - one parameter per option
         from regretless.scenarios.summary import print_summary
 
         print_summary(loaded, model, target, player.closed)
+
+
+def _free(name: str, *, resume: bool, overwrite: bool, quiet: bool) -> Path:
+    """Choose a directory for a run that is given none; say so if it is not the usual one."""
+    from regretless.scenarios.logs.default_directory import default_directory
+
+    usual = Path("runs") / name
+    target = default_directory(usual, resume=resume, overwrite=overwrite)
+    if target != usual and not quiet and not resume:
+        typer.echo(f"{usual} is taken; this run is written to {target}.")
+    return target
 
 
 def _players(
@@ -182,6 +195,7 @@ def study(  # noqa: PLR0913 - one parameter per option
         ),
     ] = None,
     resume: Resume = False,
+    overwrite: Overwrite = False,
     imports: Imports = None,
     quiet: Quiet = False,
 ) -> None:
@@ -196,7 +210,9 @@ def study(  # noqa: PLR0913 - one parameter per option
     from regretless.scenarios.studies.design import read_study
 
     design = read_study(file).sized(rounds=rounds, seeds=seeds)
-    options = Options(out, jobs, scheduler, resume, tuple(imports or []), patience or PATIENCE)
+    options = Options(
+        out, jobs, scheduler, resume, overwrite, tuple(imports or []), patience or PATIENCE
+    )
     with progress_bar(design.name, len(design), quiet=quiet) as advance:
         done = conduct(design, options, progress=advance)
     if not quiet:

@@ -31,7 +31,7 @@ Name = Annotated[
 Rounds = Annotated[int | None, typer.Option(min=1, help="How many rounds to play.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Root seed.")]
 Seeds = Annotated[int | None, typer.Option(min=1, help="So many seeds, from 0 on.")]
-Out = Annotated[Path | None, typer.Option(help="Run directory; runs/NAME by default.")]
+Out = Annotated[Path | None, typer.Option(help="Run directory; runs/NAME by default, or NAME-2.")]
 Format = Annotated[str, typer.Option(help="parquet or csv.")]
 Assignments = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a key; repeatable.")
@@ -44,6 +44,9 @@ Imports = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved file and stop.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace an earlier run in the directory.")
+]
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Share the agents of one run out among so many.")
 ]

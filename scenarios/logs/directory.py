@@ -3,10 +3,12 @@
 While a run goes on, each chunk of its logs is a small file under ``.partial/``, and a checkpoint
 beside them says which chunks count. At the end the parts of a table are copied, one at a time,
 into a temporary file that takes the table's name in one step. What is killed can be resumed from
-``.partial/``; what completes leaves nothing but the tables and the manifest.
+``.partial/``; what completes leaves nothing but the tables and the manifest, which lists them. Of
+an earlier run only what its manifest lists is replaced (``scenarios.logs.ownership``).
 """
 
 import json
+import re
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, suppress
@@ -21,6 +23,17 @@ from regretless.market.core.atomic import replacing, sync
 from regretless.market.core.errors import UserError
 from regretless.market.logs.journal import TABLES
 from regretless.scenarios.logs.holding import contents, held
+from regretless.scenarios.logs.ownership import (
+    REPORT,
+    check_folder,
+    check_writable,
+    listed,
+    our_page,
+    plain,
+    read_json,
+    refuse,
+    there,
+)
 from regretless.scenarios.logs.parts import (
     Part,
     as_part,
@@ -33,8 +46,14 @@ from regretless.scenarios.logs.parts import (
 MANIFEST = "manifest.json"
 CHECKPOINT = "checkpoint.npz"
 MARK = "run"  # a file in .partial that says whose it is
+AGAIN = "start again with --overwrite"
 FORMATS = ("parquet", "csv")
 ALL_TABLES = (*TABLES, "agents", "swaps", "biases", "bounds", "edges", "models", "verdict")
+KNOWN = {f"{table}.{ending}" for table in (*ALL_TABLES, "branches") for ending in FORMATS}
+PART = re.compile(  # of .partial; the last two are of a run that is shared out
+    rf"{MARK}|{CHECKPOINT}|({'|'.join(TABLES)})-\d{{6,}}\.arrow|record-\d{{9,}}\.npz"
+    r"|shard-\d+-\d{9,}\.npz"
+)
 BLOCK = 1 << 20  # bytes that are read at a time
 TEXT = {"block", "cohort", "kind", "utility", "response", "guarantee", "best_policy"}
 
@@ -53,11 +72,6 @@ class RunDirectory:
     path : Path
         Created if need be.
     format : "parquet" or "csv"
-
-    Raises
-    ------
-    UserError
-        If the path holds something else than an earlier run, or cannot be written.
     """
 
     def __init__(self, path: Path, format: str = "parquet") -> None:  # noqa: A002 - the option's name
@@ -66,16 +80,54 @@ class RunDirectory:
         self.partial = path / ".partial"
         self._chunks, self._checksum = 0, 0
         self._last: dict[str, pd.DataFrame] = {}
-        if path.exists() and not path.is_dir():
-            raise UserError(f"--out {path} is a file; give a directory")
-        if contents(path) and not self._is_run():
+
+    def check(self, *, resume: bool, overwrite: bool) -> None:
+        """Raise UserError unless a run may be written here: what is there stays as it is.
+
+        Parameters
+        ----------
+        resume, overwrite : bool
+            Whether an earlier run may be continued, or replaced.
+        """
+        if resume and overwrite:
+            raise UserError("--resume continues a run and --overwrite replaces it; give one")
+        if self.path.exists() and not self.path.is_dir():
+            raise UserError(f"--out {self.path} is a file; give a directory")
+        check_folder(self.partial)
+        if not contents(self.path):
+            return
+        if not self._is_run():
             raise UserError(
-                f"--out {path} holds other files; give a new or an earlier run's directory"
+                f"--out {self.path} holds other files; give a new or an earlier run's directory"
             )
+        if not (resume or overwrite):
+            raise UserError(
+                f"--out {self.path} holds a run; continue it with --resume, replace it with "
+                "--overwrite or give another directory"
+            )
+        self._check_entries()
+
+    def _check_entries(self) -> None:
+        """Raise UserError if something lies in the way that is not this run's."""
+        if there(self.path / MANIFEST) and self.recorded() is None:
+            refuse(self.path, MANIFEST)
+        names = {f"{table}.{self.format}" for table in ALL_TABLES}
+        check_writable(self.path, names | {MANIFEST}, self._listed() | {MANIFEST})
+        for part in contents(self.partial):
+            if not (plain(part) and self._is_part(part)):
+                refuse(self.path, f".partial/{part.name}")
+
+    def _is_part(self, part: Path) -> bool:
+        """Say whether a file in ``.partial``, or a draft, has a name that we give."""
+        return PART.fullmatch(re.sub(r"^\.(.*)\.tmp$", r"\1", part.name)) is not None
 
     def _is_run(self) -> bool:
         begun = contents(self.path) == [self.partial] and not contents(self.partial)
         return begun or (self.partial / MARK).is_file() or self.recorded() is not None
+
+    def _listed(self) -> set[str]:
+        """Return which tables the manifest lists."""
+        return listed(self.recorded(), KNOWN)
 
     def held(self) -> AbstractContextManager[None]:
         """Hold the directory while a run writes it; UserError if another process does."""
@@ -83,44 +135,72 @@ class RunDirectory:
 
     def recorded(self) -> dict[str, Any] | None:
         """Return the manifest of the run that is here; None if there is none of ours."""
-        try:
-            manifest = json.loads((self.path / MANIFEST).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        manifest = read_json(self.path / MANIFEST) if plain(self.path / MANIFEST) else None
+        if manifest is None:
             return None
-        ours = isinstance(manifest, dict) and {"config", "status", "scenario"} <= set(manifest)
-        return manifest if ours else None
+        kinds = {"config": dict, "status": str, "scenario": str}
+        ours = all(isinstance(manifest.get(key), kind) for key, kind in kinds.items())
+        return manifest if ours and isinstance(manifest.get("versions", {}), dict) else None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a run is here that is not complete."""
+        recorded = self.recorded()
+        begun = (self.partial / MARK).is_file()
+        return begun if recorded is None else recorded["status"] != "complete"
 
     @property
     def resumable(self) -> bool:
         """Whether there is a checkpoint to continue from."""
         return (self.partial / CHECKPOINT).is_file()
 
-    def start(self) -> None:
-        """Make room for a new run: an earlier run's files give way, its manifest first."""
+    def start(self, manifest: dict[str, Any]) -> None:
+        """Make room for a new run, whose manifest is written: an earlier run's files give way."""
         try:
             self.partial.mkdir(exist_ok=True)
             (self.partial / MARK).touch()  # at every instant the directory is known to be a run's
-            self._remove_tables()
             (self.partial / CHECKPOINT).unlink(missing_ok=True)
-            for part in self.partial.iterdir():
-                if part.name != MARK:
+            before = self._listed()
+            self.write_manifest(manifest, before)  # which are this run's from now on
+            self._remove(before)
+            for part in contents(self.partial):
+                if part.name != MARK and self._is_part(part):
                     part.unlink()
         except OSError as error:
             reason = f"--out {self.path} cannot be written: {error.strerror}"
             raise UserError(f"{reason}; give another directory") from error
 
-    def _remove_tables(self) -> None:
-        for name in (MANIFEST, "report.html", *(f"{t}.{f}" for t in ALL_TABLES for f in FORMATS)):
+    def _remove(self, names: set[str]) -> None:
+        """Remove tables of ours, all drafts, and a report of ours."""
+        for name in names:
             (self.path / name).unlink(missing_ok=True)
+        for name in KNOWN | {MANIFEST, REPORT}:
             (self.path / f".{name}.tmp").unlink(missing_ok=True)
+        if our_page(self.path / REPORT):
+            (self.path / REPORT).unlink()
+
+    def strays(self) -> list[str]:
+        """Return the names of what is here and is not this run's."""
+        ours = self._listed() | {MANIFEST}
+        return [
+            found.name
+            for found in sorted(contents(self.path))
+            if not (found.name in ours and plain(found)) and not our_page(found)
+        ]
+
+    def remove(self) -> None:
+        """Remove a run, and the directory if nothing else is in it."""
+        self._remove(self._listed())
+        (self.path / MANIFEST).unlink(missing_ok=True)
+        self.tidy()
+        with suppress(OSError):  # it holds what is not ours
+            self.path.rmdir()
 
     def abandon(self) -> None:
         """Leave nothing of a run that came to grief, unless there is a checkpoint to go on from."""
-        if self.resumable:
-            return
-        with suppress(OSError):  # what cannot be written cannot be removed either
-            self._remove_tables()
-            self.tidy()
+        if not self.resumable:
+            with suppress(OSError):  # what cannot be written cannot be removed either
+                self.remove()
 
     def tidy(self) -> None:
         """Remove the parts: the checkpoint first, without which they are no run to go on with.
@@ -129,7 +209,8 @@ class RunDirectory:
         """
         (self.partial / CHECKPOINT).unlink(missing_ok=True)
         with suppress(OSError):
-            for part in sorted(self.partial.iterdir(), key=lambda part: part.name == MARK):
+            ours = filter(self._is_part, contents(self.partial))
+            for part in sorted(ours, key=lambda part: part.name == MARK):
                 part.unlink()
             self.partial.rmdir()
 
@@ -167,18 +248,19 @@ class RunDirectory:
             return None
         try:
             tree = checkpoint.load(file)
+            checkpoint.check_like(tree, {"state": {}, "chunks": 0, "config": "", "parts": 0})
         except checkpoint.DAMAGED as error:
             reason = f"--resume: the checkpoint in {self.path} cannot be read"
-            raise UserError(f"{reason}; run without --resume") from error
+            raise UserError(f"{reason}; {AGAIN}") from error
         if tree["config"] != json.dumps(config):
             raise UserError(
                 f"--resume: {self.path} holds another configuration; give another --out"
             )
-        self._chunks = int(tree["chunks"])
+        self._chunks = tree["chunks"]
+        self._check_parts(tree["parts"])
         for part in self.partial.glob("*.arrow"):
-            if int(part.stem.rpartition("-")[2]) >= self._chunks:
+            if self._is_part(part) and int(part.stem.rpartition("-")[2]) >= self._chunks:
                 part.unlink()
-        self._check_parts(tree.get("parts"))
         state: dict[str, Any] = tree["state"]
         return state
 
@@ -191,28 +273,41 @@ class RunDirectory:
                 if part.is_file():
                     self._checksum = _chained(self._checksum, part)
                 elif table == TABLES[0]:
-                    raise UserError(f"{known} lacks {part.name}; run without --resume")
+                    raise UserError(f"{known} lacks {part.name}; {AGAIN}")
         if self._checksum != recorded:
-            raise UserError(f"{known} holds a damaged part, or lacks one; run without --resume")
+            raise UserError(f"{known} holds a damaged part, or lacks one; {AGAIN}")
 
     def finish(self, tables: dict[str, pd.DataFrame], manifest: dict[str, Any]) -> None:
-        """Put the streamed tables together, write the closing ones, then the manifest."""
-        for table in TABLES:
-            self._write(table, whole(table, self._parts(table)))
+        """Put the streamed tables together, write the closing ones, then the manifest.
+
+        At every instant the manifest lists whatever tables are there.
+        """
+        streamed = {table: self._parts(table) for table in TABLES}
+        names = {f"{table}.{self.format}" for table in [*tables, *filter(streamed.get, TABLES)]}
+        before = self._listed()
+        check_writable(self.path, names, before)
+        self.write_manifest(manifest | {"status": "interrupted"}, before | names)
+        for table, parts in streamed.items():
+            self._write(table, whole(table, parts))
         for table, frame in tables.items():
             self._write(table, iter([pa.Table.from_pandas(frame, preserve_index=False)]))
         sync(self.path)
-        for other in set(FORMATS) - {self.format}:
-            for table in ALL_TABLES:
-                (self.path / f"{table}.{other}").unlink(missing_ok=True)
-        self.write_manifest(manifest)
+        for name in before - names:
+            (self.path / name).unlink(missing_ok=True)
+        self.write_manifest(manifest, names)
         if manifest["status"] == "complete":
             self.tidy()
 
-    def write_manifest(self, manifest: dict[str, Any]) -> None:
-        """Write ``manifest.json`` atomically."""
+    def write_manifest(self, manifest: dict[str, Any], files: Collection[str] = ()) -> None:
+        """Write ``manifest.json`` atomically, with the tables that are there."""
+        told = manifest | {"files": sorted(files)}
         with replacing(self.path / MANIFEST) as draft:
-            draft.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+            draft.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+
+    def list_files(self) -> None:
+        """Let the manifest list what is there, after tables were added or removed."""
+        if (manifest := self.recorded()) is not None:
+            self.write_manifest(manifest, {name for name in KNOWN if plain(self.path / name)})
 
     def _part(self, table: str, chunk: int) -> Path:
         return self.partial / f"{table}-{chunk:06d}.arrow"
@@ -262,9 +357,12 @@ def read_run(
     file = path / MANIFEST
     if not file.is_file():
         raise UserError(f"{path} is not a run directory: it has no {MANIFEST}; give one that has")
+    manifest = read_json(file)
+    if manifest is None:
+        raise UserError(f"{file} cannot be read: it is no table in JSON; run the scenario again")
     try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
-        files = [file for ending in FORMATS for file in sorted(path.glob(f"*.{ending}"))]
+        names = listed(manifest, KNOWN) if "files" in manifest else KNOWN
+        files = [path / name for name in sorted(names) if (path / name).is_file()]
         text = _text_columns(manifest)
         tables = {file.stem: _read(file, text) for file in files if file.stem not in without}
     except (ValueError, OSError, pa.ArrowException) as error:

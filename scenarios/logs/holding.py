@@ -7,6 +7,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from regretless.market.core.errors import UserError
+from regretless.scenarios.logs.ownership import plain, refuse, there
 
 LOCK = ".lock"
 
@@ -25,6 +26,8 @@ def held(path: Path) -> Iterator[None]:
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
+        if there(path / LOCK) and not (plain(path / LOCK) and _empty(path / LOCK)):
+            refuse(path, LOCK)
         lock = FileLock(path / LOCK)
         lock.acquire(blocking=False)
     except Timeout as error:
@@ -41,6 +44,12 @@ def held(path: Path) -> Iterator[None]:
         lock.release()
         with suppress(OSError):  # it holds files, as it should
             path.rmdir()
+
+
+def _empty(path: Path) -> bool:
+    with suppress(FileNotFoundError):  # another process has just given it up
+        return path.stat().st_size == 0
+    return True
 
 
 def contents(path: Path) -> list[Path]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from regretless.market.core.atomic import replacing
 from regretless.market.core.errors import UserError
+from regretless.scenarios.logs.ownership import GENERATOR, our_page, there
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +48,7 @@ def page(
     programs = "".join(f"<script>{script}</script>\n" for script in scripts)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f"{GENERATOR}\n"
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{CSS}{style}</style>\n</head>\n<body>\n"
@@ -65,7 +67,10 @@ def _policy(scripts: Sequence[str]) -> str:
 
 
 def save(text: str, path: Path) -> Path:
-    """Write a page in one step; UserError if it cannot be written."""
+    """Write a page in one step; UserError if it cannot be, or would replace what is not ours."""
+    if there(path) and not our_page(path):
+        reason = f"{path} is there and regretless has not written it"
+        raise UserError(f"{reason}; move it away or give it another name")
     try:
         with replacing(path) as draft:
             draft.write_text(text, encoding="utf-8", newline="\n")

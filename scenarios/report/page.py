@@ -21,6 +21,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.logs.heads import agents_in, mean_of
 from regretless.scenarios.logs.curves import leading_regret, log_parts, regret_curves
 from regretless.scenarios.logs.directory import MANIFEST, read_run
+from regretless.scenarios.logs.ownership import REPORT
 from regretless.scenarios.report import course, market_figures, run_figures, verdict
 from regretless.scenarios.report.charts import card, dated, scripts
 from regretless.scenarios.report.html import cell, page, save, table
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-REPORT = "report.html"
+
 NEEDED = {"scenario", "config", "seed", "rounds", "status", "guarantee"}  # of a manifest
 WORST = 5  # agents whose regret is taken apart
 LEAST = 5e-5  # a smaller contribution would be printed as zero

@@ -167,6 +167,7 @@ class Conductor:
 
     def restore(self, state: Tree) -> None:
         """Continue from a checkpoint, with the record that lies beside it."""
+        checkpoint.check_like(state, self._state())
         whole, self.model.game = self.model.game, self._away
         self.model.restore(state)
         self.model.game = whole
@@ -180,7 +181,7 @@ class Conductor:
                 self._blocks[first] = rounds_of(self._read(first))
         if self._recorded != self._settled:
             told = f"--resume: {self._folder} lacks a part of the record"
-            raise UserError(f"{told}; run without --resume")
+            raise UserError(f"{told}; start again with --overwrite")
 
     def play(
         self, directory: RunDirectory, config: dict[str, Any], progress: Callable[[int], Any] | None

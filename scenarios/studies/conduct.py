@@ -38,8 +38,8 @@ class Options:
         Worker processes; one per processor by default.
     scheduler : str, optional
         Address of a Dask scheduler, in place of local processes.
-    resume : bool
-        Continue the study in ``out``.
+    resume, overwrite : bool
+        Continue the study in ``out``, or replace it.
     imports : tuple of str
         A user's modules, which the workers import.
     patience : float
@@ -50,6 +50,7 @@ class Options:
     jobs: int | None = None
     scheduler: str | None = None
     resume: bool = False
+    overwrite: bool = False
     imports: tuple[str, ...] = ()
     patience: float = PATIENCE
 
@@ -73,7 +74,7 @@ def conduct(
         After what is complete has been summed up.
     """
     directory = StudyDirectory(options.out, design)
-    directory.check(resume=options.resume)
+    directory.check(resume=options.resume, overwrite=options.overwrite)
     with held(options.out):
         _write(directory, options, progress)
     return Study(options.out)
@@ -83,12 +84,13 @@ def _write(
     directory: StudyDirectory, options: Options, progress: Callable[[int], Any] | None
 ) -> None:
     """Play what a directory that is held lacks, and sum it up."""
-    design, known = directory.design, directory.check(resume=options.resume)
+    design = directory.design
+    known = directory.check(resume=options.resume, overwrite=options.overwrite)
     settings = design.settings_to_check(options.imports)
     with closing(_workers(options)) as workers:
         if not known:
             _check(design, workers, settings)
-        missing = directory.start()
+        missing = directory.start(known=known)
         status = "interrupted"
         try:
             tasks = (_task(directory, run, workers, options) for run in missing)

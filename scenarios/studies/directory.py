@@ -11,11 +11,13 @@
     windows.parquet       regret over windows, where the runs have it (`scenarios.studies.windows`)
 
 A run is written into a draft folder and moved to its place in one step. What is killed leaves
-drafts, which nobody reads and the next start removes.
+drafts, which nobody reads and the next start removes. ``study.json`` lists the tables; of an
+earlier study only they and its runs are replaced.
 """
 
 import json
 import platform
+import re
 import shutil
 import tempfile
 import time
@@ -32,12 +34,29 @@ import pyarrow.parquet as pq
 from regretless.market import register
 from regretless.market.core.atomic import replacing
 from regretless.market.core.errors import UserError
+from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.logs.holding import LOCK, contents
+from regretless.scenarios.logs.ownership import (
+    REPORT,
+    check_folder,
+    check_writable,
+    listed,
+    our_page,
+    plain,
+    read_json,
+    refuse,
+)
 from regretless.scenarios.run import PACKAGES
 from regretless.scenarios.studies.design import Design
 from regretless.scenarios.studies.play import Answer, Failure
 
 RECORD = "study.json"
+TABLES = (
+    *("parameters", "failures", "cohorts", "value", "effects", "contrasts", "gains"),
+    *("sensitivity", "calibration", "windows"),
+)
+KNOWN = {f"{table}.parquet" for table in TABLES}
+DRAFTS, SESSION = ".drafts", "session-"  # one process's drafts lie in a folder of its own
 FAILURES = pa.schema(
     [("run", pa.int64()), *((name, pa.string()) for name in ("kind", "error", "traceback"))]
 )
@@ -49,16 +68,19 @@ class StudyDirectory:
     def __init__(self, path: Path, design: Design) -> None:
         self.path, self.design = path, design
         self.failures: dict[int, Failure] = {}
+        self.files: set[str] = set()
         self._started = time.perf_counter()
 
-    def check(self, *, resume: bool) -> bool:
-        """Say whether the study is here already.
+    def check(self, *, resume: bool, overwrite: bool) -> bool:
+        """Say whether the study is here already and goes on.
 
         Raises
         ------
         UserError
-            If something else is, or the study is and was not to be resumed.
+            If something else is, or a study that is to be neither resumed nor replaced.
         """
+        if resume and overwrite:
+            raise UserError("--resume continues a study and --overwrite replaces it; give one")
         if self.path.exists() and not self.path.is_dir():
             raise UserError(f"--out {self.path} is a file; give a directory")
         draft = self.path / f".{RECORD}.tmp"  # all that there is if the first record was cut short
@@ -67,9 +89,39 @@ class StudyDirectory:
         recorded = read_record(self.path)
         if recorded is None:
             raise UserError(f"--out {self.path} holds other files; give a new directory")
-        if not resume:
-            reason = f"--out {self.path} holds a study"
-            raise UserError(f"{reason}; continue it with --resume or give another directory")
+        if not (resume or overwrite):
+            raise UserError(
+                f"--out {self.path} holds a study; continue it with --resume, replace it with "
+                "--overwrite or give another directory"
+            )
+        self._check_entries(recorded)
+        if resume:
+            self._check_same(recorded)
+        else:
+            self._check_runs()
+        return resume
+
+    def _check_entries(self, recorded: dict[str, Any]) -> None:
+        """Raise UserError if something lies in the way that is not the study's."""
+        check_folder(self.path / "runs")
+        check_folder(self.path / DRAFTS)
+        check_writable(self.path, KNOWN | {RECORD}, listed(recorded, KNOWN) | {RECORD})
+        for found in contents(self.path / DRAFTS):
+            check_folder(found)
+            if not found.name.startswith(SESSION):
+                refuse(self.path, f"{DRAFTS}/{found.name}")
+
+    def _check_runs(self) -> None:
+        """Raise UserError if the runs that are to be replaced hold what is not theirs."""
+        for home in contents(self.path / "runs"):
+            check_folder(home)
+            if not re.fullmatch(r"run=\d{4,}", home.name):
+                refuse(self.path, f"runs/{home.name}")
+            if strays := RunDirectory(home).strays():
+                refuse(home, strays[0])
+
+    def _check_same(self, recorded: dict[str, Any]) -> None:
+        """Raise UserError if the study that is here is another one, or another version's."""
         begun = recorded.get("versions", {}).get("regretless")
         if begun != version("regretless"):
             where = f"--resume: {self.path} was begun by {begun or 'another version'}"
@@ -77,22 +129,42 @@ class StudyDirectory:
         if recorded["study"] != self.design.identity():
             reason = f"--resume: {self.path} holds another study"
             raise UserError(f"{reason}; give another --out or the study file as it was")
-        return True
 
-    def start(self) -> list[int]:
-        """Make the directory, or clear it of drafts; return the runs that are missing."""
+    def start(self, *, known: bool) -> list[int]:
+        """Make the directory, or clear it of drafts; return the runs that are missing.
+
+        Parameters
+        ----------
+        known : bool
+            Whether the study that is here goes on; another one gives way.
+        """
         try:
+            recorded = read_record(self.path)
+            if known:
+                self.files = listed(recorded, KNOWN)
+            elif recorded is not None:
+                self._remove(recorded)
             self.write_record("interrupted")  # first: from now on it is known whose the folder is
             (self.path / "runs").mkdir(exist_ok=True)
-            shutil.rmtree(self.path / ".drafts", ignore_errors=True)
-            (self.path / ".drafts").mkdir()
+            shutil.rmtree(self.path / DRAFTS, ignore_errors=True)
+            (self.path / DRAFTS).mkdir()
         except OSError as error:
             reason = f"--out {self.path} cannot be written: {error.strerror}"
             raise UserError(f"{reason}; give another directory") from error
-        self._drafts = Path(tempfile.mkdtemp(dir=self.path / ".drafts"))
+        self._drafts = Path(tempfile.mkdtemp(prefix=SESSION, dir=self.path / DRAFTS))
         self.write("parameters", parameters_table(self.design.parameters()))
         self._write_failures()
         return [run for run in range(len(self.design)) if not self.home(run).exists()]
+
+    def _remove(self, recorded: dict[str, Any]) -> None:
+        """Remove an earlier study, which is interrupted from now on."""
+        self._replace_record(recorded | {"status": "interrupted"})
+        for home in contents(self.path / "runs"):
+            RunDirectory(home).remove()
+        for name in listed(recorded, KNOWN):
+            (self.path / name).unlink(missing_ok=True)
+        if our_page(self.path / REPORT):
+            (self.path / REPORT).unlink()
 
     def home(self, run: int) -> Path:
         """Folder of a complete run."""
@@ -123,7 +195,7 @@ class StudyDirectory:
 
     def finish(self, status: str) -> None:
         """Remove the drafts and write how far the study came."""
-        shutil.rmtree(self.path / ".drafts", ignore_errors=True)
+        shutil.rmtree(self.path / DRAFTS, ignore_errors=True)
         self.write_record(status)
 
     def write_record(self, status: str) -> None:
@@ -140,12 +212,20 @@ class StudyDirectory:
             | {"python": platform.python_version()},
             "written": datetime.now(UTC).isoformat(timespec="seconds"),
             "wall_seconds": round(time.perf_counter() - self._started, 3),
+            "files": sorted(self.files),
         }
+        self._replace_record(record)
+
+    def _replace_record(self, record: dict[str, Any]) -> None:
         with replacing(self.path / RECORD) as draft:
             draft.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
     def write(self, name: str, table: pa.Table | pd.DataFrame) -> None:
-        """Write a table of the study."""
+        """Write a table of the study, which the record lists before it is there."""
+        if f"{name}.parquet" not in self.files:
+            check_writable(self.path, {f"{name}.parquet"}, set())
+            self.files.add(f"{name}.parquet")
+            self.write_record("interrupted")
         if isinstance(table, pd.DataFrame):
             table = pa.Table.from_pandas(table, preserve_index=False)
         with replacing(self.path / f"{name}.parquet") as draft:
@@ -158,11 +238,8 @@ class StudyDirectory:
 
 def read_record(path: Path) -> dict[str, Any] | None:
     """Return ``study.json`` of a directory; None if there is none of ours."""
-    try:
-        record = json.loads((path / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    ours = isinstance(record, dict) and {"study", "status", "runs"} <= set(record)
+    record = read_json(path / RECORD) if plain(path / RECORD) else None
+    ours = record is not None and {"study", "status", "runs"} <= set(record)
     return record if ours else None
 
 

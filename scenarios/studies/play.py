@@ -21,6 +21,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.logs.branches import gains
 from regretless.market.model import MarketModel
 from regretless.scenarios.imports import import_modules
+from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.studies.design import Task
 from regretless.scenarios.studies.processes import beat
@@ -109,6 +110,7 @@ def _written(task: Task, out: Path) -> None:
             pq.write_table(table, draft)
     for table in task.leave_out:
         (out / f"{table}.parquet").unlink(missing_ok=True)
+    RunDirectory(out).list_files()
 
 
 def _branched(task: Task, trunk: MarketModel) -> pd.DataFrame:

@@ -319,7 +319,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(
     assert tables(logs) == {}  # a reader sees no table at all rather than half of one
     # what a kill between a chunk and its checkpoint, or in the middle of either, leaves behind
     partial = logs / ".partial"
-    for name in ("rounds-000007.arrow", "forecasts-000007.arrow", "checkpoint.tmp.npz"):
+    for name in ("rounds-000007.arrow", "forecasts-000007.arrow", ".checkpoint.npz.tmp"):
         (partial / name).write_bytes(b"PAR1 torn")
     (logs / ".rounds.parquet.tmp").write_bytes(b"PAR1 torn")
     finished(started(desk, "run", "cheap.toml", "--out", "logs", "--quiet", "--resume", *words))

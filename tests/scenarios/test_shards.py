@@ -555,7 +555,7 @@ def test_what_is_lost_of_a_record_is_said(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"was begun with --workers or --scheduler; give them"):
         run(scenario(PLAIN), Options(out, resume=True))
     (out / ".partial" / "record-000000100.npz").unlink()
-    with pytest.raises(UserError, match=r"lacks a part of the record; run without --resume"):
+    with pytest.raises(UserError, match=r"lacks a part of the record; start again"):
         shared(PLAIN, out, 2, resume=True)
     shared(PLAIN, out, 2)
     assert manifest(out)["status"] == "complete"

@@ -1,0 +1,77 @@
+"""Which files of a directory are ours: those that its record lists, and no others.
+
+Nothing else is replaced or removed, and no link is followed: a directory that has one where a file
+of ours belongs is refused.
+"""
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any, NoReturn
+
+from regretless.market.core.errors import UserError
+
+REPORT = "report.html"
+GENERATOR = '<meta name="generator" content="regretless">'  # in every page of ours
+HEAD = 4096  # characters of a page, among which it stands
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """Return the table that a JSON file holds; None if it cannot be read or holds none."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def listed(record: dict[str, Any] | None, known: set[str]) -> set[str]:
+    """Return the files that a record lists, of those that we may have written."""
+    files = [] if record is None else record.get("files")
+    return known.intersection(map(str, files)) if isinstance(files, list) else set()
+
+
+def there(path: Path) -> bool:
+    """Say whether something has this name, be it a link that leads nowhere."""
+    return os.path.lexists(path)
+
+
+def plain(path: Path) -> bool:
+    """Say whether this is a file, and no link."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def our_page(path: Path) -> bool:
+    """Say whether a page was written by this project."""
+    if not plain(path):
+        return False
+    with path.open(encoding="utf-8", errors="replace") as page:
+        return GENERATOR in page.read(HEAD)
+
+
+def check_writable(folder: Path, names: set[str], ours: set[str]) -> None:
+    """Raise UserError if a file that is to be written would replace one that is not ours."""
+    for name in sorted(names | ours):
+        draft = folder / f".{name}.tmp"
+        if there(draft) and not plain(draft):
+            refuse(folder, draft.name)
+        if there(folder / name) and not (name in ours and plain(folder / name)):
+            refuse(folder, name)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise UserError if a folder of ours is a link, or no folder."""
+    if folder.is_symlink() or (there(folder) and not folder.is_dir()):
+        refuse(folder.parent, folder.name)
+
+
+def refuse(folder: Path, name: str) -> NoReturn:
+    """Raise UserError because of what is none of our files."""
+    raise UserError(
+        f"--out {folder} holds {name}, which regretless has not written; "
+        "move it away or give another directory"
+    )

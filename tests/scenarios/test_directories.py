@@ -1,0 +1,300 @@
+"""What is in a directory stays as it is, but for the files that an earlier run's manifest lists."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regretless.market.core import checkpoint
+from regretless.market.logs import journal
+from regretless.scenarios.cli import commands
+
+CHECKPOINT = ".partial/checkpoint.npz"
+TINY = """\
+name = "tiny"
+rounds = 20
+adversary = { kind = "switching", outcomes = 2 }
+forecaster = { kind = "decision-swap" }
+
+[[cohort]]
+name = "farmers"
+utility = "linear"
+count = 2
+actions = 2
+
+[[cohort]]
+name = "learners"
+utility = "linear"
+count = 2
+actions = 2
+response = "hedge"
+"""
+SWEEP = """\
+scenario = "tiny.toml"
+seeds = 2
+rounds = 5
+"""
+CRAFTED = 40  # of several hundred places in a checkpoint
+Call = Callable[..., tuple[object, str, str]]
+
+
+@pytest.fixture
+def call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Call:
+    """Call the command in a folder with a scenario: status, output, standard error."""
+    monkeypatch.chdir(tmp_path)
+    Path("tiny.toml").write_text(TINY, encoding="utf-8")
+    Path("sweep.toml").write_text(SWEEP, encoding="utf-8")
+
+    def called(*words: str) -> tuple[object, str, str]:
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "argv", ["regretless", *words])
+        with pytest.raises(SystemExit) as left:
+            commands.main()
+        said = capsys.readouterr()
+        return left.value.code, said.out, said.err
+
+    return called
+
+
+@pytest.fixture
+def refused(call: Call) -> Callable[..., str]:
+    """Call the command and expect one line and status 2, while no file changes."""
+
+    def told(*words: str) -> str:
+        before = files()
+        code, out, err = call(*words)
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        assert err.startswith("regretless: ")
+        assert files() == before
+        return err
+
+    return told
+
+
+def files() -> dict[str, bytes]:
+    """Read everything below the current folder, links by where they lead."""
+    return {
+        str(path): str(path.readlink()).encode() if path.is_symlink() else path.read_bytes()
+        for path in sorted(Path().rglob("*"))
+        if path.is_symlink() or path.is_file()
+    }
+
+
+def status(out: str) -> str:
+    return str(json.loads(Path(out, "manifest.json").read_text(encoding="utf-8"))["status"])
+
+
+RUN = ("run", "tiny.toml", "--out", "logs", "--quiet")
+STUDY = ("study", "sweep.toml", "--out", "logs", "--quiet", "--jobs", "1")
+
+
+@pytest.mark.parametrize("words", [RUN, STUDY], ids=["run", "study"])
+def test_what_is_there_is_replaced_only_if_asked(
+    call: Call, refused: Callable[..., str], words: tuple[str, ...]
+) -> None:
+    assert call(*words)[0] == 0
+    line = refused(*words)
+    assert "--resume" in line
+    assert "--overwrite" in line
+    assert "give one" in refused(*words, "--resume", "--overwrite")
+    Path("logs/notes.txt").write_text("mine")
+    assert call("report", "logs")[0] == 0
+    assert call(*words, "--overwrite", "--rounds", "7")[0] == 0
+    assert Path("logs/notes.txt").read_text() == "mine"
+    assert not Path("logs/report.html").exists()  # it told of the run before
+    assert call(*words, "--overwrite", "--rounds", "7")[0] == 0
+
+
+def test_the_manifest_lists_the_tables(call: Call) -> None:
+    assert call(*RUN, "--format", "csv")[0] == 0
+    listed = json.loads(Path("logs/manifest.json").read_text())["files"]
+    assert sorted([*listed, "manifest.json"]) == sorted(
+        path.name for path in Path("logs").iterdir()
+    )
+    assert call(*RUN, "--overwrite")[0] == 0
+    assert {path.suffix for path in Path("logs").iterdir()} == {".json", ".parquet"}
+
+
+def test_runs_without_a_directory_are_numbered(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("run", "tiny.toml")
+    assert "taken" not in call(*words)[1]
+    code, out, err = call(*words)
+    assert (code, err) == (0, "")
+    assert out.startswith("runs/tiny is taken; this run is written to runs/tiny-2.\n")
+    assert "runs/tiny-3" in call(*words)[1]
+    assert "complete" in call(*words, "--resume")[2]
+    assert call(*words, "--overwrite", "--quiet", "--rounds", "9")[0] == 0
+    assert json.loads(Path("runs/tiny/manifest.json").read_text())["rounds"] == 9
+    manifest = Path("runs/tiny-2/manifest.json")
+    manifest.write_text(manifest.read_text().replace('"complete"', '"interrupted"'))
+    assert call(*words, "--resume", "--quiet")[0] == 0
+    assert status("runs/tiny-2") == "complete"
+    assert not Path("runs/tiny-4").exists()
+
+
+@pytest.mark.parametrize("name", ["rounds.csv", "models.csv", "report.html", ".rounds.tmp"])
+def test_a_file_of_the_users_is_never_touched(call: Call, name: str) -> None:
+    assert call(*RUN)[0] == 0
+    Path("logs", name).write_text("mine")
+    assert call(*RUN, "--overwrite")[0] == 0
+    assert Path("logs", name).read_text() == "mine"
+
+
+def test_a_file_in_the_way_is_refused(call: Call, refused: Callable[..., str]) -> None:
+    assert call(*RUN)[0] == 0
+    Path("logs/models.parquet").write_text("mine")
+    assert "models.parquet" in refused(*RUN, "--overwrite")
+    Path("logs/report.html").write_text("mine")
+    assert "report.html" in refused("report", "logs")
+
+
+@pytest.mark.parametrize("name", [".partial", "rounds.parquet", ".rounds.parquet.tmp", ".lock"])
+def test_links_are_not_followed(call: Call, refused: Callable[..., str], name: str) -> None:
+    assert call(*RUN)[0] == 0
+    Path("mine").mkdir()
+    Path("mine/run").write_text("mine")
+    Path("logs", name).unlink(missing_ok=True)
+    Path("logs", name).symlink_to(Path("mine").absolute() / ("" if name == ".partial" else "run"))
+    assert name in refused(*RUN, "--overwrite")
+    assert name in refused(*RUN, "--resume")
+
+
+@pytest.mark.parametrize("place", ["runs/run=0000/notes.txt", ".drafts/notes.txt", "runs/mine/a"])
+def test_a_study_with_a_strangers_file_is_not_replaced(
+    call: Call, refused: Callable[..., str], place: str
+) -> None:
+    assert call(*STUDY)[0] == 0
+    Path("logs", place).parent.mkdir(exist_ok=True)
+    Path("logs", place).write_text("mine")
+    assert Path(place).parent.name in refused(*STUDY, "--overwrite")
+
+
+@pytest.mark.parametrize("linked", ["runs", ".drafts", "runs/run=0000", "value.parquet"])
+def test_links_in_a_study_are_not_followed(
+    call: Call, refused: Callable[..., str], linked: str
+) -> None:
+    assert call(*STUDY)[0] == 0
+    place = Path("logs", linked)
+    if place.exists():
+        place.rename("elsewhere")
+    else:
+        Path("elsewhere").mkdir()
+    place.symlink_to(Path("elsewhere").absolute())
+    assert place.name in refused(*STUDY, "--overwrite")
+
+
+# Strange files.
+
+
+@pytest.fixture
+def stopped(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave a run as a kill leaves it, after its second checkpoint."""
+    monkeypatch.setattr(journal, "CHUNK_ROUNDS", 4)
+    kept = checkpoint.save
+
+    def save(path: Path, tree: dict[str, Any]) -> None:
+        kept(path, tree)
+        if tree["chunks"] == 2:
+            shutil.copytree("logs", "killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save", save)
+        assert call(*RUN)[0] == 0
+    shutil.move("logs", "whole")
+    shutil.move("killed", "logs")
+    Path("logs/.lock").unlink(missing_ok=True)
+
+
+@pytest.mark.usefixtures("stopped")
+@pytest.mark.parametrize("name", ["photo.jpg", "rounds-x.arrow", "a/b", "rounds-000000.arrow/b"])
+def test_a_strange_file_among_the_parts_is_refused(refused: Callable[..., str], name: str) -> None:
+    place = Path("logs/.partial", name)
+    if place.parent.is_file():
+        place.parent.unlink()
+    place.parent.mkdir(exist_ok=True)
+    place.write_text("mine")
+    first = name.partition("/")[0]
+    assert first in refused(*RUN, "--resume")
+    assert first in refused(*RUN, "--overwrite")
+
+
+MANIFESTS = ["[" * 100_000, "", "[]", "{}", '{"config": 1, "status": [], "scenario": {}}', "\xff"]
+
+
+@pytest.mark.usefixtures("stopped")
+@pytest.mark.parametrize("text", MANIFESTS)
+@pytest.mark.parametrize("words", [RUN, (*RUN, "--resume"), ("report", "logs")])
+def test_a_strange_manifest_is_refused(
+    refused: Callable[..., str], words: tuple[str, ...], text: str
+) -> None:
+    Path("logs/manifest.json").write_text(text, encoding="latin-1")
+    assert "manifest.json" in refused(*words) or words == RUN
+
+
+@pytest.mark.parametrize("text", MANIFESTS)
+def test_a_strange_record_of_a_study_is_refused(refused: Callable[..., str], text: str) -> None:
+    Path("logs").mkdir()
+    Path("logs/study.json").write_text(text, encoding="latin-1")
+    refused(*STUDY)
+    refused(*STUDY, "--overwrite")
+    refused("report", "logs")
+
+
+def places(tree: dict[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the path of everything in a tree."""
+    for key, value in tree.items():
+        yield (*above, key)
+        if isinstance(value, dict):
+            yield from places(value, (*above, key))
+
+
+def changes(value: Any) -> Iterator[Any]:
+    """Yield what may stand in a value's place: other types, shapes and kinds of number."""
+    yield from (None, "text", [], {}, [[1], "a"], float("nan"), -1, 10**30)
+    yield from (np.zeros((0, 0)), np.full(7, np.nan), np.array(["a"]))
+    if isinstance(value, np.ndarray):
+        yield from (value[:-1] if value.ndim else value.reshape(1), value[None], value[..., None])
+        yield from (
+            value.astype(str),
+            value.astype(complex),
+            np.zeros(value.shape, np.int8),
+            value.ravel(),
+        )
+
+
+def test_any_checkpoint_is_resumed_or_refused(stopped: None, call: Call) -> None:
+    """Whatever is changed in it, the run goes on to its end, or there is one line."""
+    file = Path("logs", CHECKPOINT)
+    kept, rng = Path("kept"), np.random.default_rng(1)
+    shutil.copytree("logs", kept)
+    wrong: list[str] = []
+    found = list(places(checkpoint.load(file)))
+    for chosen in rng.choice(len(found), CRAFTED, replace=False):
+        tree = checkpoint.load(kept / CHECKPOINT)
+        *above, last = found[chosen]
+        table = tree
+        for key in above:
+            table = table[key]
+        crafted = list(changes(table[last]))
+        table[last] = crafted[rng.integers(len(crafted))]
+        what = f"{found[chosen]} = {table[last]!r:.40}"
+        shutil.rmtree("logs")
+        shutil.copytree(kept, "logs")
+        checkpoint.save(file, tree)
+        try:
+            code, _, err = call(*RUN, "--resume")
+        except Exception as error:  # noqa: BLE001 - which the command would show
+            wrong.append(f"{what}: {error!r:.80}")
+            continue
+        if (code, err.count("\n")) not in {(0, 0), (2, 1)}:
+            wrong.append(f"{what}: {code} {err:.80}")
+    assert wrong == []
