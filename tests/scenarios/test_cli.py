@@ -602,7 +602,7 @@ def test_a_run_directory_with_other_files_is_refused(
 def test_a_new_run_leaves_other_files_in_an_earlier_run_alone(command: Command, desk: Path) -> None:
     assert command("run", "nature.toml", "--out", "logs", "--quiet").status == 0
     (desk / "logs" / "mine.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    command("run", "nature.toml", "--out", "logs", "--quiet")
+    assert command("run", "nature.toml", "--out", "logs", "--quiet", "--overwrite").status == 0
     assert (desk / "logs" / "mine.csv").read_text(encoding="utf-8") == "a,b\n1,2\n"
 
 
@@ -973,7 +973,7 @@ def test_log_every_thins_the_regret_log_alone(command: Command, desk: Path) -> N
 def test_a_new_run_takes_the_place_of_an_earlier_one(command: Command, desk: Path) -> None:
     words = ["run", "market.toml", "--out", "logs", "--quiet"]
     assert command(*words, "--format", "csv").status == 0
-    assert command(*words, "--seed", 8).status == 0
+    assert command(*words, "--seed", 8, "--overwrite").status == 0
     expected = {"manifest.json", *(f"{name}.parquet" for name in TABLES)}
     assert {path.name for path in (desk / "logs").iterdir()} == expected
 
