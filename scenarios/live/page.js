@@ -7,11 +7,11 @@ const live = { session: sessionStorage.getItem(KEPT) || "", builds: 0, version: 
 const places = [...document.querySelectorAll(".place")];
 const visible = new Set();
 
+// paths count from the page's own address, which holds the server's token
 async function post(path, asked) {
   const sent = await fetch(path, { method: "POST", body: JSON.stringify(asked),
     headers: { "Content-Type": "application/json" } });
-  if (!sent.ok) throw new Error(`the server answered ${sent.status}`);
-  return sent.json();
+  return sent.ok ? sent.json() : { error: (await sent.text()).trim() || `status ${sent.status}` };
 }
 
 function fail(text) { if (at("fault").textContent !== text) at("fault").textContent = text; }
@@ -42,7 +42,7 @@ async function ask(path, more = {}, figures = []) {
     fail(`The page has lost its server (${error.message}); start it again and reload.`);
   }
 }
-const act = (action, more = {}) => ask("/do", { action, ...more });
+const act = (action, more = {}) => ask("do", { action, ...more });
 
 function show(state) {
   live.clock = state.clock;
@@ -176,7 +176,7 @@ function choose(number) {
   at("agent").value = number;
   live.agent = number;
   live.told = -1;
-  ask("/state");
+  ask("state");
 }
 
 function person(state) {
@@ -230,7 +230,9 @@ fit();
 
 (async () => {
   try {
-    live.session = (await post("/open", { session: live.session })).session;
+    const opened = await post("open", { session: live.session });
+    if (opened.error) throw new Error(opened.error);
+    live.session = opened.session;
     sessionStorage.setItem(KEPT, live.session);
   } catch (error) {
     fail(`The market could not be built (${error.message}); start the server again and reload.`);
@@ -238,7 +240,7 @@ fit();
   }
   for (;;) {  // half of the time at least is left to the market
     const asked = performance.now();
-    await ask("/state", {}, wanted());
+    await ask("state", {}, wanted());
     await new Promise((done) => setTimeout(done, Math.max(500, performance.now() - asked)));
   }
 })();

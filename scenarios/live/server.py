@@ -1,17 +1,21 @@
 """The page's server: on loopback, one page, three questions, a session for every viewer.
 
-    GET  /        the page
-    POST /open    a new session, or one that the page had before it was loaded again
-    POST /state   what ``scenarios.live.view.answer`` says
-    POST /do      what a control asks for: play, pause, step, restart, speed, set, load, swap, save
+    GET  /TOKEN/        the page
+    POST /TOKEN/open    a new session, or one that the page had before it was loaded again
+    POST /TOKEN/state   what ``scenarios.live.view.answer`` says
+    POST /TOKEN/do      what a control asks for: play, pause, step, restart, speed, set, load, swap,
+                        save
 
-It answers who asks for this host by name, and asks in JSON, which no page of another site may do
-without being allowed to. Everything that a page needs is in the page: native controls in
-``page.html``, what fills them in ``page.js``, their style in ``page.css``. Its policy lets it talk
-to the server that it came from, and to nobody else.
+TOKEN is random and new for every server. Other users of this machine, who reach the port but do not
+know the token, are refused. Requests are refused, too, if they name another host or come from a
+page of another site. A refusal is an HTTP status and one line of text. Everything that a page needs
+is in the page: native controls in ``page.html``, what fills them in ``page.js``, their style in
+``page.css``. Its policy lets it talk to the server that it came from, and to nobody else.
 """
 
+import hmac
 import json
+import re
 import secrets
 import socket
 import sys
@@ -19,23 +23,29 @@ import threading
 import time
 from collections.abc import Callable
 from html import escape
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from regretless.market.core.errors import UserError
+from regretless.scenarios.live.question import Question, Refused, parsed
 from regretless.scenarios.live.session import SPEEDS, Session
 from regretless.scenarios.live.source import Saving, Source
 from regretless.scenarios.live.view import answer
 from regretless.scenarios.report.charts import scripts
 from regretless.scenarios.report.html import page
 from regretless.scenarios.spec.files import catalogue
+from regretless.scenarios.spec.values import shown
 
 HOST = "127.0.0.1"
+NAMES = {HOST, "localhost"}  # of this host; the port may be another one, as through a tunnel
 MOST = 8  # sessions; whoever asked for nothing for longest goes first
-LONGEST = 100_000  # bytes of a question
+LONGEST = 16_000  # bytes of a question
+PATIENCE = 20.0  # seconds that a client may take to send a part of a request
+UNKNOWN = "this address lacks the server's token; open the address that the command printed"
 STILL = "Scripts are off: this page is nothing without them."
-Json = dict[str, Any]
 
 
 class Viewers:
@@ -74,30 +84,34 @@ class Viewers:
             session.end()
 
 
-def _save(session: Session, given: Json) -> None:
+def _save(session: Session, asked: Question) -> None:
     saving = session.saving
     ways = {"file": saving.file, "run": saving.run, "study": saving.study}
-    if (way := given.get("way")) not in ways:
-        raise UserError(f"save {way!r}: choose one of {', '.join(ways)}")
-    ways[way](session.source, str(given.get("name", "")))
+    if asked.way not in ways:
+        raise UserError(f"save {shown(asked.way)}: choose one of {', '.join(ways)}")
+    ways[asked.way](session.source, asked.name)
 
 
-def _speed(session: Session, given: Json) -> None:
-    if given.get("value") not in SPEEDS:
-        raise UserError(
-            f"speed {given.get('value')!r}: choose one of {', '.join(map(str, SPEEDS))}"
-        )
-    session.speed = given["value"]
+def _speed(session: Session, asked: Question) -> None:
+    if asked.value not in SPEEDS:
+        raise UserError(f"speed {asked.value}: choose one of {', '.join(map(str, SPEEDS))}")
+    session.speed = int(asked.value)
 
 
-ACTIONS: dict[str, Callable[[Session, Json], None]] = {
+def _set(session: Session, asked: Question) -> None:
+    if asked.value is None:
+        raise UserError(f"{shown(asked.name)}: no value; give a number")
+    session.set(asked.name, asked.value)
+
+
+ACTIONS: dict[str, Callable[[Session, Question], None]] = {
     "play": lambda session, _: session.play(),
     "pause": lambda session, _: session.pause(),
     "step": lambda session, _: session.step_once(),
     "restart": lambda session, _: session.restart(),
-    "load": lambda session, given: session.load(str(given.get("name"))),
-    "set": lambda session, given: session.set(str(given.get("name")), given.get("value", "")),
-    "swap": lambda session, given: session.swap(str(given.get("role")), str(given.get("name"))),
+    "load": lambda session, asked: session.load(asked.name),
+    "set": _set,
+    "swap": lambda session, asked: session.swap(asked.role, asked.name),
     "speed": _speed,
     "save": _save,
 }
@@ -118,40 +132,85 @@ class Handler(BaseHTTPRequestHandler):
     """Answers one question; ``server`` is a ``Live``."""
 
     server: "Live"
+    timeout = PATIENCE
 
     def do_GET(self) -> None:
         """Send the page."""
-        if not self._ours() or self.path != "/":
-            self.send_error(404)
+        try:
+            path = self._path()
+        except Refused as refusal:
+            self.send_error(refusal.status, str(refusal))
+            return
+        if path:
+            self.send_error(HTTPStatus.NOT_FOUND, "there is no such page")
             return
         self._send(self.server.page, "text/html; charset=utf-8")
 
     def do_POST(self) -> None:
         """Answer in JSON; what the viewer can mend is in its ``error``."""
-        length = int(self.headers.get("Content-Length") or 0)
-        asked = self.headers.get("Content-Type") == "application/json" and length <= LONGEST
-        if not self._ours() or not asked:
-            self.send_error(403)
-            return
         try:
-            told = self.server.ask(self.path, json.loads(self.rfile.read(length)))
+            told = self._told()
+        except Refused as refusal:
+            self.send_error(refusal.status, str(refusal))
+        except Exception as error:  # of ours, or of a user's own class: the page is told, too
+            self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}")
+            raise
+        else:
+            self._send(told.encode(), "application/json")
+
+    def _told(self) -> str:
+        path = self._path()
+        if self.headers.get_content_type() != "application/json":
+            reason = "Content-Type is not application/json; send JSON"
+            raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, reason)
+        try:
+            body = self.rfile.read(self._length())
+        except TimeoutError as error:
+            reason = "the body is shorter than Content-Length; send all of it"
+            raise Refused(HTTPStatus.REQUEST_TIMEOUT, reason) from error
+        try:
+            return self.server.ask(path, parsed(body))
         except UserError as error:
-            told = json.dumps({"error": str(error)})
-        except (ValueError, TypeError, AttributeError, KeyError):
-            self.send_error(400)
-            return
-        self._send(told.encode(), "application/json")
+            return json.dumps({"error": str(error)})
 
-    def _ours(self) -> bool:
-        """Whether it was asked for by this host's name, and not by a name that leads here."""
-        name = (self.headers.get("Host") or "").rpartition(":")[0]
-        return name in {HOST, "localhost"}
+    def _path(self) -> str:
+        """Return what was asked for below the token; Refused to whoever may not ask."""
+        host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
+        if _host_name(host) not in NAMES:
+            raise Refused(HTTPStatus.FORBIDDEN, "Host is not this machine; ask 127.0.0.1")
+        if origin not in {None, f"http://{host}"}:
+            raise Refused(HTTPStatus.FORBIDDEN, "Origin is another site; open the page itself")
+        _, _, rest = self.path.partition("/")
+        token, slash, path = rest.partition("/")
+        if not slash or not hmac.compare_digest(token.encode(), self.server.token.encode()):
+            raise Refused(HTTPStatus.FORBIDDEN, UNKNOWN)
+        return path
 
-    def _send(self, body: bytes, kind: str) -> None:
-        self.send_response(200)
+    def _length(self) -> int:
+        """Return how many bytes the body has; Refused if that is unknown or too many."""
+        given = self.headers.get_all("Content-Length", [])
+        if not given:
+            raise Refused(HTTPStatus.LENGTH_REQUIRED, "Content-Length is missing; send it")
+        if len(given) > 1 or not re.fullmatch("[0-9]+", given[0]):
+            raise Refused(HTTPStatus.BAD_REQUEST, "Content-Length is no number; send bytes")
+        if len(given[0]) > len(str(LONGEST)) or int(given[0]) > LONGEST:
+            reason = f"Content-Length is above {LONGEST:,} bytes; send less"
+            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, reason)
+        return int(given[0])
+
+    def send_error(self, code: int, message: str | None = None, _: str | None = None) -> None:
+        """Answer with a status and a line of text."""
+        line = " ".join((message or HTTPStatus(code).phrase).split())
+        self.close_connection = True
+        self._send(f"{line}\n".encode(), "text/plain; charset=utf-8", code)
+
+    def _send(self, body: bytes, kind: str, status: int = HTTPStatus.OK) -> None:
+        self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("X-Frame-Options", "DENY")
         self.end_headers()
         self.wfile.write(body)
@@ -160,13 +219,25 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+def _host_name(host: str) -> str | None:
+    """Return the name in a Host header, without its port, if there is one."""
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None
+
+
 class Live(ThreadingHTTPServer):
-    """The server of the live page; UserError if it cannot have the port (0 for any)."""
+    """The server of the live page; UserError if it cannot have the port (0 for any).
+
+    ``token`` is the part of the address that only its owner is told.
+    """
 
     daemon_threads = True
 
     def __init__(self, viewers: Viewers, port: int) -> None:
         self.viewers, self.page = viewers, live_page().encode()
+        self.token = secrets.token_urlsafe(32)
         try:
             super().__init__((HOST, port), Handler)
         except OSError as error:
@@ -175,17 +246,21 @@ class Live(ThreadingHTTPServer):
     @property
     def address(self) -> str:
         """Where the page is."""
-        return f"http://{HOST}:{self.server_address[1]}/"
+        return f"http://{HOST}:{self.server_address[1]}/{self.token}/"
 
-    def ask(self, path: str, given: Json) -> str:
-        """Answer a question in JSON."""
-        if path == "/open":
-            return json.dumps({"session": self.viewers.open(str(given.get("session")))})
-        session = self.viewers.find(str(given["session"]))
-        if path == "/do":
-            ACTIONS[given["action"]](session, given)
-        asked = given.get("figures", ()), given.get("agent"), given.get("builds", 0)
-        return answer(session, *asked)
+    def ask(self, path: str, asked: Question) -> str:
+        """Answer a question in JSON; Refused where nothing answers to it."""
+        if path == "open":
+            return json.dumps({"session": self.viewers.open(asked.session)})
+        if path not in {"state", "do"}:
+            raise Refused(HTTPStatus.NOT_FOUND, "no such question; ask open, state or do")
+        session = self.viewers.find(asked.session)
+        if path == "do":
+            if asked.action not in ACTIONS:
+                reason = f"action {shown(asked.action)}: choose one of {', '.join(ACTIONS)}"
+                raise Refused(HTTPStatus.BAD_REQUEST, reason)
+            ACTIONS[asked.action](session, asked)
+        return answer(session, asked.figures, asked.agent, asked.builds)
 
     def handle_error(
         self, request: socket.socket | tuple[bytes, socket.socket], address: Any

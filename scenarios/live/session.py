@@ -9,11 +9,13 @@ import threading
 import time
 from collections.abc import Iterator
 
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.live import players
 from regretless.scenarios.live.keys import Key, numeric_keys
 from regretless.scenarios.live.source import Saving, Source
 from regretless.scenarios.live.watched import Watched
+from regretless.scenarios.spec.files import catalogue
+from regretless.scenarios.spec.values import shown
 
 TURN = threading.Lock()
 BURST = 0.03  # seconds that rounds are played for before others may look
@@ -30,6 +32,7 @@ class Session:
 
     def __init__(self, source: Source, saving: Saving) -> None:
         self.saving = saving
+        self._offered = {*catalogue(), source.name}
         self.lock = threading.RLock()
         self.fault, self.version, self.builds = "", 0, 0
         self.speed, self.playing, self.ended = 10, False, False
@@ -117,7 +120,12 @@ class Session:
             self._build(self.source)
 
     def load(self, name: str) -> None:
-        """Play another scenario, from round 0 on; UserError if it cannot be built."""
+        """Play another scenario of the catalogue, or the one it began with, from round 0 on.
+
+        UserError if it is none of these or cannot be built.
+        """
+        if name not in self._offered:
+            raise UserError(f"unknown scenario {shown(name)}; {closest(name, self._offered)}")
         with self.lock:
             self._build(Source.of(name))
             self.pause()
@@ -128,11 +136,10 @@ class Session:
         UserError if there is no such key, or the scenario cannot be built with the value.
         """
         with self.lock:
-            known = {key.name: isinstance(key.value, int) for key in self.keys} | {"seed": True}
-            if name not in known or isinstance(value, bool) or not isinstance(value, int | float):
-                raise UserError(f"{name} = {value!r}: no numeric key of this scenario")
-            whole = known[name] and float(value).is_integer()
-            self._build(self.source.changed(name, int(value) if whole else value))
+            if name not in {"seed", *(key.name for key in self.keys)}:
+                raise UserError(f"{shown(name)} = {value!r}: no numeric key of this scenario")
+            number = int(value) if float(value).is_integer() else value
+            self._build(self.source.changed(name, number))
 
     def swap(self, role: str, name: str) -> None:
         """Replace the "forecaster" or the "adversary" of the market that is being played.
@@ -140,7 +147,7 @@ class Session:
         UserError if there is none of that name or it does not fit.
         """
         if role not in players.SWAPS:
-            raise UserError(f"swap {role!r}: choose {' or '.join(players.SWAPS)}")
+            raise UserError(f"swap {shown(role)}: choose {' or '.join(players.SWAPS)}")
         with self.lock, TURN:
             players.SWAPS[role](self.model, self.scenario, name)
             self.swaps.append((self.model.played, f"{role}: {name}"))

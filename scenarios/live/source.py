@@ -20,6 +20,7 @@ from regretless.market.core.errors import UserError
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.files import assign, find, override, read
 from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.spec.values import shown
 
 RIVALS = ("running-mean", "exponential-smoothing", "last-value")  # of the forecaster in a study
 SEEDS = 5
@@ -71,7 +72,7 @@ class Saving:
     def file(self, source: Source, name: str) -> Path:
         """Write a scenario file; UserError if the name is no name or the file is there."""
         if not NAME.fullmatch(name):
-            raise UserError(f"save as {name!r}: give letters, digits, - and _, and no path")
+            raise UserError(f"save as {shown(name)}: give letters, digits, - and _, and no path")
         path = self.folder / f"{name}.toml"
         if path.exists():
             raise UserError(f"save as {name}: {path} is there already; give another name")

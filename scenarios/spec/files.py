@@ -4,11 +4,12 @@ A scenario file is data (TOML). Reading one imports and evaluates nothing.
 """
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from regretless.market.core.errors import UserError, closest
+from regretless.scenarios.spec.values import shown
 
 HERE = Path(__file__).resolve().parent.parent
 CATALOGUE, DATA = HERE / "catalogue", HERE / "data"
@@ -24,6 +25,13 @@ def find(name: str) -> Path:
     known = catalogue()
     if name in known:
         return known[name]
+    try:
+        return _own(name, known)
+    except OSError as error:  # too long for a name, or in a folder that is closed to us
+        raise UserError(f"scenario {shown(name)}: {error.strerror}; check the path") from error
+
+
+def _own(name: str, known: Iterable[str]) -> Path:
     path = Path(name)
     if path.suffix == ".toml" or path.exists():
         if not path.is_file():

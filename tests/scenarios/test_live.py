@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import http.client
 import json
 import subprocess
 import sys
@@ -153,7 +152,7 @@ def test_a_session_plays_what_a_model_plays(session: Session, source: Source) ->
 def test_a_change_that_does_not_fit_leaves_the_market(session: Session) -> None:
     session.step()
     model = session.model
-    for key, value in {"cohort.crowd.count": -1, "cohort.crowd.nope": 3, "rounds": True}.items():
+    for key, value in {"cohort.crowd.count": -1, "cohort.crowd.nope": 3}.items():
         with pytest.raises(UserError, match=key):
             session.set(key, value)
     with pytest.raises(UserError, match="unknown scenario"):
@@ -299,36 +298,6 @@ def live(source: Source, tmp_path: Path) -> Iterator[Live]:
         made.shutdown()
         thread.join()
     viewers.end()
-
-
-def sent(live: Live, path: str, body: Any = None, **headers: str) -> tuple[int, str]:
-    """Ask a server; return its status and what it says."""
-    client = http.client.HTTPConnection("127.0.0.1", live.server_address[1], timeout=60)
-    given = {"Content-Type": "application/json"} | {
-        k.replace("_", "-"): v for k, v in headers.items()
-    }
-    client.request("GET" if body is None else "POST", path, body, given)
-    told = client.getresponse()
-    text = told.read().decode()
-    client.close()
-    return told.status, text
-
-
-def test_the_server_answers_its_own_page_alone(live: Live) -> None:
-    status, page = sent(live, "/")
-    assert status == 200
-    assert "connect-src 'self'" in page
-    assert sent(live, "/other")[0] == 404
-    assert sent(live, "/", Host="evil.example:80")[0] == 404
-    assert sent(live, "/open", "{}", Host="evil.example")[0] == 403
-    assert sent(live, "/open", "{}", Content_Type="text/plain")[0] == 403
-    assert sent(live, "/open", "{")[0] == 400
-    status, told = sent(live, "/open", "{}")
-    name = json.loads(told)["session"]
-    for asked in ({"action": "nothing"}, {}):
-        assert sent(live, "/do", json.dumps({"session": name} | asked))[0] == 400
-    wrong = {"session": name, "action": "speed", "value": 3}
-    assert "choose one of" in json.loads(sent(live, "/do", json.dumps(wrong))[1])["error"]
 
 
 def test_the_longest_idle_viewer_goes_first(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,234 @@
+"""The live page's server refuses bad requests and whoever lacks its token, in one line each."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.client import HTTPResponse
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+import pytest
+
+from regretless.scenarios.live.server import Handler, Live, Viewers
+from regretless.scenarios.live.source import Source
+
+DEEP = b"[" * 7000
+LONG = b"x" * 5000
+HUGE = b"1" + b"0" * 400
+SIZES = ("cohort.growers.count=3", "rounds=40")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make the folder that scenarios are saved to."""
+    return tmp_path_factory.mktemp("saved")
+
+
+@pytest.fixture(scope="module")
+def live(folder: Path) -> Iterator[Live]:
+    """Start a server."""
+    viewers = Viewers(Source.of("crop-choice", SIZES), folder)
+    with Live(viewers, 0) as made:
+        thread = threading.Thread(target=made.serve_forever, args=(0.05,))
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+    viewers.end()
+
+
+class Asker:
+    """Sends requests, byte by byte as they are given, to the server at an address."""
+
+    def __init__(self, address: str) -> None:
+        parts = urlsplit(address)
+        self.host, self.port, self.home = parts.hostname or "", parts.port or 80, parts.path
+
+    def raw(self, request: bytes) -> tuple[int, str]:
+        """Return the status and the text of the response to a whole request."""
+        with socket.create_connection((self.host, self.port), timeout=30) as wire:
+            wire.sendall(request)
+            told = HTTPResponse(wire)
+            told.begin()
+            return told.status, told.read().decode()
+
+    def post(self, path: str, body: bytes, **headers: str | None) -> tuple[int, str]:
+        """Post to a whole path; a header that is None is left out."""
+        given: dict[str, str | None] = {
+            "Host": f"{self.host}:{self.port}",
+            "Content-Type": "application/json",
+            "Content-Length": str(len(body)),
+        } | {name.replace("_", "-"): value for name, value in headers.items()}
+        head = [f"{name}: {value}" for name, value in given.items() if value is not None]
+        lines = "\r\n".join([f"POST {path} HTTP/1.1", *head, "", ""])
+        return self.raw(lines.encode("latin-1") + body)
+
+    def get(self, path: str, host: str | None = None) -> tuple[int, str]:
+        """Get a whole path."""
+        name = host or f"{self.host}:{self.port}"
+        return self.raw(f"GET {path} HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
+
+    def ask(self, path: str, **asked: Any) -> tuple[int, Any]:
+        """Ask as the page does."""
+        status, text = self.post(self.home + path, json.dumps(asked).encode())
+        return status, json.loads(text) if status == 200 else text
+
+
+@pytest.fixture
+def asker(live: Live) -> Asker:
+    """Know the server's address."""
+    return Asker(live.address)
+
+
+BAD: dict[str, tuple[int, bytes, dict[str, str | None]]] = {
+    "no length": (411, b"{}", {"Content_Length": None}),
+    "a negative length": (400, b"{}", {"Content_Length": "-1"}),
+    "a length in words": (400, b"{}", {"Content_Length": "two"}),
+    "a signed length": (400, b"{}", {"Content_Length": "+2"}),
+    "a length of thousands of digits": (413, b"", {"Content_Length": "9" * 5000}),
+    "a body that is too long": (413, b"", {"Content_Length": "16001"}),
+    "a body in chunks": (411, b"", {"Content_Length": None, "Transfer_Encoding": "chunked"}),
+    "a form": (415, b"{}", {"Content_Type": "application/x-www-form-urlencoded"}),
+    "text": (415, b"{}", {"Content_Type": "text/plain"}),
+    "nothing": (400, b"", {}),
+    "half of it": (400, b"{", {}),
+    "a list": (400, b"[]", {}),
+    "deep lists": (400, DEEP, {}),
+    "deep lists within": (400, b'{"session":' + DEEP, {}),
+    "no text": (400, b'{"session": "\xff"}', {}),
+    "half a character": (400, b'{"session": "\\ud800"}', {}),
+    "an unknown key": (400, b'{"file": "/etc/passwd"}', {}),
+    "a long session": (400, b'{"session": "' + LONG + b'"}', {}),
+    "a long name": (400, b'{"action": "save", "way": "file", "name": "' + LONG + b'"}', {}),
+    "a huge number": (400, b'{"action": "set", "name": "rounds", "value": ' + HUGE + b"}", {}),
+    "no number": (400, b'{"action": "set", "name": "rounds", "value": NaN}', {}),
+    "an infinite number": (400, b'{"action": "set", "name": "rounds", "value": 1e999}', {}),
+    "thousands of digits": (400, b'{"agent": ' + b"9" * 5000 + b"}", {}),
+    "figures that are none": (400, b'{"figures": {"regret": 1}}', {}),
+    "another host": (403, b"{}", {"Host": "evil.example"}),
+    "another host with our port": (403, b"{}", {"Host": "evil.example:80"}),
+    "a host that is none": (403, b"{}", {"Host": "[:"}),
+    "no host": (403, b"{}", {"Host": None}),
+    "a page of another site": (403, b"{}", {"Origin": "https://evil.example"}),
+    "a page of another port": (403, b"{}", {"Origin": "http://127.0.0.1:1"}),
+    "a page of a file": (403, b"{}", {"Origin": "null"}),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("path", ["open", "state", "do"])
+def test_a_bad_request_is_refused_in_a_line(
+    asker: Asker, bad: str, path: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    status, body, headers = BAD[bad]
+    told, line = asker.post(asker.home + path, body, **headers)
+    assert told == status, line
+    assert line.count("\n") == 1
+    assert len(line) < 300
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_body_that_does_not_come_is_refused(
+    asker: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Handler, "timeout", 0.2)
+    status, line = asker.post(asker.home + "open", b"{}", Content_Length="9")
+    assert status == 408
+    assert line.count("\n") == 1
+
+
+@pytest.mark.parametrize("start", ["/", "//", "/wrong/", "/TOKE/", "/\xff/", "/?token="])
+@pytest.mark.parametrize("path", ["", "open", "state", "do"])
+def test_whoever_lacks_the_token_gets_nothing(
+    asker: Asker, live: Live, start: str, path: str
+) -> None:
+    before = set(live.viewers.sessions)
+    wrong = start.replace("TOKE", asker.home.strip("/")[:-1])
+    for status, line in (asker.post(wrong + path, b"{}"), asker.get(wrong + path)):
+        assert status == 403
+        assert line.count("\n") == 1
+        assert asker.home.strip("/") not in line
+    assert set(live.viewers.sessions) == before
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST:80", "127.0.0.1:8642"])
+def test_the_page_is_there_at_every_port(asker: Asker, host: str) -> None:
+    """Browsers leave port 80 out of Host and Origin."""
+    status, page = asker.get(asker.home, host)
+    assert status == 200
+    assert "connect-src 'self'" in page
+    assert asker.home.strip("/") not in page
+    assert asker.post(asker.home + "open", b"{}", Host=host, Origin=f"http://{host}")[0] == 200
+
+
+def test_what_there_is_not_is_not_found(asker: Asker) -> None:
+    assert asker.get(f"{asker.home}other")[0] == 404
+    assert asker.ask("other")[0] == 404
+    name = asker.ask("open")[1]["session"]
+    assert asker.ask("do", session=name, action="nothing")[0] == 400
+    assert asker.raw(b"PUT / HTTP/1.1\r\n\r\n")[0] == 501
+
+
+def test_a_question_that_cannot_be_met_is_an_error_in_its_answer(
+    asker: Asker, folder: Path
+) -> None:
+    name = asker.ask("open")[1]["session"]
+    (folder / "theirs.toml").write_text('name = "theirs"')
+    for asked in (
+        {"action": "speed", "value": 3},
+        {"action": "set", "name": "rounds"},
+        {"action": "set", "name": "rounds", "value": 1e300},
+        {"action": "set", "name": "rounds", "value": 2.5},
+        {"action": "set", "name": "seed", "value": -1},
+        {"action": "set", "name": "x" * 900, "value": 1},
+        {"action": "load", "name": "x" * 900},
+        {"action": "load", "name": str(folder / "theirs.toml")},
+        {"action": "swap", "role": "forecaster", "name": "x" * 900},
+        {"action": "swap", "role": "x" * 900, "name": "breaker"},
+        {"action": "save", "way": "file", "name": "x" * 900},
+        {"action": "save", "way": "file", "name": "../up"},
+        {"action": "save", "way": "file", "name": "a\x00b"},
+        {"action": "save", "way": "x" * 900, "name": "mine"},
+    ):
+        status, told = asker.ask("do", session=name, **asked)
+        assert status == 200
+        assert "\n" not in told["error"]
+        assert len(told["error"]) < 1300
+    assert [path.name for path in folder.iterdir()] == ["theirs.toml"]
+    assert "was ended" in asker.ask("state", session="gone")[1]["error"]
+    assert asker.ask("state", session=name, agent=-1, builds=-1, figures=["nothing"])[0] == 200
+
+
+def test_the_command_prints_the_address_with_a_new_token(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "regretless", "dashboard", "--no-browser", "--port", "0"]
+    words += [word for size in SIZES for word in ("--set", size)]
+    tokens = set()
+    for _ in range(2):
+        with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as served:
+            try:
+                assert served.stdout is not None
+                found = re.search(
+                    r"http://127\.0\.0\.1:\d+/([\w-]{30,})/", served.stdout.readline()
+                )
+                assert found is not None
+                assert b"regretless" in urlopen(found[0], timeout=60).read()  # noqa: S310 - http
+                tokens.add(found[1])
+            finally:
+                served.terminate()
+    assert len(tokens) == 2
+
+
+def test_a_scenario_whose_name_is_too_long_is_a_line(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "regretless", "run", "x" * 5000]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert len(done.stderr) < 300
