@@ -23,8 +23,16 @@ from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
 from regretless.scenarios import frames
 from regretless.scenarios.spec.files import DATA
+from regretless.scenarios.spec.values import CONTROL
 
 SAME = "always the same"
+NAMELESS = "its name cannot stand in a scenario file: give it another one in the header"
+BEYOND = "numbers above 1e100: mend these cells"
+LARGEST = 1e100  # of a number that is taken for one; squares and sums of such numbers are finite
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+SPRING = ("january", "february", "march", "april", "may", "june")
+AUTUMN = ("july", "august", "september", "october", "november", "december")
+CALENDARS = (WEEKDAYS, SPRING + AUTUMN)
 FEW_NUMBERS, FEW_WORDS = 31, 12  # different values of a context
 LONGEST_SEASON, LEAST_PEAK = 400, 0.2
 GROUPED = r"[+-]?\d{1,3}([., ']?\d{3})*([.,]\d+)?"  # digits in threes
@@ -39,8 +47,8 @@ class Column:
     Parameters
     ----------
     kind : str
-        "numbers", "whole numbers", "yes or no", "dates", "marked numbers", "words" or
-        "nothing".
+        "numbers", "whole numbers", "yes or no", "dates", "marked numbers", "words",
+        "nothing" or "unknown".
     role : str
         "index", "outcome", "context" or "".
     missing, distinct : int
@@ -49,7 +57,8 @@ class Column:
     season : int or None
         Rows after which numbers come again.
     values : tuple of str
-        The different words of a context of words, in order.
+        The different words of a context of words: weekdays and months in their order, others by
+        the alphabet.
     note : str
         What else is worth knowing.
     """
@@ -80,6 +89,11 @@ class Description:
         found = frames.numeric(self.frame, [column.name], "the table", self.form)[:, 0]
         return np.asarray(found[np.isfinite(found)])
 
+    def words(self, column: Column) -> list[str]:
+        """Return the words of a column that are there (t,)."""
+        written, gone = _written(self.frame, column.name)
+        return list(written[~gone])
+
     def complete(self, columns: Sequence[Column]) -> Mask:
         """Say which rows have a value in all of these columns (t,)."""
         gone = [_written(self.frame, column.name)[1] for column in columns]
@@ -104,7 +118,7 @@ def described(file: Path) -> Description:
     frame = frames.read_frame(file, f"data file {file.name}", frames.Form(separator=separator))
     decimal = _decimal(frame) if file.suffix == ".csv" else "."
     form = frames.Form(separator=separator, decimal=decimal, gaps=True)
-    columns = [_column(frame, str(name), form) for name in frame.columns]
+    columns = [_looked_at(frame, str(name), i, form) for i, name in enumerate(frame.columns, 1)]
     dates = [c.name for c in columns if c.kind == "dates" and c.distinct == len(frame)]
     first = next((c.name for c in columns if _names_rows(c, len(frame), dates)), None)
     settled = tuple(_settled(column, first) for column in columns)
@@ -127,6 +141,12 @@ def _decimal(frame: pd.DataFrame) -> str:
     commas = sum(bool(frames.COMMA.fullmatch(cell.strip())) for cell in cells)
     points = sum(bool(frames.POINT.fullmatch(cell.strip())) for cell in cells)
     return "," if commas > points else "."
+
+
+def _looked_at(frame: pd.DataFrame, name: str, place: int, form: frames.Form) -> Column:
+    if not name.strip() or CONTROL.search(name):
+        return Column(f"(column {place})", "unknown", "", 0, 0, note=NAMELESS)
+    return _column(frame, name, form)
 
 
 def _column(frame: pd.DataFrame, name: str, form: frames.Form) -> Column:
@@ -166,14 +186,28 @@ def _written(frame: pd.DataFrame, name: str) -> "tuple[pd.Series[str], pd.Series
 
 
 def _words(words: "pd.Series[Any]") -> tuple[str, ...]:
-    return tuple(sorted(words.unique())) if words.nunique() <= FEW_WORDS else ()
+    if words.nunique() > FEW_WORDS:
+        return ()
+    found = sorted(words.unique())
+    for names in CALENDARS:
+        places = {word: _place(word, names) for word in found}
+        if None not in places.values():
+            return tuple(sorted(found, key=lambda word: places[word] or 0))
+    return tuple(found)
+
+
+def _place(word: str, names: Sequence[str]) -> int | None:
+    """Return the place of the one name that a word is or abbreviates."""
+    start = word.casefold().rstrip(".")
+    places = [i for i, name in enumerate(names) if name.startswith(start)]
+    return places[0] if len(places) == 1 and len(start) > 1 else None
 
 
 def _of_numbers(name: str, numbers: Array) -> Column:
     known = numbers[np.isfinite(numbers)]
     whole = bool((known == np.round(known)).all())
     distinct, steps = len(np.unique(known)), np.diff(known)
-    kind, role, note = "whole numbers" if whole else "numbers", "outcome", ""
+    kind, role, note = ("whole numbers" if whole else "numbers"), "outcome", ""
     if distinct == 1:
         role, note = "", SAME
     elif whole and len(steps) and ((steps >= 0).all() or (steps <= 0).all()):
@@ -182,6 +216,8 @@ def _of_numbers(name: str, numbers: Array) -> Column:
         role = "context"
     missing = len(numbers) - len(known)
     ends = float(known.min()), float(known.max())
+    if max(map(abs, ends)) > LARGEST:
+        return Column(name, kind, "", missing, distinct, *ends, note=BEYOND)
     return Column(name, kind, role, missing, distinct, *ends, season=_season(numbers), note=note)
 
 
@@ -217,6 +253,7 @@ def _season(numbers: Array) -> int | None:
     away = values - values.mean()
     if last < 3 or not away.any():
         return None
+    away = away / np.abs(away).max()
     lags = correlate(away, away, method="fft")[len(away) - 1 :][: last + 1]
     lags = lags / lags[0]
     peaks, _ = find_peaks(lags, prominence=LEAST_PEAK / 2)

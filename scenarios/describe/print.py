@@ -15,7 +15,7 @@ from regretless.scenarios.describe.starter import starter
 
 HEADS = ("column", "holds", "could be", "missing", "different", "from", "to", "season")
 FIRST_NUMBER = 3
-LONG = 10_000
+LONG, LONGEST = 1e4, 1e15
 
 
 def describe(data: Path, out: Path | None) -> None:
@@ -70,5 +70,5 @@ def _cells(column: Column) -> list[str]:
 
 
 def _written(number: float) -> str:
-    """Write a number in four digits, or in all that it has before the point."""
-    return f"{number:.4g}" if abs(number) < LONG else f"{number:,.0f}"
+    """Write a number in four digits, or in all that it has before the point if these are few."""
+    return f"{number:,.0f}" if LONG <= abs(number) < LONGEST else f"{number:.4g}"

@@ -137,10 +137,19 @@ def _codes(context: list[Column]) -> Iterator[str]:
     yield "[data.codes]"
     for column in context:
         if column.values:
-            numbers = (TRUTHS.get(word.casefold(), i) for i, word in enumerate(column.values))
-            pairs = zip(column.values, numbers, strict=True)
-            codes = ", ".join(f"{spelled(word)} = {number}" for word, number in pairs)
-            yield f"{spelled(column.name)} = {{ {codes} }}"
+            pairs = (f"{spelled(word)} = {code}" for word, code in _code(column).items())
+            yield f"{spelled(column.name)} = {{ {', '.join(pairs)} }}"
+
+
+def _code(column: Column) -> dict[str, int]:
+    """Return the numbers that stand for a column's words."""
+    return {word: TRUTHS.get(word.casefold(), i) for i, word in enumerate(column.values)}
+
+
+def _coded(table: Description, column: Column) -> Array:
+    """Return the numbers that stand for the words of a column that are there (t,)."""
+    codes = _code(column)
+    return np.array([codes[word] for word in table.words(column)], dtype=np.float64)
 
 
 def _cohorts(goods: int, *, policy: bool) -> str:
@@ -164,14 +173,9 @@ def _cohorts(goods: int, *, policy: bool) -> str:
 
 
 def _policy(table: Description, column: Column) -> str:
-    """Write a rule on the first context column: another action in each third of its values."""
-    if column.values:
-        count = len(column.values)
-        edges: list[float] = [1] if count == 2 else [count // 3 or 1, 2 * count // 3]
-    else:
-        values = table.numbers(column)
-        cuts = np.unique(np.quantile(values, [1 / 3, 2 / 3], method="nearest"))
-        edges = [float(cut) for cut in cuts if cut > values.min()] or [column.high]
+    """Write a rule on the first context column: another action in each third of the rows."""
+    values = table.numbers(column) if not column.values else _coded(table, column)
+    edges = _cuts(values)
     actions = {1: [0, 4], 2: [0, 2, 4]}[len(edges)]
     return "\n".join(
         [
@@ -183,6 +187,14 @@ def _policy(table: Description, column: Column) -> str:
             f"actions = {actions}",
         ]
     )
+
+
+def _cuts(values: Array) -> list[float]:
+    """Return one or two cuts, midway between neighbouring values, nearest to thirds of the rows."""
+    different, counts = np.unique(values, return_counts=True)
+    below = counts.cumsum()[:-1] / len(values)
+    places = np.unique([np.abs(below - third).argmin() for third in (1 / 3, 2 / 3)])
+    return [float(cut) for cut in (different[places] + different[places + 1]) / 2]
 
 
 def _text(value: str) -> str:

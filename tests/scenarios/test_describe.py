@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tomllib
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -234,3 +236,62 @@ cohort = [{ name = "c", utility = "linear", actions = 2 }]
     mended = text.replace('"z"] }', f'"z"], {cure} }}')
     (tmp_path / "a.toml").write_text(mended, encoding="utf-8")
     load(str(tmp_path / "a.toml")).build().run()
+
+
+def starter_by_command(folder: Path, head: str, rows: list[str]) -> dict[str, Any]:
+    """Describe a small table, run the starter for a few rounds, and return the starter."""
+    (folder / "a.csv").write_text("\n".join([head, *rows, ""]), encoding="utf-8")
+    own, out = folder / "own.toml", folder / "out"
+    assert command("describe", str(folder / "a.csv"), "--out", str(own)) == 0
+    assert command("run", str(own), "--rounds", "4", "--quiet", "--out", str(out)) == 0
+    return tomllib.loads(own.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
+        "MON TUE WED THU FRI",
+        "Jan. Feb. Mar. Apr. May June July Aug. Sept. Oct. Nov. Dec.",
+        "cold mild warm",
+    ],
+)
+def test_weekdays_and_months_are_coded_in_their_order(tmp_path: Path, names: str) -> None:
+    words = names.split()
+    rows = [f"{words[(11 * i) % len(words)]},{i * 0.37 % 1:.3f}" for i in range(60)]
+    written = starter_by_command(tmp_path, "when,sold", rows)
+    assert written["data"]["codes"] == {"when": {word: i for i, word in enumerate(words)}}
+
+
+@pytest.mark.parametrize(
+    ("values", "edges"),
+    [([0, 1, 2, 3, 4, 5], [1.5, 3.5]), ([0, 0, 0, 1], [0.5]), ([7, 9, 9, 9, 9, 2], [8.0])],
+)
+def test_the_policy_is_cut_between_values_near_thirds_of_the_rows(
+    tmp_path: Path, values: list[int], edges: list[float]
+) -> None:
+    rows = [f"{values[i % len(values)]},{i * 0.37 % 1:.3f}" for i in range(60)]
+    written = starter_by_command(tmp_path, "hour,sold", rows)
+    assert written["policy"]["rule"]["edges"] == edges
+
+
+@pytest.mark.parametrize("head", ["sold,", "sold, ", 'sold,"no\n\nte"', ",sold,"])
+def test_columns_without_a_usable_name_are_left_out(
+    tmp_path: Path, head: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    width = head.count(",") + 1
+    rows = [",".join([f"{i * 0.37 % 1:.3f}"] * width) for i in range(60)]
+    written = starter_by_command(tmp_path, head, rows)
+    assert written["data"]["outcomes"] == ["sold"]
+    assert "(column" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("cell", ["1e308", "-1e308", "1e-320"])
+def test_numbers_at_the_ends_of_floats_give_no_warning(tmp_path: Path, cell: str) -> None:
+    rows = [f"{i * 0.37 % 1:.3f},{cell if i == 30 else i * 0.71 % 1}" for i in range(60)]
+    (tmp_path / "a.csv").write_text("\n".join(["sold,odd", *rows, ""]), encoding="utf-8")
+    words = [sys.executable, "-m", "regretless", "describe", "a.csv", "--out", "own.toml"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    taken = tomllib.loads((tmp_path / "own.toml").read_text())["data"]["outcomes"]
+    assert taken == (["sold"] if "308" in cell else ["sold", "odd"])
