@@ -3,7 +3,7 @@
 const at = (id) => document.getElementById(id);
 const KEPT = "regretless session";
 const live = { session: sessionStorage.getItem(KEPT) || "", builds: 0, version: -1, clock: 0, agents: 0,
-  played: 0, playing: false, names: "", agent: null, told: -1, drawn: {} };
+  played: 0, playing: false, names: "", agent: null, told: -1, drawn: {}, named: {} };
 const places = [...document.querySelectorAll(".place")];
 const visible = new Set();
 
@@ -61,6 +61,9 @@ function show(state) {
   text(at("verdict"), state.verdict);
   text(at("saving"), state.saving);
   if (document.activeElement !== at("speed")) at("speed").value = state.speed;
+  for (const [role, name] of Object.entries(state.named)) {
+    if (live.named[role] !== name) at(role).value = live.named[role] = name;
+  }
   list(at("promises"), state.promises);
   list(at("swaps"), state.swaps);
   at("claim").hidden = state.swaps.length > 0;  // which is of the file as it stands
@@ -119,6 +122,7 @@ function build(state) {
   chooser.value = told.scenario;
   options(at("forecaster"), told.forecasters);
   options(at("adversary"), told.adversaries);
+  live.named = {};  // so that both menus show who plays
   controls(told.keys);
   for (const place of places) {
     place.hidden = false;

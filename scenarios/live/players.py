@@ -38,10 +38,22 @@ class Dated(Confined):
         return self.before.context(history)
 
 
+DATA = "data"  # in place of an adversary's name, where the data choose the outcomes
+
+
+def named(scenario: Scenario) -> dict[str, str]:
+    """Return who plays in a scenario as it stands, by role, under the names of the menus."""
+    own = scenario.spec.adversary
+    adversary = DATA if own is None else own.kind
+    return {"forecaster": scenario.spec.forecaster.kind, "adversary": adversary}
+
+
 def adversaries(scenario: Scenario, outcomes: int) -> list[str]:
-    """Return the names of adversaries who need no more than the number of outcomes to be told."""
-    known = []
+    """Return who plays, and the adversaries who need to be told but the number of outcomes."""
+    known = [named(scenario)["adversary"]]
     for name in register.adversary.names():
+        if name in known:
+            continue
         try:
             _adversary(scenario, name, outcomes)
         except UserError:
@@ -59,16 +71,20 @@ def _adversary(scenario: Scenario, name: str, outcomes: int) -> Adversary:
 
 
 def forecasters(scenario: Scenario) -> list[str]:
-    """Return the names of forecasters that take the place of the scenario's own."""
+    """Return the names of the scenario's own forecaster and of those that take its place."""
     data = scenario.spec.data
     columns = [] if data is None else list(data.forecasts)
-    return ["decision-swap", *columns, *register.forecaster.names()]
+    every = [named(scenario)["forecaster"], "decision-swap", *columns, *register.forecaster.names()]
+    return list(dict.fromkeys(every))
 
 
 def swap_adversary(model: MarketModel, scenario: Scenario, name: str) -> None:
     """Let another adversary choose the outcomes; UserError if it does not fit."""
     before = model.game.adversary
     first = before.before if isinstance(before, Dated) else before
+    if name == DATA and scenario.spec.adversary is None:
+        model.swap(adversary=first)
+        return
     chosen = _adversary(scenario, name, model.game.adversary.outcomes)
     model.swap(adversary=Dated(chosen, first))
 

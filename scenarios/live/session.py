@@ -26,7 +26,8 @@ SPEEDS = (1, 2, 5, 10, 25, 50, 100, 0)  # rounds a second; 0 for as many as ther
 class Session:
     """A market and the thread that plays it; ``lock`` is to be held by whoever reads it.
 
-    ``fault`` says why the market stopped, ``swaps`` which player was replaced before which round;
+    ``fault`` says why the market stopped, ``swaps`` which player was replaced before which round,
+    ``named`` who plays now, by role;
     ``version`` counts builds, rounds and swaps, ``seen`` is when its page last asked.
     """
 
@@ -52,6 +53,7 @@ class Session:
         self.source, self.scenario, self.model, self.watched = source, scenario, model, watched
         self.keys: list[Key] = numeric_keys(scenario.spec, source.raw)
         self.rivals, self.swaps, self.fault = rivals, list[tuple[int, str]](), ""
+        self.named = players.named(scenario)
         self.builds += 1
         self.version += 1
 
@@ -151,6 +153,7 @@ class Session:
         with self.lock, TURN:
             players.SWAPS[role](self.model, self.scenario, name)
             self.swaps.append((self.model.played, f"{role}: {name}"))
+            self.named[role] = name
             self.fault = ""
             self.version += 1
 

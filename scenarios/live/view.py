@@ -62,6 +62,7 @@ def _state(session: Session, builds: int) -> dict[str, Any]:
         "speed": session.speed,
         "fault": session.fault,
         "swaps": [f"before round {at}, {what}" for at, what in session.swaps],
+        "named": session.named,
         "promises": list(session.promises()),
         "verdict": "Nothing is played yet.",
         "saving": session.saving.told(),

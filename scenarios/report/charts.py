@@ -36,6 +36,9 @@ SCALES = {
     "linear": {"type": "linear", "nticks": 0, "exponentformat": "none"},
     "logarithmic": {"type": "log", "nticks": 3, "exponentformat": "power"},
 }
+TITLE = 46  # letters in a line above a panel, which a phone has room for
+EARLY = 0.1  # of the rounds, in which means so far jump: they are not drawn
+WORD, NEAREST = 15, 13  # pixels: the height of a curve's name, and between two of them
 SLOT = 26  # pixels of a row with a name beside the axis
 LAYOUT: dict[str, Any] = {
     "template": "none",
@@ -71,8 +74,31 @@ def plain(text: Any) -> str:
 
 
 def short(text: Any, width: int = 28) -> str:
-    """Fit a user's text into a title, a legend or beside an axis."""
-    return plain(textwrap.shorten(str(text), width, placeholder="...") or "...")
+    """Fit a user's text into a legend or beside an axis."""
+    return plain(_cut(str(text), width))
+
+
+def heading(text: Any) -> str:
+    """Fit a user's text above a panel, in two lines if it is long."""
+    whole = _cut(str(text), 2 * TITLE)
+    return "<br>".join(map(plain, textwrap.wrap(whole, TITLE)[:2]))
+
+
+def _cut(text: str, width: int) -> str:
+    """Shorten a text between words, or within a word that is longer than all there is room for."""
+    words = " ".join(text.split())
+    if len(words) <= width:
+        return words
+    found = textwrap.shorten(words, width, placeholder="...")
+    return found if len(found) > width // 2 else f"{words[: width - 3]}..."
+
+
+def hold(figure: go.Figure, row: int, *curves: go.Scatter) -> None:
+    """Let a panel's vertical axis hold all of these curves, with some room."""
+    values = np.concatenate([np.asarray(curve.y, dtype=np.float64) for curve in curves])
+    low, high = np.nanmin(values), np.nanmax(values)
+    room = 0.08 * (high - low) + 1e-4
+    figure.update_yaxes(range=[low - room, high + room], row=row, col=1)
 
 
 def colours(names: Iterable[Any]) -> dict[Any, str]:
@@ -122,7 +148,7 @@ def slotted(slots: Mapping[Any, Sequence[str]], *, marks: int = 1, **grid: Any) 
     counts, slot = [len(names) for names in slots.values()], max(SLOT, 12 * marks)
     each = max(slot * (sum(counts) // len(counts) + 1), 3 * SLOT)
     grid = {"shared_xaxes": "all"} | grid
-    figure = panels(list(map(short, slots)), rows=len(slots), each=each, heights=counts, **grid)
+    figure = panels(list(map(heading, slots)), rows=len(slots), each=each, heights=counts, **grid)
     for row, names in enumerate(slots.values(), 1):
         ends = [len(names) - 0.5, -0.5]
         figure.update_yaxes(
@@ -201,6 +227,45 @@ def limits(
                 showlegend=i == 0,
                 visible=True if label == word else "legendonly",
             )
+
+
+def name_at_ends(figure: go.Figure, height: int) -> None:
+    """Write every curve's name at one of its ends, in place of a legend, if all have room.
+
+    Parameters
+    ----------
+    height : int
+        Pixels of a panel, whose axis is one that ``hold`` has set.
+    """
+    taken: dict[tuple[str, int], list[float]] = {}
+    notes = []
+    for curve in reversed(figure.data):  # level lines before the thick one, which has two ends
+        low, high = figure.layout[f"yaxis{curve.yaxis[1:]}"].range
+        for side, end in (("bottom", -1), ("bottom", 0), ("top", -1), ("top", 0)):
+            start = (float(curve.y[end]) - low) / (high - low) * height - WORD * (side == "top")
+            others = taken.setdefault((curve.yaxis, end), [])
+            if start >= 0 and all(abs(start - other) >= NEAREST for other in others):
+                others.append(start)
+                notes.append(_note(curve, end, side))
+                break
+    if len(notes) == len(figure.data):
+        figure.layout.annotations += tuple(notes)
+        figure.update_layout(showlegend=False)
+
+
+def _note(curve: go.Scatter, end: int, side: str) -> go.layout.Annotation:
+    """Return a curve's name above or below its first or last value."""
+    return go.layout.Annotation(
+        text=curve.name,
+        xref=f"{curve.xaxis} domain",
+        x=abs(end),
+        xanchor="right" if end else "left",
+        yref=curve.yaxis,
+        y=curve.y[end],
+        yanchor=side,
+        showarrow=False,
+        font={"size": 11, "color": curve.line.color},
+    )
 
 
 def zero(figure: go.Figure, **where: Any) -> None:

@@ -23,7 +23,6 @@ from regretless.scenarios.report.run_figures import Tables, rolled, rolling
 WORDS = {"broadcast": "as they played", "action": "best fixed action"}
 OTHERS = {"y", "x", "leader_payoff", "fundamental", "demand"}  # not drawn here
 LINE = 20  # pixels of a line of the legend
-EARLY = 0.1  # of the rounds, in which means jump: the vertical axis need not hold them
 STYLES: dict[str, dict[str, Any]] = {
     "broadcast": {"width": 3, "color": charts.INK},
     "model": {"width": 1.5},
@@ -45,21 +44,21 @@ def loss(tables: Tables) -> go.Figure | None:
     if course is None or course.empty or course["round"].nunique() < 2:
         return None
     groups = course.groupby("cohort", sort=False)
-    figure = charts.panels([charts.short(name) for name, _ in groups], rows=len(groups), each=260)
+    figure = charts.panels([charts.heading(name) for name, _ in groups], rows=len(groups), each=260)
     named = [str(name) for name in course.loc[course["kind"] == "model", "name"].unique()]
     shades = charts.colours(named + list(course.loc[course["kind"] == "policy", "name"].unique()))
     seen = set[str]()
-    for row, (_, own) in enumerate(groups, 1):
+    for row, (_, whole) in enumerate(groups, 1):
+        own, curves = whole[whole["round"] >= charts.EARLY * whole["round"].max()], []
         for (kind, name), rows in own.groupby(["kind", "name"], sort=False):
             word = WORDS.get(str(kind), str(name))
             style = {"color": shades.get(name, charts.FAINT)} | STYLES[str(kind)]
             drawn = charts.line(rows["round"], rows["mean_loss"], charts.short(word), **style)
             drawn.update(legendgroup=word, showlegend=word not in seen)
-            figure.add_trace(drawn, row=row, col=1)
+            curves.append(drawn)
             seen.add(word)
-        late = own.loc[own["round"] >= EARLY * own["round"].max(), "mean_loss"]
-        room = 0.05 * (late.max() - late.min()) or 0.01
-        figure.update_yaxes(range=[late.min() - room, late.max() + room], row=row, col=1)
+        figure.add_traces(curves, rows=row, cols=1)
+        charts.hold(figure, row, *curves)
     _make_room(figure, len(seen))
     figure.update_yaxes(title_text="mean loss, in [0, 1]")
     return figure.update_xaxes(title_text="round", row=len(groups))
@@ -76,7 +75,7 @@ def actions(tables: Tables, names: Mapping[str, Sequence[str]]) -> go.Figure | N
     if taken is None or taken.empty or taken["round"].nunique() < 2:
         return None
     groups = taken.groupby("cohort", sort=False)
-    figure = charts.panels([charts.short(name) for name, _ in groups], rows=len(groups), each=200)
+    figure = charts.panels([charts.heading(name) for name, _ in groups], rows=len(groups), each=200)
     seen = set[str]()
     for row, (name, own) in enumerate(groups, 1):
         wide = own.pivot_table(index="round", columns="which", values="value", fill_value=0)
@@ -118,7 +117,7 @@ def market(tables: Tables, goods: Sequence[str], kind: str = "") -> go.Figure | 
     known = kind in register.market  # one of a user's own may not be imported
     clears: Any = register.market[kind] if known else Market
     titles = [clears.meant.get(word, word) for word in kinds]
-    figure, seen = charts.panels(list(map(charts.plain, titles)), rows=len(kinds)), set[str]()
+    figure, seen = charts.panels(list(map(charts.heading, titles)), rows=len(kinds)), set[str]()
     if clears.by_cohort:
         goods = list(map(str, tables["agents"]["cohort"].unique()))
     indexed = rounds.set_index("round")
@@ -140,7 +139,7 @@ def owned(tables: Tables, goods: Sequence[str]) -> go.Figure | None:
     if kept is None or kept.empty or kept["round"].nunique() < 2:
         return None
     things = sorted(kept["which"].unique())
-    words = ["cash", *map(charts.short, goods)] if len(things) == len(goods) + 1 else None
+    words = ["cash", *map(charts.heading, goods)] if len(things) == len(goods) + 1 else None
     words = words or ["cash", *(f"good {i}" for i in things[:-1])]
     figure = charts.panels(words, rows=len(things), each=150)
     shades = charts.colours(kept["cohort"].unique())

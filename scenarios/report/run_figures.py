@@ -52,7 +52,8 @@ OTHERS = {
 CAPTIONS = {
     "loss": (
         "Loss over time, a panel per cohort: its mean loss so far (thick), and what the best "
-        "alternatives of each kind, best over the whole run, cost on average over all of it. A "
+        "alternatives of each kind, best over the whole run, cost on average over all of it. The "
+        "first tenth of the rounds, in which means jump, is left out. A "
         "thick line that ends below the others lost less than they would have."
     ),
     "regret": (
@@ -103,20 +104,19 @@ def loss(tables: Tables) -> go.Figure | None:
     if curves is None or verdict is None or curves.index.unique("round").size < 2:
         return None
     names, shades = verdict["cohort"].unique(), cohort_colours(tables["agents"])
-    figure, shown = charts.panels(list(map(charts.short, names)), rows=len(names)), set[str]()
+    figure, shown = charts.panels(list(map(charts.heading, names)), rows=len(names)), set[str]()
     for row, name in enumerate(names, 1):
         curve = curves.loc[name, "loss"].expanding().mean()
-        points = thinned(curve.index.to_numpy())
+        rounds = curve.index.to_numpy()
+        points = thinned(rounds[rounds >= charts.EARLY * rounds[-1]])
         drawn = [charts.line(points, curve[points], "so far", color=shades[name], width=3)]
         drawn += _alternatives(verdict[verdict["cohort"] == name], points[[0, -1]])
         for one in drawn:
             one.update(legendgroup=one.name, showlegend=one.name not in shown)
             shown.add(one.name)
         figure.add_traces(drawn, rows=row, cols=1)
-        late = np.concatenate([one.y[-len(one.y) * 9 // 10 :] for one in drawn])  # as it settles
-        low, high = late.min(), late.max()
-        room = 0.08 * (high - low) + 1e-4
-        figure.update_yaxes(range=[low - room, high + room], row=row, col=1)
+        charts.hold(figure, row, *drawn)
+    charts.name_at_ends(figure, 150)
     figure.update_yaxes(title_text="mean loss")
     return figure.update_xaxes(title_text="round", row=len(names))
 
@@ -173,7 +173,7 @@ def bounds(tables: Tables) -> go.Figure | None:
     if kept["round"].nunique() < 2:
         return None
     groups = kept.groupby("cohort", sort=False)
-    figure = charts.panels([charts.short(name) for name, _ in groups], rows=len(groups), each=240)
+    figure = charts.panels([charts.heading(name) for name, _ in groups], rows=len(groups), each=240)
     shades = cohort_colours(tables["agents"])
     for row, (name, own) in enumerate(groups, 1):
         for column, (word, style) in BOUNDS.items():
@@ -351,7 +351,7 @@ def forecast(tables: Tables, names: Mapping[str, tuple[float, float]]) -> go.Fig
     labels = [f"label_{i}" for i in range(len(names))]
     said = forecasts[forecasts["drawn"]].groupby("round")[labels].mean()
     truth = rounds.set_index("round")[[f"y_{i}" for i in range(len(names))]]
-    figure = charts.panels(list(map(charts.plain, names)), rows=len(names), each=120)
+    figure = charts.panels(list(map(charts.heading, names)), rows=len(names), each=120)
     pairs = {"outcome": ("#b0b0b0", 4), "forecast": (charts.VERMILLION, 1.8)}
     for row, (low, high) in enumerate(names.values(), 1):
         curves = truth.iloc[:, row - 1], said[labels[row - 1]].reindex(truth.index)

@@ -174,7 +174,7 @@ def windows(table: pd.DataFrame) -> go.Figure:
 def _by_cohort(table: pd.DataFrame, each: int) -> go.Figure:
     """Make a panel per cohort; settings that are too many for a legend have none."""
     cohorts = table["cohort"].unique()
-    figure = charts.panels(list(map(charts.short, cohorts)), rows=len(cohorts), each=each)
+    figure = charts.panels(list(map(charts.heading, cohorts)), rows=len(cohorts), each=each)
     figure.update_layout(showlegend=table["setting"].nunique() <= NAMED)
     return figure.update_yaxes(title_text="regret per round")
 

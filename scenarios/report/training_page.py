@@ -110,7 +110,7 @@ def _number(value: float | tuple[float, float]) -> str:
 
 
 def _curves(attackers: pd.DataFrame, curve: pd.DataFrame) -> go.Figure:
-    figure = charts.panels(list(map(charts.short, attackers["cohort"])), rows=len(attackers))
+    figure = charts.panels(list(map(charts.heading, attackers["cohort"])), rows=len(attackers))
     for place, row in enumerate(attackers.to_dict("records")):
         own = curve[curve["cohort"] == row["cohort"]]
         ends, value = own["run"].iloc[[0, -1]], row["value"]

@@ -108,6 +108,21 @@ def viewer(chromium: Browser, live: Live) -> Iterator[Viewer]:
     made.page.context.close()
 
 
+def test_menus_and_frames_say_what_is_so_before_play(viewer: Viewer) -> None:
+    """The menus name who plays, after a swap too, and an empty frame says what fills it."""
+    forecaster, adversary = viewer.page.locator("#forecaster"), viewer.page.locator("#adversary")
+    expect(forecaster).to_have_value("decision-swap")
+    expect(adversary).to_have_value("switching")
+    content = "box => getComputedStyle(box, '::before').content"
+    assert "Press Play" in viewer.page.locator("#chart-regret").evaluate(content)
+    viewer.page.select_option("#adversary", "breaker")
+    viewer.button("Swap the adversary").click()
+    viewer.shows("#swaps", "adversary: breaker")
+    expect(adversary).to_have_value("breaker")
+    viewer.button("Restart").click()
+    expect(adversary).to_have_value("switching")
+
+
 def test_step_play_and_pause(viewer: Viewer) -> None:
     viewer.shows("#verdict", "^Nothing is played yet")
     viewer.button("Step").click()

@@ -66,7 +66,8 @@ class Asker:
             "Host": f"{self.host}:{self.port}",
             "Content-Type": "application/json",
             "Content-Length": str(len(body)),
-        } | {name.replace("_", "-"): value for name, value in headers.items()}
+        }
+        given |= {name.replace("_", "-"): value for name, value in headers.items()}
         head = [f"{name}: {value}" for name, value in given.items() if value is not None]
         lines = "\r\n".join([f"POST {path} HTTP/1.1", *head, "", ""])
         return self.raw(lines.encode("latin-1") + body)
@@ -205,6 +206,38 @@ def test_a_question_that_cannot_be_met_is_an_error_in_its_answer(
     assert [path.name for path in folder.iterdir()] == ["theirs.toml"]
     assert "was ended" in asker.ask("state", session="gone")[1]["error"]
     assert asker.ask("state", session=name, agent=-1, builds=-1, figures=["nothing"])[0] == 200
+
+
+def test_the_page_is_told_who_plays(asker: Asker) -> None:
+    """The menus offer who plays first, before and after a swap, and the data have a name there."""
+    state = asker.ask("open")[1]
+    name = state["session"]
+    trials = ("forecaster", "running-mean", "decision-swap"), ("adversary", "breaker", "data")
+    for role, other, own in trials:
+        state = asker.ask("state", session=name)[1]
+        assert state["named"][role] == own
+        assert state["build"]["forecasters" if role == "forecaster" else "adversaries"][0] == own
+        for player in (other, own):
+            state = asker.ask("do", session=name, action="swap", role=role, name=player)[1]
+            assert state["named"][role] == player
+            assert asker.ask("do", session=name, action="step")[1]["fault"] == ""
+    state = asker.ask("do", session=name, action="load", name="bait")[1]
+    assert state["named"]["adversary"] in state["build"]["adversaries"]
+    assert state["named"]["adversary"] != "data"
+
+
+def test_numbers_that_stand_for_words_have_no_slider(tmp_path: Path) -> None:
+    days = ["Mon", "Tue", "Wed"]
+    rows = [f"{days[i % 3]},{i * 0.37 % 1:.3f}" for i in range(60)]
+    (tmp_path / "a.csv").write_text("\n".join(["day,sold", *rows, ""]))
+    words = [sys.executable, "-m", "regretless", "describe", "a.csv", "--out", "own.toml"]
+    subprocess.run(words, cwd=tmp_path, capture_output=True, check=True)
+    viewers = Viewers(Source.of(str(tmp_path / "own.toml")), tmp_path)
+    session = viewers.find(viewers.open(""))
+    names = {key.name for key in session.keys}
+    viewers.end()
+    assert "cohort.planners.count" in names
+    assert not any(name.startswith(("data.codes", "policy.rule")) for name in names)
 
 
 def test_the_command_prints_the_address_with_a_new_token(tmp_path: Path) -> None:
