@@ -185,14 +185,24 @@ def _blocks(rows: Array) -> Array:
 
 
 def arrays_of(rows: Rows) -> RowArrays:
-    """Spell out the rows as the compiled kernels take them."""
+    """Spell out the rows as the compiled kernels take them.
+
+    ValueError where a group has a response rule of its own, which no compiled kernel knows: what a
+    kernel computes would be of responses that nobody plays.
+    """
+    if rows.custom:
+        raise ValueError("compiled code knows no response rules of one's own; use responses_at")
+    return _spelled(rows)
+
+
+def _spelled(rows: Rows) -> RowArrays:
     return *rows.blocks, rows.start, rows.eta, rows.tie
 
 
 def responses_at(rows: Rows, point: Array) -> Array:
     """Compute every row's response (R,) to one prediction, rules of other kinds included."""
     out = np.empty(len(rows.offset))
-    respond(arrays_of(rows), point, out)
+    respond(_spelled(rows), point, out)
     for first, group in rows.custom:
         assert group.play is not None  # noqa: S101 - that is what custom groups are
         play = group.play(expected_losses(group.offset, group.weights, point))
@@ -215,7 +225,7 @@ def _best_responses(rows: RowArrays, points: Array, out: Integers) -> None:
 def best_responses(rows: Rows, points: Array) -> Indices:
     """Return every loss's best response to each of M points: actions (K, M), ties to the lowest."""
     out = np.zeros((len(rows.start) - 1, len(points)), dtype=np.intp)
-    _best_responses(arrays_of(rows), np.ascontiguousarray(points, dtype=np.float64), out)
+    _best_responses(_spelled(rows), np.ascontiguousarray(points, dtype=np.float64), out)
     return out
 
 

@@ -25,7 +25,7 @@ from regretless.forecaster.minimax.box import WALK, field_at, field_into, undomi
 from regretless.forecaster.minimax.ensembles import Cloud, candidates, mean_of
 from regretless.forecaster.minimax.program import best_against
 from regretless.forecaster.minimax.solver import LIGHTEST, WALKS, Solution
-from regretless.forecaster.minimax.support import Support
+from regretless.forecaster.minimax.support import Support, values
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.compiled import compiled
 from regretless.market.game.basis import Hull
@@ -65,6 +65,20 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
             for k in range(images.shape[0]):
                 shares[t + 1, k] = (1.0 - steps[t]) * shares[t, k]
             shares[t + 1, best] += steps[t]
+
+
+def _slow_walk(
+    rows: Rows, table: Array, images: Array, points: Array, visited: tuple[Array, Array, Integers]
+) -> None:
+    """Do what ``_walk`` does, for response rules that are not compiled."""
+    shares, fields, picked = visited
+    for t, step in enumerate(WALK):
+        fields[t] = field_at(rows, table, points[t])
+        picked[t] = best = int(values(images, fields[t]).argmin())
+        if t + 1 < len(WALK):
+            points[t + 1] = points[t] + step * (images[best] - points[t])
+            shares[t + 1] = (1 - step) * shares[t]
+            shares[t + 1, best] += step
 
 
 class ImageGame:
@@ -207,7 +221,10 @@ class ImageSolver:
         shares, picked = np.zeros((steps, len(images))), np.empty(steps, dtype=np.int64)
         points[0] = self._origin.point
         shares[0, : len(self._origin.weights)] = self._origin.weights
-        _walk(arrays_of(rows), table, images, WALK, points, shares, fields, picked)
+        if rows.custom:
+            _slow_walk(rows, table, images, points, (shares, fields, picked))
+        else:
+            _walk(arrays_of(rows), table, images, WALK, points, shares, fields, picked)
         return _Walked(outcomes, images, points, shares, fields, picked)
 
     def check(self, truth: Array) -> None:
