@@ -25,7 +25,7 @@ import pandas as pd
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.forecaster.events.bounds import BiasBound, centred_norm
 from regretless.forecaster.events.cover import uniform_regret
-from regretless.forecaster.events.draws import drawn
+from regretless.forecaster.events.draws import drawn, log_assignments
 from regretless.forecaster.tolerance import slack_limit
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
@@ -82,7 +82,7 @@ class Asked:
     def _whole(self, expected: float, rounds: int, log_promises: float) -> float:
         """Add what the draws and the basis add whatever the mixtures."""
         actions = self.weights.shape[1]
-        assignments = actions * math.log(max(actions + self.policies - 1, 1))
+        assignments = log_assignments(actions, actions + self.policies)
         known = np.array([rounds, 2.0 * rounds])
         width = 2 * (1 + 2 * self.error)
         total = float(drawn(known * width**2 / 4, log_promises + assignments, width))

@@ -28,15 +28,17 @@ variance v has E exp(h X / b) <= exp((e^h - 1 - h) v / b^2) (Bennett). So
 is a supermartingale that starts at 1 at most, for any grid of h, and by Ville's inequality exceeds
 1 / alpha at some time with probability alpha at most. Otherwise M_t <= u(V_t) in every round t,
 u(V) being the greatest M that this allows: about sqrt(2 V ln(J / alpha)). With alpha = risk /
-(K (A + C - 1)^A) for K promises it holds for all of them, all assignments and all rounds together:
-whoever watches the bound and stops when pleased is not deceived.
+(K (A + C)^A) for K promises it holds for all of them, all assignments and all rounds together: a
+bound that is watched and stops a run early still holds. There are (A + C)^A assignments, as each of
+A played actions has A + C comparators: every action, itself among them, which keeps the action, and
+every policy. An assignment may keep some actions and replace others, so that keeping counts.
 
 Losses in [0, 1] give b = 2. Where the basis has an error, its losses have range 1 + 2 delta at
 most: then b is twice that. Over a part of the rounds M starts anew, and V is at most that of all.
 
 **Against a model** the comparator is known before the draw: its martingale is that of a constant
-assignment, and one for all models. **Contextual** regret assigns a comparator to each of A^2
-actions and suggestions.
+assignment, and one for all models. **Contextual** regret to a policy assigns one of A actions to
+each of A^2 pairs of a played action and a suggestion: A^(A^2) assignments for every policy.
 
 A priori, V <= T, as no moment of losses in [0, 1] is above 1.
 """
@@ -129,6 +131,11 @@ class Draws:
         raise ValueError("the group is not protected")
 
 
+def log_assignments(cells: int, comparators: int) -> float:
+    """Return the logarithm of the number of assignments of a comparator to every cell."""
+    return cells * float(np.log(comparators))
+
+
 def swap_draws(
     known: Array, *, promises: int, actions: int, comparators: int, width: Array | float = 1.0
 ) -> Array:
@@ -149,16 +156,16 @@ def swap_draws(
     -------
     array (K,)
     """
-    assignments = actions * np.log(max(comparators - 1, 1))
-    return drawn(known, np.log(promises) + assignments, 2 * np.asarray(width))
+    chances = np.log(promises) + log_assignments(actions, comparators)
+    return drawn(known, chances, 2 * np.asarray(width))
 
 
 def contextual_draws(
     known: Array, *, promises: int, policies: int, actions: int, width: Array
 ) -> Array:
     """Bound what draws add to the sum of contextual swap regret (K,), likewise."""
-    assignments = actions**2 * np.log(max(actions - 1, 1))
-    return drawn(known, np.log(promises * policies) + assignments, 2 * width)
+    chances = np.log(promises * policies) + log_assignments(actions**2, actions)
+    return drawn(known, chances, 2 * width)
 
 
 def model_draws(known: Array, *, promises: int, width: Array) -> Array:

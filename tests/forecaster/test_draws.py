@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -92,6 +94,23 @@ def test_what_is_sure_adds_nothing_and_range_scales() -> None:
     more = contextual_draws(known, promises=10, policies=3, actions=2, width=one)
     assert more[1] > allowed[1] > model_draws(known, promises=10, width=one)[1] * 0.9
     assert drawn(np.array([0.5, 1.0]), 7.0) == 1.0  # surely no more than all rounds could bring
+
+
+def test_every_assignment_is_counted_those_that_keep_actions_included() -> None:
+    """Two actions and a policy that is no constant, on two contexts, enumerated one by one."""
+    comparators = [(0, 0), (1, 1), (0, 1)]  # what each suggests in either context
+    swaps = {
+        tuple(assigned[action][x] for action in range(2) for x in range(2))
+        for assigned in product(comparators, repeat=2)
+    }
+    assert (0, 0, 1, 1) in swaps  # which keeps both actions
+    assert (1, 1, 1, 1) in swaps  # which keeps one
+    known = np.array([[30.0], [1e9]])
+    allowed = swap_draws(known, promises=10, actions=2, comparators=3)
+    assert allowed == pytest.approx(drawn(known, np.log(10 * len(swaps)), 2.0))
+    contextual = list(product(range(2), repeat=2 * 2))  # an action for each played and suggested
+    allowed = contextual_draws(known, promises=10, policies=3, actions=2, width=np.ones(1))
+    assert allowed == pytest.approx(drawn(known, np.log(10 * 3 * len(contextual)), 2.0))
 
 
 def test_variances_are_those_of_the_mixture() -> None:
