@@ -90,6 +90,12 @@ the signs of the increments, and says nothing before the run. Likewise the last 
 potentials' sum are known: N + 3 / (2 ln 2) sum_e ln(1 + C_e) stands in P for its most, and after
 trust was lost the potentials of that moment for N e^(u^2/3), with what ln(1 + C_e) grew since.
 
+**Stays.** Those potentials bound biases from that moment on alone: before it |B_t| <= w sqrt(C_t),
+and a bias that was large may have come back by then. An agent that entered before round t_0 and
+left before round t_1 meets at most |B_{t_1}| + |B_{t_0}|, whichever side of it they are on:
+
+    |B_t| <= max(w, z + sqrt(3 Lambda)) sqrt(C_T)   for every t <= T.   (A priori w is the smaller.)
+
 **Realised draws.** The above holds in expectation over each round's draw; ``draws`` adds what the
 draws do. The paper's statement omits this term.
 """
@@ -137,6 +143,8 @@ class BiasBound:
     growth : float or None
         What multiplies N within Lambda for adaptive weights, where it is known; None for the most
         that it can be.
+    stays : bool
+        Whether it shall hold after every round so far, for who comes and goes, not the last alone.
     """
 
     experts: int
@@ -150,6 +158,7 @@ class BiasBound:
     trust: float = 0.0
     trusted: bool = False
     growth: float | None = None
+    stays: bool = False
 
     def bias(self, occupancy: Array | float) -> Array:
         """Bound |B| in sup norm for events with this occupancy n_T(E)."""
@@ -159,7 +168,7 @@ class BiasBound:
             return GAINS.greatest(occupancy, self.exponent())
         if self.weights == "adaptive":
             noise = self.dead_zone + math.sqrt(3 * self.exponent())
-            return np.asarray(noise * np.sqrt(occupancy))
+            return np.asarray(max(noise, self.trust * self.stays) * np.sqrt(occupancy))
         return np.full_like(np.asarray(occupancy, dtype=np.float64), self._exponential())
 
     def bias_at(self, variation: Array) -> Array:

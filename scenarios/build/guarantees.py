@@ -117,7 +117,9 @@ class Terms:
 
     def from_variation(self) -> Array:
         """Bound the same by the variations of the biases so far, too."""
-        each = [p.events.from_variation(p.known_bound(), self.group) for p in self._players]
+        known = [replace(p.known_bound(), stays=self.seat.stay is not None) for p in self._players]
+        pairs = zip(self._players, known, strict=True)
+        each = [p.events.from_variation(bias, self.group) for p, bias in pairs]
         total = np.sum(each, axis=0)[self.seat.lines]
         if self.seat.stay is not None:  # what came before one entered may have been regained
             total = total * np.where(self.seat.stay.entered == 0, 1, 2)
@@ -255,7 +257,7 @@ def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int) ->
     for (first, last), rows in zip(pairs.tolist(), members, strict=True):
         if first >= last or (first and isinstance(bias, GainBound)):
             continue
-        whole = replace(bias, rounds=last)
+        whole = replace(bias, rounds=last, stays=True)
         if first:
             total[rows] = regret_since(whole, weights[rows], joined=first, policies=policies)
         else:

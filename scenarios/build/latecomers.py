@@ -211,7 +211,7 @@ class LateTerms:
     def from_variation(self) -> Array:
         """Bound the same by the variations of the biases so far, too."""
         forecaster = self._forecaster
-        bias, events = forecaster.known_bound(), forecaster.events
+        bias, events = replace(forecaster.known_bound(), stays=True), forecaster.events
         total = np.concatenate([events.from_variation(bias, g) for g in self._kin])
         own = 2 * total[self.cover.served] / stayed(self._stay, forecaster.time)
         return np.minimum(self.bound(), self._with_draws(own))

@@ -1,0 +1,123 @@
+"""Agents who come or go around the round in which the base loses its trust: bounds hold for them.
+
+Until then a bias may be as large as 2 sqrt(C). Here it is when some agents leave, and small again
+when the base is disproved by what happens to others.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike, NDArray
+
+from regretless import load, register
+from regretless.agents.adversaries import Adversary
+from regretless.agents.utilities import forms
+from regretless.market.records.records import Context, Forecast, Mixture, OutcomeLaw
+
+Array = NDArray[np.float64]
+POINT, LAST, AFTER = [0.5, 0.499, 0.5, 0.499], 25, 12
+NATURE = """
+name = "stays"
+rounds = {rounds}
+adversary = {{ kind = "path", outcomes = 4 }}
+forecaster = {{ models = [], base = "one-point" }}
+
+[[cohort]]
+name = "crowd"
+utility = "one-of-two"
+parameters = {{ first = 2, spread = 0.01 }}
+count = 600
+actions = 2
+measures = ["swap", "decision_swap"]
+"""
+STAY = """
+[[cohort]]
+name = "{joins} to {leaves}"
+utility = "one-of-two"
+count = 1
+actions = 2
+measures = ["swap", "decision_swap"]
+"""
+
+
+@register.forecaster("one-point")
+class OnePoint:
+    """Predicts the same point in every round."""
+
+    def __init__(self, size: int) -> None:
+        assert size == len(POINT)
+        self.mixture = Mixture(np.array([POINT]), np.ones(1))
+
+    def predict(self, x: object = None) -> Forecast:
+        """Return the point."""
+        return Forecast(self.mixture, 0)
+
+    def update(self, y: ArrayLike) -> None:
+        """Learn nothing."""
+
+
+@register.adversary("path")
+class Recorded(Adversary):
+    """Plays the outcomes of ``path``."""
+
+    outcomes_played: Array = np.zeros((0, 4))
+
+    def commit(self, context: Context, history: Any, announced: Any) -> OutcomeLaw:
+        """Play the round's outcome."""
+        return OutcomeLaw.pure(self.outcomes_played[history.rounds])
+
+
+@register.utility("one-of-two")
+def one_of_two(population: Any, *, first: int = 0, spread: float = 0.0) -> Any:
+    """Want one good or the next one, with a little of the second beside the first."""
+    share = population.rng.random(population.count) * spread
+    held = np.zeros((population.count, 2, population.goods))
+    held[:, 0, first], held[:, 0, first + 1], held[:, 1, first + 1] = 1 - share, share, 1.0
+    return forms.LinearUtility(held)
+
+
+def path(seed: int) -> tuple[Array, int, int, int]:
+    """Return outcomes, and when the bias begins to grow, is greatest, and the base is disproved."""
+    rng = np.random.default_rng(seed)
+    calm = rng.permuted(np.tile([0.45, -0.45], (40 + 10 * seed, 1)), axis=1).ravel()
+    bias, size, squares, pushed = 0.0, np.abs(calm).sum(), (calm**2).sum(), 0
+    while bias + 1 < min(2 * np.sqrt(size), 3 * np.sqrt(squares)):
+        bias, size, squares, pushed = bias + 0.5, size + 0.5, squares + 0.25, pushed + 1
+    back = np.full(int(bias / 0.45), 0.95)
+    first = np.concatenate([0.5 + calm, np.zeros(pushed), back, np.full(LAST, 0.5)])
+    outcomes = np.tile(POINT, (len(first) + AFTER, 1))
+    outcomes[:, 0] = np.append(first, rng.random(AFTER))
+    outcomes[len(first) - LAST :, 2] = 0.495  # worse than the crowd expects
+    return outcomes, len(calm), len(calm) + pushed, len(first)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_no_bound_is_below_the_regret_of_who_comes_or_goes(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcomes, calm, peak, lost = path(seed)
+    monkeypatch.setattr(Recorded, "outcomes_played", outcomes)
+    rounds = len(outcomes)
+    stays = [(0, peak), (0, peak + 3), (calm, peak), (5, peak - 1), (peak, rounds), (calm, lost)]
+    text = NATURE.format(rounds=rounds)
+    for joins, leaves in stays:
+        text += STAY.format(joins=joins, leaves=leaves)
+        text += f"joins = {joins}\n" * (joins > 0) + f"leaves = {leaves}\n" * (leaves < rounds)
+    (tmp_path / "stays.toml").write_text(text, encoding="utf-8")
+    model = load(str(tmp_path / "stays.toml")).build(seed=1)
+    while model.running and model.played < rounds:
+        model.step()
+        if not lost - 8 <= model.played <= lost and model.played < rounds:
+            continue
+        agents = model.agents_frame()
+        for bound in ("bound", "bound_from_variation", "bound_from_bias"):
+            assert agents[bound].notna().all()
+            assert (agents["decision_swap_regret"] <= agents[bound] + 1e-9).all()
+    hurt = agents.set_index("cohort").loc[f"0 to {peak}", "decision_swap_regret"]
+    assert hurt == pytest.approx((outcomes[:peak, 1] - outcomes[:peak, 0]).mean())
+    corrected = model.forecasts_frame().query("weight < 1")["round"]
+    assert lost - LAST < corrected.min() < lost + 10
