@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.market.exploitability.tracker import TOLERANCE
 from regretless.market.game.presence import heads_of, population
@@ -106,6 +107,7 @@ def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
             rows = f"a row of the tables for each of {len(cohort.row_of):,} losses"
             yield f"{cohort.name}: {population(cohort):,} agents are counted, {rows}"
     yield from (guarantee.note for guarantee in model.guarantees if guarantee.note)
+    yield from coarse_bases(model, agents)
     yield from (*worst_windows(model), *notes(model, agents), *model.notes)
 
 
@@ -121,6 +123,22 @@ def departures(spec: ScenarioSpec, model: MarketModel, agents: pd.DataFrame) -> 
                 most = accounts.cash[gone["agent"].to_numpy() - 1].max()
                 first += f", none with more than {most:.4g} in cash"
             yield f"{cohort.name}: {len(gone):,} of {len(own):,} agents left by themselves, {first}"
+
+
+def coarse_bases(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
+    """Yield a line per cohort whose basis has a greater error than the regret that was measured."""
+    for cohort in model.game.cohorts:
+        if not isinstance(cohort, RespondingCohort):
+            continue
+        own = agents[agents["cohort"] == cohort.name]
+        error, scale = model.game.blocks[cohort.block].basis.error, own["loss_scale"].max()
+        worst = own["decision_swap_regret"].max()
+        if error > worst:
+            beside = f"more than the worst decision swap regret of {worst * scale:.2g}"
+            yield (
+                f"{cohort.name}: the basis approximates losses within {error * scale:.2g}, "
+                f"{beside} (in the utility's own units); a basis with a smaller error may lower the losses"
+            )
 
 
 def broadcast(model: MarketModel) -> str:

@@ -5,7 +5,8 @@
     bernstein             separable integer powers about a target, exact
     monomials             integer powers of one sum, exact
     chebyshev, taylor     exponentials of a sum
-    relu, convex-rank, optimised-convex    convex losses of one coordinate
+    relu                  convex losses of one coordinate, with their own kinks where these are few
+    convex-rank, optimised-convex          the same
     lipschitz-grid        any losses with a Lipschitz constant
     leontief              minima of ratios, by the paper's construction
     ramps                 any losses, by interpolation
@@ -39,6 +40,9 @@ Form = TypeVar("Form", bound=Loss)
 MOST_EXACT = 6  # distinct exponents that are listed one by one; more are interpolated
 # Default error of a reduced basis. It enters regret, but a fine one takes minutes for many losses.
 FEW, FINE, COARSE = 1000, 0.04, 0.1
+ERROR_OF_CONVEX = (
+    0.01  # of losses in [0, 1], of one coordinate, with more kinks than a grid's knots
+)
 MOST_DEGREE = 32  # of Bernstein polynomials
 MOST_CELLS = 400  # of a grid; above, a reduced basis is smaller
 MOST_MONOMIALS = 100  # functions; above, a reduced basis is smaller
@@ -178,6 +182,23 @@ def _convex(maker: Callable[..., Basis]) -> Callable[..., Basis]:
     return make_it
 
 
+def _relu(losses: Sequence[Loss], *, error: float | None = None) -> Basis:
+    """Put knots at the losses' own kinks where that takes fewer functions than a fine even grid."""
+    stacks = _forms(losses, Convex1D)
+    described: dict[str, Any] = {
+        "error": ERROR_OF_CONVEX if error is None else error,
+        "outcomes": losses[0].outcomes,
+        "coordinate": stacks[0].coordinate,
+        "constant": _steepest(stacks),
+    }
+    even = bases.ReLUBasis(**described)
+    kinks = np.unique(np.concatenate([np.unique(loss.knots) for loss in stacks]))
+    own = kinks[(kinks > 0) & (kinks < 1)]
+    if error is not None or len(own) >= even.size:
+        return even
+    return bases.ReLUBasis(**described, knots=own)
+
+
 def _steepest(losses: Sequence[Loss]) -> float:
     return max(float(loss.lipschitz().max()) for loss in losses)
 
@@ -222,7 +243,7 @@ MAKERS: dict[str, Callable[..., Basis]] = {
     "monomials": _monomials,
     "chebyshev": _exponential(bases.ChebyshevExponentialBasis),
     "taylor": _exponential(bases.TaylorExponentialBasis),
-    "relu": _convex(bases.ReLUBasis),
+    "relu": _relu,
     "convex-rank": _convex(bases.ConvexRankBasis),
     "optimised-convex": _convex(bases.OptimisedConvexBasis),
     "lipschitz-grid": _grid,
