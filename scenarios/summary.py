@@ -137,7 +137,8 @@ def coarse_bases(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
             beside = f"more than the worst decision swap regret of {worst * scale:.2g}"
             yield (
                 f"{cohort.name}: the basis approximates losses within {error * scale:.2g}, "
-                f"{beside} (in the utility's own units); a basis with a smaller error may lower the losses"
+                f"{beside} (in the utility's own units); "
+                "a basis with a smaller error may lower the losses"
             )
 
 
