@@ -37,8 +37,9 @@ def annotate(
     shares : dict of str to float
         Of the data's rows that were clipped, as in ``Table``.
     """
-    strange = () if spec.game is not None else tuple(idle(model.game, rows))
-    model.notes = (*left_out(spec), *noiseless(spec), *strange)
+    told = spec.game is not None or model.game.personal  # losses say it all, or not enough
+    strange = () if told else tuple(idle(model.game, rows))
+    model.notes = (*left_out(spec), *noiseless(spec), *unmeasured(model.game, spec), *strange)
     model.warnings = (*strange, *clipped(spec, shares))
 
 
@@ -64,6 +65,13 @@ def noiseless(spec: ScenarioSpec) -> Iterator[str]:
         maker = register.adversary[own.kind]
         if isinstance(maker, type) and issubclass(maker, Nature):
             yield "adversary.concentration = 0: outcomes are the mean itself, without noise"
+
+
+def unmeasured(game: Game, spec: ScenarioSpec) -> Iterator[str]:
+    """Yield that exploitability is empty where losses are no functions of the outcome."""
+    if game.personal and any("exploitability" in cohort.measures for cohort in spec.cohort):
+        why = "it is defined for losses that are functions of the outcome, and agents here have"
+        yield f"exploitability is empty: {why} losses of their own"
 
 
 def clipped(spec: ScenarioSpec, shares: Mapping[str, float]) -> Iterator[str]:

@@ -1,9 +1,13 @@
-"""One suite that every adversary, response, forecaster and policy kind passes."""
+"""One suite that every adversary, response, forecaster, policy kind and market passes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import first_price
 import numpy as np
 import pytest
 
@@ -13,12 +17,16 @@ from regretless.forecaster import DecisionSwap, NonLinearDecisionSwap, SmoothDec
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
+from regretless.market.game.markets import Market
 from regretless.market.game.protocols import Adversary as AdversaryRole
 from regretless.market.game.protocols import Forecaster, Resumable
+from regretless.market.game.round import commit_and_draw, decide, finish, offer
 from regretless.market.losses import Linear
 from regretless.market.records.history import History
 from regretless.market.records.records import Announcement, Context, Ensemble, Forecast, Mixture
 from regretless.market.response import TIE
+from regretless.scenarios import load
+from regretless.scenarios.spec.files import catalogue, find, read
 
 assert regretless.agents  # importing the package registers its names
 
@@ -238,6 +246,59 @@ def test_policies_follow_their_numbers() -> None:
         register.policy["steps"](feature="day", edges=[3], actions=[1])
     with pytest.raises(ValueError, match="ascend"):
         register.policy["steps"](feature="day", edges=[6, 3], actions=[1, 2, 3])
+
+
+def personal(kind: str) -> bool:
+    """Whether a market gives each agent losses of its own."""
+    maker = register.market[kind]
+    return isinstance(maker, type) and issubclass(maker, Market) and maker.personal
+
+
+def scenario_of(kind: str, folder: Path) -> str:
+    """Return the catalogue's scenario of a market, or the one of the tests."""
+    named = (n for n in catalogue() if read(find(n)).get("market", {}).get("kind") == kind)
+    return next(named, None) or first_price.written(folder)
+
+
+def places(decisions: Any, tables: Any) -> Iterator[tuple[int, int, int]]:
+    """Yield cohort, agent and action for all who are here."""
+    for place, decision in enumerate(decisions):
+        for agent in [] if decision is None else np.flatnonzero(decision.actions >= 0).tolist():
+            for action in range(tables[place].shape[1]):
+                yield place, agent, action
+
+
+def playing(decisions: Any, place: int, agent: int, action: int) -> tuple[Any, ...]:
+    """Return decisions in which one agent plays something else."""
+    actions = decisions[place].actions.copy()
+    actions[agent] = action
+    changed = replace(decisions[place], actions=actions)
+    return *decisions[:place], changed, *decisions[place + 1 :]
+
+
+def regretted(market: Any, outcome: Any, decisions: Any, before: Any) -> Any:
+    """Clear from a state on, and return every cohort's losses."""
+    market.restore(before)
+    market.clear(outcome, decisions)
+    return market.losses(decisions)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in register.market.names() if personal(kind)])
+def test_personal_losses_are_those_of_clearing_again(kind: str, tmp_path: Path) -> None:
+    """Entry (i, b) is what agent i loses if it plays b and all others play what they played."""
+    game = load(scenario_of(kind, tmp_path), rounds=12).build(seed=1).game
+    market: Any = game.market
+    for _ in range(12):
+        drawn = commit_and_draw(game, offer(game))
+        decided, before = decide(game, drawn), market.state()
+        decisions = decided.begun.decisions
+        told = regretted(market, drawn.outcome, decisions, before)
+        for place, agent, action in places(decisions, told):
+            other = playing(decisions, place, agent, action)
+            again = regretted(market, drawn.outcome, other, before)[place][agent, action]
+            assert again == pytest.approx(told[place][agent, action])
+        market.restore(before)
+        finish(game, decided)
 
 
 def test_names_are_registered_once_and_found_by_near_misses() -> None:

@@ -71,5 +71,5 @@ class Guarantee:
 
 
 def unpromised(cohorts: Sequence[Cohort], why: str) -> tuple[Guarantee, ...]:
-    """Return what cohorts are promised where the draw has a say in the outcome: nothing."""
+    """Return what cohorts are promised where a theorem's conditions fail for all: nothing."""
     return tuple(Guarantee(note=f"{cohort.name}: {why}") for cohort in cohorts)

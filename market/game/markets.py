@@ -14,6 +14,9 @@ which is exact for linear losses (Hotelling 1932); a market may also look at the
     answers_at_once   y depends on actions of its own round, hence on the draw: nothing is promised
                       but to agents who draw for themselves (``market.game.private_draws``)
     otherwise         y is settled before the draw: the theorem stands, regret holds outcomes fixed
+    personal          what an agent loses is no function of y alone: the market returns each agent's
+                      loss of each action (``losses``), which ledger, learners and logs work on.
+                      Followers hear the forecast of y all the same, and nothing is promised
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +37,7 @@ from regretless.market.losses import Loss
 from regretless.market.records import Decision
 
 UNPROMISED = "no promise, since the outcome answers actions of the same round"
+PERSONAL = "no promise, since the losses of each agent depend on more than the outcome"
 PLANNERS = frozenset({"play", "losses", "draw"})  # sights of those who count on their outcome
 Decisions = Sequence[Decision | None]
 
@@ -65,11 +69,14 @@ class Market(Remembering):
         What these names mean in words, for who reads a figure, where they do not say it.
     by_cohort : bool
         Whether the numbers of ``last`` are the cohorts', in order, in place of the goods'.
+    personal : bool
+        Whether agents have losses of their own: so it is for a class that writes ``losses``.
 
     Raises
     ------
     UserError
-        If the cohorts' losses are over different goods.
+        If the cohorts' losses are over different goods, or agents who have losses of their own
+        share a row of the ledger.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("rng", "accounts")
@@ -78,7 +85,13 @@ class Market(Remembering):
     weighs: ClassVar[bool] = False
     meant: ClassVar[Mapping[str, str]] = {}
     by_cohort: ClassVar[bool] = False
+    personal: ClassVar[bool] = False
     accounts: Accounts | None = None
+
+    def __init_subclass__(cls) -> None:
+        """Note whether the class has losses of each agent's own."""
+        super().__init_subclass__()
+        cls.personal = cls.losses is not Market.losses
 
     def __init__(self, cohorts: Sequence[Cohort], rng: np.random.Generator) -> None:
         goods = {cohort.loss.outcomes for cohort in cohorts}
@@ -86,6 +99,15 @@ class Market(Remembering):
             raise UserError(f"market: losses over {sorted(goods)} goods; give all the same number")
         self.cohorts, self.rng, self.goods = tuple(cohorts), rng, goods.pop()
         self.last: dict[str, Array] = {}
+        self._check_rows()
+
+    def _check_rows(self) -> None:
+        for cohort in self.cohorts if self.personal else ():
+            alone = np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count)))
+            if not alone or heads_of(cohort) is not None:
+                why = f"agents of cohort.{cohort.name} share a row, and their losses are personal"
+                cure = "register the class itself, or build(apart=True) with counted = false"
+                raise UserError(f"market {type(self).__name__}: {why}; {cure}")
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Return the outcome of a round (d,), in [0, 1].
@@ -121,11 +143,23 @@ class Market(Remembering):
         return None
 
     def losses(self, decisions: Decisions) -> Sequence[Array | None]:
-        """Return each cohort's own loss of each action (K, A), where what agents get is personal.
+        """Return each agent's own loss of each action, where it is no function of the outcome.
 
-        None for a cohort whose loss is a function of the outcome, as it is by default. Personal
-        losses are asked for after ``clear``, given what all others did; every agent then has a row
-        of its own, and nothing is promised.
+        It is asked for in every round, after ``clear``. Whoever writes it needs nothing else: each
+        agent of every cohort then has a row of the ledger for itself.
+
+        Parameters
+        ----------
+        decisions : sequence of Decision or None
+            As for ``clear``.
+
+        Returns
+        -------
+        sequence of array (N, A) or None
+            One per cohort, in [0, 1]. Entry (i, b) is the loss of agent i had it played b and all
+            others what they played; in the units of its utility it is ``unit_offset`` plus
+            ``unit_scale`` times that. Rows of agents who are absent are not read. None for the
+            losses of the cohort's utility at the outcome, as by default.
         """
         return (None,) * len(self.cohorts)
 
@@ -236,9 +270,45 @@ def cleared(
 
 
 def _cleared(market: Market, fundamental: Array, decisions: Decisions) -> Array:
-    if not is_ours(market.clear):
-        decisions = [None if own is None else own.sealed() for own in decisions]
-    return market.clear(fundamental, decisions)
+    return market.clear(fundamental, _shown(market.clear, decisions))
+
+
+def _shown(method: Any, decisions: Decisions) -> Decisions:
+    """Return what a method is handed: the decisions if it is ours, else read-only ones."""
+    if is_ours(method):
+        return decisions
+    return [None if own is None else own.sealed() for own in decisions]
+
+
+def personal_losses(market: Market, decisions: Decisions) -> Sequence[Array | None]:
+    """Ask a market that has cleared for each cohort's losses (N, A); None for those at the outcome.
+
+    UserError unless they are numbers in [0, 1] for all who are here; it is 0 for all others.
+    """
+    if not market.personal:
+        return (None,) * len(market.cohorts)
+    answer, count = market.losses(_shown(market.losses, decisions)), len(market.cohorts)
+    if not isinstance(answer, list | tuple) or len(answer) != count:
+        wanted = f"return a list with an array, or None, for each of {count} cohorts"
+        raise UserError(f"{name_of(market.losses)} returned {brief(answer)}; {wanted}")
+    rows = zip(market.cohorts, decisions, answer, strict=True)
+    return tuple(_own(market, *row) for row in rows)
+
+
+def _own(market: Market, cohort: Cohort, decision: Decision | None, own: Any) -> Array | None:
+    """Return a cohort's own losses as a table (N, A) that is the game's; see above."""
+    if own is None or decision is None:
+        return None
+    shape, here = cohort.ledger.count.shape, decision.present
+    wanted = f"for cohort.{cohort.name} return an array {shape} of numbers in [0, 1]"
+    table = np.array(numbers_of(market.losses, own, wanted), dtype=np.float64, order="C")
+    if here is not None and table.shape == shape:
+        table[~here] = 0.0
+    fine = (table >= 0) & (table <= 1)
+    if table.shape != shape or not fine.all():
+        shown = table[~fine][0] if table.shape == shape else f"an array {table.shape}"
+        raise UserError(f"{name_of(market.losses)} returned {shown}; {wanted}")
+    return table
 
 
 def check_leader(adversary: Adversary, market: Market) -> None:
@@ -248,10 +318,11 @@ def check_leader(adversary: Adversary, market: Market) -> None:
     settled before the round.
     """
     planned = sorted(sight_of(adversary) & PLANNERS)
-    minds = adversary.minds_market and not market.answers_at_once
+    minds = adversary.minds_market and not market.answers_at_once and not market.personal
     if planned and not minds:
+        moved = "losses" if market.personal else "outcomes"
         raise UserError(
-            f"market: the adversary sees {', '.join(planned)} and plans with outcomes that the "
+            f"market: the adversary sees {', '.join(planned)} and plans with {moved} that the "
             "market would move; choose plan, cem, es or exp3, where feedback is lagged myopic, or "
             "drop [market]"
         )

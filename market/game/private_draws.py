@@ -65,7 +65,8 @@ def standing(game: Game, guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ..
 def _despite_answers(game: Game, guarantees: Sequence[Guarantee]) -> tuple[Guarantee, ...]:
     """Return what stands where the draw has a say in the outcome."""
     void = unpromised(game.cohorts, game.flaw)
-    if game.breaks_the_rule or not all(seat.attendance.throughout for seat in game.seats):
+    throughout = all(seat.attendance.throughout for seat in game.seats)
+    if game.breaks_the_rule or game.personal or not throughout:
         return void
     return tuple(
         _with_sway(game, place, promise) or nothing

@@ -34,7 +34,14 @@ from regretless.market.game.information import (
     summed,
     teach,
 )
-from regretless.market.game.markets import UNPROMISED, Market, check_leader, cleared
+from regretless.market.game.markets import (
+    PERSONAL,
+    UNPROMISED,
+    Market,
+    check_leader,
+    cleared,
+    personal_losses,
+)
 from regretless.market.game.network import Network
 from regretless.market.game.presence import present
 from regretless.market.game.protocols import Adversary, Cohort, Forecaster, Resumable, tell
@@ -138,11 +145,18 @@ class Game:
 
     @property
     def flaw(self) -> str:
-        """Why nothing is guaranteed; empty where the draw has no say in the outcome."""
+        """Why nothing is guaranteed; empty where outcomes, settled before the draw, say it all."""
         if self.breaks_the_rule:
             return "no promise, since the adversary sees the drawn forecast before it commits"
+        if self.personal:
+            return PERSONAL
         answers = self.market is not None and self.market.answers_at_once
         return UNPROMISED if answers else ""
+
+    @property
+    def personal(self) -> bool:
+        """Whether agents have losses of their own, which are no functions of the outcome."""
+        return self.market is not None and self.market.personal
 
     @property
     def view(self) -> GameView:
@@ -285,7 +299,7 @@ def reveal(game: Game, decided: Decided, load: Array | None = None) -> Round:
     personal: Sequence[Array | None] = (None,) * len(game.seats)
     if market is not None:
         outcome = cleared(market, outcome, begun.decisions, load)
-        personal = market.losses(begun.decisions)
+        personal = personal_losses(market, begun.decisions)
     rows = zip(game.seats, begun.decisions, personal, decided.affordable, strict=True)
     losses = tuple(seat.charge(choice, own, outcome, can) for seat, choice, own, can in rows)
     return replace(begun, outcome=outcome, losses=losses)

@@ -9,8 +9,8 @@ the losses of the learners who are, in their natural basis (or the one that the 
 as if they trusted it: a forecaster needs losses to protect, and adversaries that answer to the
 forecast need one. They still do not listen to it, and nothing is promised to them.
 
-Learners with full information and equal losses share a row. A bandit learner is told the loss of
-its own draw alone, so every agent has a row.
+Learners with full information and equal losses share a row, unless all agents are to be apart. A
+bandit learner is told the loss of its own draw alone, so every agent has a row.
 """
 
 from collections.abc import Sequence
@@ -122,9 +122,10 @@ def seat_of(draft: Draft, place: Place) -> Placement:
         return _responding(draft, place)
     if draft.spec.learns:
         member = learner_cohort(draft, place.root, rounds=place.rounds, block=place.block)
-        told_of = coefficients(draft.spec.name, place.basis, unique_losses(draft.loss)[0])
-        group = LossGroup(*told_of, draft.policies)
-        return Placement(member, group, stay=draft.stay_of(member.row_of))
+        types, type_of = unique_losses(draft.loss)
+        group = LossGroup(*coefficients(draft.spec.name, place.basis, types), draft.policies)
+        kind = type_of if len(member.loss) > len(types) else None
+        return Placement(member, group, kind=kind, stay=draft.stay_of(member.row_of))
     return _scripted(draft, place)
 
 
@@ -271,7 +272,7 @@ def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> L
     spec = draft.spec
     learner = _learner(spec)
     types, row_of = unique_losses(draft.loss)
-    if learner.bandit or spec.within_means:
+    if learner.bandit or spec.within_means or draft.apart:
         types, row_of = draft.loss, np.arange(spec.count)
     try:
         return LearnerCohort(

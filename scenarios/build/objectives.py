@@ -59,8 +59,9 @@ def wish(game: Game, objective: str | Payoffs) -> None:
 def _welfare(game: Game) -> Objective:
     """Return what agents lose, in their own units, after a prediction."""
     market = game.market
-    if market is None or market.accounts is not None:
-        why = "there is no [market] without accounts; drop it or add one"
+    if market is None or market.accounts is not None or market.personal:
+        why = "there is no [market] without accounts and losses of each agent's own"
+        why += "; drop it or add one"
         raise UserError(f"{WHERE} 'welfare': {why}")
     _check_foreseeable(game.cohorts)
 

@@ -49,6 +49,7 @@ from regretless.scenarios.build.populations import Draft, drafted, drawn_signal
 from regretless.scenarios.notes import annotate
 from regretless.scenarios.spec.checks import check
 from regretless.scenarios.spec.crowds import with_counts
+from regretless.scenarios.spec.market import gives_own_losses
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
 
@@ -90,7 +91,8 @@ class Scenario:
             Rounds between two entries of the regret log.
         apart : bool
             Whether every agent has a row of its own, so that it can be taken out alone, where
-            agents of equal losses would share one.
+            agents of equal losses would share one. In a market that gives each agent losses of its
+            own they have one anyway.
         room : dict, optional
             For how many agents of each cohort room is kept, that ``model.add`` may fill. They are
             drawn with the others, and each has a row of its own.
@@ -103,6 +105,7 @@ class Scenario:
         root = self.spec.seed if seed is None else seed
         if not isinstance(root, int | np.integer) or root < 0:
             raise UserError(f"seed = {root!r}: give a whole number of at least 0")
+        apart = apart or gives_own_losses(self.spec.market)
         order = Order(root, log_every, apart, dict(room or {}))
         for cohort in self.peopled.cohort:
             if cohort.counted and (apart or cohort.name in order.room):
@@ -268,7 +271,7 @@ def peopled(spec: ScenarioSpec) -> ScenarioSpec:
 def _tracker(game: Game, drafts: Sequence[Draft], root: int) -> Tracker | None:
     """Follow the cohorts that keep their exploitability; None where none does."""
     followed = [not set(MEASURES).isdisjoint(draft.spec.measures) for draft in drafts]
-    if not any(followed):
+    if not any(followed) or game.personal:
         return None
     unmoved = game.market is None
     return Tracker(game.cohorts, game.adversary, followed, seed=root, unmoved=unmoved)

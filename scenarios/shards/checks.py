@@ -62,6 +62,6 @@ def check_built(market: MarketModel) -> None:
     for sight in sorted(sight_of(adversary) & {"play", "draw"}):
         why = f"{kind} sees '{sight}', which takes all agents in every round"
         raise UserError(f"adversary: {why}; {CURE}")
-    if clears is not None and getattr(type(clears), "clear", None) is not Settling.clear:
+    if clears is not None and (clears.personal or type(clears).clear is not Settling.clear):
         why = f"{type(clears).__name__} clears agent by agent"
         raise UserError(f"market: {why}, so that they cannot be shared out; {CURE}")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.scenarios.spec.cohort import CohortSpec
-from regretless.scenarios.spec.market import MarketSpec
+from regretless.scenarios.spec.market import MarketSpec, gives_own_losses
 from regretless.scenarios.spec.scenario import ScenarioSpec
 
 MANY = 1_000_000
@@ -52,6 +52,8 @@ def _obstacles(cohort: CohortSpec, spec: ScenarioSpec) -> Iterator[str]:
         yield "[network] says who hears, agent by agent; drop it"
     if spec.market is not None:
         kind = spec.market.kind if isinstance(spec.market, MarketSpec) else "prices"
+        if gives_own_losses(spec.market):
+            yield f"in market '{kind}' each agent has losses of its own; drop counted"
         if kind in register.market and not vars(register.market[kind]).get("weighs", False):
             yield f"market '{kind}' deals with agents one by one; choose another, or fewer agents"
 

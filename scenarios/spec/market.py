@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from regretless.market import markets
+from regretless.market import markets, register
+from regretless.market.markets import Market
 from regretless.scenarios.spec.cohort import Name, Open, Strict
 
 assert markets  # noqa: S101 - importing the package registers its names
@@ -26,6 +27,13 @@ class MarketSpec(Open):
 
     kind: Name
     """A registered name; keys beside it are the market's own."""
+
+
+def gives_own_losses(spec: PricesSpec | MarketSpec | None) -> bool:
+    """Whether agents have losses of their own in a market (``Market.losses``)."""
+    kind = spec.kind if isinstance(spec, MarketSpec) else "prices"
+    maker = register.market[kind] if spec is not None and kind in register.market else None
+    return isinstance(maker, type) and issubclass(maker, Market) and maker.personal
 
 
 def _branch(table: Any) -> str:

@@ -96,6 +96,9 @@ def attacks(scenario: Scenario, *, phases: int, looking: bool, cohort: str | Non
         such cohort.
     """
     model = scenario.build()
+    if model.game.personal:
+        why = "agents have losses of their own, against which no value of commitment is known"
+        raise UserError(f"train: in this [market] {why}; take another market")
     names = [one.name for one in model.game.cohorts]
     if cohort is not None and cohort not in names:
         raise UserError(f"--cohort '{cohort}': {closest(cohort, names)}")

@@ -1,0 +1,203 @@
+"""Markets in which each agent has losses of its own: regrets, learners, logs, and what is refused.
+
+The oracle is ``first_price.by_hand``: plain Python clears every round again for each bid.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import first_price
+import numpy as np
+import pandas as pd
+import pytest
+from first_price import AFFORDABLE, BIDDERS, GRID, FirstPrice, by_hand, written
+
+from regretless import UserError, decision_swap_regret, external_regret, load, swap_regret
+from regretless.market import register
+from regretless.market.core import checkpoint
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.run import Options, run
+from regretless.scenarios.shards.checks import check_built
+
+SILENT = BIDDERS[:-1]  # whose memory a checkpoint can hold
+LEARNERS, POOR, SCRIPTED = (3, 4), 6, 9
+
+
+def auction(folder: Path, cohorts: tuple[str, ...] = BIDDERS, **keys: Any) -> Scenario:
+    return load(written(folder, cohorts), **keys)
+
+
+def charged(agent: int, losses: Any, actions: Any) -> tuple[Any, Any]:
+    """Return the losses by hand as the ledger is charged them, and the mixed strategies."""
+    if agent == POOR:  # what it cannot afford is worth what it played
+        own = losses[np.arange(len(losses)), actions][:, None]
+        return np.where(np.array(GRID) <= AFFORDABLE, losses, own), actions
+    if agent not in LEARNERS:
+        return losses, actions
+    learner, laws = register.learner["hedge"](), []
+    learner.start(1, len(GRID), horizon=len(losses))
+    for row, action in zip(losses, actions, strict=True):
+        laws.append(learner.play()[0].copy())
+        learner.learn(row[None], np.array([action]))
+    return losses, np.array(laws)
+
+
+def test_regrets_are_those_of_clearing_again_for_each_bid(tmp_path: Path) -> None:
+    model = auction(tmp_path).build()
+    model.run()
+    table = model.agents_frame().set_index("agent")
+    hand, windows = by_hand(model), model.windows_frame()
+    assert set(hand) == set(table[table["mean_loss"].notna()].index)
+    assert len(hand) >= 8
+    for agent, logged in hand.items():
+        losses, played = charged(agent, *logged)
+        own = table.loc[agent]
+        assert own["external_regret"] == pytest.approx(external_regret(losses, played))
+        assert own["swap_regret"] == pytest.approx(swap_regret(losses, played))
+        constants = np.tile(np.arange(5)[:, None], len(losses))
+        swapped = decision_swap_regret(losses, played, constants)
+        assert own["decision_swap_regret"] == pytest.approx(swapped)
+        if len(losses) == 40:
+            last = windows[(windows["agent"] == agent) & (windows["last"] == 39)]
+            regret = swap_regret(losses[-10:], played[-10:])
+            assert last["swap_regret"].item() == pytest.approx(regret)
+
+
+def test_agents_of_equal_utilities_have_rows_of_their_own(tmp_path: Path) -> None:
+    model = auction(tmp_path).build()
+    assert [len(c.ledger.count) for c in model.game.cohorts] == [2, 2, 1, 1, 2, 1]
+
+
+def test_everybody_is_told_its_own_losses(tmp_path: Path) -> None:
+    model = auction(tmp_path).build()
+    model.run()
+    cohort: Any = model.game.cohorts[-1]
+    assert np.array(cohort.agents[0].told) == pytest.approx(by_hand(model)[SCRIPTED][0])
+
+
+def test_models_are_compared_by_what_following_them_would_have_cost(tmp_path: Path) -> None:
+    model = auction(tmp_path).build()
+    model.run()
+    prices = model.rounds_frame()["y_0"].to_numpy()
+    heard = [0.5, *(prices[:t].mean() for t in range(1, 40))]
+    worth = np.array([0.0, -0.03, -0.12, -0.28, -0.5])[:, None] + np.outer(GRID, heard)
+    losses, _ = by_hand(model)[1]
+    followed = losses[np.arange(40), worth.argmax(0)].mean()
+    table = model.models_frame().set_index("agent")
+    assert table.loc[1, "mean_loss"] == pytest.approx(followed)
+
+
+def test_nothing_is_promised_and_a_line_says_why(tmp_path: Path) -> None:
+    run(auction(tmp_path), Options(tmp_path / "run"))
+    agents = pd.read_parquet(tmp_path / "run/agents.parquet")
+    assert (agents["guarantee"] == "none").all()
+    assert agents[["bound", "bound_from_variation", "exploitability"]].isna().all(axis=None)
+    assert agents["swap_regret"].notna().sum() >= 8
+    followers = agents[agents["cohort"] == "followers"]
+    assert (followers["decision_swap_regret"] <= followers["bound_from_bias"] + 1e-12).all()
+    told = json.dumps(json.loads((tmp_path / "run/manifest.json").read_text(encoding="utf-8")))
+    assert "followers: no promise, since the losses of each agent depend on more" in told
+    assert "exploitability is empty" in told
+
+
+def test_draws_of_ones_own_are_promised_nothing_either(tmp_path: Path) -> None:
+    alone = first_price.COHORT.format(name="alone", response="private", count=3)
+    model = auction(tmp_path, (alone,)).build()
+    model.run(5)
+    assert (model.agents_frame()["guarantee"] == "none").all()
+
+
+def test_a_run_resumes_to_the_same_tables(tmp_path: Path) -> None:
+    chosen = auction(tmp_path, SILENT)
+    straight, first, second = (chosen.build() for _ in range(3))
+    straight.run()
+    first.run(17)
+    checkpoint.save(tmp_path / "checkpoint.npz", first.state())
+    second.restore(checkpoint.load(tmp_path / "checkpoint.npz"))
+    second.run()
+    pd.testing.assert_frame_equal(second.agents_frame(), straight.agents_frame(), check_exact=True)
+
+
+def test_who_deviates_is_charged_its_own_losses(tmp_path: Path) -> None:
+    trunk = auction(tmp_path, SILENT).build()
+    trunk.run(10)
+    branch = trunk.branch({"agent.1": 4, "agent.3": 2})
+    branch.run()
+    log = branch.regret_frame()
+    hand = by_hand(branch)
+    for agent, bid in ((1, 4), (3, 2)):
+        own = log[log["agent"] == agent]
+        assert (own["action"] == bid).all()
+        assert own["loss"].to_numpy() == pytest.approx(hand[agent][0][:, bid])
+
+
+class TooMuch(FirstPrice):
+    """Counts in another unit."""
+
+    def losses(self, decisions: Any) -> Any:
+        """Return a hundred times as much."""
+        return [100 * table for table in super().losses(decisions)]
+
+
+class OneForAll(FirstPrice):
+    """Gives each cohort a row."""
+
+    def losses(self, decisions: Any) -> Any:
+        """Return the first row of each."""
+        return [table[:1] for table in super().losses(decisions)]
+
+
+class Bare(FirstPrice):
+    """Forgets that there are several cohorts."""
+
+    def losses(self, decisions: Any) -> Any:
+        """Return one table."""
+        return np.concatenate(super().losses(decisions))
+
+
+@pytest.mark.parametrize(
+    ("maker", "says"),
+    [
+        (TooMuch, r"TooMuch.losses returned 50.0; for cohort.followers return an array \(2, 5\)"),
+        (OneForAll, r"OneForAll.losses returned an array \(1, 5\); for cohort.followers return"),
+        (
+            Bare,
+            r"Bare.losses returned array.*; return a list with an array, or None, for each of 6",
+        ),
+    ],
+)
+def test_losses_that_do_not_fit_are_named(maker: Any, says: str, tmp_path: Path) -> None:
+    model = auction(tmp_path).build()
+    market: Any = model.game.market
+    model.swap(market=maker(model.game.cohorts, np.random.default_rng(0), values=market.values))
+    with pytest.raises(UserError, match=says):
+        model.run()
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({"cohort.followers.counted": True, "cohort.followers.archetypes": 1}, "losses of its own"),
+        ({"adversary.kind": "myopic", "adversary.weights": [[0.0]] * 5}, "plans with losses"),
+        ({"forecaster": {"objective": "welfare", "models": []}}, "losses of each agent's own"),
+    ],
+)
+def test_what_takes_losses_of_the_outcome_is_refused(
+    keys: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=says):
+        auction(tmp_path, BIDDERS[:1], **keys).build()
+
+
+def test_agents_are_not_shared_out_among_workers(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="market: FirstPrice clears agent by agent"):
+        check_built(auction(tmp_path, BIDDERS[:1]).build())
+
+
+def test_a_market_with_personal_losses_wants_a_row_for_each_agent(tmp_path: Path) -> None:
+    model = auction(tmp_path, BIDDERS[:1], market={"feedback": "lagged"}).build()
+    with pytest.raises(UserError, match=r"FirstPrice: agents of cohort.followers share a row"):
+        FirstPrice(model.game.cohorts, np.random.default_rng(0), values=[1.0, 1.0])
