@@ -8,7 +8,6 @@ from collections.abc import Callable
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.spec.files import HERE, catalogue, read
-from regretless.scenarios.spec.forecaster import KINDS
 
 STUDIES = HERE / "studies" / "catalogue"
 LEAST_ROOM = 20  # columns for a meaning beside its name
@@ -67,7 +66,8 @@ def _named(kind: str) -> dict[str, str]:
     for room in ("agents", "forecaster", "market.markets"):
         importlib.import_module(f"regretless.{room}")  # registers names
     registry = REGISTRIES[kind]
-    own = KINDS if kind == "forecasters" else {}
+    special = importlib.import_module("regretless.scenarios.spec.forecaster").KINDS
+    own: dict[str, str] = special if kind == "forecasters" else {}
     return own | {name: _meaning(registry[name]) for name in registry.names()}
 
 

@@ -94,15 +94,19 @@ def idle(game: Game, rows: Array | None) -> Iterator[str]:
     else:
         outcomes = rows[_places(len(rows), ROWS)]
     for cohort in game.cohorts:
-        if found := _found(cohort.loss, outcomes):
+        if found := _found(cohort.loss, outcomes, dominant=game.market is None):
             yield (
                 f"cohort.{cohort.name}: with utility '{cohort.utility}' {found}, so that the "
                 "forecast changes nothing; outcomes are in [0, 1]: give parameters of that size"
             )
 
 
-def _found(loss: Loss, outcomes: Array) -> str:
-    """Say that actions do not depend on outcomes (T, d); empty where they do for somebody."""
+def _found(loss: Loss, outcomes: Array, *, dominant: bool) -> str:
+    """Say that actions do not depend on outcomes (T, d); empty where they do for somebody.
+
+    ``dominant`` says whether one action that is always best is worth a line: in a market it may be
+    meant, as a bid of what a thing is worth is.
+    """
     some = loss[_places(len(loss), min(AGENTS, max(AT_ONCE // loss.actions, 1)))]
     regret = np.zeros((len(some), loss.actions))  # of always playing an action, at worst
     step = max(AT_ONCE // regret.size, 1)
@@ -113,6 +117,8 @@ def _found(loss: Loss, outcomes: Array) -> str:
             return ""
     if regret.max() <= TINY:
         return f"all actions have the same loss within {TINY:g}"
+    if not dominant:
+        return ""
     return "one action is best whatever the outcome is, for every agent"
 
 

@@ -286,7 +286,7 @@ def personal_losses(market: Market, decisions: Decisions) -> Sequence[Array | No
     UserError unless they are numbers in [0, 1] for all who are here; it is 0 for all others.
     """
     if not market.personal:
-        return (None,) * len(market.cohorts)
+        return (None,) * len(decisions)
     answer, count = market.losses(_shown(market.losses, decisions)), len(market.cohorts)
     if not isinstance(answer, list | tuple) or len(answer) != count:
         wanted = f"return a list with an array, or None, for each of {count} cohorts"

@@ -44,7 +44,8 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, stream
 from regretless.market.exploitability import leader_surplus, stackelberg
 from regretless.market.exploitability.bimatrix import read_game
-from regretless.market.game.information import SIGHTS, sight_of
+from regretless.market.game.guarantees import Guarantee
+from regretless.market.game.information import SIGHTS
 from regretless.market.game.presence import ALWAYS, whole
 from regretless.market.game.protocols import Follower
 from regretless.market.game.rollout import cloned
@@ -174,7 +175,8 @@ def mixed(adversary: Any, **keys: Any) -> Game:
 
 
 def model_of(game: Game) -> MarketModel:
-    return MarketModel(game, [], seed=SEED, rounds=ROUNDS)
+    promises = [Guarantee() for _ in game.cohorts]
+    return MarketModel(game, promises, seed=SEED, rounds=ROUNDS)
 
 
 def earned(game: Game, rounds: int) -> float:
@@ -295,7 +297,7 @@ def test_followers_are_public_knowledge_that_cannot_be_changed() -> None:
 
 @pytest.mark.parametrize(
     ("sees", "complaint"),
-    [({"future"}, "unknown 'future'"), ("draw", "give a set"), ({"losses"}, "give it meet")],
+    [({"future"}, "unknown 'future'"), ("draw", "give a set")],
 )
 def test_wrong_declarations_are_refused(sees: Any, complaint: str) -> None:
     class Wrong:
@@ -307,7 +309,7 @@ def test_wrong_declarations_are_refused(sees: Any, complaint: str) -> None:
 
 
 def test_without_a_declaration_the_past_and_the_mixture_are_seen() -> None:
-    assert sight_of(object()) == {"history", "mixture"} == Adversary.sees
+    assert Adversary.sees == {"history", "mixture"}
     assert set(SIGHTS) > Adversary.sees
 
 
@@ -844,12 +846,12 @@ def test_copies_have_streams_of_their_own() -> None:
     introduced = tuple(Follower(c.name, c.loss, c.row_of) for c in game.cohorts)
     game.adversary.meet(introduced)
     play_round(game)
-    copies = cloned(seen[0]._seating, 5)
+    copies = cloned(seen[0]._view, 5)
     true = [*(c.rng for c in game.cohorts), game.blocks[0].forecaster._rng]
     fresh = [*(c.rng for c in copies.cohorts), copies.blocks[0].forecaster._rng]
     states = [str(generator_state(rng)) for rng in (*true, *fresh)]
     assert len(set(states)) == len(states)
-    again = cloned(seen[0]._seating, 5)
+    again = cloned(seen[0]._view, 5)
     assert generator_state(again.cohorts[0].rng) == generator_state(copies.cohorts[0].rng)
     assert copies.cohorts[0].ledger is game.cohorts[0].ledger
     assert copies.cohorts[2].learner is not game.cohorts[2].learner

@@ -193,7 +193,7 @@ def test_running_moments_are_those_of_the_whole() -> None:
 
 def test_heads_are_counted_by_action() -> None:
     people: Any = SimpleNamespace(
-        name="p", loss=Linear(np.ones((1, 3, 2))), row_of=np.zeros(5, dtype=np.intp)
+        name="p", loss=Linear(np.ones((1, 3, 2))), row_of=np.zeros(5, dtype=np.intp), heads=None
     )
     market = Attendance([people], RNG, always=[0.2, 0.0])
     played = Decision(np.zeros((1, 1)), np.array([0, 1, 1, 2, -1]))

@@ -153,7 +153,7 @@ def test_a_law_of_play_is_that_given_what_is_affordable() -> None:
     law, rng = np.array([[0.2, 0.3, 0.5]]), np.random.default_rng(0)
     drawn = [
         means.limited(
-            Decision(law, rng.choice(3, size=1, p=law[0])), np.array([[True, True, False]])
+            Decision(law, rng.choice(3, size=1, p=law[0])), np.array([[True, True, False]]), None
         ).actions[0]
         for _ in range(4000)
     ]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from regretless.agents.cohorts.responding import Cohort
+from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import Quantal
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Linear
@@ -32,9 +32,9 @@ CROWD: dict[str, Any] = {
 }
 
 
-def cohort(seed: int) -> Cohort:
+def cohort(seed: int) -> RespondingCohort:
     loss = Linear(np.random.default_rng(1).random((3, 4, 2)))
-    return Cohort(
+    return RespondingCohort(
         name="crowd",
         utility="linear",
         block=0,

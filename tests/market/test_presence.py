@@ -291,7 +291,10 @@ def test_both_formats_tell_the_same(tmp_path: Path) -> None:
 
 def test_a_whole_stay_leaves_no_trace() -> None:
     assert "entered" not in scenario(cohort()).build().agents_frame()
-    stays = [scenario(cohort(leaves=ROUNDS + 9)).build().game.seating.here(0) for _ in range(2)]
+    stays = [
+        scenario(cohort(leaves=ROUNDS + 9)).build().game.seats[0].attendance.some(0)
+        for _ in range(2)
+    ]
     assert stays == [None, None]
     for first, second in pairwise([Stay(np.zeros(2, int), np.full(2, 5))] * 2):
         assert (first.here(4) == second.here(4)).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,16 @@ from streams import scenario
 from regretless.agents.adversaries import Adversary, Breaker
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, stream
-from regretless.market.game import round as rounds
-from regretless.market.game.round import Block, Game, Round, play_round
+from regretless.market.game.round import (
+    Block,
+    Drawn,
+    Game,
+    Round,
+    decide,
+    finish,
+    offer,
+    play_round,
+)
 from regretless.market.records import Announcement, Context, History, Mixture, OutcomeLaw
 
 
@@ -22,7 +31,7 @@ def game(seed: int = 0) -> Game:
     return chosen.build().game
 
 
-NOTED = {"context", "mixture", "commit", "decide", "decide_and_score", "learn", "update", "add"}
+NOTED = {"context", "mixture", "commit", "decide", "learn", "update", "add"}
 
 
 class Spy:
@@ -36,7 +45,7 @@ class Spy:
         if attribute in NOTED:
 
             def noted(*arguments: Any) -> Any:
-                self._log.append(f"{self._name}.{attribute.removesuffix('_and_score')}")
+                self._log.append(f"{self._name}.{attribute}")
                 return found(*arguments)
 
             return noted
@@ -47,7 +56,7 @@ def test_phases_come_in_their_order() -> None:
     log: list[str] = []
     plain = game()
     plain.adversary = Spy(plain.adversary, "adversary", log)
-    plain.cohorts = tuple(Spy(cohort, "cohort", log) for cohort in plain.cohorts)
+    plain.seats = tuple(replace(s, cohort=Spy(s.cohort, "cohort", log)) for s in plain.seats)
     plain.blocks = tuple(
         Block(b.name, b.basis, Spy(b.forecaster, "forecaster", log)) for b in plain.blocks
     )
@@ -84,16 +93,11 @@ def draws_after_commit(play: Any) -> bool:
 
 def peeking_round(plain: Game) -> Round:
     """Play a round that draws the forecast before the adversary commits."""
-    context = plain.adversary.context(plain.history)
-    mixtures = tuple(block.mixture(context) for block in plain.blocks)
-    forecasts = tuple(mixture.draw(plain.forecast_stream) for mixture in mixtures)
-    law = plain.adversary.commit(context, plain.history, Announcement(mixtures))
-    decisions = tuple(c.decide(forecasts[c.block], context) for c in plain.cohorts)
-    outcome = law.draw(plain.outcome_stream)
-    losses = tuple(cohort.loss.losses(outcome) for cohort in plain.cohorts)
-    played = Round(plain.history.rounds, context, forecasts, law, decisions, outcome, losses)
-    rounds._record(plain, played, (context,) * len(plain.cohorts))
-    return played
+    offered = offer(plain)
+    forecasts = tuple(mixture.draw(plain.forecast_stream) for mixture in offered.mixtures)
+    law = plain.adversary.commit(offered.context, plain.history, Announcement(offered.mixtures))
+    drawn = Drawn(offered.context, forecasts, law, law.draw(plain.outcome_stream))
+    return finish(plain, decide(plain, drawn))
 
 
 def test_the_adversary_commits_before_the_draw_exists() -> None:

@@ -675,7 +675,7 @@ def test_an_agent_that_breaks_the_rules_is_one_line(
         "run", scenario, "--out", "logs", "--rounds", "1500", "--log-every", "500",
         "--import", module,
     )  # fmt: skip
-    assert_one_line(said, named, "mine")
+    assert_one_line(said, named, "Mine")
     assert_no_tables(desk / "logs")
 
 
@@ -739,7 +739,7 @@ def test_a_module_of_ones_own_may_have_the_name_of_a_room(desk: Path) -> None:
         (["run", "unknown-key.toml"], ("cohort.bakers.cuont", "'count'")),
         (["run", "nan.toml"], ("cohort.drivers.eta = nan",)),
         (["run", "market.toml", "--import", "no_such_module"], ("no_such_module",)),
-        (["run", "agent.toml", "--import", "bad_agent"], ("mine", "action 3")),
+        (["run", "agent.toml", "--import", "bad_agent"], ("Mine", "action 3")),
         (["run", "adversary.toml", "--import", "bad_adversary"], ("[0, 1]",)),
         (["rum"], ("'rum'", "'run'")),
     ],

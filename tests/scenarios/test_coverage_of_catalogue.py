@@ -14,10 +14,10 @@ import pytest
 from regretless.forecaster import bases
 from regretless.forecaster.models import PANEL
 from regretless.market import register
+from regretless.market.core.own_code import PROJECT
 from regretless.market.markets.settling import FEEDBACKS
 from regretless.scenarios.build.bases import MAKERS
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.imports import NAME
 from regretless.scenarios.spec.files import catalogue, find, read
 from regretless.scenarios.spec.market import MarketSpec, PricesSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec, validated
@@ -32,7 +32,7 @@ TOGETHER = "DirectSumBasis"  # all blocks of a broadcast: no file names it
 
 def built_in(registry: register.Registry) -> list[str]:
     """Names that the four packages registered, without those of tests and users."""
-    return [n for n in registry.names() if registry[n].__module__.split(".")[0] == NAME]
+    return [n for n in registry.names() if registry[n].__module__.split(".")[0] == PROJECT]
 
 
 def expected() -> dict[str, list[str]]:

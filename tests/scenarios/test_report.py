@@ -144,7 +144,8 @@ def test_the_words_are_chosen_by_the_numbers(directory: Path, model: str | None)
     verdict.loc[verdict["kind"] == "action", "mean_loss"] = verdict["mean_loss"].iloc[0] + 1e-6
     (line,) = sentences(verdict, agents)
     assert "about as much as with the best fixed action of each" in line
-    assert f"saved the worst of {AGENTS} agents {agents['decision_swap_regret'].max():.4f}" in line
+    worst = agents["decision_swap_regret"].max()
+    assert f"regret of the worst of {AGENTS} agents: {worst:.4f} per round." in line
 
 
 @pytest.mark.parametrize(

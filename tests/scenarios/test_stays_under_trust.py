@@ -49,8 +49,7 @@ class OnePoint:
     """Predicts the same point in every round."""
 
     def __init__(self, size: int) -> None:
-        assert size == len(POINT)
-        self.mixture = Mixture(np.array([POINT]), np.ones(1))
+        self.mixture = Mixture(np.resize(POINT, (1, size)), np.ones(1))
 
     def predict(self, x: object = None) -> Forecast:
         """Return the point."""
@@ -64,11 +63,15 @@ class OnePoint:
 class Recorded(Adversary):
     """Plays the outcomes of ``path``."""
 
-    outcomes_played: Array = np.zeros((0, 4))
+    outcomes_played: Array = np.zeros((1, 4))
 
     def commit(self, context: Context, history: Any, announced: Any) -> OutcomeLaw:
         """Play the round's outcome."""
-        return OutcomeLaw.pure(self.outcomes_played[history.rounds])
+        return OutcomeLaw.pure(
+            np.resize(
+                self.outcomes_played[history.rounds % len(self.outcomes_played)], self.outcomes
+            )
+        )
 
 
 @register.utility("one-of-two")
