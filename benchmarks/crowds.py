@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.clock import Array
+from benchmarks.duels import Array
 from regretless.agents.adversaries import Replay
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import BestResponse, CertaintyEquivalent, Response

@@ -2,15 +2,17 @@
 
     counted crowd     rounds of a billion agents who are counted, beside those of as many as there
                       are archetypes, who are listed
-    forecaster-round  as in ``rounds``, for so many losses that the weights of all are kept
+    forecaster-round  as in ``works``, for so many losses that the weights of all are kept
     cover             representatives of losses that are all different, the farthest next, beside
                       k-means, which asks for no distance of the worst
     log               rows of a regret log in a run's directory, which a killed run goes on from,
                       beside the same table written by PyArrow alone
+    path              the rows of one agent, read from either
 
 Answers are compared where both ways have the same one.
 """
 
+import io
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -23,9 +25,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks import rounds
-from benchmarks.clock import Array, Duel
-from benchmarks.peers import peer
+from benchmarks.duels import Array, Duel, peer
+from benchmarks.works import round_numpy
 from regretless.forecaster.events.cover import clustered
 from regretless.market.core.randomness import stream
 from regretless.scenarios.build.scenario import Scenario
@@ -81,14 +82,6 @@ def _stepped(model: Any) -> Array:
     return DONE
 
 
-def forecaster_round(losses: int) -> Duel:
-    """Compare the forecaster's formulas for many losses with NumPy's broadcasting."""
-    sizes = {"losses": losses, "actions": 8, "functions": 34}
-    own = rounds.Rounds(**sizes)
-    size = ", ".join(f"{value} {name}" for name, value in sizes.items())
-    return Duel("forecaster-round", size, "numpy", own.ours, own.theirs)
-
-
 def cover(losses: int) -> Duel:
     """Compare representatives of linear losses with the centres of scikit-learn's k-means."""
     means = peer("sklearn.cluster").MiniBatchKMeans
@@ -116,6 +109,19 @@ def log(rows: int) -> Duel:
 
     size = f"{rows} rows"
     return Duel("log", size, "pyarrow", partial(total, written), partial(total, written_plainly))
+
+
+def path(rows: int) -> Duel:
+    """Compare how long one agent's rows are read, from a run's directory and as PyArrow wrote."""
+    frame = logged(rows)
+    with tempfile.TemporaryDirectory() as name:
+        files = [write(frame, Path(name)).read_bytes() for write in (written, written_plainly)]
+
+    def read(file: bytes) -> Array:
+        own = pd.read_parquet(io.BytesIO(file), filters=[("agent", "==", 7)])
+        return own["action"].to_numpy(np.float64)
+
+    return Duel("path", f"one agent of {rows} rows", "pyarrow", *(partial(read, f) for f in files))
 
 
 def logged(rows: int, agents: int = 1000) -> pd.DataFrame:
@@ -165,7 +171,7 @@ def works(*, quick: bool) -> tuple[Callable[[], Duel], ...]:
     crowds = [(r, m) for m in ("", "prices") for r in ("best-response", "quantal")]
     return (
         *(partial(counted_crowd, *own) for own in crowds),
-        *(partial(forecaster_round, losses // less) for losses in (1000, 4000)),
+        *(partial(round_numpy, losses=k // less, functions=34) for k in (1000, 4000)),
         partial(cover, 1_000_000 // less),
-        partial(log, 10_000_000 // less),
+        *(partial(work, 10_000_000 // less) for work in (log, path)),
     )

@@ -13,15 +13,16 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks import clock, peers, results, scale, steps, works
+from benchmarks import duels, scale, works
 from benchmarks.__main__ import main
-from benchmarks.clock import DisagreementError, Duel
 from benchmarks.crowds import FAMILIES, Crowd, CurvedCrowd, PlainCrowd
+from benchmarks.duels import DisagreementError, Duel
 from regretless.agents.responses import BestResponse
 from regretless.market.records.decision import one_hot
 
 WORKS = {"agent-steps", "blum_mansour", "stackelberg", "swap_regret", "forecaster-round"}
 RIVALS = {"mesa", "openspiel", "noregret", "numpy", "bandwidth"}
+SMALL = {"FEW": 60, "SOME": 600, "COPIED": 1 << 16, "PLAYED": 20, "GAMES": 1, "LOGGED": 400}
 PEERS = ["pyspiel", "open_spiel", "cvxpy", "noregret"]
 
 
@@ -39,9 +40,11 @@ def answering(*answers: list[float]) -> Callable[[], NDArray[np.float64]]:
 
 
 def test_quick_run_writes_rows_and_machine(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With whatever peers are installed here; every other package has its line."""
+    for name, value in SMALL.items():
+        monkeypatch.setattr(works, name, value)
     target = tmp_path / "bench.json"
     main(["--quick", "--json", str(target)])
     done = capsys.readouterr()
@@ -66,34 +69,34 @@ def test_quick_run_writes_rows_and_machine(
 
 def test_peers_that_are_missing_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, *PEERS)
-    measured = results.measure(1, works=works.PEERS)
-    assert {row.rival for row in measured.rows} == {"numpy"}
-    lines = results.skipped(measured)
+    rows, lines = duels.measured(1, works.PEERS)
+    assert {row.rival for row in rows} == {"numpy"}
     assert [line.split()[0] for line in lines] == ["open_spiel", "noregret"]
     assert all("pip install 'regretless[peers]'" in line for line in lines)
-    assert sum(len(skipped) for skipped in measured.missing.values()) == len(works.PEERS) - 1
+    named = [line.split("skipped: ")[1].split(";")[0].split(", ") for line in lines]
+    assert sum(map(len, named)) == len(works.PEERS) - 1
 
 
 def test_only_a_missing_peer_is_skipped() -> None:
     with pytest.raises(ModuleNotFoundError) as caught:
-        peers.peer("no_such_module_of_ours")
-    assert not isinstance(caught.value, peers.MissingPeerError)
+        duels.peer("no_such_module_of_ours")
+    assert not isinstance(caught.value, duels.MissingPeerError)
 
 
 @pytest.mark.parametrize("theirs", [[1.0, 2.0 + 3e-6], [1.0], [1.0, float("nan")]])
 def test_different_answers_are_no_benchmark(theirs: list[float]) -> None:
     with pytest.raises(DisagreementError, match="numpy"):
-        clock.timed(Duel("w", "s", "numpy", answering([1.0, 2.0]), answering(theirs)), 1)
+        duels.timed(Duel("w", "s", "numpy", answering([1.0, 2.0]), answering(theirs)), 1)
 
 
 def test_every_repeat_is_compared() -> None:
     """Equal when warming up, different in the second repeat."""
     same, other = [1.0], [1.1]
     duel = Duel("w", "s", "numpy", answering(same), answering(same, same, other))
-    assert clock.timed(duel, 1).ratio > 0
+    assert duels.timed(duel, 1).ratio > 0
     duel = Duel("w", "s", "numpy", answering(same), answering(same, same, other))
     with pytest.raises(DisagreementError):
-        clock.timed(duel, 2)
+        duels.timed(duel, 2)
 
 
 @pytest.mark.parametrize("losses", [None, 7])
@@ -128,27 +131,27 @@ def test_a_curved_crowd_is_the_same_in_mesa(family: str) -> None:
 
 def test_other_answers_of_a_crowd_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Agents who play the worst action are no benchmark."""
-    duel = steps.against_numpy(lambda: Crowd(40, 10))
+    duel = works.steps_numpy(lambda: Crowd(40, 10))
     monkeypatch.setattr(BestResponse, "play", lambda _, table: one_hot(table.argmax(1), 8))
     with pytest.raises(DisagreementError):
-        clock.timed(duel, 1)
+        duels.timed(duel, 1)
 
 
 def test_bytes_of_a_round_count_each_number_once() -> None:
     """One row: offsets and weights twice, two tables and the ledger's rows to and fro."""
-    assert steps.bytes_of_a_round(1) == 8 * ((8 + 8 * 16) + 2 * (8 + 8) + 2 * (8 + 8 + 1))
+    assert works.bytes_of_a_round(1) == 8 * ((8 + 8 * 16) + 2 * (8 + 8) + 2 * (8 + 8 + 1))
 
 
 def test_scale_writes_rows_and_what_others_have_published(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("sklearn")
-    for name, value in (("SMALLER", 800), ("ROUNDS", 2), ("ARCHETYPES", 40)):
+    for name, value in (("SMALLER", 800), ("ROUNDS", 2), ("ARCHETYPES", 20)):
         monkeypatch.setattr(scale, name, value)
     target = tmp_path / "scale.json"
     main(["scale", "--quick", "--json", str(target)])
     content = json.loads(target.read_text(encoding="utf-8"))
-    works = {"counted crowd", "forecaster-round", "cover", "log"}
+    works = {"counted crowd", "forecaster-round", "cover", "log", "path"}
     assert {row["work"] for row in content["scale"]} == works
     assert all(row["ratio"] > 0 for row in content["scale"])
     assert {own["framework"].split()[0] for own in content["published"]} == {"Agents.jl", "FLAME"}
@@ -177,7 +180,7 @@ def test_turns_alternate() -> None:
 
         return play
 
-    clock.timed(Duel("w", "s", "numpy", way("a"), way("b")), 3)
+    duels.timed(Duel("w", "s", "numpy", way("a"), way("b")), 3)
     assert "".join(order) == "ab" + "ab" + "ba" + "ab"
 
 
@@ -185,7 +188,8 @@ def test_turns_alternate() -> None:
 def test_a_bad_target_is_refused_before_the_clock_starts(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(results, "measure", lambda *_, **__: pytest.fail("it measured"))
+    monkeypatch.setattr(works, "works", lambda **_: pytest.fail("it measured"))
+    monkeypatch.setattr(works, "peak_memory", lambda **_: pytest.fail("it measured"))
     with pytest.raises(SystemExit) as stopped:
         main(["--json", str(tmp_path / name)])
     assert stopped.value.code == 2

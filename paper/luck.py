@@ -1,6 +1,6 @@
 """What there is to be gained on i.i.d. outcomes: plain, ours, and who knows the law.
 
-    python -m benchmarks.luck [--rounds 1000] [--seeds 40] [--jobs 2]
+    python -m paper.luck [--rounds 1000] [--seeds 40] [--jobs 2]
 
 The agents and outcomes of the first stream of the table `skill`. Who knows the law plays, for each
 loss, the action that is best in expectation. Printed is what each loses more than the plain
