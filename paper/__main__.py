@@ -36,13 +36,6 @@ TABLES: dict[str, dict[str, int | None]] = {  # how much each plays by default
 def measure(name: str, out: Path, *, jobs: int | None, asked: dict[str, int | None]) -> None:
     """Measure a table, print it and write it into ``out / name``.
 
-    Parameters
-    ----------
-    jobs : int or None
-        Worker processes; all cores by default.
-    asked : dict
-        ``rounds`` and ``seeds``; None for the table's own.
-
     Raises
     ------
     UserError
@@ -50,36 +43,25 @@ def measure(name: str, out: Path, *, jobs: int | None, asked: dict[str, int | No
     """
     if name not in TABLES:
         raise UserError(f"unknown table '{name}'; {closest(name, TABLES)}")
-    options: dict[str, Any] = TABLES[name] | _given(name, asked)
+    given = {option: value for option, value in asked.items() if value is not None}
+    for option in given.keys() - TABLES[name].keys():
+        raise UserError(f"--{option}: the table '{name}' plays no rounds; leave the option out")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise UserError("figures need matplotlib; pip install '.[paper]' in a checkout brings it")
     try:
         (out / name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"--out {out}: {error.strerror}; give a folder to write in") from error
-    table = _table(name)
+    options: dict[str, Any] = TABLES[name] | given
     if TABLES[name] is A_STUDY:
+        table: Any = importlib.import_module("paper.tables").STUDIES[name]
         options["out"] = out / name
+    else:
+        table = importlib.import_module(f"paper.{name}")
     total = table.cells(options["seeds"]) if "seeds" in options else table.cells()
     with progress_bar(name, total, quiet=False) as advance:
         measured = table.measure(**options, jobs=jobs, progress=advance)
     _say(table.text(measured), *(f"written: {path}" for path in table.write(measured, out / name)))
-
-
-def _given(name: str, asked: dict[str, int | None]) -> dict[str, int]:
-    """Return what is asked for; UserError if the table has no such size."""
-    given = {option: value for option, value in asked.items() if value is not None}
-    for option in given:
-        if option not in TABLES[name]:
-            raise UserError(f"--{option}: the table '{name}' plays no rounds; leave the option out")
-    return given
-
-
-def _table(name: str) -> Any:
-    """Import the module or the study of a table; UserError without matplotlib."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise UserError("figures need matplotlib; pip install '.[paper]' in a checkout brings it")
-    if TABLES[name] is A_STUDY:
-        return importlib.import_module("paper.tables").STUDIES[name]
-    return importlib.import_module(f"paper.{name}")
 
 
 def _say(*lines: str) -> None:
@@ -101,18 +83,13 @@ class _Parser(ArgumentParser):
         self.exit(2, f"python -m paper: {message}\n")
 
 
-def _parser() -> _Parser:
+def main(words: Sequence[str] | None = None) -> None:
+    """Run the command with these words, by default those of the command line."""
     parser = _Parser(prog="python -m paper", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("name", nargs="?", metavar="NAME", help="the table; none lists the names")
     parser.add_argument("--out", type=Path, default=Path("runs/paper"), help="a folder for both")
     for option, about in (("rounds", "of a run"), ("seeds", "from 0 on"), ("jobs", "processes")):
         parser.add_argument(f"--{option}", type=_count, metavar="N", help=about)
-    return parser
-
-
-def main(words: Sequence[str] | None = None) -> None:
-    """Run the command with these words, by default those of the command line."""
-    parser = _parser()
     given = parser.parse_args(words)
     if given.name is None:
         _say(*TABLES)

@@ -11,13 +11,12 @@ and the alternatives. For each loss family a random population with extreme memb
 beside what the basis declares. A declared error holds at every outcome; for the reduced basis,
 whose own error is a measured one, it is the certificate of this population. A declared lambda is
 that of normalised losses, or of the paper's losses as they stand (``lipschitz_of``). What counts
-for regret is the cost, lambda sqrt(n), at a given error. The paper's numbers are in ``printed``.
+for regret is the cost, lambda sqrt(n), at a given error.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
-from itertools import cycle, product
+from itertools import product
 from pathlib import Path
 from textwrap import fill
 from time import perf_counter
@@ -25,12 +24,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from paper.families import FAMILIES
-from paper.figures import panelled, split, written
+from paper.figures import written
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
@@ -44,13 +40,6 @@ NUMBERS = 1 << 22  # in one table of functions at outcomes
 WIDTH = 110
 BRIEF = "{:.3g}".format  # of a number
 PRINTED = ("paper_n", "paper_n_leading", "paper_lipschitz", "paper_lipschitz_leading")
-
-# The figure.
-ROUNDING = 1e-9  # errors below it are those of floating point
-LEAST = 1e-3  # where exact bases are drawn beside others
-PAPER, DEFAULT = ("#D55E00", "o"), ("#0072B2", "s")
-COLOURS = ["#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F", "#000000"]
-MARKERS = ["^", "D", "v", "P", "X", "<", ">"]
 
 
 class Case(NamedTuple):
@@ -147,7 +136,7 @@ def measure(
 
 def text(table: pd.DataFrame) -> str:
     """Lay the table out, family by family."""
-    lines = fill(
+    told = fill(
         "lambda: declared (* for the paper's losses as they stand) and the greatest sum |r_i| of "
         "normalised losses; cost: lambda sqrt(n); error: declared (of the reduced "
         "basis: its certificate) and measured; paper: as printed (~ an O(.) with the "
@@ -156,8 +145,8 @@ def text(table: pd.DataFrame) -> str:
     ).splitlines()
     for family, rows in table.groupby("family", sort=False):
         note = fill(f"{family}: {FAMILIES[str(family)].note}", WIDTH, subsequent_indent="    ")
-        lines += ["", note, _layout(rows)]
-    return "\n".join(lines)
+        told += ["", note, _layout(rows)]
+    return "\n".join(told)
 
 
 def _layout(rows: pd.DataFrame) -> str:
@@ -188,46 +177,6 @@ def _printed(rows: pd.DataFrame, column: str) -> "pd.Series[str]":
     return exact.map(BRIEF).where(exact.notna(), rough)
 
 
-def bases_figure(table: pd.DataFrame) -> Figure:
-    """Draw measured error against size, at the number of outcomes with most rows.
-
-    There is a panel for each kind of family and a line for each basis.
-    """
-    others = table.loc[table["role"] == "alternative", "basis"].unique()
-    styles = dict(zip(others, zip(cycle(COLOURS), cycle(MARKERS), strict=False), strict=False))
-    groups = []
-    for kind, rows in split(table.assign(kind=table["family"].str.split(",").str[0]), "kind"):
-        chosen = rows[rows["d"] == rows["d"].mode()[0]]
-        told = " (rounding alone)" if (chosen["error_measured"] < ROUNDING).all() else ""
-        groups.append((f"{kind}, d = {chosen['d'].iloc[0]}{told}", chosen))
-    draw = partial(_panel, styles=styles)
-    size, label = (3.9, 3.8), "measured error"
-    return panelled(groups, draw, size=size, across=3, ylabel=label, sharey=False)
-
-
-def _panel(axis: Axes, rows: pd.DataFrame, styles: dict[str, tuple[str, str]]) -> None:
-    """Draw the bases of one kind of family."""
-    exact = rows["error_measured"] < ROUNDING
-    floor = 0.0 if exact.all() else LEAST
-    for name, line in rows.groupby("basis", sort=False):
-        role = line["role"].iloc[0]
-        colour, marker = {"paper": PAPER, "default": DEFAULT}.get(role) or styles[str(name)]
-        label = name if role == "alternative" else f"{name} ({role})"
-        errors = line.sort_values("n")["error_measured"].clip(lower=floor)
-        style: dict[str, Any] = {"marker": marker, "color": colour, "ms": 5, "alpha": 0.85}
-        axis.plot(line["n"].sort_values(), errors, label=label, **style)
-    for n in rows.loc[exact, "n"] if floor else []:
-        axis.annotate("exact", (n, floor), (0, 6), textcoords="offset points", ha="center", size=7)
-    axis.set(xscale="log", yscale="log")
-    axis.set_xlabel("functions, n", fontsize=8)
-    axis.tick_params(labelsize=8)
-    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-    axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axis.xaxis.set_minor_formatter(NullFormatter())
-    axis.margins(x=0.1, y=0.12)
-    axis.legend(fontsize=7, ncol=2, loc="upper center", bbox_to_anchor=(0.5, -0.17), frameon=False)
-
-
 def write(table: pd.DataFrame, out: Path) -> list[Path]:
-    """Write the rows as CSV and as a figure; return the paths."""
-    return written(out, {"bases.csv": table, "bases.png": bases_figure(table)})
+    """Write the rows as CSV; return the path."""
+    return written(out, {"bases.csv": table})

@@ -1,4 +1,4 @@
-"""What all tables share in being drawn and written: panels, lines, dots, bars; files at once."""
+"""What all tables share in being drawn and written: panels, lines, dots; files at once."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -66,23 +66,11 @@ def panelled(  # noqa: PLR0913 - keyword-only settings of a figure
     return figure
 
 
-def lines(  # noqa: PLR0913 - what is drawn against what, and how
-    axis: Axes,
-    runs: pd.DataFrame,
-    x: str,
-    y: str,
-    *,
-    by: str,
-    styles: dict[str, str] | None = None,
-    dots: bool = True,
-) -> None:
-    """Draw every run as a dot and the means over seeds as a line, for each value of ``by``."""
-    colours = styles or dict(zip(runs[by].unique(), cycle(COLOURS), strict=False))
-    for name, own in runs.groupby(by, sort=False):
-        colour, means = colours[str(name)], own.groupby(x)[y].mean()
-        if dots:
-            axis.plot(own[x], own[y], "o", ms=3, alpha=0.35, color=colour)
-        axis.plot(means.index, means, "s-" if dots else "o-", ms=4, color=colour, label=str(name))
+def lines(axis: Axes, runs: pd.DataFrame, x: str, y: str, *, by: str) -> None:
+    """Draw the means over seeds as a line, for each value of ``by``."""
+    for (name, own), colour in zip(runs.groupby(by, sort=False), cycle(COLOURS), strict=False):
+        means = own.groupby(x)[y].mean()
+        axis.plot(means.index, means, "o-", ms=4, color=colour, label=str(name))
 
 
 def columns(axis: Axes, runs: pd.DataFrame, by: str, y: str, blue: Sequence[str] = ()) -> None:
@@ -95,19 +83,6 @@ def columns(axis: Axes, runs: pd.DataFrame, by: str, y: str, blue: Sequence[str]
         axis.plot([place - 0.3, place + 0.3], [values.mean()] * 2, lw=2, color=colour)
     axis.set(yscale="log")
     axis.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=8)
-
-
-def bars(axis: Axes, runs: pd.DataFrame, groups: str, by: str, y: str) -> None:
-    """Draw groups of bars, one for each value of ``by``: means, and every run as a dot."""
-    places, names = list(runs[groups].unique()), list(runs[by].unique())
-    width = 0.8 / len(names)
-    for number, (name, colour) in enumerate(zip(names, (BLUE, SKY, ORANGE, GREY), strict=False)):
-        at = np.arange(len(places)) + (number - (len(names) - 1) / 2) * width
-        dots = runs[runs[by] == name]
-        means = dots.groupby(groups, sort=False)[y].mean()[places]
-        axis.bar(at, means, width, color=colour, label=name)
-        axis.plot(at[dots[groups].map(places.index)], dots[y], ".", ms=3, color="#333333")
-    axis.set_xticks(range(len(places)), [p.replace(" ", "\n") for p in places], fontsize=7.5)
 
 
 def written(out: Path, contents: Mapping[str, pd.DataFrame | Figure]) -> list[Path]:

@@ -16,12 +16,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from paper import figures
 from paper import omniprediction_tasks as tasks
+from paper.figures import written
 from regretless.forecaster import OfflineOmnipredictor
 from regretless.forecaster.omniprediction import ContinuousLoss
 from regretless.market.core.arrays import Array
@@ -34,15 +32,6 @@ PER_LOSS = "a model per loss"
 SMALLEST, SHARE = 20, 0.05  # test rows in a group
 ROUNDING = 1e-9  # thousandths: where nobody regrets anything, sums leave as much
 SETTINGS = ("listed", "later", "shifted")
-COLOURS = {
-    OURS: figures.BLUE,
-    PER_LOSS: figures.BLACK,
-    "mean, boosted": figures.VERMILION,
-    "quantiles, boosted": figures.ORANGE,
-    "forest weights": figures.GREEN,
-    "constant": figures.GREY,
-}
-
 Run = tuple[str, int, int]
 
 
@@ -140,11 +129,8 @@ def measure(
 def against(table: pd.DataFrame, setting: str, value: str) -> pd.DataFrame:
     """Compare by table and number of examples, in thousandths.
 
-    Returns
-    -------
-    DataFrame
-        Ours, then the mean over splits of each rival less ours (positive: we are better), and the
-        standard error of the difference from the best rival that is one model for all.
+    Ours, then the mean over splits of each rival less ours (positive: we are better), and the
+    standard error of the difference from the best rival that is one model for all.
     """
     part = table[table["setting"] == setting].drop(columns="setting")
     keys = ["table", "examples", "seed"]
@@ -192,24 +178,6 @@ def verdict(table: pd.DataFrame) -> list[str]:
     ]
 
 
-def omniprediction_figure(table: pd.DataFrame) -> Figure:
-    """Draw what others lose more than ours, one panel per setting, a dot for each table."""
-
-    def draw(axis: Axes, part: pd.DataFrame) -> None:
-        found = against(part, str(part["setting"].iloc[0]), "loss")
-        names = [f"{name} {examples}" for name, examples in found.index]
-        for method in (m for m in COLOURS if m in found and m not in {OURS, "constant"}):
-            axis.plot(found[method], range(len(names)), "o", color=COLOURS[method], label=method)
-        axis.axvline(0.0, color=COLOURS[OURS], label=OURS)
-        axis.set_yticks(range(len(names)), names)
-        axis.set(xscale="symlog", xlabel="loss above ours, thousandths")
-
-    groups = figures.split(table.assign(panel=table["setting"]), "panel")
-    shape: dict[str, Any] = {"size": (3.4, 3.4), "across": len(SETTINGS)}
-    return figures.panelled(groups, draw, **shape, ylabel="", sharey=True, legend=3)
-
-
 def write(table: pd.DataFrame, out: Path) -> list[Path]:
-    """Write the runs as CSV and the table as a figure; return the paths."""
-    figure = omniprediction_figure(table)
-    return figures.written(out, {"omniprediction.csv": table, "omniprediction.png": figure})
+    """Write the runs as CSV; return the path."""
+    return written(out, {"omniprediction.csv": table})

@@ -18,15 +18,21 @@ The floor is an upper bound and regret soon lies below it: subtracting it would 
 fit. Hence slopes are fitted to both the regret and its linear part, and the latter is compared with
 the theorem. Exact bases have no floor, and both are the same.
 
-One run gives every T: adaptive weights know no horizon, and neither layout nor bases depend on
-one (there is no cover), so what a run has played at round T is the run of T rounds. The T of one
-run are therefore dependent, and intervals are over seeds alone.
+One run gives every T: adaptive weights know no horizon, and what a run has played at round T is
+the run of T rounds. The T of one run are therefore dependent, and intervals are over seeds alone.
+Twenty agents with five actions; the only policies are the constants.
 
-Twenty agents with five actions. Streams without a context have no policies but the constants, so
-decision swap regret is swap regret here.
+A slope is the mean over seeds of least squares of ln regret on ln T; the interval is Student's t,
+95 %, over the seeds' slopes. Regrets below ``NOISE`` are left out and counted. The verdict compares
+the linear part with T^(-1/2): "as fast" if the whole interval lies at or below -1/2; "slower" if it
+lies above; between, "not ruled out" if its upper end is below 0 and else "undecided"; "too few T"
+where no seed has three with a regret of ``NOISE`` or more, "no interval" with one seed.
+``no_worse`` is the weak reading, a lower end at or below -1/2. "slower" is no contradiction: the
+theorem bounds the level at every T, and the bound itself falls more slowly (``bound_slope``).
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, product, takewhile
 from pathlib import Path
@@ -38,20 +44,24 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
+from numpy.typing import ArrayLike
 
 from paper import figures
-from paper.rates_slopes import laid_out, slopes
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.market.model import MarketModel
 from regretless.market.records.decision import Decision, one_hot
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
+from regretless.scenarios.studies.analysis import interval
 from regretless.scenarios.studies.processes import collect
 
 FIRST, LONGEST, COSTLY = 1000, 64_000, 16_000  # rounds
 AGENTS, ACTIONS = 20, 5
 ROUNDING = 1e-9
+THEORY = -1 / 2
+NOISE = 1e-4
+FEWEST = 3  # points under a slope
 STREAMS: dict[str, dict[str, Any]] = {
     "iid": {"kind": "iid"},
     "adaptive": {"kind": "breaker", "strength": 0.5},
@@ -138,16 +148,7 @@ def cells(seeds: int) -> int:
 
 
 def one_run(run: Run) -> list[dict[str, Any]]:
-    """Play one run: family, stream, rounds, first T and seed.
-
-    Returns
-    -------
-    list of dict
-        A row per T: the worst agent's ``decision_swap_regret`` with its ``bound`` and
-        ``bound_from_bias``, how many agents are ``above`` either of theirs, the worst
-        ``linear_regret``, the ``floor``, the sum of positive certificates ``slack``, and
-        ``milliseconds`` per round so far.
-    """
+    """Play one run: family, stream, rounds, first T and seed; a row per T."""
     family, stream, rounds, first, seed = run
     model = scenario(family, stream, rounds=rounds, seed=seed).build(log_every=rounds)
     model.stream_logs_to(lambda _: None)
@@ -185,16 +186,7 @@ def measure(  # noqa: PLR0913 - what to measure, and how
     jobs: int | None = None,
     progress: Callable[[int], Any] | None = None,
 ) -> pd.DataFrame:
-    """Measure every cell: a row per run and T, in a fixed order.
-
-    Parameters
-    ----------
-    rounds, seeds : int
-        Most rounds per run (a costly family has fewer), runs per cell.
-    first : int
-        The least T.
-    jobs, progress : as in ``processes.collect``
-    """
+    """Measure every cell: a row per run and T from ``first`` on; a costly family plays less."""
     runs: list[Run] = [
         (family, stream, min(rounds, FAMILIES[family].longest), first, seed)
         for family, stream, seed in product(families, STREAMS, range(seeds))
@@ -203,21 +195,108 @@ def measure(  # noqa: PLR0913 - what to measure, and how
     return pd.DataFrame([row for rows in found for row in rows])
 
 
-def fits(table: pd.DataFrame) -> pd.DataFrame:
-    """Fit the slopes of every family and stream, as ``rates_slopes.slopes``."""
-    return slopes(table, {family: chosen.paper for family, chosen in FAMILIES.items()})
+def slope(horizons: ArrayLike, regrets: ArrayLike) -> float:
+    """Fit ln regret on ln T by least squares; NaN with fewer than ``FEWEST`` above ``NOISE``."""
+    rounds, values = np.asarray(horizons, dtype=np.float64), np.asarray(regrets, dtype=np.float64)
+    kept = values >= NOISE
+    if kept.sum() < FEWEST:
+        return math.nan
+    return float(np.polyfit(np.log(rounds[kept]), np.log(values[kept]), 1)[0])
+
+
+def slopes(table: pd.DataFrame) -> pd.DataFrame:
+    """Fit every family and stream: the regret, its linear part, the bound less the floor."""
+    rows = []
+    for (family, stream), cell in table.groupby(["family", "stream"], sort=False):
+        linear = _fitted(cell, cell["linear_regret"])
+        row = {"family": family, "stream": stream} | _fitted(cell, cell["decision_swap_regret"])
+        row |= {f"linear_{key}": value for key, value in linear.items()}
+        row["bound_slope"] = _fitted(cell, cell["bound"] - cell["floor"])["slope"]
+        row |= {"theory": THEORY, "paper": FAMILIES[str(family)].paper}
+        row |= {"no_worse": linear["low"] <= THEORY, "verdict": verdict(linear)}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _fitted(cell: pd.DataFrame, values: "pd.Series[float]") -> dict[str, float]:
+    """Fit one measure of a family and stream, seed by seed."""
+    seeds = pd.DataFrame({"rounds": cell["rounds"], "value": values}).groupby(cell["seed"])
+    found = np.array([slope(rows["rounds"], rows["value"]) for _, rows in seeds])
+    mean, low, high = interval(found[np.isfinite(found)])
+    return {"slope": mean, "low": low, "high": high, "left_out": int((values < NOISE).sum())}
+
+
+def verdict(fit: Mapping[str, float]) -> str:
+    """Compare the interval of a slope with ``THEORY``, in the words of the module's text."""
+    if math.isnan(fit["slope"]):
+        return "too few T"
+    if math.isnan(fit["low"]):
+        return "no interval"
+    if fit["high"] <= THEORY:
+        return "as fast"
+    if fit["low"] > THEORY:
+        return "slower"
+    return "not ruled out" if fit["high"] < 0 else "undecided"
 
 
 def text(table: pd.DataFrame) -> str:
     """Lay the greatest T of every family and stream out, with the slopes over all T."""
-    return laid_out(table, fits(table))
+    fits = slopes(table)
+    cells = ["family", "stream"]
+    last = table[table["rounds"] == table.groupby(cells)["rounds"].transform("max")]
+    groups = last.groupby(cells, sort=False)
+    worst = groups["decision_swap_regret"].agg(["mean", "min", "max"])
+    means = groups.mean(numeric_only=True)
+    shown = {
+        "T": means["rounds"].map("{:.0f}".format),
+        "worst agent": [f"{m:.4f} ({a:.4f}-{b:.4f})" for m, a, b in worst.itertuples(index=False)],
+        "from bias": means["bound_from_bias"].map("{:.4f}".format),
+        "bound": means["bound"].map("{:.2f}".format),
+        "2 delta": means["floor"].map("{:.3f}".format),
+    }
+    frame = pd.DataFrame(shown, index=means.index).reset_index()
+    frame["slope"] = [_slope(row, "") for row in fits.to_dict("records")]
+    frame["linear part"] = [_slope(row, "linear_") for row in fits.to_dict("records")]
+    frame["bound's"] = fits["bound_slope"].map("{:.2f}".format)
+    frame["paper"] = fits["paper"].map("{:.2f}".format)
+    frame["-1/2?"] = fits["verdict"]
+    title = (
+        f"worst agent's decision swap regret per round: mean over {table['seed'].nunique()} seeds "
+        f"(least-greatest); slopes against T from {table['rounds'].min()}, 95 % over seeds"
+    )
+    return "\n".join([title, frame.to_string(index=False), *_warnings(table)])
+
+
+def _slope(row: Mapping[Any, Any], prefix: str) -> str:
+    """Write a slope with its interval and a star for each measure with points left out."""
+    value, low, high = (row[f"{prefix}{key}"] for key in ("slope", "low", "high"))
+    if math.isnan(value):
+        return "-"
+    star = "*" if row[f"{prefix}left_out"] else ""
+    return f"{value:.2f}{star}" + ("" if math.isnan(low) else f" ({low:.2f}, {high:.2f})")
+
+
+def _warnings(table: pd.DataFrame) -> list[str]:
+    """Say what is noise and what is above a bound."""
+    lines = []
+    tiny = int((table[["decision_swap_regret", "linear_regret"]] < NOISE).any(axis=1).sum())
+    if tiny:
+        lines.append(f"* {tiny} of {len(table)} rows are below {NOISE:g}, noise, and not fitted")
+    vacuous = int((table["bound"] > 1).sum())
+    if vacuous:
+        lines.append(
+            f"{vacuous} of {len(table)} bounds are above 1 and say nothing: losses are not"
+        )
+    above = int(table["above"].sum())
+    lines.append(f"agents above a bound, over all rows: {above}")
+    return lines
 
 
 def write(table: pd.DataFrame, out: Path) -> list[Path]:
     """Write rows and slopes as CSV and the rows as a figure; return the paths."""
     figure = rates_figure(table)
     return figures.written(
-        out, {"rates.csv": table, "slopes.csv": fits(table), "rates.png": figure}
+        out, {"rates.csv": table, "slopes.csv": slopes(table), "rates.png": figure}
     )
 
 
@@ -231,7 +310,7 @@ def rates_figure(table: pd.DataFrame) -> Figure:
 
 def _panel(axis: Axes, rows: pd.DataFrame) -> None:
     """Draw the lines of a stream, and the slope from the greatest mean at the first T."""
-    figures.lines(axis, rows, "rounds", "regret", by="family", dots=False)
+    figures.lines(axis, rows, "rounds", "regret", by="family")
     rounds = np.unique(rows["rounds"])
     start = rows[rows["rounds"] == rounds[0]].groupby("family")["regret"].mean().max()
     falling = 1.5 * start * np.sqrt(rounds[0] / rounds)

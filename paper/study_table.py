@@ -12,12 +12,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from paper.figures import written
 from regretless.market.core.errors import UserError
+from regretless.market.markets.crowding import MEASURES, concentration, crowding
+from regretless.market.markets.prices import exposure
 from regretless.market.model import MarketModel
+from regretless.scenarios.build.cohorts import covered
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.studies.conduct import Options, conduct
@@ -78,6 +82,76 @@ def pace(run: Run) -> Row:
     return {"milliseconds": 1e3 * run.manifest["wall_seconds"] / run.manifest["rounds"]}
 
 
+def numbers(run: Run) -> Row:
+    """Count the accumulators that the forecaster keeps."""
+    events: Any = run.unplayed.game.blocks[0].forecaster.events  # type: ignore[attr-defined]
+    return {"numbers": sum(array.size for array in events.arrays.values())}
+
+
+def anchor(run: Run) -> Row:
+    """Say which base was anchored at and with which dead zone, and how often it was kept."""
+    asked, kept = run.scenario.spec.forecaster, run.manifest["blocks"][0].get("kept", np.nan)
+    alone = "none" if asked.kind == "decision-swap" else asked.kind
+    base = alone if asked.base.kind == "none" else asked.base.kind
+    return {"base": base, "zone": asked.dead_zone, "kept": kept}
+
+
+def played(run: Run) -> Row:
+    """Measure mean loss, the worst decision swap regret, and how often the base was kept."""
+    return {
+        "mean_loss": run.agents["mean_loss"].mean(),
+        "regret": run.agents["decision_swap_regret"].max(),
+        "kept": run.manifest["blocks"][0].get("kept", np.nan),
+    }
+
+
+def served(run: Run) -> Row:
+    """Count the losses that the forecaster protects, and how far the agents' are from them."""
+    (cohort,), game = run.scenario.spec.cohort, run.unplayed.game
+    own = game.cohorts[0].loss
+    if cohort.cover is None:
+        told: Row = {"cover": "none", "play": "own", "representatives": len(own), "radius": 0.0}
+    else:
+        coefficients = game.blocks[0].basis.coefficients(own)
+        cover = covered(cohort.cover, coefficients, run.manifest["rounds"])
+        told = {"cover": cohort.cover.kind, "play": cohort.cover.play}
+        told |= {"representatives": len(cover.offset), "radius": float(cover.radius.max())}
+    agents = run.agents
+    told |= {"swap_regret": agents["swap_regret"].max(), "bound": agents["bound"].max()}
+    return told | {"mean_swap_regret": agents["swap_regret"].mean()}
+
+
+def crowd(run: Run) -> Row:
+    """Average ``crowding.MEASURES`` over the rounds, with loss, regret and bounds."""
+    found = crowding(run.table("rounds"), run.table("forecasts"))
+    (cohort,), agents = run.unplayed.game.cohorts, run.agents
+    together = exposure(cohort.loss)[cohort.row_of].mean(0)
+    return {
+        "guarantee": agents["guarantee"].iloc[0],
+        **{name: found[name].mean() for name in MEASURES},
+        "even": 1 / together.shape[-1],
+        "ceiling": float(concentration(together).max()),
+        "mean_loss": agents["mean_loss"].mean(),
+        **{name: agents[name].max() for name in ("swap_regret", "bound", "bound_from_bias")},
+        "clipped": run.manifest["market"]["clipped_share"],
+    }
+
+
+def groups_of(run: Run) -> list[Row]:
+    """Measure each group: how many agents, worst and mean swap regret, the greatest bound."""
+    block, agents = run.manifest["blocks"][0], run.agents
+    promised = agents["guarantee"] != "none"
+    group = agents["cohort"].where(agents["cohort"] == "named", "unseen")
+    group = group.mask((group == "unseen") & promised, "covered")
+    rows = []
+    for name in ("named", "covered", "unseen"):
+        own = agents[group == name]
+        row = {"group": name, "size": block["size"], "lipschitz": block["lipschitz"]}
+        row |= {"agents": len(own), "bound": own["bound"].max() if name != "unseen" else np.nan}
+        rows.append(row | {"worst": own["swap_regret"].max(), "mean": own["swap_regret"].mean()})
+    return rows
+
+
 def combined(*measures: Callable[[Run], Row]) -> Callable[[Run], list[Row]]:
     """Return the function from a run to one row with all these measures."""
     return lambda run: [{k: v for measure in measures for k, v in measure(run).items()}]
@@ -86,6 +160,11 @@ def combined(*measures: Callable[[Run], Row]) -> Callable[[Run], list[Row]]:
 def mean(column: str, form: str = ".4f", empty: str = "none") -> Cell:
     """Return the cell that holds a column's mean; ``empty`` where there is none."""
     return lambda rows: empty if pd.isna(m := rows[column].mean()) else f"{m:{form}}"
+
+
+def means(columns: str) -> dict[str, Cell]:
+    """Return a cell of a mean for each of these columns."""
+    return {column: mean(column) for column in columns.split()}
 
 
 def median(column: str) -> Cell:
@@ -129,15 +208,14 @@ class Layout:
 
 @dataclass(frozen=True)
 class StudyTable:
-    """A table that is a bundled study; ``told`` and ``answers`` are made of the measured rows."""
+    """A table that is a bundled study."""
 
     study: str  # its name, and that of the files that are written
     title: str
     rows: Callable[[Run], list[Row]]  # of a run: one row, or a few that tell parts of it apart
     layouts: Sequence[Layout]
-    figure: Callable[[pd.DataFrame], Figure]
+    figure: Callable[[pd.DataFrame], Figure] | None = None  # where a page shows one
     told: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table  # what the layouts show
-    answers: Callable[[pd.DataFrame], Sequence[str]] = lambda _: ()  # lines below
 
     def design(self, rounds: int | None = None, seeds: int | None = None) -> Design:
         """Return the study, with other rounds or seeds where they are given."""
@@ -157,12 +235,6 @@ class StudyTable:
         progress: Callable[[int], Any] | None = None,
     ) -> pd.DataFrame:
         """Conduct the study in ``out``, or what is missing of it there, and measure its runs.
-
-        Parameters
-        ----------
-        rounds, seeds : int, optional
-            Rounds per run and runs per cell; those of the study by default.
-        jobs, progress : as in ``conduct``
 
         Returns
         -------
@@ -197,8 +269,11 @@ class StudyTable:
         seeds, told = table["seed"].nunique(), self.told(table)
         title = f"{self.title}, T = {table['rounds'].iloc[0]}: mean over {seeds} seeds"
         parts = "\n\n".join(layout.text(told) for layout in self.layouts)
-        return "\n".join([title, parts, *self.answers(table)])
+        return f"{title}\n{parts}"
 
     def write(self, table: pd.DataFrame, out: Path) -> list[Path]:
-        """Write the rows as CSV and the figure; return the paths."""
-        return written(out, {f"{self.study}.csv": table, f"{self.study}.png": self.figure(table)})
+        """Write the rows as CSV, and the figure; return the paths."""
+        contents: dict[str, pd.DataFrame | Figure] = {f"{self.study}.csv": table}
+        if self.figure is not None:
+            contents[f"{self.study}.png"] = self.figure(table)
+        return written(out, contents)

@@ -11,23 +11,23 @@ import pandas as pd
 import pytest
 from streams import FORECASTS, STREAMS, scenario
 
-from paper.skill import judged
+from paper.__main__ import A_STUDY, TABLES
 from paper.study_table import Layout, mean, spread
-from paper.tables import STUDIES, curve
+from paper.tables import STUDIES, curve, judged
 from regretless.forecaster.events.cover import paper_gamma
-from regretless.scenarios.cli import commands
 from regretless.scenarios.studies.design import read_study
 
 SIZES = {  # rounds and seeds
-    "streams": (30, 2),
+    "streams": (30, 1),
     "events": (25, 1),
     "anchoring": (25, 1),
     "skill": (12, 1),
-    "covers": (40, 1),
+    "covers": (20, 1),
     "crowding": (60, 1),
-    "unseen": (40, 1),
+    "unseen": (20, 1),
     "speculator": (60, 1),
 }
+DRAWN = {"streams", "anchoring", "skill", "speculator"}  # on a page
 ROUNDING = 1e-9
 Measured = Callable[[str], pd.DataFrame]
 
@@ -41,7 +41,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     def table(name: str) -> pd.DataFrame:
         rounds, seeds = SIZES[name]
         done: list[int] = []
-        sizes = {"rounds": rounds, "seeds": seeds, "jobs": 2}
+        sizes = {"rounds": rounds, "seeds": seeds, "jobs": 1}
         found = STUDIES[name].measure(out=folder / name, **sizes, progress=done.append)
         assert done == list(range(1, STUDIES[name].cells(seeds) + 1))
         assert found["run"].nunique() == len(done)
@@ -60,16 +60,15 @@ def test_a_table_is_printed_drawn_and_written(
     rounds, seeds = SIZES[name]
     assert f", T = {rounds}: mean over {seeds} seeds" in text.splitlines()[0]
     assert "nan" not in text
-    rows, figure = whole.write(table, tmp_path / "out")
-    assert (rows.name, figure.name) == (f"{name}.csv", f"{name}.png")
+    rows, *figures = whole.write(table, tmp_path / "out")
+    assert rows.name == f"{name}.csv"
+    assert [path.name for path in figures] == ([f"{name}.png"] if name in DRAWN else [])
     pd.testing.assert_frame_equal(pd.read_csv(rows)[["run"]], table[["run"]])
-    assert figure.read_bytes().startswith(b"\x89PNG")
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in figures)
 
 
 def test_the_commands_tables_are_the_bundled_studies() -> None:
-    assert {name for name, sizes in commands.TABLES.items() if sizes is commands.A_STUDY} == set(
-        STUDIES
-    )
+    assert {name for name, sizes in TABLES.items() if sizes is A_STUDY} == set(STUDIES)
     assert all(read_study(name).spec.rounds for name in STUDIES)
 
 
@@ -93,7 +92,7 @@ def test_every_stream_meets_every_forecast(measured: Measured) -> None:
     table = measured("streams")
     counts = table.groupby(["stream", "forecast"]).size()
     assert len(counts) == len(STREAMS) * len(FORECASTS)
-    assert (counts == 2).all()
+    assert (counts == 1).all()
     assert table["swap_regret"].between(0, 1).all()
     assert (table["milliseconds"] > 0).all()
     ours = table["forecast"].str.startswith("decision-swap")
@@ -106,11 +105,11 @@ def test_every_stream_meets_every_forecast(measured: Measured) -> None:
 def test_a_cell_is_the_run_of_its_scenario(measured: Measured) -> None:
     """The table says of a run what the model says that plays the same scenario."""
     table = measured("streams")
-    cell = table.query("stream == 'adaptive' and forecast == 'last value' and seed == 1")
-    model = scenario("adaptive", "last value", rounds=30, seed=1).build()
+    cell = table.query("stream == 'adaptive' and forecast == 'last value'")
+    model = scenario("adaptive", "last value", rounds=30, seed=0).build()
     model.run()
     assert cell["swap_regret"].item() == model.agents_frame()["swap_regret"].max()
-    ours = table.query("stream == 'iid' and forecast == 'decision-swap, adaptive' and seed == 0")
+    ours = table.query("stream == 'iid' and forecast == 'decision-swap, adaptive'")
     model = scenario("iid", "decision-swap, adaptive", rounds=30, seed=0).build()
     model.run()
     slack = model.game.blocks[0].forecaster.slack / 30
@@ -267,7 +266,6 @@ def test_every_market_meets_every_listener(measured: Measured) -> None:
     assert (still["confirmed"] == 0).all()
     momentum = table[table["market"].str.endswith("momentum")]
     assert (momentum["mean_loss"] < still["mean_loss"].mean()).all()
-    assert "Does trusting one broadcast make everybody crowd?" in STUDIES["crowding"].text(table)
 
 
 # Unseen.
