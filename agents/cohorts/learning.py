@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from regretless.agents.learners.base import Learner
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, draw_rows
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import is_ours, name_of
-from regretless.market.core.randomness import skip
 from regretless.market.core.read_only import handed, numbers_of
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
@@ -103,10 +102,10 @@ class LearnerCohort(Cohort, Remembering):
         if not is_ours(type(self.learner)):
             law = _checked(self.learner.play, law, self.ledger.count.shape)
         if self.learner.bandit:
-            played = drawn(law, slice(None), self.rng)
+            played = draw_rows(law, self.rng.random(len(law)))
             actions = played if self._alone else played[self.row_of]
             return Decision(one_hot(played, law.shape[1]), actions)
-        return Decision(law, drawn(law, self.row_of, self.rng))
+        return Decision(law, draw_rows(law, self.rng.random(len(self.row_of)), self.row_of))
 
     def law(self, mixture: Mixture, context: Context) -> Array:
         """Return this round's laws of play (K, A), which no forecast moves."""
@@ -131,18 +130,3 @@ def _checked(play: Any, answer: Any, shape: tuple[int, ...]) -> Array:
         shown = laws[int(np.argmin(fine))] if laws.shape == shape else laws
         raise UserError(f"{name_of(play)} returned {brief(shown)}; {wanted}")
     return laws
-
-
-def drawn(laws: Array, row_of: Indices | slice, rng: np.random.Generator) -> Indices:
-    """Draw an action for each agent (N,) from its row's law (K, A).
-
-    Where all laws are pure its number is left out, so that an agent's draws do not depend on who
-    else learns.
-    """
-    if (laws == 1.0).any(1).all():
-        sure = laws.argmax(1)[row_of]
-        skip(rng, len(sure))
-        return np.asarray(sure)
-    ladder = np.cumsum(laws, axis=1)[row_of]
-    thrown = rng.random(len(ladder))[:, None] * ladder[:, -1:]  # rounding picks no weight of 0
-    return np.asarray((thrown >= ladder).sum(1))

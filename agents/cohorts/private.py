@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from regretless.agents.cohorts.responding import RespondingCohort
-from regretless.market.core.arrays import Indices
+from regretless.market.core.arrays import Indices, draw_rows
 from regretless.market.records import Context, Decision, Forecast, Mixture
 
 
@@ -33,8 +33,7 @@ class PrivateCohort(RespondingCohort):
 
     def _draws(self, mixture: Mixture) -> Iterator[tuple[Indices, Forecast]]:
         """Yield each atom that was drawn, with the rows that drew it."""
-        thrown = self.rng.random(len(self.loss))
-        drawn = np.searchsorted(np.cumsum(mixture.weights), thrown, side="right")
-        drawn = np.minimum(drawn, len(mixture.weights) - 1)
+        uniforms = self.rng.random(len(self.loss))
+        drawn = draw_rows(mixture.weights[None], uniforms, np.zeros(len(uniforms), dtype=np.intp))
         for atom in np.unique(drawn):
             yield np.flatnonzero(drawn == atom), Forecast(mixture, int(atom))

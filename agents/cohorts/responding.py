@@ -16,7 +16,7 @@ import numpy as np
 
 from regretless.agents.cohorts.hearing import Party, expected, parted
 from regretless.agents.responses import Response, is_pure
-from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.delay import Relay
 from regretless.market.game.protocols import Cohort
@@ -166,9 +166,7 @@ class RespondingCohort(Cohort, Remembering):
         """
         if not math.isfinite(self.response.lipschitz) and (play == 1.0).any(1).all():
             return np.asarray(play.argmax(1)[self.row_of])
-        ladder = np.cumsum(play, axis=1)[self.row_of]
-        thrown = (self.rng.random(len(self.row_of))[:, None] >= ladder).sum(1)
-        return np.asarray(np.minimum(thrown, play.shape[1] - 1))
+        return draw_rows(play, self.rng.random(len(self.row_of)), self.row_of)
 
     def _counts(self, play: Array, actions: Indices, seed: int) -> Array:
         """Draw how many of each row play each action (K, A), given what one of them plays."""

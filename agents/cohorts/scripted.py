@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.agents.cohorts.crowd import Heard, Member, ScriptedCrowd, columns_of
-from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.arrays import Array, Indices, Mask, draw_index, draw_rows
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import name_of
@@ -28,7 +28,6 @@ from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
 from regretless.market.records import Context, Decision, Forecast
 from regretless.market.records.decision import one_hot
-from regretless.market.records.records import draw_index
 from regretless.market.regret.ledger import Ledger
 
 ROUNDING = 1e-9  # of probabilities that sum to 1
@@ -201,8 +200,7 @@ class ScriptedCohort(Cohort, Remembering):
         law = law_of(numbers_of(crowd.act_many, answer, wanted), agents, count)
         if law is None:
             raise UserError(f"{name_of(crowd.act_many)} returned {brief(answer)}; {wanted}")
-        passed = law.cumsum(1) <= crowd.rng.random(agents)[:, None]
-        return Decision(law, np.minimum(passed.sum(1), count - 1))
+        return Decision(law, draw_rows(law, crowd.rng.random(agents)))
 
     def _choice(self, agent: Any, forecast: Forecast, context: Context) -> tuple[int, Array]:
         count, given = self.loss.actions, agent.act(forecast, context)

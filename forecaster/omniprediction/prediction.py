@@ -14,13 +14,12 @@ from regretless.forecaster.omniprediction.nets import ContinuousLoss
 from regretless.forecaster.omniprediction.parameters import Parameters, not_fitted
 from regretless.forecaster.omniprediction.predictors import played
 from regretless.forecaster.omniprediction.suggestions import checked_features, named, suggested
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, draw_rows
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
 from regretless.market.records import Mixture
-from regretless.market.records.records import draw_index
 
 
 def readout(basis: Basis, outcomes: Array) -> Array:
@@ -104,8 +103,8 @@ class RandomisedPredictor(Parameters):
         uniforms = rng.random(len(found))
         for rows, law in self._laws(self.fitted_, seen):
             if draw:
-                steps = np.searchsorted(np.cumsum(law.weights), uniforms[rows], side="right")
-                found[rows] = law.points[np.minimum(steps, len(law.weights) - 1)]
+                same = np.zeros(len(rows), dtype=np.intp)
+                found[rows] = law.points[draw_rows(law.weights[None], uniforms[rows], same)]
             else:
                 found[rows] = law.mean
         return found
@@ -205,7 +204,7 @@ class RandomisedPredictor(Parameters):
         if isinstance(self.fitted_, Conditional):
             return np.asarray(laws.argmax(1))
         rng = stream(self.random_state or 0, "omniprediction", "act")
-        return np.array([draw_index(law, rng) for law in laws], dtype=np.intp)
+        return draw_rows(laws, rng.random(len(laws)))
 
     def expected_loss(self, loss: AnyLoss, X: Any) -> Array:
         """Return what a loss expects of its own action: (m,)."""

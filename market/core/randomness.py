@@ -67,10 +67,3 @@ class Some(np.random.Generator):
             at = first + count
         bits.advance(self.total - at)
         return np.concatenate(parts)
-
-
-def skip(rng: np.random.Generator, size: int) -> None:
-    """Leave out so many uniform numbers, as if they had been drawn."""
-    everybody = rng.total if isinstance(rng, Some) else size
-    bits: Any = rng.bit_generator
-    bits.advance(everybody)

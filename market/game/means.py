@@ -28,7 +28,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.game.guarantees import Guarantee
@@ -158,10 +158,8 @@ class Means(Unlimited):
     def _drawn(self, actions: Indices, law: Array, awake: Mask) -> Indices:
         """Draw again where the action drawn sleeps: together the law given that it is awake."""
         again = ~np.take_along_axis(awake, actions[:, None], axis=1)[:, 0]
-        ladder = np.cumsum(law[again], axis=1)
-        thrown = self.rng.random(len(ladder))[:, None] * ladder[:, -1:]
         drawn = np.array(actions)
-        drawn[again] = (thrown >= ladder).sum(1)
+        drawn[again] = draw_rows(law[again], self.rng.random(int(again.sum())))
         return drawn
 
     def _checked(self, fine: Mask, why: str) -> None:

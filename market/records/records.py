@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, draw_index
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.read_only import kept, sealed
 from regretless.market.records.decision import Decision
@@ -314,12 +314,6 @@ class Observation:
     number: int
     outcome: Array
     play: Mapping[str, Array]
-
-
-def draw_index(weights: Array, rng: np.random.Generator) -> int:
-    """Draw an index with the given probabilities from one uniform number."""
-    found = int(np.searchsorted(np.cumsum(weights), rng.random(), side="right"))
-    return min(found, len(weights) - 1)
 
 
 def checked_suggestion(policy: Callable[[Any], int], x: Any, actions: int) -> int:

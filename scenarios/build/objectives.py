@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from regretless.forecaster.minimax.objective import Objective, WishfulSolver
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.markets import Market
 from regretless.market.game.presence import heads_of, per_row, population
@@ -142,8 +142,7 @@ def _future(market: Market, cohorts: Sequence[Any], laws: Sequence[Array], state
             decisions.append(Decision(law, law.argmax(1), counts=shares))
             continue
         ranks = (np.arange(len(cohort.row_of)) + 0.5) / len(cohort.row_of)  # shares, not draws
-        passed = law.cumsum(1)[cohort.row_of] <= ranks[:, None]
-        decisions.append(Decision(law, np.minimum(passed.sum(1), law.shape[1] - 1)))
+        decisions.append(Decision(law, draw_rows(law, ranks, cohort.row_of)))
     middle, total = np.full(market.goods, 0.5), 0.0
     outcomes = np.array([market.clear(middle, decisions) for _ in range(AHEAD)])
     for cohort, law in zip(cohorts, laws, strict=True):

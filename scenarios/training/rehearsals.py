@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from regretless.agents.cohorts.learning import LearnerCohort, drawn
-from regretless.market.core.arrays import Array
+from regretless.agents.cohorts.learning import LearnerCohort
+from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.own_code import is_ours
 from regretless.market.exploitability.tracker import Tracker, led
 from regretless.market.game.presence import heads_of, per_row
@@ -98,17 +98,16 @@ def _joints(model: MarketModel, plans: Array) -> Array:
     joints = np.zeros((count, *tables.shape[1:], len(tables)))
     learner, shape = copy.deepcopy(cohort.learner), joints.shape[:3]
     learner.start(count * shape[1], shape[2], horizon=model.rounds)
-    ladders, state = np.cumsum(plans, -1), np.zeros(count, dtype=np.intp)
+    state = np.zeros(count, dtype=np.intp)
     thrown = model.game.outcome_stream.random(model.rounds)
     draws = [copy.deepcopy(cohort.rng) for _ in own] if learner.bandit else []
     actions = np.zeros(count * shape[1], dtype=np.intp)
     for t in range(model.rounds):
         law = learner.play()
-        ladder = ladders[own, t * phases // model.rounds, state]
-        outcome = np.minimum((thrown[t] >= ladder).sum(1), len(tables) - 1)
+        laws = plans[own, t * phases // model.rounds, state]
+        outcome = draw_rows(laws, np.full(count, thrown[t]))
         if learner.bandit:
-            parts = zip(law.reshape(shape), draws, strict=True)
-            actions = np.concatenate([drawn(part, slice(None), rng) for part, rng in parts])
+            actions = draw_rows(law, np.concatenate([rng.random(shape[1]) for rng in draws]))
             law = one_hot(actions, shape[2])
         joints[own, :, :, outcome] += law.reshape(shape)
         learner.learn(tables[outcome].reshape(law.shape), actions)

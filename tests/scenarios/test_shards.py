@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from regretless.agents.cohorts.learning import drawn
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import is_ours
@@ -632,16 +631,6 @@ def test_a_share_draws_the_numbers_of_its_own() -> None:
     some = Some(stream(3, "play"), places, 12)
     for _ in range(3):
         np.testing.assert_array_equal(some.random(5), whole.random(12)[places])
-
-
-def test_a_share_of_learners_who_are_sure_draws_on_as_the_whole_does() -> None:
-    laws, row_of = np.array([[1.0, 0.0], [0.4, 0.6], [0.0, 1.0]]), np.array([0, 0, 1, 2, 1])
-    whole, places = stream(3, "play"), np.array([0, 1, 3])
-    some = Some(stream(3, "play"), places, 5)
-    for _ in range(3):
-        expected = drawn(laws, row_of, whole)[places]
-        np.testing.assert_array_equal(drawn(laws[[0, 2]], np.array([0, 0, 1]), some), expected)
-    np.testing.assert_array_equal(some.random(3), whole.random(5)[places])
 
 
 def no_weather(x: Any) -> int:
