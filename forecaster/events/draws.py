@@ -47,7 +47,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from regretless.forecaster.events.mixtures import Mixture
+from regretless.forecaster.events.mixtures import ExponentialMixture
 from regretless.forecaster.events.protected import LossGroup, Rows
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.compiled import compiled
@@ -55,7 +55,9 @@ from regretless.market.core.compiled import compiled
 RISK = 0.01
 ROUNDING = 1e-12  # of what is 0 or 1 but for the order of a sum: atoms weigh more
 _STEPS = np.array([4.0 * 0.5**j for j in range(14)])
-BENNETT = Mixture(_STEPS, np.expm1(_STEPS) - _STEPS, np.full(len(_STEPS), 1 / len(_STEPS)))
+BENNETT = ExponentialMixture(
+    _STEPS, np.expm1(_STEPS) - _STEPS, np.full(len(_STEPS), 1 / len(_STEPS))
+)
 
 
 @compiled

@@ -13,7 +13,7 @@ NEWTON = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class ExponentialMixture:
     """A mixture over J rates.
 
     Parameters

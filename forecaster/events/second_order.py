@@ -26,7 +26,7 @@ J)), at most 1.06 times as much within the grid, and (Lambda + ln J) / eta_1 whe
 
 import numpy as np
 
-from regretless.forecaster.events.mixtures import Mixture
+from regretless.forecaster.events.mixtures import ExponentialMixture
 from regretless.forecaster.events.weights import Awake, WithoutModels
 from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import compiled
@@ -35,7 +35,9 @@ RATES = np.array([0.75 * 0.5**j for j in range(10)])  # enough for V up to ten m
 COSTS = -np.log1p(-RATES) - RATES
 STEEPEST = float(RATES[0])
 NEGLIGIBLE = 40.0  # e^-40 of the greatest summand adds nothing to a sum of doubles
-GAINS = Mixture(RATES, COSTS, np.full(len(RATES), 1 / len(RATES)))  # GAINS.greatest is beta
+GAINS = ExponentialMixture(
+    RATES, COSTS, np.full(len(RATES), 1 / len(RATES))
+)  # GAINS.greatest is beta
 
 
 @compiled
