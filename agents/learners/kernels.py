@@ -17,6 +17,7 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.compiled import compiled
+from regretless.market.response import lowest
 
 TINY = 1e-290  # a rate that no division by it takes beyond the largest number
 
@@ -88,7 +89,7 @@ def leader_pass(total: Array, losses: Array) -> Array:
     law = np.zeros_like(total)
     for k in range(len(total)):
         total[k] += losses[k]
-        law[k, total[k].argmin()] = 1.0
+        law[k, lowest(total[k], 0, len(total[k]), 0.0)] = 1.0
     return law
 
 

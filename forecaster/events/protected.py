@@ -15,7 +15,7 @@ import numpy as np
 from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.compiled import compiled
 from regretless.market.kernels.simd import write_sums
-from regretless.market.response import expected_losses
+from regretless.market.response import expected_losses, lowest
 
 Policy = Callable[[Any], int]
 RowArrays = tuple[Array, Array, Integers, Array, Array]  # ``blocks`` and what follows in ``Rows``
@@ -100,8 +100,7 @@ def room_for(rows: RowArrays) -> Room:
 def choose(rows: RowArrays, point: Array, room: Room) -> None:
     """Write which rows are played at a prediction: [k, 0] to before [k, 1], with probabilities.
 
-    Whoever plays one action has one row. The comparison is free of branches, which a processor
-    would guess wrong twice per loss.
+    Whoever plays one action has one row.
     """
     offset, weights, start, eta, tie = rows
     losses, played = room
@@ -110,19 +109,12 @@ def choose(rows: RowArrays, point: Array, room: Room) -> None:
     out = losses.ravel()  # a view
     for k in range(start.shape[0] - 1):
         first, end = start[k], start[k + 1]
-        best, least = first, out[first]
-        for r in range(first + 1, end):
-            lower = out[r] < least
-            best, least = r if lower else best, out[r] if lower else least
         if np.isinf(eta[k]):
-            if tie[k] > 0.0:
-                best = first
-                while out[best] > least + tie[k]:
-                    best += 1
+            best = lowest(out, first, end, tie[k])
             out[best] = 1.0
             played[k, 0], played[k, 1] = best, best + 1
             continue
-        total = 0.0
+        total, least = 0.0, out[lowest(out, first, end, 0.0)]
         for r in range(first, end):
             out[r] = np.exp(-eta[k] * (out[r] - least))
             total += out[r]
@@ -216,15 +208,12 @@ def _best_responses(rows: RowArrays, points: Array, out: Integers) -> None:
     for j in range(out.shape[1]):
         losses = _expected(rows, points[j])
         for k in range(out.shape[0]):
-            least = np.inf
-            for r in range(start[k], start[k + 1]):
-                if losses[r] < least:
-                    out[k, j], least = r - start[k], losses[r]
+            out[k, j] = lowest(losses, start[k], start[k + 1], 0.0) - start[k]
 
 
 def best_responses(rows: Rows, points: Array) -> Indices:
     """Return every loss's best response to each of M points: actions (K, M), ties to the lowest."""
-    out = np.zeros((len(rows.start) - 1, len(points)), dtype=np.intp)
+    out = np.empty((len(rows.start) - 1, len(points)), dtype=np.intp)
     _best_responses(_spelled(rows), np.ascontiguousarray(points, dtype=np.float64), out)
     return out
 

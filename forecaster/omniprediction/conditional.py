@@ -25,6 +25,7 @@ from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Loss
+from regretless.market.response import best_response
 
 ENOUGH = 1000  # rows from which some are held out; with fewer the law needs them more
 HELD = 0.2
@@ -133,7 +134,7 @@ class Conditional:
         """Return what the law's members do for a loss, each by itself: (B, m)."""
         table, joined = loss.losses(self.law.outcomes), seen.joined
         members = self.law.members.values()
-        return np.array([m.expected(joined, table).argmin(1) for m in members], dtype=np.intp)
+        return np.array([best_response(m.expected(joined, table)) for m in members])
 
 
 def held_out(estimator: Any, rows: Examples) -> Mask:

@@ -20,6 +20,8 @@ from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
 from regretless.market.records import Mixture
+from regretless.market.records.decision import one_hot
+from regretless.market.response import best_response
 
 
 def readout(basis: Basis, outcomes: Array) -> Array:
@@ -274,7 +276,7 @@ class RandomisedPredictor(Parameters):
 
 def _certain(tables: Sequence[Array]) -> list[tuple[Array, Array]]:
     """Best responses to expected losses (m, A): as a law, and what is expected."""
-    return [(np.eye(t.shape[1])[t.argmin(1)], t.min(1)) for t in tables]
+    return [(one_hot(best_response(t), t.shape[1]), t.min(1)) for t in tables]
 
 
 def checked_levels(levels: Sequence[float]) -> Sequence[float]:
