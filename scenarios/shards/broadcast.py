@@ -119,7 +119,7 @@ def rounds_of(block: Tree) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn(Mixture):
+class RecordedMixture(Mixture):
     """A mixture from which has been drawn.
 
     Parameters
@@ -138,12 +138,12 @@ class Drawn(Mixture):
         return Forecast(self, self.index)
 
 
-def _drawn(part: Tree) -> Iterator[Drawn]:
+def _drawn(part: Tree) -> Iterator[RecordedMixture]:
     said = part.get("models", repeat(None))
     ends = np.cumsum(part["sizes"])
     for size, end, index, models in zip(part["sizes"], ends, part["drawn"], said, strict=False):
         kept = {key: part[key][end - size : end] for key in ("points", "weights", "labels")}
-        yield Drawn(**kept, index=int(index), models=models)
+        yield RecordedMixture(**kept, index=int(index), models=models)
 
 
 class Tape(Remembering, Adversary):
@@ -156,7 +156,7 @@ class Tape(Remembering, Adversary):
 
     Attributes
     ----------
-    mixtures : tuple of Drawn
+    mixtures : tuple of RecordedMixture
         Of the round that is played.
     outcome : array (d,)
         Of the same.
@@ -165,7 +165,7 @@ class Tape(Remembering, Adversary):
     sees = frozenset({"history"})
 
     def __init__(self, outcomes: int) -> None:
-        self.outcomes, self.mixtures = outcomes, tuple[Drawn, ...]()
+        self.outcomes, self.mixtures = outcomes, tuple[RecordedMixture, ...]()
         self._coming: Iterator[Any] = iter(())
         self.outcome = np.zeros(outcomes)
 
