@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.bases.approximation.certify import ROUNDING, Certificate, certify
+from regretless.forecaster.bases.approximation.certify import ROUNDING, ErrorCertificate, certify
 from regretless.market.core.arrays import Array, grid_points
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
@@ -70,7 +70,7 @@ class RampBasis(Basis):
 
     Attributes
     ----------
-    certificate : Certificate
+    certificate : ErrorCertificate
         Bounds on the greatest error over the family, from above (``error``) and below.
 
     Raises
@@ -196,7 +196,7 @@ class RampBasis(Basis):
             most = np.maximum(most, excess.max(0))
         return least, most
 
-    def _certify(self, fits: list[_Fit], wish: float | None, budget: int) -> Certificate:
+    def _certify(self, fits: list[_Fit], wish: float | None, budget: int) -> ErrorCertificate:
         """Bound the error over the family, worst stack first; up to the wish all is the same."""
         upper, lower, evaluations = 0.0, 0.0, 0
         tolerance = TOLERANCE if wish is None else 0.0
@@ -215,9 +215,9 @@ class RampBasis(Basis):
             )
             upper, lower = max(upper, found.upper), max(lower, found.lower)
             evaluations += found.evaluations
-        return Certificate(upper, lower, evaluations)
+        return ErrorCertificate(upper, lower, evaluations)
 
-    def _search(self, losses: Sequence[Loss], wish: float, budget: int) -> Certificate:
+    def _search(self, losses: Sequence[Loss], wish: float, budget: int) -> ErrorCertificate:
         """Take the fewest knots whose certified error is at most the wish; ValueError if none."""
         best = (math.inf, 0)
         knots = 2

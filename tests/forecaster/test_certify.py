@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from regretless.forecaster.bases.approximation.certify import ROUNDING, Certificate, certify
+from regretless.forecaster.bases.approximation.certify import ROUNDING, ErrorCertificate, certify
 from regretless.forecaster.bases.approximation.slopes import STEEPEST, loss_slopes
 from regretless.market.losses import (
     Convex1D,
@@ -197,7 +197,7 @@ def test_a_stack_has_the_largest_of_its_certificates() -> None:
         for k in range(STACK)
     ]
     whole = certify(loss, offset, weights, enclose, slopes=derivatives, tolerance=0.05)
-    assert isinstance(whole, Certificate)
+    assert isinstance(whole, ErrorCertificate)
     assert max(one.lower for one in singles) <= whole.upper
     assert whole.lower <= max(one.upper for one in singles)
 

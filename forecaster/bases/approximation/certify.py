@@ -45,7 +45,7 @@ FINEST = 1 << 30  # boxes along a side; coordinates are 32-bit
 
 
 @dataclass(frozen=True)
-class Certificate:
+class ErrorCertificate:
     """What a search has proved.
 
     Attributes
@@ -92,7 +92,7 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
     tolerance: float = TOLERANCE,
     limit: float = math.inf,
     budget: int = BUDGET,
-) -> Certificate:
+) -> ErrorCertificate:
     """Bound the error of linear forms over all outcomes, from above and from below.
 
     Parameters
@@ -144,7 +144,7 @@ def certify(  # noqa: PLR0913 - what is certified, then how hard to try
         lower = max(lower, met)
         pairs = pairs[np.delete(np.arange(len(pairs.bound)), worst)] + children
     upper = max(settled, float(pairs.bound.max(initial=0.0)))
-    return Certificate(upper + ROUNDING, lower, search.evaluations)
+    return ErrorCertificate(upper + ROUNDING, lower, search.evaluations)
 
 
 def first_edges(cells: int | Array | None, outcomes: int) -> Array:
