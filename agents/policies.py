@@ -45,7 +45,7 @@ class Steps:
 
 @register.policy("threshold")
 @dataclass(frozen=True)
-class Threshold:
+class ContextThreshold:
     """One action below a threshold on a feature, another at or above it.
 
     Parameters
