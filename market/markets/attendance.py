@@ -31,7 +31,7 @@ from regretless.market.markets.settling import Settling
 
 
 @register.market("attendance")
-class Attendance(Settling):
+class AttendanceMarket(Settling):
     """The share of agents who play each action but the first.
 
     Parameters

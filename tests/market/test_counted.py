@@ -25,7 +25,7 @@ from regretless.market.logs.branches import gains
 from regretless.market.logs.heads import COUNT, agents_in, mean_of, means_of
 from regretless.market.logs.welfare import gini, mean_difference, welfare_record
 from regretless.market.losses import Linear
-from regretless.market.markets.attendance import Attendance
+from regretless.market.markets.attendance import AttendanceMarket
 from regretless.market.model import MarketModel
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.build import populations
@@ -305,7 +305,7 @@ def test_a_market_of_ones_own_says_that_it_weighs(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(register.market, "_known", dict(register.market._known))
 
     @register.market("by-hand")
-    class ByHand(Attendance):
+    class ByHand(AttendanceMarket):
         """It inherits the word of another class, which says nothing of its own ``clear``."""
 
     with pytest.raises(UserError, match="market 'by-hand' deals with agents one by one"):

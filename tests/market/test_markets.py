@@ -16,7 +16,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.markets import Market, cleared, slopes
 from regretless.market.losses import Linear
-from regretless.market.markets.attendance import Attendance
+from regretless.market.markets.attendance import AttendanceMarket
 from regretless.market.markets.settling import Moments
 from regretless.market.model import MarketModel
 from regretless.market.records import Decision, OutcomeLaw
@@ -195,12 +195,12 @@ def test_heads_are_counted_by_action() -> None:
     people: Any = SimpleNamespace(
         name="p", loss=Linear(np.ones((1, 3, 2))), row_of=np.zeros(5, dtype=np.intp), heads=None
     )
-    market = Attendance([people], RNG, always=[0.2, 0.0])
+    market = AttendanceMarket([people], RNG, always=[0.2, 0.0])
     played = Decision(np.zeros((1, 1)), np.array([0, 1, 1, 2, -1]))
     assert market.clear(np.full(2, 0.5), [played]) == pytest.approx([0.2 + 0.8 * 0.5, 0.8 * 0.25])
     people.loss = Linear(np.ones((1, 3, 1)))
     with pytest.raises(UserError, match=r"cohort.p.actions; give 2"):
-        Attendance([people], RNG)
+        AttendanceMarket([people], RNG)
 
 
 def test_a_shop_orders_no_more_than_it_can_pay() -> None:
