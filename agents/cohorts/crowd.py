@@ -73,7 +73,7 @@ class Heard:
         return np.asarray(np.stack(at)[self.which, np.arange(len(loss))])
 
 
-class Member:
+class OwnAgents:
     """What a user's own agents, one or many, have in common: a loss, a stream, columns.
 
     Parameters
@@ -108,7 +108,7 @@ class Member:
     @property
     def resumable(self) -> bool:
         """Whether there is a memory for checkpoints: columns, or a ``state`` of the class's own."""
-        return bool(self.columns) or type(self).state is not Member.state
+        return bool(self.columns) or type(self).state is not OwnAgents.state
 
     def state(self) -> dict[str, Any]:
         """Return the columns; a class that remembers more writes its own, and ``restore``."""
@@ -120,7 +120,7 @@ class Member:
             setattr(self, name, state[name])
 
 
-class ScriptedCrowd(Member):
+class ScriptedCrowd(OwnAgents):
     """All agents of a cohort, with one method for all of them.
 
     Attributes
@@ -149,7 +149,7 @@ class ScriptedCrowd(Member):
         """Be told the losses of all agents' actions (N, A) and the outcome (d,)."""
 
 
-def columns_of(member: Member, names: Sequence[str], *, size: int) -> dict[str, Array]:
+def columns_of(member: OwnAgents, names: Sequence[str], *, size: int) -> dict[str, Array]:
     """Read columns of a member, an array (size,) each.
 
     Raises
@@ -160,7 +160,7 @@ def columns_of(member: Member, names: Sequence[str], *, size: int) -> dict[str, 
     return {name: _column(member, name, size) for name in names}
 
 
-def _column(member: Member, name: str, size: int) -> Array:
+def _column(member: OwnAgents, name: str, size: int) -> Array:
     where = f"column '{name}' of class {type(member).__name__}"
     if not hasattr(member, name):
         raise UserError(f"{where} is missing; set self.{name} in __init__")

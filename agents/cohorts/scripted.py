@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.agents.cohorts.crowd import Heard, Member, ScriptedCrowd, columns_of
+from regretless.agents.cohorts.crowd import Heard, OwnAgents, ScriptedCrowd, columns_of
 from regretless.market.core.arrays import Array, Indices, Mask, draw_index, draw_rows
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, brief
@@ -33,7 +33,7 @@ from regretless.market.regret.ledger import Ledger
 ROUNDING = 1e-9  # of probabilities that sum to 1
 
 
-class ScriptedAgent(Member):
+class ScriptedAgent(OwnAgents):
     """One agent with a method of its own.
 
     Parameters
@@ -112,7 +112,7 @@ class ScriptedCohort(Cohort, Remembering):
         self.name, self.utility, self._rule, self.block = name, utility, rule, block
         self.loss, self.ledger, self.policies = loss, ledger, policies
         self.crowd = agents if isinstance(agents, ScriptedCrowd) else None
-        self.agents: list[Member] = [agents] if isinstance(agents, ScriptedCrowd) else [*agents]
+        self.agents: list[OwnAgents] = [agents] if isinstance(agents, ScriptedCrowd) else [*agents]
         self.row_of = np.arange(len(loss))
         self.distance: Indices = np.zeros(len(loss), np.intp) if distance is None else distance
         self.relay = relay

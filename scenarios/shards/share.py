@@ -43,7 +43,7 @@ PROBES = 3  # outcomes at which a share's losses are compared with the whole's
 
 
 @dataclass(frozen=True, eq=False)
-class Member:
+class CohortShare:
     """What a share has of a cohort.
 
     Parameters
@@ -88,7 +88,7 @@ class Share:
 
     model: MarketModel
     tape: Tape
-    members: tuple[Member, ...]
+    members: tuple[CohortShare, ...]
     followed: dict[int, tuple[Indices, Indices]]
     adversary: Any
     market: Any
@@ -163,13 +163,13 @@ def share_of(market: MarketModel, place: int, of: int) -> Share:
     return Share(model, tape, members, followed, market.game.adversary, part)
 
 
-def _seat(market: MarketModel, place: int, member: Member, tape: Tape) -> Seat:
+def _seat(market: MarketModel, place: int, member: CohortShare, tape: Tape) -> Seat:
     """Seat a member as its cohort is in the whole market; what is settled there is on the tape."""
     attendance = market.game.seats[place].attendance.of(member.rows)
     return Seat(member.cohort, attendance, comparison=_comparing(market, place, member, tape))
 
 
-def _comparing(market: MarketModel, place: int, member: Member, tape: Tape) -> NotCompared:
+def _comparing(market: MarketModel, place: int, member: CohortShare, tape: Tape) -> NotCompared:
     """Return what compares a member with the models whose predictions are on the tape."""
     followed, block = market.game.seats[place].comparison, member.cohort.block
     if not isinstance(followed, Followed):
@@ -192,7 +192,7 @@ def _empty(promise: Guarantee, rows: Indices) -> Guarantee:
     return Guarantee(promise.label, bound, covers=covers)
 
 
-def _members(market: MarketModel, place: int, of: int) -> Iterator[Member]:
+def _members(market: MarketModel, place: int, of: int) -> Iterator[CohortShare]:
     first = 1
     for seat in market.game.seats:
         cohort: Any = seat.cohort
@@ -207,7 +207,7 @@ def _members(market: MarketModel, place: int, of: int) -> Iterator[Member]:
         first += count
 
 
-def _member(cohort: Any, rows: Indices, agents: slice, *, first: int, told: bool) -> Member:
+def _member(cohort: Any, rows: Indices, agents: slice, *, first: int, told: bool) -> CohortShare:
     loss = cohort.loss[rows]
     _check(cohort.name, cohort.loss, loss, rows)
     ledger, everybody = cohort.ledger, np.arange(len(cohort.row_of))
@@ -227,10 +227,10 @@ def _member(cohort: Any, rows: Indices, agents: slice, *, first: int, told: bool
         rng=Some(cohort.rng, rows if by_row else everybody[agents], len(everybody)),
         **(_heard(cohort, loss, rows) if learner is None else {"learner": deepcopy(learner)}),
     )
-    return Member(own, agents, rows, first, told)
+    return CohortShare(own, agents, rows, first, told)
 
 
-def _network(network: Network | None, members: Sequence[Member]) -> Network | None:
+def _network(network: Network | None, members: Sequence[CohortShare]) -> Network | None:
     """Return how far the members' agents are from the forecaster; their neighbours are not told."""
     if network is None:
         return None
@@ -298,7 +298,7 @@ def _check(name: str, whole: Loss | None, part: Loss | None, rows: Indices) -> N
             raise UserError(f"cohort.{name}: {whole.form} losses {why}; run it on one machine")
 
 
-def _logged(own: Logged, member: Member) -> Logged:
+def _logged(own: Logged, member: CohortShare) -> Logged:
     """Return which agents of a member are logged, of those of its cohort."""
     row_of, agents = member.cohort.row_of, member.agents
     if not member.told:
@@ -311,7 +311,7 @@ def _logged(own: Logged, member: Member) -> Logged:
     return Logged(own.ids[here], places, rows, place_of)
 
 
-def _followed(market: MarketModel, members: Sequence[Member]) -> Iterator[Any]:
+def _followed(market: MarketModel, members: Sequence[CohortShare]) -> Iterator[Any]:
     for place, sample in market.tracker.rows.items() if market.tracker is not None else ():
         rows = members[place].rows
         here = np.flatnonzero(np.isin(sample, rows))

@@ -109,7 +109,7 @@ class Candidate:
     """A member, and what it expected of rows that it had not seen, (m, q)."""
 
     name: str
-    member: members.Member
+    member: members.Predictor
     expected: Array
 
 

@@ -38,7 +38,7 @@ FEWEST = 64  # rows whose points are shared out by more than one core
 MOST_KNOTS = {1: 1000, 2: 24, 3: 10}  # of a lattice along an axis, by the number of outcomes
 
 
-class Member(Protocol):
+class Predictor(Protocol):
     """A conditional law."""
 
     def expected(self, features: Array, table: Array) -> Array:
@@ -62,7 +62,7 @@ class Leaf:
     weights: Array
 
     def expected(self, features: Array, table: Array) -> Array:
-        """See ``Member``."""
+        """See ``Predictor``."""
         nodes = len(self.trees.feature)
         inside = _membership(self.leaves, nodes).T @ sparse.diags(self.weights)
         mass = np.maximum(np.asarray(inside.sum(1)).ravel(), FLOOR)
@@ -139,7 +139,7 @@ class Neighbours:
     width: Array
 
     def expected(self, features: Array, table: Array) -> Array:
-        """See ``Member``."""
+        """See ``Predictor``."""
         return self.around(self.model.forecast(features), table)
 
     def around(self, here: Array, table: Array) -> Array:
@@ -236,7 +236,7 @@ class Residuals:
         return cls(near.model, *own, near.width, lattice)
 
     def expected(self, features: Array, table: Array) -> Array:
-        """See ``Member``."""
+        """See ``Predictor``."""
         return self.around(self.model.forecast(features), table)
 
     def around(self, here: Array, table: Array) -> Array:
@@ -317,6 +317,6 @@ class Marginal:
     weights: Array
 
     def expected(self, features: Array, table: Array) -> Array:
-        """See ``Member``."""
+        """See ``Predictor``."""
         known = table[: len(self.weights)]
         return np.tile(np.average(known, 0, self.weights), (len(features), 1))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from regretless.forecaster.omniprediction.laws.learning import Sample, candidates, centred, shares
-from regretless.forecaster.omniprediction.laws.members import Member
+from regretless.forecaster.omniprediction.laws.members import Predictor
 from regretless.market.core.arrays import Array
 
 LEAST = 1e-3  # share below which a member is dropped
@@ -21,14 +21,14 @@ class ConditionalLaw:
     ----------
     outcomes : array (S, d)
         The support.
-    members : dict of Member
+    members : dict of Predictor
         By name.
     shares : array (B,)
         In the mixture; their sum is 1.
     """
 
     outcomes: Array
-    members: dict[str, Member]
+    members: dict[str, Predictor]
     shares: Array
 
     def expected(self, features: Array, table: Array) -> Array:
