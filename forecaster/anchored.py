@@ -183,7 +183,7 @@ class AnchoredPrediction(UnbiasedPrediction):
         """Add a round's mean surprise, and say whether the sum is beyond noise."""
         rows = self.events.rows
         seen, _ = moved_mass(rows, self._point[None], np.ones(1))
-        worse = float(seen @ (rows.weights @ (truth - self._point))) / (len(rows.start) - 1)
+        worse = float(seen @ rows.times(truth - self._point)) / (len(rows.start) - 1)
         self._surprise = self._surprise + np.array([worse, worse**2])
         total, squares = self._surprise
         return bool(total > ALARM * np.sqrt(squares))

@@ -17,6 +17,7 @@ scalar gains of ``scalar``: a policy of each loss's own would take a vector even
 action and suggestion.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -166,7 +167,7 @@ class Events(Remembering):
 
     def _kept_of(self, place: tuple[int, ...], rows: slice) -> Kept | None:
         """Return the weights that are kept of a view; None for small tables."""
-        if self.rows.weights.size < MANY:
+        if math.prod(self.rows.shape) < MANY:
             return None
         if place not in self._kept:
             self._kept[place] = Kept(rows.stop - rows.start, self.size)
@@ -179,7 +180,7 @@ class Events(Remembering):
 
     def weighted(self, awake: Happening, rule: WeightRule, time: int) -> Array:
         """Return H (rows, n), the signed weights of the events that can happen, normalised."""
-        shape = self.rows.weights.shape
+        shape = self.rows.shape
         if self.gains is None:
             return rule.table(awake.views, shape, time)
         gain, variation = self.gains.counted

@@ -108,7 +108,7 @@ class Draws:
 
     def add(self, seen: Array, truth: Array) -> None:
         """Add a round in which rows had probabilities (R,) and s(y) was ``truth`` (n,)."""
-        losses = self._rows.offset + self._rows.weights @ truth
+        losses = self._rows.offset + self._rows.times(truth)
         _add(self._rows.start, seen, losses, self._pairs, self._far, self._ends)
 
     def of(self, group: LossGroup, *, fixed: bool) -> Array:

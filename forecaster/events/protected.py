@@ -57,10 +57,8 @@ class Rows:
 
     Parameters
     ----------
-    offset : array (R,)
-    weights : array (R, n)
     blocks : array (B, LANES), array (B, n, LANES)
-        The same in blocks of rows, the last one filled up with zeros.
+        Offsets and weights in blocks of rows, the last one filled up with zeros.
     start : int array (K + 1,)
         Loss k owns rows start[k] to start[k + 1] - 1.
     eta : array (K,)
@@ -71,13 +69,31 @@ class Rows:
         Groups with a rule of their own, each with its first row.
     """
 
-    offset: Array
-    weights: Array
     blocks: tuple[Array, Array]
     start: Integers
     eta: Array
     tie: Array
     custom: tuple[tuple[int, LossGroup], ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """R and n."""
+        return int(self.start[-1]), self.blocks[1].shape[1]
+
+    @property
+    def offset(self) -> Array:
+        """Constant part of every row (R,): a view."""
+        return self.blocks[0].reshape(-1)[: self.start[-1]]
+
+    @property
+    def weights(self) -> Array:
+        """Weights of every row (R, n): a copy, as the rows of a block lie side by side."""
+        rows, size = self.shape
+        return self.blocks[1].swapaxes(1, 2).reshape(-1, size)[:rows]
+
+    def times(self, vector: Array) -> Array:
+        """Return ``weights @ vector`` (R,) without the copy."""
+        return np.asarray((vector @ self.blocks[1]).reshape(-1)[: self.start[-1]])
 
 
 @compiled
@@ -141,8 +157,6 @@ def rows_of(groups: Sequence[LossGroup]) -> Rows:
     offset = np.concatenate([g.offset.ravel() for g in groups])
     weights = np.concatenate([g.weights.reshape(-1, g.weights.shape[-1]) for g in groups])
     return Rows(
-        offset,
-        weights,
         (_blocks(offset[:, None])[:, 0], _blocks(weights)),
         np.cumsum([0, *actions]),
         np.concatenate(

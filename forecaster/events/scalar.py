@@ -85,7 +85,7 @@ class LossEvents(Remembering):
     ) -> None:
         self.groups, self.within, self.models = tuple(groups), within, models
         self.rows = rows_of(self.groups)
-        self.size = int(self.rows.weights.shape[1])
+        self.size = self.rows.shape[1]
         own = [g.offset.shape[1] + len(g.policies) if fixed else 0 for g in self.groups]
         shapes = [(*g.offset.shape, c + models) for g, c in zip(self.groups, own, strict=True)]
         self.experts = sum(k * a * (c - fixed) for k, a, c in shapes)
