@@ -219,4 +219,4 @@ class Checked:
 
 def is_pure(response: Response) -> bool:
     """Whether a rule plays ``best_response`` to its table, and no law of a subclass's own."""
-    return getattr(type(response), "play", None) is _Hard.play
+    return isinstance(response, _Hard) and type(response).play is _Hard.play

@@ -69,6 +69,7 @@ class UnbiasedPrediction(Remembering):
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("events", "slack", "time", "solver", "_rng")
+    models: tuple[str, ...] = ()  # whose predictions are comparators
 
     def __init__(  # noqa: PLR0913 - keyword-only description of an instance
         self,
@@ -160,7 +161,7 @@ class UnbiasedPrediction(Remembering):
             rounds=self.time,
             slack=self.slack,
             weights=self.rule.name,
-            horizon=getattr(self.rule, "horizon", None),
+            horizon=self.rule.horizon,
             hull=self.solver.hull,
             dead_zone=self.rule.dead_zone,
         )

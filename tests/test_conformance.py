@@ -13,6 +13,7 @@ import pytest
 
 import regretless.agents
 from regretless.agents.adversaries import Adversary, Coalition, Replay, Strategic
+from regretless.agents.adversaries.confined import Confined
 from regretless.forecaster import DecisionSwap, NonLinearDecisionSwap, SmoothDecisionSwap, bases
 from regretless.market import register
 from regretless.market.core.errors import UserError
@@ -22,6 +23,7 @@ from regretless.market.game.protocols import Adversary as AdversaryRole
 from regretless.market.game.protocols import Forecaster, Resumable
 from regretless.market.game.round import commit_and_draw, decide, finish, offer
 from regretless.market.losses import Linear
+from regretless.market.losses.spaces import Box
 from regretless.market.records.history import History
 from regretless.market.records.records import Announcement, Context, Ensemble, Forecast, Mixture
 from regretless.market.response import TIE
@@ -72,6 +74,7 @@ ADVERSARIES = [*filter(impartial, register.adversary.names()), "replay"]
 def test_adversaries_play_their_role(name: str) -> None:
     player = adversary(name)
     assert isinstance(player, AdversaryRole)
+    assert player.innermost is player
     rows = outcomes(player, 40)
     assert rows.shape == (40, SIZE)
     assert ((rows >= 0) & (rows <= 1)).all()
@@ -110,6 +113,11 @@ def test_adversaries_resume(name: str) -> None:
 def test_adversaries_refuse_what_makes_no_sense(name: str, parameters: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(parameters))):
         register.adversary[name](SIZE, stream(0, "x"), **parameters)
+
+
+def test_an_adversary_kept_to_a_space_names_who_decides() -> None:
+    player = adversary("iid")
+    assert Confined(player, Box([0.0] * SIZE, [1.0] * SIZE)).innermost is player
 
 
 def test_the_breaker_moves_away() -> None:

@@ -57,6 +57,11 @@ class Confined(Remembering, Adversary):
         """Whether the adversary is told, or paid by, what agents do."""
         return self.payoff is not None or self.adversary.observes_play
 
+    @property
+    def innermost(self) -> Adversary:
+        """The adversary that is kept to the space."""
+        return self.adversary.innermost
+
     def learn(self, payoff: float, observation: Observation) -> None:
         """Let the adversary learn."""
         self.adversary.learn(payoff, observation)

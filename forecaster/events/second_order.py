@@ -71,6 +71,7 @@ class SecondOrderWeights(WithoutModels):
     """Weights whose bounds follow the gains' squares: no horizon, no rate."""
 
     name, dead_zone, squared = "second-order", 0.0, True
+    horizon: int | None = None
 
     def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
         """Return H (rows, n), normalised."""

@@ -75,6 +75,7 @@ class WeightRule(Protocol):
     name: str
     dead_zone: float
     squared: bool  # whether its variation is the sum of squares, or of absolute values
+    horizon: int | None  # that sets its rate; None without one
 
     def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
         """Return H (rows, n), normalised so that all awake weights sum to 1."""
@@ -170,6 +171,7 @@ class AdaptiveWeights:
     """
 
     name, squared = "adaptive", False
+    horizon: int | None = None
 
     def __init__(self, dead_zone: float = 0.0) -> None:
         if not dead_zone >= 0:

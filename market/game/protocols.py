@@ -128,6 +128,11 @@ class Adversary(ABC):
         """Whether it is told, or paid by, what agents do."""
         return self.payoff is not None or type(self).learn is not Adversary.learn
 
+    @property
+    def innermost(self) -> "Adversary":
+        """Who decides: itself, unless it wraps another one."""
+        return self
+
     def context(self, history: History) -> Context:
         """Return what everybody sees before the round; an empty context by default."""
         return Context()

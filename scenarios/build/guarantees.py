@@ -66,7 +66,7 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
         return Guarantee(label, None, note, covers)  # latecomers, of whom ``served`` says more
     terms = Terms(seat, block, cohort, group, losses)
     throughout = seat.stay is None
-    compared = bool(getattr(forecaster, "models", ())) and throughout
+    compared = bool(first.models) and throughout
     crossed = len(cohort.policies) and throughout and isinstance(first.events, Events)
     stretches = throughout and isinstance(first.events, IntervalEvents) and not others
     return Guarantee(
@@ -208,8 +208,7 @@ class Terms:
         return rounds if stay is None else stayed(stay, rounds)
 
     def _known(self, *, fixed: bool) -> Array:
-        private = getattr(self.cohort, "private", False)  # see ``market.game.private_draws``
-        if private or self.horizon:
+        if self.cohort.private or self.horizon:  # see ``market.game.private_draws``
             step = np.array([[1.0], [2.0]]) * self._width ** np.array([[2.0], [1.0]])
             return np.asarray(self._rounds * step)
         each = [p.events.draws.of(self.group, fixed=fixed) for p in self._players]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
@@ -211,8 +212,8 @@ def _member(cohort: Any, rows: Indices, agents: slice, *, first: int, told: bool
     loss = cohort.loss[rows]
     _check(cohort.name, cohort.loss, loss, rows)
     ledger, everybody = cohort.ledger, np.arange(len(cohort.row_of))
-    learner = getattr(cohort, "learner", None)
-    by_row = cohort.private if learner is None else learner.bandit
+    by_row = cohort.private or cohort.bandit
+    learns = isinstance(cohort, LearnerCohort)
     own = replace(
         cohort,
         loss=loss,
@@ -225,7 +226,7 @@ def _member(cohort: Any, rows: Indices, agents: slice, *, first: int, told: bool
             constants=ledger.constants,
         ),
         rng=Some(cohort.rng, rows if by_row else everybody[agents], len(everybody)),
-        **(_heard(cohort, loss, rows) if learner is None else {"learner": deepcopy(learner)}),
+        **({"learner": deepcopy(cohort.learner)} if learns else _heard(cohort, loss, rows)),
     )
     return CohortShare(own, agents, rows, first, told)
 

@@ -51,9 +51,9 @@ class Attack:
     def model(self, seed: int, plan: Array | None = None) -> MarketModel:
         """Build what is rehearsed, with a plan (P, S, m)."""
         model = _scenario(self.rehearsed, self.imports).build(seed=seed)
-        leader: Any = model.game.adversary
+        leader: Any = model.game.adversary.innermost
         if plan is not None:
-            getattr(leader, "adversary", leader).laws = plan
+            leader.laws = plan
         return model
 
     @property

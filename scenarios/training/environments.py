@@ -103,7 +103,7 @@ class LeaderEnv(gymnasium.Env[Seen, Any]):
     def _begin(self, seed: int) -> None:
         self._run = _Run(self._attack.model(seed))
         game = self._run.model.game
-        self._leader: Any = getattr(game.adversary, "adversary", game.adversary)
+        self._leader: Any = game.adversary.innermost
         self._shares = [np.zeros(cohort.loss.actions) for cohort in game.cohorts]
         self._run.offer()
 

@@ -125,8 +125,10 @@ def _learners_score(model: MarketModel, plan: Array) -> Score:
 
 def _learned(cohort: Any, rounds: int) -> Array | float:
     """Return what a learner promises of its swap regret, whatever comes; NaN if nothing."""
-    learner = getattr(cohort, "learner", None)
-    if learner is None or learner.bandit or getattr(learner, "measure", None) != "swap":
+    if not isinstance(cohort, LearnerCohort) or cohort.bandit:
+        return np.nan
+    learner: Any = cohort.learner
+    if getattr(learner, "measure", None) != "swap":  # a user's may bound nothing
         return np.nan
     bound = learner.bound(rounds)
     return np.nan if bound is None else float(bound)
