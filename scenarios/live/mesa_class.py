@@ -3,19 +3,36 @@
 ``mesa.batch_run`` and ``SolaraViz`` call a model's class with parameters, whenever they want
 another model; a ``MarketModel`` is made of a game's parts.
 
-A model that is given no seed gets a random one, so that iterations of ``batch_run`` are different
-runs; the column ``seed`` of its rows names it.
+No two iterations of ``batch_run`` are one run: without a seed each gets a random one, and of one
+that all iterations are given the first takes it and the others take seeds that are drawn from it.
+The column ``seed`` of the rows names them.
 """
 
+import copyreg
+import inspect
+import pickle
 import secrets
 from collections.abc import Callable, Mapping
+from types import FrameType
 from typing import Any, Self
 
+import mesa
+import numpy as np
+
 from regretless.market.core.errors import UserError, closest
+from regretless.market.core.randomness import stream
 from regretless.market.model import MarketModel
 from regretless.scenarios import load
 
 SEED_BITS = 48  # a float64, which tables may make of it, holds it exactly
+# Since Mesa 3.4 ``batch_run`` itself has ``rng``, under which each iteration is given another seed.
+OF_ITERATIONS = {"rng"}.intersection(inspect.signature(mesa.batch_run).parameters)
+
+
+class _Remade(type):
+    """A class of models that other processes make again, from what it was made of."""
+
+    made_of: tuple[Any, ...]
 
 
 def market_class(
@@ -33,28 +50,22 @@ def market_class(
         Which key of the scenario each parameter of the class sets, as
         ``{"growers": "cohort.growers.count"}``; ``seed`` and ``rounds`` are parameters anyway.
     collector : callable, optional
-        Makes the ``mesa.DataCollector`` of each model, which gets a reporter ``seed``.
+        Makes the ``mesa.DataCollector`` of each model, which gets a reporter ``seed``. For several
+        processes it is a function of a module, not one that is defined within another.
     **settings
         Keys that all models share; not ``seed``, which would make all of them the same run.
     """
     if "seed" in settings:
         raise UserError("seed: all models would be one run; give it to batch_run or to each call")
     named = {"seed": "seed", "rounds": "rounds"} | dict(keys or {})
-    understood = {"rng": "seed"} | named  # ``rng`` is what Mesa has called it since 3.5
 
-    class Market(MarketModel):
+    class Market(MarketModel, metaclass=_Remade):
         """A market of one scenario, built from numbers."""
 
+        made_of = scenario, keys, collector, settings
+
         def __new__(cls, **values: Any) -> Self:
-            for name in values:
-                if name not in understood:
-                    raise UserError(f"{name}: no parameter of this class; {closest(name, named)}")
-            given = {name: value for name, value in values.items() if value is not None}
-            if {"rng", "seed"} <= given.keys() and "rng" not in named:
-                raise UserError(f"rng = {given['rng']}: the seed by another name; give one of them")
-            keyed = {"seed": secrets.randbits(SEED_BITS)} | {
-                understood[name]: value for name, value in given.items()
-            }
+            keyed = _keyed(values, named, _iteration(inspect.currentframe()))
             made: Any = load(scenario, **settings | keyed).build()
             made.__class__ = cls
             if collector is not None:
@@ -67,9 +78,59 @@ def market_class(
     return Market
 
 
+def _keyed(values: Mapping[str, Any], named: Mapping[str, str], iteration: int) -> dict[str, Any]:
+    """Return the keys of the scenario that a call sets, the seed among them."""
+    understood = {"rng": "seed"} | dict(named)  # ``rng`` is what Mesa has called it since 3.4
+    for name in values:
+        if name not in understood:
+            raise UserError(f"{name}: no parameter of this class; {closest(name, named)}")
+    given = {name: _plain(value) for name, value in values.items() if value is not None}
+    if {"rng", "seed"} <= given.keys() and "rng" not in named:
+        raise UserError(f"rng = {given['rng']}: the seed by another name; give one of them")
+    keyed = {understood[name]: value for name, value in given.items()}
+    if "seed" not in keyed:
+        keyed["seed"] = secrets.randbits(SEED_BITS)
+    elif iteration and not OF_ITERATIONS & given.keys():
+        drawn = stream(keyed["seed"], "iteration", str(iteration))
+        keyed["seed"] = int(drawn.integers(2**SEED_BITS))
+    return keyed
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of NumPy's as one of Python's."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _iteration(frame: FrameType | None) -> int:
+    """Return which iteration of ``batch_run`` a call is for, which Mesa does not say; else 0."""
+    caller = None if frame is None else frame.f_back
+    if caller is None or caller.f_globals.get("__name__") != "mesa.batchrunner":
+        return 0
+    return int(caller.f_locals["iteration"])
+
+
 def _reporting(collector: Any, seed: int) -> Any:
     """Let a model's collector name its seed, unless it has a reporter of that name."""
     if "seed" not in collector.model_reporters:
         collector.model_reporters["seed"] = lambda _: seed
         collector.model_vars["seed"] = []
     return collector
+
+
+def _again(
+    scenario: str, keys: Mapping[str, str] | None, collector: Any, settings: dict[str, Any]
+) -> type[MarketModel]:
+    return market_class(scenario, keys, collector=collector, **settings)
+
+
+def _recipe(market: _Remade) -> tuple[Any, ...]:
+    """Say to ``pickle`` how a class is made again; UserError if another process cannot."""
+    try:
+        pickle.dumps(market.made_of)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        cure = "define collector at the top of a module, or give number_processes=1"
+        raise UserError(f"market_class: other processes cannot get it: {error}; {cure}") from error
+    return _again, market.made_of
+
+
+copyreg.pickle(_Remade, _recipe)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import pickle
+from functools import partial
+from typing import Any
+
 import mesa
+import numpy as np
 import pytest
 
 from regretless import load, market_class
@@ -10,7 +16,8 @@ from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
 
-FEW = {"cohort.growers.count": 5, "rounds": 30}
+FEW: dict[str, Any] = {"cohort.growers.count": 5, "rounds": 30}
+NEW = "rng" in inspect.signature(mesa.batch_run).parameters  # since Mesa 3.4
 
 
 def played(rounds: int = 12) -> MarketModel:
@@ -88,6 +95,11 @@ def test_a_scenario_is_a_class_for_mesa() -> None:
         market(grower=3)
 
 
+def times(iterations: int) -> dict[str, Any]:
+    """Return how ``batch_run`` is asked for so many runs of each setting."""
+    return {"rng": [None] * iterations} if NEW else {"iterations": iterations}
+
+
 def test_iterations_without_a_seed_are_different_runs_whose_rows_name_their_seeds() -> None:
     def mean_loss(model: MarketModel) -> float:
         return float(model.agents_frame()["mean_loss"].mean())
@@ -96,7 +108,7 @@ def test_iterations_without_a_seed_are_different_runs_whose_rows_name_their_seed
         return mesa.DataCollector(model_reporters={"mean_loss": mean_loss})
 
     market = market_class("crop-choice", collector=collector, **FEW)
-    rows = mesa.batch_run(market, {"rounds": 5}, iterations=3, display_progress=False)
+    rows = mesa.batch_run(market, {"rounds": 5}, display_progress=False, **times(3))
     assert len({row["seed"] for row in rows}) == 3
     assert len({row["mean_loss"] for row in rows}) == 3
     seeds = [row["seed"] for row in rows]
@@ -108,3 +120,39 @@ def test_iterations_without_a_seed_are_different_runs_whose_rows_name_their_seed
     assert twice[0] == twice[1]
     with pytest.raises(UserError, match=r"^seed: all models would be one run"):
         market_class("crop-choice", seed=1)
+
+
+def counting() -> mesa.DataCollector:
+    """Collect how many rounds were played, and what they cost."""
+    loss = {"loss": lambda model: float(model.agents_frame()["mean_loss"].mean())}
+    return mesa.DataCollector(model_reporters={"played": "played", **loss})
+
+
+def test_iterations_of_one_seed_are_different_runs_that_can_be_made_again() -> None:
+    market = market_class("crop-choice", collector=counting, **FEW | {"rounds": 5})
+    asked = {"seed": np.arange(1, 3)}
+    rows = mesa.batch_run(market, asked, display_progress=False, **times(2))
+    seeds = [row["seed"] for row in rows]
+    assert seeds[:2] == [1, 2]
+    assert len(set(seeds)) == len({row["loss"] for row in rows}) == 4
+    again = mesa.batch_run(market, {"seed": seeds}, display_progress=False)
+    assert [row["loss"] for row in again] == [row["loss"] for row in rows]
+    assert rows == mesa.batch_run(market, asked, display_progress=False, **times(2))
+    if NEW:
+        rows = mesa.batch_run(market, {}, rng=[4, 5], display_progress=False)
+        assert [row["seed"] for row in rows] == [4, 5]
+
+
+def test_several_processes_make_the_runs_of_one() -> None:
+    played = partial(mesa.DataCollector, model_reporters={"played": "played"})
+    market = market_class("crop-choice", collector=played, **FEW | {"rounds": 3})
+    asked = {"seed": [1]}
+    rows = [
+        mesa.batch_run(
+            market, asked, number_processes=processes, display_progress=False, **times(2)
+        )
+        for processes in (1, 2)
+    ]
+    assert rows[0] == sorted(rows[1], key=lambda row: row["RunId"])
+    with pytest.raises(UserError, match=r"define collector at the top of a module"):
+        pickle.dumps(market_class("crop-choice", collector=lambda: counting()))  # noqa: PLW0108
