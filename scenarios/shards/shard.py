@@ -9,7 +9,7 @@ the run's folder, where it sees that) or from the first round, and says which ro
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -231,18 +231,23 @@ class Shard:
         now = time.monotonic()
         self._next_save = now + SELDOM * (now - began)
 
-    def resume(self, after: int) -> None:
-        """Go on from the newest checkpoint before a round, if there is one."""
+    def fitting(self, after: int) -> Iterator[tuple[int, Tree]]:
+        """Yield the checkpoints before a round that are of this share, the newest first."""
         files = self._files() if self.keeps else {}
+        fresh = {"of": "", "chunk": 0, "state": self.share.model.state()} if files else {}
         for number in sorted((n for n in files if n <= after), reverse=True):
-            try:
+            with suppress(*checkpoint.DAMAGED):
                 tree = checkpoint.load(files[number])
-            except checkpoint.DAMAGED:
-                continue
-            if tree["of"] == self._identity:
-                self.share.model.restore(tree["state"])
-                self._chunk = int(tree["chunk"])
-                return
+                checkpoint.check_like(tree, fresh)
+                if tree["of"] == self._identity:
+                    yield number, tree
+
+    def restore(self, number: int, tree: Tree) -> None:
+        """Go on from a checkpoint of a round; one of ``DAMAGED`` if it is of something else."""
+        self.share.model.restore(tree["state"])
+        self._chunk = int(tree["chunk"])
+        if self.played != number:
+            raise ValueError(f"it is of round {self.played}")
 
     @property
     def _identity(self) -> str:
@@ -310,12 +315,24 @@ def work(task: Task) -> Answer:
     if shard is None or shard.played != task.reached:
         if not recipe.raw:
             return Answer(-1)
-        shard = _HERE[key] = Shard(recipe)
-        shard.resume(task.after)
+        shard = _HERE[key] = _begun(recipe, task.after)
     answer = shard.play(task)
     if answer.closing is not None:
         forget(*key)
     return answer
+
+
+def _begun(recipe: Recipe, after: int) -> Shard:
+    """Build a share that goes on from the newest checkpoint before a round, if one can be used."""
+    shard = Shard(recipe)
+    for number, tree in shard.fitting(after):
+        try:
+            shard.restore(number, tree)
+        except checkpoint.DAMAGED:
+            shard = Shard(recipe)  # some of it was restored
+        else:
+            break
+    return shard
 
 
 def forget(run: str, place: int | None = None) -> None:

@@ -20,6 +20,7 @@ import pandas as pd
 import pytest
 
 from regretless.market import register
+from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import is_ours
 from regretless.market.core.randomness import Some, stream
@@ -581,6 +582,38 @@ def test_damaged_checkpoints_of_a_share_are_passed_over(
     files = sorted((out / ".partial").glob("shard-*.npz"))
     assert files
     files[0].write_bytes(files[0].read_bytes()[:100])
+    shared(PLAIN, out, 2, resume=True)
+    assert_same(out, reference(PLAIN))
+
+
+def strange(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a checkpoint without a part, with strange parts, and as it is for another round."""
+    yield {"of": tree["of"], "chunk": tree["chunk"]}
+    yield tree | {"state": 7}
+    yield tree | {"chunk": "many"}
+    yield tree | {"state": mapped(tree["state"], lambda array: array[..., None])}
+    yield tree | {"state": mapped(tree["state"], lambda array: array.astype("U9"))}
+    yield tree | {"state": mapped(tree["state"], lambda array: array[:1])}
+    yield tree
+
+
+def mapped(tree: Any, change: Callable[[Any], Any]) -> Any:
+    """Change the arrays in a tree."""
+    if isinstance(tree, dict):
+        return {key: mapped(value, change) for key, value in tree.items()}
+    return change(tree) if isinstance(tree, np.ndarray) and tree.ndim else tree
+
+
+def test_strange_checkpoints_of_a_share_are_passed_over(
+    tmp_path: Path, reference: Reference
+) -> None:
+    out = tmp_path / "logs"
+    stopped(PLAIN, out, at=700)
+    (file, *_) = sorted((out / ".partial").glob("shard-0-*.npz"))
+    number = int(file.stem.rpartition("-")[2])
+    for earlier, tree in enumerate(strange(checkpoint.load(file)), start=1):
+        checkpoint.save(file.with_stem(f"shard-0-{number - earlier:09d}"), tree)
+    file.unlink()
     shared(PLAIN, out, 2, resume=True)
     assert_same(out, reference(PLAIN))
 
