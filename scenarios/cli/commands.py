@@ -35,6 +35,7 @@ from regretless.scenarios.cli.options import (
     Seeds,
     Verbose,
     Workers,
+    free_directory,
     progress_bar,
 )
 from regretless.scenarios.cli.options import loaded as _loaded
@@ -113,10 +114,12 @@ def run(  # noqa: PLR0913 - one parameter per option
     if dry_run:
         _show(loaded, workers, shared=bool(workers or scheduler))
         return
+    from regretless.scenarios.logs.directory import interrupted
     from regretless.scenarios.run import Options
     from regretless.scenarios.run import run as run_scenario
 
-    target = out or _free(loaded.spec.name, resume=resume, overwrite=overwrite, quiet=quiet)
+    given = {"resume": resume, "overwrite": overwrite, "quiet": quiet}
+    target = out or free_directory(loaded.spec.name, "run", interrupted, **given)
     options = Options(target, format, log_every, resume, overwrite)
     with (
         exits.traced(wanted=verbose),
@@ -128,17 +131,6 @@ def run(  # noqa: PLR0913 - one parameter per option
         from regretless.scenarios.summary import print_summary
 
         print_summary(loaded, model, target, player.closed)
-
-
-def _free(name: str, *, resume: bool, overwrite: bool, quiet: bool) -> Path:
-    """Choose a directory for a run that is given none; say so if it is not the usual one."""
-    from regretless.scenarios.logs.default_directory import default_directory
-
-    usual = Path("runs") / name
-    target = default_directory(usual, resume=resume, overwrite=overwrite)
-    if target != usual and not quiet and not resume:
-        typer.echo(f"{usual} is taken; this run is written to {target}.")
-    return target
 
 
 def _players(

@@ -43,9 +43,9 @@ Imports = Annotated[
     typer.Option("--import", metavar="MODULE", help="Your module with agents; repeatable."),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved file and stop.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue what was interrupted.")]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace an earlier run in the directory.")
+    bool, typer.Option("--overwrite", help="Replace what is in the directory, if it is ours.")
 ]
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Share the agents of one run out among so many.")
@@ -70,6 +70,25 @@ def loaded(name: str, assignments: list[str], chosen: dict[str, Any]) -> Scenari
         if value is not None:
             assign(raw, key, value)
     return Scenario(validated(raw, origin=path.parent))
+
+
+def free_directory(  # noqa: PLR0913 - options
+    name: str,
+    kind: str,
+    interrupted: Callable[[Path], bool],
+    *,
+    resume: bool,
+    overwrite: bool,
+    quiet: bool,
+) -> Path:
+    """Choose a directory in ``runs`` for what is given none; say so if it is not the usual one."""
+    from regretless.scenarios.logs.default_directory import default_directory
+
+    usual = Path("runs") / name
+    target = default_directory(usual, interrupted, resume=resume, overwrite=overwrite)
+    if target != usual and not quiet and not resume:
+        typer.echo(f"{usual} is taken; this {kind} is written to {target}.")
+    return target
 
 
 @contextmanager

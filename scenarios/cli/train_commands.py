@@ -9,10 +9,12 @@ from regretless.scenarios.cli.options import (
     Assignments,
     Imports,
     Name,
+    Overwrite,
     Quiet,
     Resume,
     Rounds,
     Seed,
+    free_directory,
     loaded,
     progress_bar,
 )
@@ -36,27 +38,32 @@ def train(  # noqa: PLR0913 - one parameter per option
     rounds: Rounds = None,
     seed: Seed = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder; runs/NAME-ALGORITHM by default.")
+        Path | None,
+        typer.Option(help="Directory; runs/NAME-ALGORITHM by default, or the next free one."),
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes.")] = None,
     assignments: Assignments = None,
     imports: Imports = None,
     resume: Resume = False,
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
 ) -> None:
     """Let an attacker learn against a scenario's agents, and print what it gets beside its cap."""
     import_for_good("regretless.scenarios.build.scenario")
     import_modules(imports or [])
     from regretless.scenarios.training import results
+    from regretless.scenarios.training.directory import interrupted
     from regretless.scenarios.training.train import Order, prepared
     from regretless.scenarios.training.train import train as train_attackers
 
     chosen = loaded(scenario, assignments or [], {"rounds": rounds, "seed": seed})
     order = Order(algorithm, budget, phases, looking, cohort, jobs, tuple(imports or []))
-    target = out or Path("runs") / f"{chosen.spec.name}-{algorithm}"
     runs = budget * len(prepared(chosen, order))
+    given = {"resume": resume, "overwrite": overwrite}
+    name = f"{chosen.spec.name}-{algorithm}"
+    target = out or free_directory(name, "training", interrupted, **given, quiet=quiet)
     with progress_bar(f"{chosen.spec.name}, {algorithm}", runs, quiet=quiet) as advance:
-        table = train_attackers(chosen, order, target, resume=resume, progress=advance)
+        table = train_attackers(chosen, order, target, **given, progress=advance)
     if not quiet:
         typer.echo(results.text(table))
         typer.echo(f"Plans to run, curve and table: {target}")

@@ -1,20 +1,27 @@
-"""Where a run goes that is given no directory: ``runs/NAME``, or the next free ``runs/NAME-2``."""
+"""Where a run or a training goes by default: ``runs/NAME``, or the next free ``runs/NAME-2``."""
 
+from collections.abc import Callable
 from itertools import count, takewhile
 from pathlib import Path
 
-from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.logs.holding import contents
 from regretless.scenarios.logs.ownership import there
 
 
-def default_directory(base: Path, *, resume: bool, overwrite: bool) -> Path:
+def default_directory(
+    base: Path, interrupted: Callable[[Path], bool], *, resume: bool, overwrite: bool
+) -> Path:
     """Choose among BASE, BASE-2, BASE-3, ...
+
+    Parameters
+    ----------
+    interrupted : callable
+        Says whether a directory holds what ``resume`` may go on with.
 
     Returns
     -------
     Path
-        The first that is free; with ``resume`` the last one that holds an interrupted run, or the
+        The first that is free; with ``resume`` the last one that is interrupted, or the
         last one if there is none; with ``overwrite`` BASE.
     """
     numbered = (base if n == 1 else base.with_name(f"{base.name}-{n}") for n in count(1))
@@ -22,8 +29,7 @@ def default_directory(base: Path, *, resume: bool, overwrite: bool) -> Path:
     if overwrite or not taken:
         return base
     if resume:
-        interrupted = [path for path in taken if RunDirectory(path).interrupted]
-        return (interrupted or taken)[-1]
+        return (list(filter(interrupted, taken)) or taken)[-1]
     return base.with_name(f"{base.name}-{len(taken) + 1}")
 
 

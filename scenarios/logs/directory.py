@@ -25,8 +25,10 @@ from regretless.market.logs.journal import TABLES
 from regretless.scenarios.logs.holding import contents, held
 from regretless.scenarios.logs.ownership import (
     REPORT,
+    check_asked,
     check_folder,
     check_writable,
+    known_as_ours,
     listed,
     our_page,
     plain,
@@ -89,22 +91,12 @@ class RunDirectory:
         resume, overwrite : bool
             Whether an earlier run may be continued, or replaced.
         """
-        if resume and overwrite:
-            raise UserError("--resume continues a run and --overwrite replaces it; give one")
-        if self.path.exists() and not self.path.is_dir():
-            raise UserError(f"--out {self.path} is a file; give a directory")
+        check_asked(self.path, "run", resume=resume, overwrite=overwrite)
         check_folder(self.partial)
         if not contents(self.path):
             return
-        if not self._is_run():
-            raise UserError(
-                f"--out {self.path} holds other files; give a new or an earlier run's directory"
-            )
-        if not (resume or overwrite):
-            raise UserError(
-                f"--out {self.path} holds a run; continue it with --resume, replace it with "
-                "--overwrite or give another directory"
-            )
+        ours = self._is_run() or None
+        known_as_ours(self.path, "run", ours, resume=resume, overwrite=overwrite)
         self._check_entries()
 
     def _check_entries(self) -> None:
@@ -127,7 +119,7 @@ class RunDirectory:
 
     def _listed(self) -> set[str]:
         """Return which tables the manifest lists."""
-        return listed(self.recorded(), KNOWN)
+        return listed(self.recorded(), KNOWN.__contains__)
 
     def held(self) -> AbstractContextManager[None]:
         """Hold the directory while a run writes it; UserError if another process does."""
@@ -324,6 +316,11 @@ class RunDirectory:
             write(draft, rows)
 
 
+def interrupted(path: Path) -> bool:
+    """Say whether a run is here that is not complete."""
+    return RunDirectory(path).interrupted
+
+
 def _chained(checksum: int, part: Path) -> int:
     """Add a part's name and content to the checksum of the parts before it."""
     checksum = zlib.crc32(part.name.encode(), checksum)
@@ -361,7 +358,7 @@ def read_run(
     if manifest is None:
         raise UserError(f"{file} cannot be read: it is no table in JSON; run the scenario again")
     try:
-        names = listed(manifest, KNOWN) if "files" in manifest else KNOWN
+        names = listed(manifest, KNOWN.__contains__) if "files" in manifest else KNOWN
         files = [path / name for name in sorted(names) if (path / name).is_file()]
         text = _text_columns(manifest)
         tables = {file.stem: _read(file, text) for file in files if file.stem not in without}

@@ -7,11 +7,13 @@ of ours belongs is refused.
 import json
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from regretless.market.core.errors import UserError
 
+T = TypeVar("T")
 REPORT = "report.html"
 GENERATOR = '<meta name="generator" content="regretless">'  # in every page of ours
 HEAD = 4096  # characters of a page, among which it stands
@@ -26,10 +28,10 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def listed(record: dict[str, Any] | None, known: set[str]) -> set[str]:
-    """Return the files that a record lists, of those that we may have written."""
+def listed(record: dict[str, Any] | None, known: Callable[[str], Any]) -> set[str]:
+    """Return the files that a record lists, of those that we may have written, which are known."""
     files = [] if record is None else record.get("files")
-    return known.intersection(map(str, files)) if isinstance(files, list) else set()
+    return set(filter(known, map(str, files))) if isinstance(files, list) else set()
 
 
 def there(path: Path) -> bool:
@@ -51,6 +53,36 @@ def our_page(path: Path) -> bool:
         return False
     with path.open(encoding="utf-8", errors="replace") as page:
         return GENERATOR in page.read(HEAD)
+
+
+def check_asked(path: Path, kind: str, *, resume: bool, overwrite: bool) -> None:
+    """Raise UserError if options contradict each other, or a directory is a file.
+
+    Parameters
+    ----------
+    kind : "run", "study" or "training"
+    """
+    if resume and overwrite:
+        raise UserError(f"--resume continues a {kind} and --overwrite replaces it; give one")
+    if path.exists() and not path.is_dir():
+        raise UserError(f"--out {path} is a file; give a directory")
+
+
+def known_as_ours(path: Path, kind: str, record: T | None, *, resume: bool, overwrite: bool) -> T:
+    """Return the record of what a directory holds; UserError if it may not be used.
+
+    It is None where the files are not ours; ours are continued or replaced if that is asked for.
+    """
+    if record is None:
+        raise UserError(
+            f"--out {path} holds other files; give a new or an earlier {kind}'s directory"
+        )
+    if not (resume or overwrite):
+        raise UserError(
+            f"--out {path} holds a {kind}; continue it with --resume, replace it with "
+            "--overwrite or give another directory"
+        )
+    return record
 
 
 def check_writable(folder: Path, names: set[str], ours: set[str]) -> None:

@@ -38,8 +38,10 @@ from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.logs.holding import LOCK, contents
 from regretless.scenarios.logs.ownership import (
     REPORT,
+    check_asked,
     check_folder,
     check_writable,
+    known_as_ours,
     listed,
     our_page,
     plain,
@@ -79,21 +81,12 @@ class StudyDirectory:
         UserError
             If something else is, or a study that is to be neither resumed nor replaced.
         """
-        if resume and overwrite:
-            raise UserError("--resume continues a study and --overwrite replaces it; give one")
-        if self.path.exists() and not self.path.is_dir():
-            raise UserError(f"--out {self.path} is a file; give a directory")
+        check_asked(self.path, "study", resume=resume, overwrite=overwrite)
         draft = self.path / f".{RECORD}.tmp"  # all that there is if the first record was cut short
         if contents(self.path) in ([], [draft]):
             return False
         recorded = read_record(self.path)
-        if recorded is None:
-            raise UserError(f"--out {self.path} holds other files; give a new directory")
-        if not (resume or overwrite):
-            raise UserError(
-                f"--out {self.path} holds a study; continue it with --resume, replace it with "
-                "--overwrite or give another directory"
-            )
+        recorded = known_as_ours(self.path, "study", recorded, resume=resume, overwrite=overwrite)
         self._check_entries(recorded)
         if resume:
             self._check_same(recorded)
@@ -105,7 +98,7 @@ class StudyDirectory:
         """Raise UserError if something lies in the way that is not the study's."""
         check_folder(self.path / "runs")
         check_folder(self.path / DRAFTS)
-        check_writable(self.path, KNOWN | {RECORD}, listed(recorded, KNOWN) | {RECORD})
+        check_writable(self.path, KNOWN | {RECORD}, listed(recorded, KNOWN.__contains__) | {RECORD})
         for found in contents(self.path / DRAFTS):
             check_folder(found)
             if not found.name.startswith(SESSION):
@@ -141,7 +134,7 @@ class StudyDirectory:
         try:
             recorded = read_record(self.path)
             if known:
-                self.files = listed(recorded, KNOWN)
+                self.files = listed(recorded, KNOWN.__contains__)
             elif recorded is not None:
                 self._remove(recorded)
             self.write_record("interrupted")  # first: from now on it is known whose the folder is
@@ -161,7 +154,7 @@ class StudyDirectory:
         self._replace_record(recorded | {"status": "interrupted"})
         for home in contents(self.path / "runs"):
             RunDirectory(home).remove()
-        for name in listed(recorded, KNOWN):
+        for name in listed(recorded, KNOWN.__contains__):
             (self.path / name).unlink(missing_ok=True)
         if our_page(self.path / REPORT):
             (self.path / REPORT).unlink()

@@ -1,6 +1,6 @@
 """What training leaves behind: a table, a curve, and each best plan as a scenario."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from regretless.scenarios.training.attack import Attack
 from regretless.scenarios.training.rehearsals import Score
 
 ROUNDING = 1e-9  # of means, and of numbers in files
-FILES = (TABLE, CURVE, "report.html")
 COLUMNS = {  # of the table, and what each is called where it is printed
     "cohort": "cohort",
     "value": "value",
@@ -81,6 +80,11 @@ class Judged:
                 "paid": self.paid.ravel(),
             }
         )
+
+
+def files(attacks: Iterable[Attack]) -> set[str]:
+    """Return the names of the files that are written."""
+    return {TABLE, CURVE, *(file_of(attack.cohort) for attack in attacks)}
 
 
 def write(out: Path, judged: Sequence[Judged]) -> pd.DataFrame:

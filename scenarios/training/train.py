@@ -5,7 +5,7 @@ All plans of a generation meet one seed, another generation another. The best pl
 attacker can take from the cohort; a theorem on its swap regret, where one applies, gives an upper
 one (``market.exploitability.commitment``).
 
-The state of the search is kept in the output folder every few seconds, so that training resumes,
+The state of the search is kept in the output directory every few seconds, so that training resumes,
 to the same bytes.
 """
 
@@ -13,6 +13,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +21,21 @@ import numpy as np
 import pandas as pd
 
 from regretless.agents.adversaries.search import SEARCHES, Search
-from regretless.market.core import checkpoint
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.logs.holding import contents, held
+from regretless.scenarios.logs.holding import held
 from regretless.scenarios.run import interrupts_between_rounds
 from regretless.scenarios.studies.processes import LocalWorkers, crew
-from regretless.scenarios.training import TABLE, results
+from regretless.scenarios.training import results
 from regretless.scenarios.training.attack import Attack, attacks, written
+from regretless.scenarios.training.directory import TrainingDirectory
 from regretless.scenarios.training.rehearsals import Rehearsals
 
 JUDGED = 20  # runs
 HALF = 2**31  # seeds below are trained on, those above judge
 PAUSE = 2.0  # seconds between two checkpoints
-CHECKPOINT = "training.npz"
 
 
 @dataclass(frozen=True)
@@ -76,18 +76,21 @@ class Training(Remembering):
         self.seeds, self.paid = np.append(self.seeds, own), np.vstack([self.paid, paid])
 
 
-def train(
+def train(  # noqa: PLR0913 - keyword-only from the fourth
     scenario: Scenario,
     order: Order,
     out: Path,
     *,
     resume: bool = False,
+    overwrite: bool = False,
     progress: Callable[[int], Any] = lambda _: None,
 ) -> pd.DataFrame:
     """Train attackers of a scenario's cohorts, and write what they learned.
 
     Parameters
     ----------
+    out : Path
+        A new directory; with ``resume`` or ``overwrite`` one that holds a training.
     progress : callable
         Called with the number of runs played.
 
@@ -104,24 +107,45 @@ def train(
         After the search's state has been written.
     """
     found = prepared(scenario, order)
-    about = json.dumps({"config": found[0].attack.config, **asdict(order), "jobs": None})
-    with held(out), crew(order.jobs) as workers, interrupts_between_rounds() as stopped:
-        _open(out, about, found, resume=resume)
-        saved = time.monotonic()
+    config = json.loads(found[0].attack.config)
+    about = {"config": config, **asdict(order), "jobs": None}
+    directory = TrainingDirectory(out, about, results.files(one.attack for one in found))
+    directory.check(resume=resume, overwrite=overwrite)
+    with held(out), crew(order.jobs) as workers:
+        directory.check(resume=resume, overwrite=overwrite)
+        if not (resume and directory.restore(_state(found), partial(_restore, found))):
+            directory.start()
+        try:
+            _learn(scenario, order, found, directory, workers, progress)
+            judged = [_judged(one, workers, scenario.spec.seed) for one in found]
+        except BaseException:
+            directory.abandon()
+            raise
+        return directory.finish(partial(results.write, out, judged))
+
+
+def _learn(  # noqa: PLR0913 - the parts of a training
+    scenario: Scenario,
+    order: Order,
+    found: list[Training],
+    directory: TrainingDirectory,
+    workers: LocalWorkers[Any, Any],
+    progress: Callable[[int], Any],
+) -> None:
+    """Play the runs that are left; KeyboardInterrupt after the state has been kept."""
+    saved = time.monotonic()
+    with interrupts_between_rounds() as stopped:
         for number, training in enumerate(found):
             rehearsals = Rehearsals(training.attack, workers)
             while training.paid.size + training.search.generation <= order.budget:
                 training.step(rehearsals, scenario.spec.seed)
                 progress(number * order.budget + training.paid.size)
                 if stopped.is_set() or time.monotonic() - saved > PAUSE:
-                    _save(out, about, found)
+                    directory.save(_state(found))
                     saved = time.monotonic()
                 if stopped.is_set():
                     raise KeyboardInterrupt
-        judged = [_judged(one, workers, scenario.spec.seed) for one in found]
-        table = results.write(out, judged)
-        (out / CHECKPOINT).unlink(missing_ok=True)
-        return table
+    directory.save(_state(found))
 
 
 def prepared(scenario: Scenario, order: Order) -> list[Training]:
@@ -156,36 +180,10 @@ def _judged(training: Training, workers: LocalWorkers[Any, Any], seed: int) -> r
     return results.Judged(training.attack, plan, scores, training.seeds, training.paid)
 
 
-def _open(out: Path, about: str, found: list[Training], *, resume: bool) -> None:
-    """Make the folder ready, and go on from its checkpoint if that is asked for."""
-    there = {path.name for path in contents(out)}
-    if there and not there & {CHECKPOINT, TABLE}:
-        raise UserError(
-            f"--out {out} holds other files; give a new or an earlier training's folder"
-        )
-    if resume and TABLE in there:
-        raise UserError(f"--resume: the training in {out} is complete; nothing to resume")
-    if resume and CHECKPOINT in there:
-        _restore(out / CHECKPOINT, about, found)
-        return
-    for path in contents(out):
-        if path.name in {CHECKPOINT, *results.FILES} or path.match("attack-*.toml"):
-            path.unlink()
-    _save(out, about, found)
+def _state(found: list[Training]) -> dict[str, Any]:
+    return {str(place): one.state() for place, one in enumerate(found)}
 
 
-def _save(out: Path, about: str, found: list[Training]) -> None:
-    states = {str(place): one.state() for place, one in enumerate(found)}
-    checkpoint.save(out / CHECKPOINT, {"about": about, "trained": states})
-
-
-def _restore(path: Path, about: str, found: list[Training]) -> None:
-    try:
-        state = checkpoint.load(path)
-        same = state["about"] == about
-        for place, one in enumerate(found if same else []):
-            one.restore(state["trained"][str(place)])
-    except checkpoint.DAMAGED as error:
-        raise UserError(f"--resume: {path} is damaged; run without --resume") from error
-    if not same:
-        raise UserError(f"--resume: {path.parent} holds another training; give another --out")
+def _restore(found: list[Training], state: dict[str, Any]) -> None:
+    for place, one in enumerate(found):
+        one.restore(state[str(place)])

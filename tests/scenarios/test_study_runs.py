@@ -343,7 +343,7 @@ def test_a_study_is_never_overwritten_or_mixed(desk: Path, finished: Study) -> N
         conduct(own, Options(finished.path))
     with pytest.raises(UserError, match="holds another study; give another --out"):
         conduct(other, Options(finished.path, resume=True))
-    with pytest.raises(UserError, match="holds other files; give a new directory"):
+    with pytest.raises(UserError, match="holds other files; give a new or an earlier study's"):
         conduct(own, Options(desk))
     with pytest.raises(UserError, match="is a file; give a directory"):
         conduct(own, Options(desk / "tiny.toml"))

@@ -17,6 +17,7 @@ from regretless import load
 from regretless.agents import ScriptedAgent
 from regretless.agents.adversaries import UpThenDown
 from regretless.market import register
+from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.cli.commands import main
@@ -179,7 +180,7 @@ def test_what_is_written_is_a_scenario_that_plays_as_judged(tmp_path: Path) -> N
     curve = pd.read_csv(tmp_path / "out" / "curve.csv")
     assert curve.groupby("cohort").size().to_dict() == {"them 0": 64, "them 1": 64}
     assert curve["seed"].max() < training.HALF
-    assert not (tmp_path / "out" / training.CHECKPOINT).exists()
+    assert not (tmp_path / "out" / "training.npz").exists()
     surplus = []
     seeds = training.HALF + regretless.market.core.randomness.stream(1, "judge", "them 1").integers(
         training.HALF, size=training.JUDGED
@@ -289,20 +290,88 @@ def test_a_mistake_is_one_line_and_writes_nothing(
     assert not (tmp_path / "out").exists()
 
 
-def test_folders_are_used_with_care(tmp_path: Path) -> None:
-    scenario, order = deng("hedge", rounds=10), Order("es", 16, jobs=1)
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "mine.txt").write_text("kept")
-    with pytest.raises(UserError, match="holds other files"):
-        train(scenario, order, tmp_path / "notes")
-    train(scenario, order, tmp_path / "out")
-    with pytest.raises(UserError, match="is complete; nothing to resume"):
-        train(scenario, order, tmp_path / "out", resume=True)
-    train(scenario, order, tmp_path / "out")  # anew
-    (tmp_path / "out" / "attackers.csv").rename(tmp_path / "elsewhere.csv")
-    (tmp_path / "out" / training.CHECKPOINT).write_bytes(b"PK nonsense")
-    with pytest.raises(UserError, match="is damaged"):
-        train(scenario, order, tmp_path / "out", resume=True)
+HEDGE = [*GAME, "--algorithm", "es", "--budget", "16", "--cohort", "hedge", "--jobs", "1"]
+
+
+def files() -> dict[str, bytes]:
+    """Return what lies in this folder."""
+    return {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+
+
+def test_a_training_goes_to_a_new_directory_or_replaces_one_of_its_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert called([*HEDGE, "--out", "out"], capsys) == (0, "")
+    first = files()
+    record = json.loads(first["out/training.json"])
+    assert record["status"] == "complete"
+    assert {f"out/{name}" for name in record["files"]} | {"out/training.json"} == set(first)
+    for words, told in [
+        ([], "--out out holds a training; continue it with --resume, replace it with --overwrite"),
+        (["--resume"], "is complete; nothing to resume"),
+        (["--resume", "--overwrite"], "give one"),
+    ]:
+        status, said = called([*HEDGE, "--out", "out", *words], capsys)
+        assert (status, said.count("\n")) == (2, 1)
+        assert told in said
+        assert files() == first
+    Path("out/mine.txt").write_text("kept", encoding="utf-8")
+    assert called([*HEDGE, "--out", "out", "--overwrite", "--seed", "5"], capsys) == (0, "")
+    assert set(files()) == {*first, "out/mine.txt"}
+    assert files()["out/attackers.csv"] != first["out/attackers.csv"]
+
+
+@pytest.mark.parametrize("name", ["attackers.csv", "curve.csv", "attack-hedge.toml", "mine.txt"])
+def test_a_training_replaces_no_file_of_somebody_else(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("out").mkdir()
+    Path("out", name).write_text("mine", encoding="utf-8")
+    for words in ([], ["--resume"], ["--overwrite"]):
+        status, said = called([*HEDGE, "--out", "out", *words], capsys)
+        assert (status, said.count("\n")) == (2, 1)
+        assert "holds other files" in said
+        assert files() == {f"out/{name}": b"mine"}
+
+
+def test_without_a_directory_a_second_training_goes_to_the_next_free_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert called([*HEDGE], capsys) == (0, "")
+    assert called([*HEDGE], capsys) == (0, "")
+    usual = "beating-mean-based-learners-es"
+    assert {path.name for path in Path("runs").iterdir()} == {usual, f"{usual}-2"}
+
+
+def test_a_training_that_cannot_go_on_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario, order = deng("hedge", rounds=10), Order("es", 64, jobs=1)
+
+    def stop(count: int) -> None:
+        if count >= 48:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(scenario, order, tmp_path / "out", progress=stop)
+    assert not list((tmp_path / "out").glob("*"))  # nothing was kept yet
+    monkeypatch.setattr(training, "PAUSE", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        train(scenario, order, tmp_path / "out", progress=stop)
+    with pytest.raises(UserError, match=r"holds another training; give another --out or start"):
+        train(scenario, Order("cem", 64, jobs=1), tmp_path / "out", resume=True)
+    kept = tmp_path / "out" / "training.npz"
+    tree = checkpoint.load(kept)
+    tree["0"]["paid"] = tree["0"]["paid"][:, :3]
+    checkpoint.save(kept, tree)
+    for _ in range(2):
+        with pytest.raises(UserError, match=r"training.npz is damaged; start again with --over"):
+            train(scenario, order, tmp_path / "out", resume=True)
+        kept.write_bytes(b"PK nonsense")
+    train(scenario, order, tmp_path / "out", overwrite=True)
 
 
 def test_a_leader_of_ones_own_payoff_is_refused() -> None:
