@@ -47,17 +47,39 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.skipif(not (HOME / ".git").exists(), reason="no checkout to clone")
-def test_a_clone_without_symbolic_links_lists_and_runs(tmp_path: Path) -> None:
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    """Clone the checkout without symbolic links."""
+    if not (HOME / ".git").exists():
+        pytest.skip("no checkout to clone")
     clone = ["git", "-c", "core.symlinks=false", "clone", "--quiet", "--no-hardlinks", str(HOME)]
     subprocess.run([*clone, tmp_path / "plain"], check=True, capture_output=True)
-    plain = tmp_path / "plain"
+    return tmp_path / "plain"
+
+
+def test_a_clone_without_symbolic_links_lists_and_runs(plain: Path) -> None:
     assert (plain / "regretless" / "market").is_file()
     assert Path(python(plain, "-c", WHICH).strip()).is_relative_to(plain)
     assert "crop-choice" in python(plain, "-m", "regretless", "list")
     (plain / "tiny.toml").write_text(TINY, encoding="utf-8")
     python(plain, "-m", "regretless", "run", "tiny.toml", "--out", "logs", "--quiet")
     assert (plain / "logs" / "manifest.json").is_file()
+
+
+def test_a_clone_without_symbolic_links_packs_the_rooms(plain: Path) -> None:
+    """Without pyproject.toml, whose other keys the setuptools that is here may not know."""
+    pytest.importorskip("setuptools")
+    (plain / "pyproject.toml").unlink()
+    words = ["-W", "ignore", "setup.py", "--quiet", "build", "--build-base", "packed"]
+    subprocess.run([sys.executable, *words], cwd=plain, check=True, capture_output=True)
+    packed = {
+        str(file.relative_to(plain / "packed/lib")) for file in plain.glob("packed/lib/**/*.py")
+    }
+    assert packed == {
+        str(Path("regretless", room, file.relative_to(HOME / room)))
+        for room in ROOMS
+        for file in (HOME / room).rglob("*.py")
+    } | {f"regretless/{file.name}" for file in (HOME / "regretless").glob("*.py")}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere home is found otherwise")

@@ -7,6 +7,7 @@ the models' forecasts were, still comes from there.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from regretless.market.model import MarketModel
 from regretless.market.records import Context, History
 from regretless.scenarios.build.adversaries import make_adversary
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import AdversarySpec
+from regretless.scenarios.spec.forecaster import KINDS
+from regretless.scenarios.spec.scenario import AdversarySpec, resolved, validated
 
 
 class Dated(Confined):
@@ -74,7 +76,7 @@ def forecasters(scenario: Scenario) -> list[str]:
     """Return the names of the scenario's own forecaster and of those that take its place."""
     data = scenario.spec.data
     columns = [] if data is None else list(data.forecasts)
-    every = [named(scenario)["forecaster"], "decision-swap", *columns, *register.forecaster.names()]
+    every = [named(scenario)["forecaster"], *KINDS, *columns, *register.forecaster.names()]
     return list(dict.fromkeys(every))
 
 
@@ -91,12 +93,10 @@ def swap_adversary(model: MarketModel, scenario: Scenario, name: str) -> None:
 
 def swap_forecaster(model: MarketModel, scenario: Scenario, name: str) -> None:
     """Let another forecaster make every block; UserError if it does not fit."""
-    table = {"kind": name} if name != scenario.spec.forecaster.kind else {}
-    own = scenario.spec.forecaster
-    spec = type(own).model_validate(table) if table else own
-    if name == "decision-swap" and table:
-        spec.settle(None, joined=any(cohort.joins for cohort in scenario.spec.cohort))
-    other = Scenario(scenario.spec.model_copy(update={"forecaster": spec})).build()
+    spec = scenario.spec
+    if name != spec.forecaster.kind:
+        spec = validated(resolved(spec) | {"forecaster": {"kind": name}}, origin=Path())
+    other = Scenario(spec).build()
     model.swap(**{block.name: block.forecaster for block in other.game.blocks})
 
 

@@ -186,6 +186,21 @@ def test_every_player_that_is_offered_takes_over(session: Session) -> None:
         assert any(last in line or "drawn forecast" in line for line in session.promises())
 
 
+def test_a_forecaster_that_takes_over_has_the_models_of_the_data(tmp_path: Path) -> None:
+    """It plays as in a scenario that names it, if it takes over before the first round."""
+    few = "cohort.growers.count=3", "rounds=40"
+    losses = []
+    for kind in ("running-mean", "decision-swap"):
+        source = Source.of("crop-choice", (*few, f"forecaster.kind={kind}"))
+        session = Session(source, Saving(tmp_path))
+        assert {"decision-swap", "calibration"} <= set(forecasters(session.scenario))
+        session.swap("forecaster", "decision-swap")
+        session.model.run()
+        losses.append(session.model.agents_frame()["mean_loss"].tolist())
+        session.end()
+    assert losses[0] == losses[1]
+
+
 def test_data_keep_their_context_when_an_adversary_takes_over(tmp_path: Path) -> None:
     source = Source.of("crop-choice", ("cohort.growers.count=3", "rounds=40"))
     session = Session(source, Saving(tmp_path))

@@ -454,7 +454,7 @@ def test_in_the_followers_seats_losses_are_those_of_ones_actions() -> None:
     offset, weights = cohort.coefficients
     total = 0.0
     while env.agents:
-        drawn = env._run.shown[cohort.block].point
+        drawn = env._run.drawn.forecasts[cohort.block].point
         assert seen[env.agents[0]][-len(drawn) :] == pytest.approx(drawn, abs=1e-6)
         best = (offset + weights @ drawn).argmin(1)[cohort.row_of]
         seen, rewards, *_ = env.step(dict(zip(env.agents, best.tolist(), strict=True)))
