@@ -9,7 +9,8 @@ class UserError(ValueError):
     """A mistake in what the user gave; its text is one line that names the key and the cure."""
 
 
-MOST, NEAREST = 24, 6  # names in a line: all, or of more the nearest
+WHOLE = 300  # characters of names that a line lists; of more it lists FEW, those that are near
+FEW = 6
 SHORT = 40  # characters of a value
 
 
@@ -24,12 +25,12 @@ def closest(name: str, known: Iterable[str]) -> str:
         What would have been accepted.
     """
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1)
+    near = difflib.get_close_matches(name, names, n=FEW)
     hint = f"did you mean '{near[0]}'? " if near else ""
-    if len(names) > MOST:
-        nearest = difflib.get_close_matches(name, names, n=NEAREST, cutoff=0.0)
-        return f"{hint}choose one of {len(names)}, such as {', '.join(nearest)}"
-    return f"{hint}choose one of: {', '.join(names) or '(none)'}"
+    whole = ", ".join(names) or "(none)"
+    if len(whole) > WHOLE:
+        return f"{hint}choose one of {len(names)}, such as {', '.join(near or names[:FEW])}"
+    return f"{hint}choose one of: {whole}"
 
 
 def brief(value: Any) -> str:

@@ -206,7 +206,7 @@ def study(  # noqa: PLR0913 - one parameter per option
         out, jobs, scheduler, resume, overwrite, tuple(imports or []), patience or PATIENCE
     )
     with progress_bar(design.name, len(design), quiet=quiet) as advance:
-        done = conduct(design, options, progress=advance)
+        done = conduct(design, options, progress=advance, warn=exits.warn)
     if not quiet:
         print_summary(done)
     if not done.runs():

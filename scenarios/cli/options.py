@@ -55,7 +55,7 @@ Scheduler = Annotated[
     typer.Option(metavar="ADDRESS", help="Dask scheduler, in place of processes."),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Print the traceback of what goes wrong.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
 
 
 def loaded(name: str, assignments: list[str], chosen: dict[str, Any]) -> Scenario:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from regretless.scenarios.cli import exits
 from regretless.scenarios.cli.options import (
     Assignments,
     Imports,
@@ -63,7 +64,7 @@ def train(  # noqa: PLR0913 - one parameter per option
     name = f"{chosen.spec.name}-{algorithm}"
     target = out or free_directory(name, "training", interrupted, **given, quiet=quiet)
     with progress_bar(f"{chosen.spec.name}, {algorithm}", runs, quiet=quiet) as advance:
-        table = train_attackers(chosen, order, target, **given, progress=advance)
+        table = train_attackers(chosen, order, target, **given, progress=advance, warn=exits.warn)
     if not quiet:
         typer.echo(results.text(table))
         typer.echo(f"Plans to run, curve and table: {target}")

@@ -146,8 +146,10 @@ class ScenarioSpec(Strict):
 
     @model_validator(mode="after")
     def _consistent(self) -> "ScenarioSpec":
-        if (self.data is None) == (self.adversary is None):
-            raise ValueError("give exactly one of the tables [data] and [adversary]")
+        if self.data is None and self.adversary is None:
+            raise ValueError("nobody chooses the outcomes; add a table [data] or [adversary]")
+        if self.data is not None and self.adversary is not None:
+            raise ValueError("both [data] and [adversary] choose the outcomes; drop one of them")
         if self.game is not None and (self.adversary is None or self.space is not None):
             raise ValueError("[game] needs an [adversary], who leads it; drop [data] and [space]")
         if self.market is not None and (self.game is not None or self.space is not None):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -56,7 +57,11 @@ class Options:
 
 
 def conduct(
-    design: Design, options: Options, *, progress: Callable[[int], Any] | None = None
+    design: Design,
+    options: Options,
+    *,
+    progress: Callable[[int], Any] | None = None,
+    warn: Callable[[str], Any] = lambda _: None,
 ) -> Study:
     """Play a study to its end.
 
@@ -64,6 +69,8 @@ def conduct(
     ----------
     progress : callable, optional
         Called with the number of runs that are over.
+    warn : callable, optional
+        Called once with each line of which runs warn.
 
     Raises
     ------
@@ -76,12 +83,15 @@ def conduct(
     directory = StudyDirectory(options.out, design)
     directory.check(resume=options.resume, overwrite=options.overwrite)
     with held(options.out):
-        _write(directory, options, progress)
+        _write(directory, options, progress, cache(warn))
     return Study(options.out)
 
 
 def _write(
-    directory: StudyDirectory, options: Options, progress: Callable[[int], Any] | None
+    directory: StudyDirectory,
+    options: Options,
+    progress: Callable[[int], Any] | None,
+    warn: Callable[[str], Any],
 ) -> None:
     """Play what a directory that is held lacks, and sum it up."""
     design = directory.design
@@ -89,7 +99,7 @@ def _write(
     settings = design.settings_to_check(options.imports)
     with closing(_workers(options)) as workers:
         if not known:
-            _check(design, workers, settings)
+            _warned(_check(design, workers, settings), warn)
         missing = directory.start(known=known)
         status = "interrupted"
         try:
@@ -97,6 +107,7 @@ def _write(
             answers = workers.answers(play, tasks, options.patience)
             for over, answer in enumerate(answers, start=1):
                 directory.keep(answer)
+                _warned([answer], warn)
                 if progress is not None:
                     progress(len(design) - len(missing) + over)
             status = "complete"
@@ -115,17 +126,21 @@ def _died(task: Task, words: str) -> Answer:
     return Answer(task.run, Failure("WorkerDied", words))
 
 
-def _check(design: Design, workers: Workers, settings: list[Task]) -> None:
+def _warned(answers: Iterable[Answer], warn: Callable[[str], Any]) -> None:
+    for line in dict.fromkeys(line for answer in answers for line in answer.warnings):
+        warn(line)
+
+
+def _check(design: Design, workers: Workers, settings: list[Task]) -> list[Answer]:
     """Build the first market of every setting; UserError for the first that cannot be."""
-    faults = {}
-    for answer in workers.answers(check, settings):
-        if answer.failure is not None:
-            faults[answer.run] = answer.failure
+    answers = sorted(workers.answers(check, settings), key=lambda answer: answer.run)
+    faults = {answer.run: answer.failure for answer in answers if answer.failure is not None}
     if faults:
         first = min(faults)
         kind, line = faults[first].kind, faults[first].error
         reason = line if kind == "UserError" else f"{kind}: {line}; change the setting"
         raise design.complaint(first, reason)
+    return answers
 
 
 def _task(directory: StudyDirectory, run: int, workers: Workers, options: Options) -> Task:

@@ -55,11 +55,14 @@ class Answer:
     ----------
     files : dict of str to bytes
         The run directory, where the task named no folder.
+    warnings : tuple of str
+        What can hardly be meant (``scenarios.notes``).
     """
 
     run: int
     failure: Failure | None = None
     files: dict[str, bytes] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
 
 def check(task: Task) -> Answer:
@@ -72,16 +75,16 @@ def play(task: Task) -> Answer:
     return _guarded(task, _play)
 
 
-def _guarded(task: Task, work: Callable[[Task], dict[str, bytes]]) -> Answer:
+def _guarded(task: Task, work: Callable[[Task], Answer]) -> Answer:
     try:
         with TURN:
             import_modules([n for n in task.imports if n.removesuffix(".py") not in sys.modules])
-            return Answer(task.run, files=work(task))
+            return work(task)
     except BaseException as error:  # noqa: BLE001 - a user's code may raise SystemExit too
         return Answer(task.run, failure_of(error))
 
 
-def _build(task: Task) -> dict[str, bytes]:
+def _build(task: Task) -> Answer:
     model = task.scenario().build(log_every=task.log_every, apart=task.branch is not None)
     if task.branch is not None:
         if task.branch.at >= model.rounds:
@@ -89,20 +92,21 @@ def _build(task: Task) -> dict[str, bytes]:
             raise UserError(f"{at}: a run has {model.rounds} rounds; give fewer")
         for changes in task.branch.changes.values():
             model.branch(changes)
-    return {}
+    return Answer(task.run, warnings=model.warnings)
 
 
-def _play(task: Task) -> dict[str, bytes]:
+def _play(task: Task) -> Answer:
     if task.folder is not None:
-        _written(task, Path(task.folder))
-        return {}
+        return Answer(task.run, warnings=_written(task, Path(task.folder)))
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
-        _written(task, out)
-        return {path.name: path.read_bytes() for path in sorted(out.iterdir())}
+        warnings = _written(task, out)
+        files = {path.name: path.read_bytes() for path in sorted(out.iterdir())}
+        return Answer(task.run, files=files, warnings=warnings)
 
 
-def _written(task: Task, out: Path) -> None:
+def _written(task: Task, out: Path) -> tuple[str, ...]:
+    """Play a run and write its directory; return the warnings."""
     trunk = run(task.scenario(), Options(out, log_every=task.log_every), progress=beat)
     if task.branch is not None:
         table = pa.Table.from_pandas(_branched(task, trunk), preserve_index=False)
@@ -111,6 +115,7 @@ def _written(task: Task, out: Path) -> None:
     for table in task.leave_out:
         (out / f"{table}.parquet").unlink(missing_ok=True)
     RunDirectory(out).list_files()
+    return trunk.warnings
 
 
 def _branched(task: Task, trunk: MarketModel) -> pd.DataFrame:

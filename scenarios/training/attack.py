@@ -40,6 +40,8 @@ class Attack:
         Of a plan: phases, rows, outcomes of the support.
     imports : tuple of str
         The user's modules that the scenario needs.
+    warnings : tuple of str
+        What can hardly be meant in the scenario (``scenarios.notes``).
     """
 
     cohort: str
@@ -47,6 +49,7 @@ class Attack:
     rehearsed: str
     shape: tuple[int, int, int]
     imports: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def model(self, seed: int, plan: Array | None = None) -> MarketModel:
         """Build what is rehearsed, with a plan (P, S, m)."""
@@ -111,7 +114,8 @@ def attacks(scenario: Scenario, *, phases: int, looking: bool, cohort: str | Non
         near = own
         if model.game.market is None and model.game.network is None:
             near = own | {"cohort": [c for c in own["cohort"] if c["name"] in _company(one, model)]}
-        found.append(Attack(one.name, json.dumps(own), json.dumps(near), shape))
+        given = one.name, json.dumps(own), json.dumps(near), shape
+        found.append(Attack(*given, warnings=model.warnings))
     return found
 
 

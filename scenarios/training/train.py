@@ -84,6 +84,7 @@ def train(  # noqa: PLR0913 - keyword-only from the fourth
     resume: bool = False,
     overwrite: bool = False,
     progress: Callable[[int], Any] = lambda _: None,
+    warn: Callable[[str], Any] = lambda _: None,
 ) -> pd.DataFrame:
     """Train attackers of a scenario's cohorts, and write what they learned.
 
@@ -93,6 +94,8 @@ def train(  # noqa: PLR0913 - keyword-only from the fourth
         A new directory; with ``resume`` or ``overwrite`` one that holds a training.
     progress : callable
         Called with the number of runs played.
+    warn : callable
+        Called with each of the scenario's warnings, before the first run.
 
     Returns
     -------
@@ -111,6 +114,8 @@ def train(  # noqa: PLR0913 - keyword-only from the fourth
     about = {"config": config, **asdict(order), "jobs": None}
     directory = TrainingDirectory(out, about, results.files(one.attack for one in found))
     directory.check(resume=resume, overwrite=overwrite)
+    for line in found[0].attack.warnings:
+        warn(line)
     with held(out), crew(order.jobs) as workers:
         directory.check(resume=resume, overwrite=overwrite)
         if not (resume and directory.restore(_state(found), partial(_restore, found))):

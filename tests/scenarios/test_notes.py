@@ -144,6 +144,25 @@ def test_parameters_out_of_proportion_are_warned_of(
     assert all(word in note for word in ("cohort.makers", f"'{utility}'", "parameters"))
 
 
+def test_studies_and_trainings_show_the_warnings_of_their_runs_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    nature(tmp_path, "firm", "cost = [72, 144]")
+    grid = "[grid]\nrounds = [3, 4]\n"
+    Path("sweep.toml").write_text(f'scenario = "nature.toml"\nseeds = 2\n{grid}', encoding="utf-8")
+    leader = ["--set", "adversary={kind='up-then-down', outcomes=1}", "--rounds", "8"]
+    for words in (
+        ["study", "sweep.toml", "--out", "study"],
+        ["train", "nature.toml", *leader, "--algorithm", "es", "--budget", "16"],
+    ):
+        assert status_of(monkeypatch, *words, "--jobs", "1", "--quiet") == 0
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert said.err.startswith("regretless: cohort.makers: with utility 'firm' ")
+        assert said.err.count("\n") == 1
+
+
 def test_a_utility_that_some_agents_can_use_is_not_warned_of(tmp_path: Path) -> None:
     file = nature(tmp_path, "firm", "cost = { choices = [0.1, 100.0] }")
     assert load(file).build().warnings == ()
