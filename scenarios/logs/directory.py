@@ -159,6 +159,8 @@ class RunDirectory:
                 if part.name != MARK and self._is_part(part):
                     part.unlink()
         except OSError as error:
+            with suppress(OSError):
+                self.tidy()
             reason = f"--out {self.path} cannot be written: {error.strerror}"
             raise UserError(f"{reason}; give another directory") from error
 

@@ -518,7 +518,7 @@ LAWS = {  # of an adversary of two outcomes
     "negative": ("OutcomeLaw.pure([-0.5, 0.5])", "[0, 1]"),
     "nan": ("OutcomeLaw.pure([0.5, np.nan])", "[0, 1]"),
     "text": ("OutcomeLaw.pure(['wet', 'dry'])", "[0, 1]"),
-    "one-outcome": ("OutcomeLaw.pure([0.5])", "2 outcomes"),
+    "one-outcome": ("OutcomeLaw.pure([0.5])", "a law of 1 outcomes; return one of 2"),
     "weights": ("OutcomeLaw(np.eye(2), [0.5, 0.6])", "weights"),
     "nan-weights": ("OutcomeLaw(np.eye(2), [np.nan, 0.5])", "weight"),
     "no-law": ("np.array([0.5, 0.5])", "OutcomeLaw"),

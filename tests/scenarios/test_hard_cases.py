@@ -137,7 +137,7 @@ def test_a_folder_is_no_scenario(refusal: Refusal) -> None:
 def test_paths_too_long_are_one_line(refusal: Refusal) -> None:
     long = "n" * 300
     assert "File name too long; shorten it" in refusal("run", "nature.toml", "--out", long)
-    assert "File name too long; shorten it" in refusal("run", long)
+    assert "File name too long; check the path" in refusal("run", long)
 
 
 OWN = """
@@ -179,7 +179,7 @@ class Leaver(ScriptedAgent):
 """
 PARTS = {
     'forecaster.kind="nothing"': "forecaster 'nothing': NoneType cannot be a base model; it needs",
-    'adversary.kind="nobody"': "adversary 'nobody' has no context, commit; add it",
+    'adversary.kind="nobody"': "adversary 'nobody' is no Adversary; let it subclass regretless.Adversary",
     'cohort.farmers.response="mute"': "'mute' of cohort.farmers has no name, hears_label",
     'cohort.farmers.response="leaver"': "round 0: Leaver.act (own.py, line ",
     'cohort.farmers.response="secretive"': "state(): players.cohort farmers.agents.0.seen "
