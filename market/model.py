@@ -6,6 +6,7 @@ as ``mesa.batch_run`` expects. The model's own logs are those of ``market.logs.j
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 import mesa
@@ -50,6 +51,8 @@ Recipe = Callable[["MarketModel", Mapping[str, Any], Mapping[str, Any]], "Market
 
 __all__ = ["Guarantee", "MarketModel", "Trader"]
 
+# Since Mesa 3.4 ``batch_run`` itself has ``rng``, under which each iteration is given another seed.
+OF_ITERATIONS = {"rng"}.intersection(signature(mesa.batch_run).parameters)
 MOST_VIEWS = 100_000  # beyond this a view is made when it is asked for
 
 

@@ -16,17 +16,14 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any, Self
 
-import mesa
 import numpy as np
 
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
-from regretless.market.model import MarketModel
+from regretless.market.model import OF_ITERATIONS, MarketModel
 from regretless.scenarios import load
 
 SEED_BITS = 48  # a float64, which tables may make of it, holds it exactly
-# Since Mesa 3.4 ``batch_run`` itself has ``rng``, under which each iteration is given another seed.
-OF_ITERATIONS = {"rng"}.intersection(inspect.signature(mesa.batch_run).parameters)
 
 
 class _Remade(type):

@@ -179,7 +179,7 @@ class Leaver(ScriptedAgent):
 """
 PARTS = {
     'forecaster.kind="nothing"': "forecaster 'nothing': NoneType cannot be a base model; it needs",
-    'adversary.kind="nobody"': "adversary 'nobody' is no Adversary; let it subclass regretless.Adversary",
+    'adversary.kind="nobody"': "adversary 'nobody' is no Adversary; let it subclass",
     'cohort.farmers.response="mute"': "'mute' of cohort.farmers has no name, hears_label",
     'cohort.farmers.response="leaver"': "round 0: Leaver.act (own.py, line ",
     'cohort.farmers.response="secretive"': "state(): players.cohort farmers.agents.0.seen "
