@@ -11,6 +11,7 @@ order.
 import csv
 import io
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -278,6 +279,14 @@ def _number(cell: Any, codes: Mapping[str, float], decimal: str) -> float:
         return np.inf if "_" in text else float(text)
     except ValueError:
         return np.inf
+
+
+def is_infinite(text: str) -> bool:
+    """Whether a text is a number that is not finite, such as inf, or too large for one."""
+    try:
+        return math.isinf(float(text))
+    except ValueError:
+        return False
 
 
 def _fault(text: str, column: str, form: Form) -> tuple[str, str]:

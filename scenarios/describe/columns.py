@@ -27,7 +27,10 @@ from regretless.scenarios.spec.values import CONTROL
 
 SAME = "always the same"
 NAMELESS = "its name cannot stand in a scenario file: give it another one in the header"
+TWICE = "another column has its name: rename one"
+INFINITE = "numbers that are not finite: mend these cells"
 BEYOND = "numbers above 1e100: mend these cells"
+BELOW = "no number above 1e-100: give them in a smaller unit"
 LARGEST = 1e100  # of a number that is taken for one; squares and sums of such numbers are finite
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 SPRING = ("january", "february", "march", "april", "may", "june")
@@ -146,6 +149,8 @@ def _decimal(frame: pd.DataFrame) -> str:
 def _looked_at(frame: pd.DataFrame, name: str, place: int, form: frames.Form) -> Column:
     if not name.strip() or CONTROL.search(name):
         return Column(f"(column {place})", "unknown", "", 0, 0, note=NAMELESS)
+    if [str(other) for other in frame.columns].count(name) > 1:
+        return Column(f"{name} (column {place})", "unknown", "", 0, 0, note=TWICE)
     return _column(frame, name, form)
 
 
@@ -160,12 +165,22 @@ def _column(frame: pd.DataFrame, name: str, form: frames.Form) -> Column:
     if words.map(lambda word: frames.DATE.fullmatch(word) is not None).all():
         return Column(name, "dates", "", missing, distinct, note=_gaps(words))
     try:
-        numbers = frames.numeric(frame, [name], name, form)[:, 0]
+        return _of_numbers(name, frames.numeric(frame, [name], name, form)[:, 0])
     except UserError:
-        if words.str.fullmatch(GROUPED).all():
-            return Column(name, "marked numbers", "", missing, distinct, note=MARKED)
-        return _of_words(name, "words", words, missing)
-    return _of_numbers(name, numbers)
+        return _of_others(frame, name, form)
+
+
+def _of_others(frame: pd.DataFrame, name: str, form: frames.Form) -> Column:
+    """Describe cells that are not all finite numbers: but for infinite ones they may be."""
+    written, gone = _written(frame, name)
+    words, infinite = written[~gone], written.map(frames.is_infinite)
+    if words.str.fullmatch(GROUPED).all():
+        return Column(name, "marked numbers", "", int(gone.sum()), words.nunique(), note=MARKED)
+    if infinite.any() and not (infinite | gone).all():
+        rest = _column(frame[~infinite.to_numpy()], name, form)
+        if "numbers" in rest.kind:
+            return replace(rest, role="", season=None, note=INFINITE)
+    return _of_words(name, "words", words, int(gone.sum()))
 
 
 def _of_words(name: str, kind: str, words: "pd.Series[str]", missing: int) -> Column:
@@ -216,8 +231,10 @@ def _of_numbers(name: str, numbers: Array) -> Column:
         role = "context"
     missing = len(numbers) - len(known)
     ends = float(known.min()), float(known.max())
-    if max(map(abs, ends)) > LARGEST:
-        return Column(name, kind, "", missing, distinct, *ends, note=BEYOND)
+    largest = max(map(abs, ends))
+    if largest > LARGEST or 0 < largest < 1 / LARGEST:
+        note = BEYOND if largest > 1 else BELOW
+        return Column(name, kind, "", missing, distinct, *ends, note=note)
     return Column(name, kind, role, missing, distinct, *ends, season=_season(numbers), note=note)
 
 

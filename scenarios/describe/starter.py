@@ -16,11 +16,11 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
-from regretless.scenarios.describe.columns import Column, Description
+from regretless.scenarios.describe.columns import FEW_NUMBERS, Column, Description
 from regretless.scenarios.frames import TRUTHS, spelled
 from regretless.scenarios.spec.files import DATA
 
-MOST_OUTCOMES, MOST_CONTEXT = 3, 6
+MOST_OUTCOMES, MOST_CONTEXT, MOST_REASONS = 3, 6, 4
 INNER = (0.01, 0.99)
 
 
@@ -40,8 +40,7 @@ def starter(table: Description, home: Path) -> str:
     outcomes = table.named("outcome")[:MOST_OUTCOMES]
     if not outcomes:
         raise UserError(
-            f"{table.file.name} has no column that can be an outcome: numbers of more than "
-            "31 different values; add one, or write the scenario by hand"
+            f"{table.file.name} has no column that can be an outcome; {_reasons(table)}"
         )
     context = table.named("context")[:MOST_CONTEXT]
     there = table.complete([*outcomes, *context])
@@ -55,6 +54,18 @@ def starter(table: Description, home: Path) -> str:
     parts += [_cohorts(len(outcomes), policy=bool(context))]
     parts += [_policy(table, context[0])] if context else []
     return "\n\n".join(parts) + "\n"
+
+
+def _reasons(table: Description) -> str:
+    """Say why the first columns, those of numbers before others, are no outcomes; and the cure."""
+    columns = sorted(table.columns, key=lambda column: "numbers" not in column.kind)
+    told = [
+        f"'{column.name}': {column.note or f'{column.kind}, {column.distinct} different'}"
+        for column in columns[:MOST_REASONS]
+    ]
+    told += [f"and {len(columns) - len(told)} more"] * (len(columns) > len(told))
+    wanted = f"numbers that are not whole, or of more than {FEW_NUMBERS} different values"
+    return f"{'; '.join(told)}; add a column of {wanted}, or write the scenario by hand"
 
 
 def _head(table: Description, rounds: int) -> str:
@@ -125,10 +136,12 @@ def _ends(values: Array) -> tuple[float, float, float]:
     low, high = np.quantile(values, INNER)
     low = least if low - least <= 0.5 * (high - low) else float(low)
     high = most if most - high <= 0.5 * (high - low) else float(high)
-    unit = 10.0 ** math.floor(math.log10(max(high - low, 1e-12)) - 1)
-    low, high = math.floor(low / unit) * unit, math.ceil(high / unit) * unit
-    low = 0.0 if least >= 0 and low <= 0.2 * high else low
-    low, high = float(f"{low:.10g}"), float(f"{high:.10g}")
+    low, high = (low, high) if low < high else (least, most)
+    unit = 10.0 ** math.floor(math.log10(high - low) - 1)
+    first, last = math.floor(low / unit) * unit, math.ceil(high / unit) * unit
+    first = 0.0 if least >= 0 and first <= 0.2 * last else first
+    first, last = float(f"{first:.10g}"), float(f"{last:.10g}")
+    low, high = (first, last) if first < last else (low, high)
     return low, high, float(((values < low) | (values > high)).mean())
 
 
