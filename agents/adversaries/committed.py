@@ -34,6 +34,7 @@ from regretless.market import register
 from regretless.market.core.errors import UserError, brief, closest
 from regretless.market.exploitability.commitment import Commitment, stackelberg
 from regretless.market.game.protocols import Follower
+from regretless.market.kernels.linear_programs import UnprovedError
 from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 TYPES = ("first", "average")
@@ -77,7 +78,7 @@ class StackelbergCommitter(Strategic):
         self.commitment: Commitment | None = None
 
     def meet(self, followers: Sequence[Follower]) -> None:
-        """Solve for the law to commit to; UserError if there is no such cohort."""
+        """Solve for the law; UserError if there is no such cohort, or no law is proved best."""
         super().meet(followers)
         names = [who.name for who in followers]
         if self.cohort is not None and self.cohort not in names:
@@ -87,7 +88,11 @@ class StackelbergCommitter(Strategic):
         shares = np.eye(len(counts))[0] if self.follower == "first" else counts / counts.sum()
         losses = followers[place].loss.losses(self.support)
         tables = (np.einsum("mka,k->ma", table, shares) for table in (self._values[place], losses))
-        self.commitment = stackelberg(*tables)
+        try:
+            self.commitment = stackelberg(*tables)
+        except UnprovedError as error:
+            where = f"adversary.support or adversary.grid, of {len(self.support)} outcomes"
+            raise UserError(f"{where}: {error}") from error
 
     def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal the law."""

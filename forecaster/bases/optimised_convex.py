@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.relu import ROUNDING, ConvexBasis
 from regretless.market.core.arrays import Array
-from regretless.market.kernels.linear_programs import Program, hand_over, new_highs, optimise
+from regretless.market.kernels.linear_programs import Program, fitted, hand_over, new_highs
 from regretless.market.losses import Loss
 
 COARSEST = 65
@@ -287,5 +287,4 @@ class _SupFit:
         free = np.full(len(least), np.inf)
         ends = np.append(-free, least), np.append(most, free)
         self._solver.changeRowsBounds(len(self._rows), self._rows, *ends)  # type: ignore[attr-defined]
-        optimise(self._solver)
-        return np.array(self._solver.getSolution().col_value)[:-1]
+        return fitted(self._solver)[:-1]

@@ -63,12 +63,36 @@ class UnsolvedError(RuntimeError):
         Whether nothing satisfies the rows.
     best : Optimum or None
         None where nothing was proved.
+    bound : float
+        The least value is at least that; -inf where nothing was proved.
     """
 
     def __init__(self, status: highspy.HighsModelStatus, best: "Optimum | None" = None) -> None:
         super().__init__(f"the linear program was not solved: {status}")
         self.status, self.best = status, best
         self.infeasible = status == highspy.HighsModelStatus.kInfeasible
+        self.bound = -np.inf if best is None else best.value
+
+
+class UnprovedError(ValueError):
+    """A result whose linear program no method solved within its limits.
+
+    Parameters
+    ----------
+    what : str
+        Which result.
+    cure : str
+        What makes the program smaller or better scaled.
+    low, high : float
+        What was proved: the result is at least ``low`` and at most ``high``.
+    """
+
+    def __init__(self, what: str, cure: str, *, low: float = -np.inf, high: float = np.inf) -> None:
+        ends = {"at least": low, "at most": high}
+        proved = " and ".join(f"{s} {end:.6g}" for s, end in ends.items() if np.isfinite(end))
+        known = f"; it is {proved}" if proved else ""
+        super().__init__(f"{what}: no method proved an optimum within its limits{known}; {cure}")
+        self.low, self.high = low, high
 
 
 def new_highs(**options: float) -> highspy.Highs:
@@ -116,6 +140,22 @@ def optimise(highs: highspy.Highs, proved: Callable[[], bool] = lambda: False) -
         _set(highs, STANDARD)
     if not found:
         raise UnsolvedError(status)
+
+
+def fitted(highs: highspy.Highs) -> Array:
+    """Solve the program of a best fit by the functions of a basis, and return its columns (n,).
+
+    Raises
+    ------
+    UnprovedError
+        If no method solves it within its limits.
+    """
+    try:
+        optimise(highs)
+    except UnsolvedError as error:
+        cure = "take another basis, or a greater error"
+        raise UnprovedError("fit by a basis", cure) from error
+    return np.array(highs.getSolution().col_value)
 
 
 def _limits(highs: highspy.Highs) -> dict[str, int | float]:

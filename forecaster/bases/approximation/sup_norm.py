@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.kernels.linear_programs import Program, hand_over, new_highs, optimise
+from regretless.market.kernels.linear_programs import Program, fitted, hand_over, new_highs
 
 SLACK = 1.05  # a point joins the working points if its error exceeds the program's by this factor
 MOST_WORKING = 1200
@@ -102,8 +102,7 @@ class SupNormFit:
         upper = np.column_stack([free, values]).ravel()
         rows = np.arange(1, 1 + len(lower), dtype=np.int32)
         self._solver.changeRowsBounds(len(rows), rows, lower, upper)  # type: ignore[attr-defined]
-        optimise(self._solver)
-        solution = np.array(self._solver.getSolution().col_value)
+        solution = fitted(self._solver)
         size = len(self.table)
         weights = solution[:size] - solution[size : 2 * size]
         total = np.abs(weights).sum()

@@ -1,0 +1,143 @@
+"""Programs that no method solves within its limits: a bound that was proved, or one line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regretless import persuasion, stackelberg, surplus_cap
+from regretless.forecaster.bases import OptimisedConvexBasis
+from regretless.market.exploitability.mimic_regret import revenue_cap
+from regretless.market.kernels import linear_programs
+from regretless.market.kernels.linear_programs import UnprovedError
+from regretless.scenarios.cli import commands
+
+GAMES = 30
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Return what takes away all pivots and steps: only what needs none is solved then."""
+
+    def take() -> None:
+        for limit in ("FEWEST_PIVOTS", "PIVOTS", "STEPS"):
+            monkeypatch.setattr(linear_programs, limit, 0)
+
+    return take
+
+
+def drawn() -> list[tuple[Any, Any, Any]]:
+    """Draw priors, payoffs and losses of small games."""
+    rng = np.random.default_rng(4)
+    return [(rng.dirichlet(np.ones(6)), *rng.random((2, 6, 4))) for _ in range(GAMES)]
+
+
+def proved(solve: Callable[[], float]) -> tuple[float, float, str]:
+    """Return the ends between which a value is known to lie, and what an error says."""
+    try:
+        value = solve()
+    except UnprovedError as error:
+        return error.low, error.high, str(error)
+    return value, value, ""
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        lambda _, payoff, loss: stackelberg(payoff, loss).value,
+        lambda prior, payoff, loss: persuasion(prior, payoff, loss).value,
+        lambda _, payoff, loss: revenue_cap(payoff[0], loss[0] / loss[0].sum(), 0.1),
+    ],
+)
+def test_the_value_lies_within_what_is_proved(
+    limits: Callable[[], None], value: Callable[..., float]
+) -> None:
+    sure = [value(*game) for game in drawn()]
+    limits()
+    found = [proved(lambda game=game: value(*game)) for game in drawn()]  # type: ignore[misc]
+    for (low, high, told), known in zip(found, sure, strict=True):
+        assert low - 1e-6 <= known <= high + 1e-6
+        assert told.count("\n") == 0
+    assert any("no method proved an optimum" in told for _, _, told in found)
+
+
+def test_a_cap_is_at_least_what_is_proved(limits: Callable[[], None]) -> None:
+    games = [game[1:] for game in drawn()]
+    sure = [surplus_cap(*game) for game in games]
+    limits()
+    found = [proved(lambda game=game: surplus_cap(*game)) for game in games]  # type: ignore[misc]
+    caps = [
+        (low, known) for (low, _, told), known in zip(found, sure, strict=True) if "cap" in told
+    ]
+    assert caps
+    assert all(low <= known + 1e-6 for low, known in caps)
+
+
+def test_a_basis_that_cannot_be_fitted_says_so(limits: Callable[[], None]) -> None:
+    limits()
+    with pytest.raises(ValueError, match="fit by a basis: no method proved an optimum"):
+        OptimisedConvexBasis(error=0.0471)
+
+
+RUN = """
+name = "unsolved"
+rounds = 5
+{world}
+[[cohort]]
+name = "own"
+utility = "{utility}"
+actions = 3
+count = 2
+{keys}
+"""
+
+
+@pytest.mark.parametrize(
+    ("world", "utility", "keys", "named"),
+    [
+        (
+            'adversary = { kind = "stackelberg-committer", outcomes = 3 }',
+            "linear",
+            "",
+            "adversary.support or adversary.grid, of 3 outcomes: stackelberg: ",
+        ),
+        (
+            'adversary = { kind = "iid", outcomes = 1 }',
+            "newsvendor",
+            'basis = { kind = "optimised-convex", error = 0.0473 }',
+            "cohort.own.basis 'optimised-convex': fit by a basis: ",
+        ),
+        (
+            'adversary = { kind = "iid", outcomes = 2 }',
+            "cobb-douglas",
+            'basis = { kind = "reduced" }',
+            "cohort.own.basis 'reduced': fit by a basis: ",
+        ),
+    ],
+)
+def test_a_run_ends_in_one_line(  # noqa: PLR0913 - fixtures and parameters
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    limits: Callable[[], None],
+    world: str,
+    utility: str,
+    keys: str,
+    named: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = RUN.format(world=world, utility=utility, keys=keys)
+    Path("own.toml").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["regretless", "run", "own.toml"])
+    limits()
+    with pytest.raises(SystemExit) as left:
+        commands.main()
+    assert left.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"regretless: {named}no method proved an optimum within its limits")
+    assert not Path("runs").exists()
