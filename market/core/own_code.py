@@ -64,10 +64,15 @@ def blamed(error: BaseException) -> str | None:
         return f"{who}: {error}"
     file = frame.f_code.co_filename
     where = f"{Path(file).name}, line {line}"
-    if isinstance(error, FrozenInstanceError) or READ_ONLY in str(error):
+    if is_writing(error):
         written = traceback.FrameSummary(file, line, who).line
         return f"{who} writes into what it was given ({where}: {written}); copy it first"
     return f"{who} ({where}): {type(error).__name__}: {error}; mend it"
+
+
+def is_writing(error: BaseException) -> bool:
+    """Whether an error is that of writing into what is read-only."""
+    return isinstance(error, FrozenInstanceError) or READ_ONLY in str(error)
 
 
 def _is_own(frame: FrameType) -> bool:

@@ -4,6 +4,7 @@ The project's own methods are handed the arrays themselves: kernels are compiled
 that can be written and once for those that cannot.
 """
 
+from copy import deepcopy
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,6 +35,16 @@ def kept(array: Any) -> NDArray[Any]:
 def handed(method: Any, array: Numbers) -> Numbers:
     """Return what a method is handed: the array itself if it is ours, else a read-only view."""
     return array if is_ours(method) else sealed(array)
+
+
+def lent(maker: Any, value: Any) -> Any:
+    """Return a parameter as a maker is handed it.
+
+    If the maker is not ours, an array is read-only, and a list or a table is a copy.
+    """
+    if is_ours(maker) or not isinstance(value, np.ndarray | list | dict):
+        return value
+    return sealed(value) if isinstance(value, np.ndarray) else deepcopy(value)
 
 
 def numbers_of(method: Any, answer: Any, wanted: str) -> NDArray[Any]:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from regretless.market.core.errors import UserError
+from regretless.market.core.own_code import blamed, is_writing
+from regretless.market.core.read_only import lent
 
 
 def drawn_values(where: str, value: Any, rng: np.random.Generator, count: int) -> Any:
@@ -50,7 +52,10 @@ def _texts(values: list[Any]) -> bool:
 
 
 def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any:
-    """Call a registered maker; a parameter that does not fit is the user's mistake."""
+    """Call a registered maker; a parameter that does not fit is the user's mistake.
+
+    Parameters are handed to a maker of the user's own as ``read_only.lent`` says.
+    """
     try:
         inspect.signature(maker).bind_partial(*arguments, **parameters)  # what is misspelt, first
         inspect.signature(maker).bind(*arguments, **parameters)
@@ -62,10 +67,12 @@ def construct(where: str, maker: Any, *arguments: Any, **parameters: Any) -> Any
         taken = ", ".join(known) or "no parameters"
         raise UserError(f"{where}: {error}; it takes {taken}") from error
     try:
-        return maker(*arguments, **parameters)
+        return maker(*arguments, **{name: lent(maker, own) for name, own in parameters.items()})
     except UserError:
         raise
     except (TypeError, ValueError, ArithmeticError, MemoryError) as error:
+        if is_writing(error) and (written := blamed(error)):
+            raise UserError(f"{where}: {written}") from error
         given = ", ".join(f"{name} = {value}" for name, value in shown(parameters).items())
         reason = "too large for this machine" if isinstance(error, MemoryError) else error
         raise UserError(f"{where}: {reason}; check {given or 'it'}") from error

@@ -20,7 +20,7 @@ forecaster = {{ kind = "{forecaster}" }}
 {extra}
 [[cohort]]
 name = "own"
-utility = "linear"
+utility = "{utility}"
 count = 2
 actions = 3
 response = "{response}"
@@ -37,15 +37,17 @@ USUAL = {
     "adversary": "cyclic",
     "forecaster": "running-mean",
     "response": "best-response",
+    "utility": "linear",
     "extra": "",
     "keys": "",
 }
 MODULE = """
 import numpy as np
-from regretless import register
+from regretless import Adversary, register
 from regretless.agents import ScriptedAgent, ScriptedCrowd
 from regretless.agents.learners import TotalLearner
 from regretless.agents.responses import BestResponse
+from regretless.market.losses import Linear
 from regretless.market.markets import Market
 from regretless.market.records import Context, Mixture, Forecast, OutcomeLaw
 
@@ -84,9 +86,10 @@ class OwnResponse(BestResponse):
         return super().play(predicted)
 
 @register.adversary("own-adversary")
-class OwnAdversary:
+class OwnAdversary(Adversary):
     def __init__(self, outcomes, rng):
-        self.outcomes, self.seen = outcomes, np.zeros(1)
+        super().__init__(outcomes, rng)
+        self.seen = np.zeros(1)
 
     def context(self, history):
         {context}
@@ -127,6 +130,21 @@ def own_policy(context):
     {policy}
     return 0
 
+@register.policy("own-steps")
+class OwnSteps:
+    def __init__(self, feature, edges):
+        {steps}
+        self.feature = None
+
+    def __call__(self, context):
+        return 0
+
+@register.utility("own-utility")
+def own_utility(population, *, slope=1.0, table=None):
+    {utility}
+    shape = population.count, population.actions, population.goods
+    return Linear(population.rng.random(shape), np.zeros(shape[:2])).normalised()
+
 @register.measure("own-measure")
 def own_measure(model):
     {measure}
@@ -148,7 +166,14 @@ PLACES = {  # by hole: what the scenario plays, and how the line names it
     "policy": ({"keys": 'policies = ["own-policy"]'}, "own_policy"),
     "measure": ({"extra": 'measures = ["own-measure"]'}, "own_measure"),
 }
-HOLES = tuple(PLACES)
+MADE = {  # before the first round; those who are made are handed what the file says
+    "utility": {"utility": "own-utility"},
+    "steps": {
+        "keys": 'policies = ["mine"]',
+        "extra": '[policy.mine]\nkind = "own-steps"\nfeature = "x"\nedges = [0.5]',
+    },
+}
+HOLES = (*PLACES, *MADE)
 KINDS = (
     register.agent,
     register.learner,
@@ -158,6 +183,7 @@ KINDS = (
     register.forecaster,
     register.policy,
     register.measure,
+    register.utility,
 )
 SEEN = {"adversary": "own-adversary"}  # whose context has a number
 WRITERS = [
@@ -213,17 +239,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "argv", list(sys.argv))
-    for kind in [
-        "agent",
-        "learner",
-        "response",
-        "adversary",
-        "market",
-        "forecaster",
-        "policy",
-        "measure",
-    ]:
-        registry = getattr(register, kind)
+    for registry in KINDS:
         monkeypatch.setattr(registry, "_known", dict(registry._known))
     monkeypatch.delitem(sys.modules, "borders", raising=False)
     return tmp_path
@@ -233,7 +249,7 @@ def write(desk: Path, hole: str, line: str, **also: str) -> str:
     """Write a module in which a method does something, and a scenario; return the name in lines."""
     filled = dict.fromkeys(HOLES, "pass") | {hole: line}
     (desk / "borders.py").write_text(MODULE.format(**filled), encoding="utf-8")
-    played, name = PLACES[hole]
+    played, name = PLACES[hole] if hole in PLACES else (MADE[hole], "")
     text = SCENARIO.format(**USUAL | also | played)
     (desk / "borders.toml").write_text(text, encoding="utf-8")
     return name
@@ -262,7 +278,7 @@ def test_who_writes_into_what_it_was_given_is_named(
 
 
 @pytest.mark.parametrize("raised", ['KeyError("lost")', "StopIteration", "1 / 0"])
-@pytest.mark.parametrize("hole", HOLES)
+@pytest.mark.parametrize("hole", PLACES)
 def test_whose_code_fails_is_named(
     desk: Path, capsys: pytest.CaptureFixture[str], hole: str, raised: str
 ) -> None:
@@ -317,3 +333,71 @@ def test_in_python_the_fault_is_the_cause(desk: Path) -> None:
     with pytest.raises(ValueError, match=r"round 0: OwnAgent.act .*KeyError: 'lost'") as raised:
         model.run()
     assert isinstance(raised.value.__cause__, KeyError)
+
+
+@pytest.mark.parametrize(
+    ("line", "keys"),
+    [
+        ("slope *= 2.0", "parameters = { slope = [0.5, 0.9] }"),
+        ("slope.sort()", "parameters = { slope = { choices = [0.5, 0.9] } }"),
+        ("population.each('slope', slope)[0] = 1.0", "parameters = { slope = 0.5 }"),
+    ],
+)
+def test_a_utility_that_writes_into_its_parameters_is_named(
+    desk: Path, capsys: pytest.CaptureFixture[str], line: str, keys: str
+) -> None:
+    write(desk, "utility", line, keys=keys)
+    (told,) = refusal(capsys)
+    assert told.startswith(
+        "regretless: cohort.own.parameters of utility 'own-utility': own_utility"
+    )
+    assert "own_utility writes into what it was given (borders.py" in told
+    assert told.endswith(f": {line}); copy it first")
+
+
+@pytest.mark.parametrize(
+    ("hole", "line", "keys"),
+    [
+        ("utility", "table[0][0] = 9.0", "parameters = { table = [[0.25, 0.75]] }"),
+        ("steps", "edges.append(9.0)", ""),
+    ],
+)
+def test_lists_of_the_file_are_copies(
+    desk: Path, hole: str, line: str, keys: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The manifest, and whoever is made next, have what the file says."""
+    write(desk, hole, line, **{"keys": keys} if keys else {})
+    import_modules(["borders"])
+    given = load(str(desk / "borders.toml"))
+    before = repr(given.spec)
+    given.build()
+    assert repr(given.spec) == before
+
+
+SIGNAL = 'signal = { noise = 0.1 }\npolicies = ["own-policy"]'
+
+
+@pytest.mark.parametrize(
+    ("hole", "line"),
+    [
+        ("act", 'context.own["signal"] = 9.0'),
+        ("act_many", 'contexts.own["signal"] = np.full(2, 9.0)'),
+        ("act_many", "contexts.own.clear()"),
+    ],
+)
+def test_who_writes_a_key_of_what_it_sees_alone_changes_nothing(
+    desk: Path, hole: str, line: str
+) -> None:
+    """Neither for others, nor for its own policies and next rounds."""
+    found = []
+    for written in ("pass", line):
+        write(desk, hole, written, keys=SIGNAL)
+        import_modules(["borders"])
+        model = load(str(desk / "borders.toml")).build()
+        model.run()
+        found.append(model.agents_frame())
+        sys.modules.pop("borders")
+        for registry in KINDS:
+            for name in [name for name in registry.names() if name.startswith("own-")]:
+                registry._known.pop(name)
+    assert found[0].equals(found[1])
