@@ -9,9 +9,8 @@ one forecast that is made for all types together.
 from __future__ import annotations
 
 import pandas as pd
-from shown import COLOURS, finish, sheet
-
 from paper.exploitation.selling import staggered
+from shown import COLOURS, finish, sheet
 
 ROUNDS, POSTED = 1000, 0.25
 WHO = {
