@@ -10,9 +10,10 @@ The column ``seed`` of the rows names them.
 
 import copyreg
 import inspect
-import pickle
 import secrets
 from collections.abc import Callable, Mapping
+from multiprocessing.reduction import ForkingPickler
+from pickle import PicklingError
 from types import FrameType
 from typing import Any, Self
 
@@ -123,8 +124,8 @@ def _again(
 def _recipe(market: _Remade) -> tuple[Any, ...]:
     """Say to ``pickle`` how a class is made again; UserError if another process cannot."""
     try:
-        pickle.dumps(market.made_of)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        ForkingPickler.dumps(market.made_of)
+    except (PicklingError, AttributeError, TypeError) as error:
         cure = "define collector at the top of a module, or give number_processes=1"
         raise UserError(f"market_class: other processes cannot get it: {error}; {cure}") from error
     return _again, market.made_of
