@@ -9,7 +9,7 @@ one forecast that is made for all types together.
 from __future__ import annotations
 
 import pandas as pd
-from paper.exploitation.selling import staggered
+from paper.exploitation.instances import staggered
 from shown import COLOURS, finish, sheet
 
 ROUNDS, POSTED = 1000, 0.25

@@ -65,7 +65,6 @@ def _named(kind: str) -> dict[str, str]:
         raise UserError(f"list: unknown kind '{kind}'; {closest(kind, known)}")
     for room in ("agents", "forecaster", "market.markets"):
         importlib.import_module(f"regretless.{room}")  # registers names
-
     registry = REGISTRIES[kind]
     special = importlib.import_module("regretless.scenarios.spec.forecaster").KINDS
     own: dict[str, str] = special if kind == "forecasters" else {}
