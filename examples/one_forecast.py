@@ -9,8 +9,9 @@ one forecast that is made for all types together.
 from __future__ import annotations
 
 import pandas as pd
-from paper.exploitation.instances import staggered
 from shown import COLOURS, finish, sheet
+
+from paper.exploitation.instances import staggered
 
 ROUNDS, POSTED = 1000, 0.25
 WHO = {
