@@ -34,7 +34,7 @@ class Context:
     index : (str, str) or None
         A column of the rounds table and what it says, where rounds have names, such as dates.
     own : dict
-        What each agent of a cohort sees alone, by name (N,) (``market.game.signals``).
+        What each agent of a cohort sees alone, by name (N,) (``market.game.seats``).
     """
 
     names: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from regretless.market.core.randomness import stream
 from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.network import Network
 from regretless.market.game.presence import Stay, drawn_stays, whole
-from regretless.market.game.signals import PUBLIC, NoSignal, Signal
+from regretless.market.game.seats import PUBLIC, NoSignal, Signal
 from regretless.market.kernels.memory import free, on_disk
 from regretless.market.losses import Linear, Loss, averaged, unique_losses
 from regretless.market.regret.ledger import MEASURES, Ledger
