@@ -19,6 +19,7 @@ from plotly.io import to_json
 from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
+from regretless.market.core.arrays import Array
 from regretless.scenarios.frames import calendar
 from regretless.scenarios.report.html import beside
 
@@ -94,11 +95,18 @@ def _cut(text: str, width: int) -> str:
 
 
 def hold(figure: go.Figure, row: int, *curves: go.Scatter) -> None:
-    """Let a panel's vertical axis hold all of these curves, with some room."""
-    values = np.concatenate([np.asarray(curve.y, dtype=np.float64) for curve in curves])
+    """Let a panel's vertical axis hold all of these curves, with some room; its type is set."""
+    axis = next(figure.select_yaxes(row=row, col=1))
+    values = np.concatenate([_on(axis, curve.y) for curve in curves])
     low, high = np.nanmin(values), np.nanmax(values)
     room = 0.08 * (high - low) + 1e-4
-    figure.update_yaxes(range=[low - room, high + room], row=row, col=1)
+    axis.range = [low - room, high + room]
+
+
+def _on(axis: go.layout.YAxis, values: Any) -> Array:
+    """Return where values lie on an axis: at their logarithms, where it is logarithmic."""
+    found = np.asarray(values, dtype=np.float64)
+    return np.asarray(np.log10(found) if axis.type == "log" else found)
 
 
 def colours(names: Iterable[Any]) -> dict[Any, str]:
@@ -240,20 +248,36 @@ def name_at_ends(figure: go.Figure, height: int) -> None:
     taken: dict[tuple[str, int], list[float]] = {}
     notes = []
     for curve in reversed(figure.data):  # level lines before the thick one, which has two ends
-        low, high = figure.layout[f"yaxis{curve.yaxis[1:]}"].range
-        for side, end in (("bottom", -1), ("bottom", 0), ("top", -1), ("top", 0)):
-            start = (float(curve.y[end]) - low) / (high - low) * height - WORD * (side == "top")
+        axis = figure.layout[f"yaxis{curve.yaxis[1:]}"]
+        low, high = axis.range
+        for side, end in _ends(np.asarray(curve.y, dtype=np.float64)):
+            at = float(_on(axis, curve.y[end]))
+            start = (at - low) / (high - low) * height - WORD * (side == "top")
             others = taken.setdefault((curve.yaxis, end), [])
             if start >= 0 and all(abs(start - other) >= NEAREST for other in others):
                 others.append(start)
-                notes.append(_note(curve, end, side))
+                notes.append(_note(curve, end, side, at))
                 break
     if len(notes) == len(figure.data):
         figure.layout.annotations += tuple(notes)
         figure.update_layout(showlegend=False)
 
 
-def _note(curve: go.Scatter, end: int, side: str) -> go.layout.Annotation:
+def _ends(values: Array) -> list[tuple[str, int]]:
+    """Return where a curve's name may stand, the best place first: where the curve is not.
+
+    A name whose bottom is at an end lies above it; of a curve that falls to its end it lies below.
+    """
+    near = len(values) // 5
+    falls, rises = values[-1 - near] > values[-1], values[near] > values[0]
+    last = ["top", "bottom"] if falls else ["bottom", "top"]
+    first = ["top", "bottom"] if rises else ["bottom", "top"]
+    return [
+        place for pair in zip(last, first, strict=True) for place in zip(pair, (-1, 0), strict=True)
+    ]
+
+
+def _note(curve: go.Scatter, end: int, side: str, at: float) -> go.layout.Annotation:
     """Return a curve's name above or below its first or last value."""
     return go.layout.Annotation(
         text=curve.name,
@@ -261,7 +285,7 @@ def _note(curve: go.Scatter, end: int, side: str) -> go.layout.Annotation:
         x=abs(end),
         xanchor="right" if end else "left",
         yref=curve.yaxis,
-        y=curve.y[end],
+        y=at,
         yanchor=side,
         showarrow=False,
         font={"size": 11, "color": curve.line.color},

@@ -175,12 +175,20 @@ def bounds(tables: Tables) -> go.Figure | None:
     groups = kept.groupby("cohort", sort=False)
     figure = charts.panels([charts.heading(name) for name, _ in groups], rows=len(groups), each=240)
     shades = cohort_colours(tables["agents"])
-    for row, (name, own) in enumerate(groups, 1):
-        for column, (word, style) in BOUNDS.items():
-            drawn = charts.line(own["round"], own[column], word, color=shades[name], **style)
-            drawn = charts.lifted(drawn)
-            figure.add_trace(drawn.update(legendgroup=word, showlegend=row == 1), row=row, col=1)
     figure.update_yaxes(charts.SCALES["logarithmic"] | {"title_text": "per round"})
+    for row, (name, own) in enumerate(groups, 1):
+        drawn = []
+        for column, (word, style) in BOUNDS.items():
+            if own[column].notna().any():
+                curve = own[own[column].notna()]
+                drawn.append(charts.line(curve["round"], curve[column], word, color=shades[name]))
+                drawn[-1].line.update(style)
+        lifted = [charts.lifted(one) for one in drawn]
+        for one in lifted:
+            one.update(legendgroup=one.name, showlegend=row == 1)
+        figure.add_traces(lifted, rows=row, cols=1)
+        charts.hold(figure, row, *lifted)
+    charts.name_at_ends(figure, 240)
     return figure.update_xaxes(type="log").update_xaxes(title_text="round", row=len(groups))
 
 
@@ -289,7 +297,9 @@ def agents(tables: Tables) -> go.Figure | None:
     if len(shown[["mean_loss", "regret"]].drop_duplicates()) < 2:
         return None
     part = f"{len(shown):,} of {len(everybody):,} agents"
-    figure = charts.panels([part] if len(shown) < len(everybody) else [], each=380)
+    cohorts = shown["cohort"].unique()
+    titles = [charts.heading(cohorts[0])] if len(cohorts) == 1 else []
+    figure = charts.panels([part] if len(shown) < len(everybody) else titles, each=380)
     for name, members in shown.groupby("cohort", sort=False):
         figure.add_trace(
             go.Scatter(
@@ -304,7 +314,8 @@ def agents(tables: Tables) -> go.Figure | None:
             )
         )
     charts.zero(figure)
-    figure.update_xaxes(title_text="mean loss, in [0, 1]").update_layout(showlegend=True)
+    figure.update_xaxes(title_text="mean loss, in [0, 1]")
+    figure.update_layout(showlegend=len(cohorts) > 1)
     return figure.update_yaxes(title_text="regret per round")
 
 
@@ -389,12 +400,12 @@ def certificates(tables: Tables) -> go.Figure | None:
     points = thinned(np.arange(len(total)))
     number = rounds["round"].to_numpy()[points]
     allowed = np.array([slack_limit(int(t) + 1) for t in number])
-    figure = charts.panels(each=220)
-    figure.add_trace(
-        charts.line(number, total[points], "left open by the solver", color=charts.BLUE, width=2)
+    solver = charts.line(
+        number, total[points], "left open by the solver", color=charts.BLUE, width=2
     )
-    figure.add_trace(
-        charts.line(number, allowed, "let pass", color=charts.FAINT, width=1.5, dash="dash")
-    )
+    passed = charts.line(number, allowed, "let pass", color=charts.FAINT, width=1.5, dash="dash")
+    figure = charts.panels(each=220).add_traces([solver, passed], rows=1, cols=1)
+    charts.hold(figure, 1, *figure.data)
+    charts.name_at_ends(figure, 220)
     figure.update_xaxes(title_text="round")
-    return figure.update_yaxes(title_text="sum of certificates", rangemode="tozero")
+    return figure.update_yaxes(title_text="sum of certificates")
