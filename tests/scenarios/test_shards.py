@@ -557,7 +557,8 @@ def test_what_is_lost_of_a_record_is_said(tmp_path: Path) -> None:
     (out / ".partial" / "record-000000100.npz").unlink()
     with pytest.raises(UserError, match=r"lacks a part of the record; start again"):
         shared(PLAIN, out, 2, resume=True)
-    shared(PLAIN, out, 2)
+    shared(PLAIN, tmp_path / "again", 2)
+    out = tmp_path / "again"
     assert manifest(out)["status"] == "complete"
 
 
