@@ -12,7 +12,7 @@ from shown import COLOURS, averages, finish, said, sheet
 
 from regretless import load
 
-ROUNDS, SEEDS, BEST = 300, range(5), 0.75
+ROUNDS, SEEDS, BEST = 300, range(12), 0.75
 
 
 def season(seen: str, seed: int) -> tuple[pd.DataFrame, float, float]:

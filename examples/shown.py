@@ -15,6 +15,7 @@ import pandas as pd
 
 from regretless.scenarios.studies.analysis import interval
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for ``paper``, which is not installed
 mpl.use("Agg")  # no window
 from matplotlib import pyplot as plt
 

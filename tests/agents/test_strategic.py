@@ -848,13 +848,13 @@ def test_copies_have_streams_of_their_own() -> None:
     play_round(game)
     copies = cloned(seen[0]._view, 5)
     true = [*(c.rng for c in game.cohorts), game.blocks[0].forecaster._rng]
-    fresh = [*(c.rng for c in copies.cohorts), copies.blocks[0].forecaster._rng]
+    fresh = [*(seat.cohort.rng for seat in copies.seats), copies.blocks[0].forecaster._rng]
     states = [str(generator_state(rng)) for rng in (*true, *fresh)]
     assert len(set(states)) == len(states)
     again = cloned(seen[0]._view, 5)
-    assert generator_state(again.cohorts[0].rng) == generator_state(copies.cohorts[0].rng)
-    assert copies.cohorts[0].ledger is game.cohorts[0].ledger
-    assert copies.cohorts[2].learner is not game.cohorts[2].learner
+    assert generator_state(again.seats[0].cohort.rng) == generator_state(copies.seats[0].cohort.rng)
+    assert copies.seats[0].cohort.ledger is game.cohorts[0].ledger
+    assert copies.seats[2].cohort.learner is not game.cohorts[2].learner
 
 
 def test_what_cannot_be_copied_is_named() -> None:

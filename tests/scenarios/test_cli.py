@@ -504,7 +504,7 @@ ANSWERS = {  # of an agent with three actions
     "negative": ("-1", "-1"),
     "fraction": ("1.5", "1.5"),
     "nan": ("np.nan", "nan"),
-    "nothing": ("None", "mine"),
+    "nothing": ("None", "returned None"),
     "text": ("'buy'", "buy"),
     "two-probabilities": ("[0.5, 0.5]", "3 probabilities"),
     "not-summing-to-one": ("[0.5, 0.5, 0.5]", "3 probabilities"),

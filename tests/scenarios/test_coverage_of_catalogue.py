@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from registered import built_in
 
 from regretless.forecaster import bases
 from regretless.forecaster.models import PANEL
 from regretless.market import register
-from regretless.market.core.own_code import PROJECT
 from regretless.market.markets.settling import FEEDBACKS
 from regretless.scenarios.build.bases import MAKERS
 from regretless.scenarios.build.scenario import Scenario
@@ -28,11 +28,6 @@ NATURE = ("replayed data",)
 FORECASTERS = ("decision-swap", "calibration")  # those that no registry holds
 TRAINED = ("plan", "cem", "es", "exp3")  # `regretless train` seats them in any scenario
 TOGETHER = "DirectSumBasis"  # all blocks of a broadcast: no file names it
-
-
-def built_in(registry: register.Registry) -> list[str]:
-    """Names that the four packages registered, without those of tests and users."""
-    return [n for n in registry.names() if registry[n].__module__.split(".")[0] == PROJECT]
 
 
 def expected() -> dict[str, list[str]]:

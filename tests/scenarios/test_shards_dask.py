@@ -97,7 +97,7 @@ def test_a_cluster_that_loses_a_worker_and_then_its_scheduler(
         close(played)
 
     out = tmp_path / "logs"
-    with pytest.raises(UserError, match=r"^--scheduler \S+ was lost; start it again and use --res"):
+    with pytest.raises(UserError, match=r"--scheduler \S+ was lost; start it again and use --res"):
         play(raw, out, cluster.scheduler_address, watch)
     assert json.loads((out / "manifest.json").read_text("utf-8"))["status"] == "interrupted"
     with started() as again:

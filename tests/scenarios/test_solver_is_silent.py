@@ -10,7 +10,7 @@ SOLVES = """
 import numpy as np
 from regretless import exploitability
 joint, loss = np.full((3, 2), 1 / 6), np.random.default_rng(0).random((3, 2))
-exploitability(joint.T, loss)
+exploitability(joint, loss)
 """
 STUDY = """
 scenario = "file.toml"

@@ -105,7 +105,8 @@ def test_a_cluster_gives_the_same_bytes(
     columns = ["run", "kind", "error"]
     failures = there.failures()[columns].to_numpy().tolist()
     assert failures == here.failures()[columns].to_numpy().tolist()
-    assert failures == [[run, "RuntimeError", "enough"] for run in (3, 4, 5, 9, 10, 11)]
+    said = "round 10: Fickle.commit (fickle.py, line 20): RuntimeError: enough; mend it"
+    assert failures == [[run, "RuntimeError", said] for run in (3, 4, 5, 9, 10, 11)]
 
 
 def test_no_scheduler_is_one_line_and_nothing_is_written(

@@ -239,11 +239,12 @@ def test_failures_are_recorded_and_tried_again(desk: Path, monkeypatch: pytest.M
     design = read_study(str(desk / "moods.toml"))
     options = Options(desk / "moods", jobs=2, imports=("moods",))
     study = conduct(design, options)
+    said = "round 20: Moody.commit (moods.py, line %d): %s; mend it"
     failures = study.failures()
     assert failures[["run", "kind", "error"]].to_numpy().tolist() == [
-        [1, "ValueError", "it is raining"],
+        [1, "ValueError", said % (23, "ValueError: it is raining")],
         [2, "WorkerDied", "the worker process ended with status 7 before the run was complete"],
-        [3, "SystemExit", "I leave"],
+        [3, "SystemExit", said % (29, "SystemExit: I leave")],
     ]
     assert "moods.py" in failures["traceback"][0]
     assert study.runs() == [0]
