@@ -1,8 +1,8 @@
 """How a table of predicted losses becomes a choice: one kernel for agents and forecaster.
 
 The forecaster's conditioning events are the agents' actions, so its idea of an action must equal
-the agent's to the last bit. Both therefore add predicted losses up in index order, many actions at
-a time in ``market.kernels.simd``, and break ties to the lowest index.
+the agent's to the last bit. Both therefore add predicted losses up in index order, by
+``expected_rows``, and break ties to the lowest index.
 
 Quantal response (logit choice, the paper's smooth best response) plays action a with probability
 proportional to exp(-eta * l(a, p)). Its expected loss exceeds the best by at most ln(A) / eta.
@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
-from regretless.market.kernels.memory import empty
-from regretless.market.kernels.simd import write_sums
 from regretless.market.kernels.threads import over_rows
 
 # Losses closer than this count as equal where the two sides compute them differently: a mean of
@@ -46,9 +44,21 @@ class SmoothResponse(Protocol):
 def expected_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     offset: Array, table: Array, point: Array, out: Array, first: int, last: int
 ) -> None:
-    """Write what all actions of some losses cost; ``table`` is (K, n, A) (compiled)."""
+    """Write offset + table . point of some losses, added up in index order (compiled).
+
+    Parameters
+    ----------
+    offset, out : array (K, A)
+    table : array (K, n, A)
+        Weights with their last axes swapped; fastest where that makes it contiguous.
+    point : array (n,)
+    """
     for k in range(first, last):
-        write_sums(table, ((out, offset, point, None),), k)
+        for a in range(out.shape[1]):
+            out[k, a] = offset[k, a]
+        for i in range(point.shape[0]):
+            for a in range(out.shape[1]):  # in vectors: no order of additions changes
+                out[k, a] += table[k, i, a] * point[i]
 
 
 @compiled(nogil=True)
@@ -90,7 +100,7 @@ def expected_losses(offset: Array, weights: Array, point: Array) -> Array:
     -------
     array (K, A)
     """
-    out = empty(*offset.shape)
+    out = np.empty(offset.shape)
     line = np.ascontiguousarray(point, dtype=np.float64)
     over_rows(expected_rows, len(out), offset, weights.swapaxes(1, 2), line, out)
     return out
@@ -104,7 +114,7 @@ def best_response(losses: ArrayLike, *, tie: float = 0.0) -> Indices:
     """
     table = np.asarray(losses, dtype=np.float64)
     rows = table.reshape(-1, table.shape[-1])
-    chosen = empty(len(rows), dtype=np.intp)
+    chosen = np.empty(len(rows), dtype=np.intp)
     over_rows(_respond, len(rows), rows, tie, chosen)
     return chosen.reshape(table.shape[:-1])
 

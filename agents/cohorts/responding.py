@@ -21,7 +21,6 @@ from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.delay import Relay
 from regretless.market.game.protocols import Cohort
 from regretless.market.kernels.layout import narrowed
-from regretless.market.kernels.memory import empty
 from regretless.market.losses import Loss
 from regretless.market.records import Context, Decision, Forecast, Mixture
 from regretless.market.regret.ledger import Ledger
@@ -123,9 +122,7 @@ class RespondingCohort(Cohort, Remembering):
     def _decision(self, predicted: Array) -> Decision:
         if is_pure(self.response):
             choices = best_response(predicted)
-            actions = empty(len(self.row_of), dtype=np.intp)
-            np.take(choices, self.row_of, out=actions, mode="clip")  # unbuffered; none is outside
-            return Decision(None, actions, predicted, choices=choices)
+            return Decision(None, choices[self.row_of], predicted, choices=choices)
         play = self.response.play(predicted)
         actions = self._draw(play)
         if self.heads is None:

@@ -14,8 +14,7 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Indices, Integers
 from regretless.market.core.compiled import compiled
-from regretless.market.kernels.simd import write_sums
-from regretless.market.response import expected_losses, lowest
+from regretless.market.response import expected_losses, expected_rows, lowest
 
 Policy = Callable[[Any], int]
 RowArrays = tuple[Array, Array, Integers, Array, Array]  # ``blocks`` and what follows in ``Rows``
@@ -101,8 +100,7 @@ def _expected(rows: RowArrays, point: Array) -> Array:
     """Compute the losses that all rows expect, and zeros to the end of the last block."""
     offset, weights = rows[0], rows[1]
     out = np.empty(offset.shape)
-    for k in range(offset.shape[0]):
-        write_sums(weights, ((out, offset, point, None),), k)
+    expected_rows(offset, weights, point, out, 0, offset.shape[0])
     return out.ravel()
 
 
@@ -120,8 +118,7 @@ def choose(rows: RowArrays, point: Array, room: Room) -> None:
     """
     offset, weights, start, eta, tie = rows
     losses, played = room
-    for b in range(offset.shape[0]):
-        write_sums(weights, ((losses, offset, point, None),), b)
+    expected_rows(offset, weights, point, losses, 0, offset.shape[0])
     out = losses.ravel()  # a view
     for k in range(start.shape[0] - 1):
         first, end = start[k], start[k + 1]

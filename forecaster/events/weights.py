@@ -33,7 +33,6 @@ import numpy as np
 from regretless.forecaster.events.kept import HIGHEST, Kept, add_scaled
 from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import compiled
-from regretless.market.kernels.memory import empty
 
 LANES = 64  # numbers looked at side by side
 
@@ -214,7 +213,7 @@ class AdaptiveWeights:
         Potentials are raised in one call of NumPy's vectorised exp for all events.
         """
         starts = [0, *accumulate(view.bias.size for view in awake)]
-        halves, table, total = empty(2, starts[-1]), np.zeros(shape), 0.0
+        halves, table, total = np.empty((2, starts[-1])), np.zeros(shape), 0.0
         spans = [slice(first, last) for first, last in pairwise(starts)]
         for view, span in zip(awake, spans, strict=True):
             _exponents(*view.flat, self.dead_zone, top, halves[:, span])
@@ -231,7 +230,7 @@ class AdaptiveWeights:
             return None
         kept = [(view, view.kept) for view in awake if view.kept is not None]
         total = sum(view.share * own.sums.sum() for view, own in kept)
-        table: Array = empty(*shape)
+        table: Array = np.empty(shape)
         table[:] = 0.0
         for view, own in kept:
             add_scaled(table[view.rows], view.share / total if total > 0 else 0.0, own.signed)

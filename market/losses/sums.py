@@ -8,8 +8,6 @@ import numpy as np
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import compiled
-from regretless.market.kernels.memory import empty
-from regretless.market.kernels.simd import write_sums
 from regretless.market.kernels.threads import over_rows
 
 
@@ -20,7 +18,13 @@ def weighted_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     """Write the sums of some rows; ``table`` is (K, d, A) (compiled)."""
     for k in range(first, last):
         own = values[min(k, values.shape[0] - 1)]
-        write_sums(table, ((out, None, own, offset),), k)
+        for a in range(out.shape[1]):
+            out[k, a] = -0.0  # changes no sum, not even the sign of a zero
+        for i in range(own.shape[0]):
+            for a in range(out.shape[1]):
+                out[k, a] += table[k, i, a] * own[i]
+        for a in range(out.shape[1]):
+            out[k, a] += offset[k, a]
 
 
 def weighted_sums(offset: Array, weights: Array, values: Array) -> Array:
@@ -38,7 +42,7 @@ def weighted_sums(offset: Array, weights: Array, values: Array) -> Array:
     -------
     array (K, A)
     """
-    out = empty(*offset.shape)
+    out = np.empty(offset.shape)
     over_rows(weighted_rows, len(out), offset, weights.swapaxes(1, 2), values, out)
     return out
 

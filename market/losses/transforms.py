@@ -7,7 +7,6 @@ the floor: the least level at which ln y or a negative power is taken.
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.kernels.memory import empty
 from regretless.market.kernels.threads import FEWEST, over_rows
 
 
@@ -43,7 +42,7 @@ def to_power(base: Array, exponent: Array) -> Array:
     shape = np.broadcast_shapes(base.shape, exponent.shape)
     if not shape or shape[0] < FEWEST:
         return np.asarray(base**exponent)
-    out = empty(*shape)
+    out = np.empty(shape)
     over_rows(
         _to_power, shape[0], *(np.broadcast_to(part, shape) for part in (base, exponent)), out
     )

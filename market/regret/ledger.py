@@ -25,7 +25,6 @@ import numpy as np
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.compiled import compiled
-from regretless.market.kernels.memory import AHEAD, fetch, zeros
 from regretless.market.kernels.threads import over_rows
 from regretless.market.records import Decision
 
@@ -76,10 +75,6 @@ def _record_choices(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 ) -> None:
     """Add what ``_record`` adds for one-hot laws, touching the rows of the actions played alone."""
     for k in range(first, last):
-        if k + AHEAD < last:
-            coming = max(choices[k + AHEAD], 0)
-            fetch(fixed, k + AHEAD, coming)
-            fetch(surprise_fixed, k + AHEAD, coming)
         a = choices[k]
         if a < 0:
             continue
@@ -158,10 +153,10 @@ class Ledger(Remembering):
         self.rounds: int | Indices = 0  # one for all, or (K,) once a row was absent
         contextual = rows if "contextual_swap" in measures else 0
         self.count = np.zeros((rows, actions))
-        self.fixed = zeros(rows, actions, actions)
+        self.fixed = np.zeros((rows, actions, actions))
         self.followed = np.zeros((rows, actions, policies))
         self.contextual = np.zeros((contextual, policies, actions, actions, actions))
-        self.surprise_fixed = zeros(rows, actions, actions, place=1)
+        self.surprise_fixed = np.zeros((rows, actions, actions))
         self.surprise_followed = np.zeros((rows, actions, policies))
         self.expects = True
         self._nothing = np.zeros((0, 0, 0, 0, 0))

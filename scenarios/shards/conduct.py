@@ -36,7 +36,6 @@ from regretless.market.game.round import (
     reveal,
     tell_adversary,
 )
-from regretless.market.kernels.memory import release
 from regretless.market.logs.journal import Journal
 from regretless.market.logs.windows import bounded
 from regretless.market.model import MarketModel
@@ -144,7 +143,6 @@ class Conductor:
     def take(self, model: MarketModel) -> None:
         """Be given the whole market, of which the agents stay away."""
         check_built(model)
-        release()
         self.model, game = model, model.game
         self._away = copy(game)
         self._away.seats = ()

@@ -23,7 +23,6 @@ from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.exploitability.tracker import COLUMNS
 from regretless.market.game.round import Decided, commit_and_draw, decide, offer
-from regretless.market.kernels.memory import release
 from regretless.market.logs import verdict
 from regretless.market.logs.closing_tables import agents_table
 from regretless.market.records import Round
@@ -156,7 +155,6 @@ class Shard:
         spec = validated(deepcopy(recipe.raw), origin=Path())
         market = Scenario(spec).build(log_every=recipe.log_every)
         self.share: Share = share_of(market, recipe.place, recipe.of)
-        release()  # tables of the whole population's size
         self.keeps, self._folder = not market.game.forgetful(), Path(recipe.folder)
         self._rows: list[tuple[int, Frames]] = []
         self._chunk = 0

@@ -26,7 +26,7 @@ from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import BestResponse
 from regretless.market.game.presence import attending, present
 from regretless.market.game.round import play_round
-from regretless.market.kernels import memory, threads
+from regretless.market.kernels import threads
 from regretless.market.losses import Linear, Loss, SeparablePower, distinct, unique_losses
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
@@ -305,33 +305,6 @@ raise SystemExit(os.waitpid(child, 0)[1])
 """
     command = [sys.executable, "-W", "ignore", "-c", program]
     assert subprocess.run(command, timeout=60, check=False).returncode == 0
-
-
-def test_large_tables_are_reused_only_when_nobody_holds_them() -> None:
-    """A view counts as holding; the losses of earlier rounds stay as they were."""
-    size = 2 * memory.LARGE // 4, 2
-    first = memory.empty(*size)
-    where, view = first.ctypes.data, first[5:, 1]
-    del first
-    assert memory.empty(*size).ctypes.data != where
-    del view
-    assert memory.empty(*size).ctypes.data == where
-    held = memory.empty(*size)
-    memory.release()
-    assert [id(table) for table in memory._kept if table.shape == size] == [id(held)]
-    rng = np.random.default_rng(0)
-    offset, weights = np.zeros((size[0] // 2, 4)), rng.random((size[0] // 2, 4, 1))
-    tables = [expected_losses(offset, weights, np.array([p])) for p in (0.1, 0.2, 0.3)]
-    for p, table in zip((0.1, 0.2, 0.3), tables, strict=True):
-        assert (table == weights[..., 0] * p).all()
-
-
-def test_tables_begin_on_cache_lines_apart_from_each_other() -> None:
-    first, second = memory.zeros(9, 8, 8), memory.zeros(9, 8, 8, place=1)
-    assert first.shape == second.shape == (9, 8, 8)
-    assert first.ctypes.data % 64 == second.ctypes.data % 64 == 0
-    assert not first.any()
-    assert not second.any()
 
 
 @given(seed=st.integers(0, 2**32 - 1), rows=st.integers(1, 40), tied=st.booleans())
