@@ -3,7 +3,7 @@
 Importing the package registers the populations that scenario files draw from.
 """
 
-from regretless.agents.utilities import bimatrix, buyers, populations, trading
+from regretless.agents.utilities import bimatrix, buyers, order_menus, populations, trading
 from regretless.agents.utilities.forms import (
     CARA,
     CES,
@@ -26,6 +26,7 @@ __all__ = [
     "Newsvendor",
     "bimatrix",
     "buyers",
+    "order_menus",
     "populations",
     "trading",
 ]

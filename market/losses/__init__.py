@@ -7,6 +7,7 @@
     minimum of ratios    offset + A min_j y_j / a_j
     convex in one y_j    offset + slope y_j + sum_k kink_k max(y_j - knot_k, 0)
     trade                offset - sum_j max(0, q_j (limit_j - y_j))
+    orders               linear in y, and knows the orders behind each action
     Lipschitz            any function with its constant
     averaged             any of them, averaged over noise around the outcome
 
@@ -20,6 +21,7 @@ from regretless.market.losses.convex import Convex1D
 from regretless.market.losses.distinct import unique_losses
 from regretless.market.losses.lipschitz import LipschitzLoss
 from regretless.market.losses.of_sum import ExponentialOfSum, PowerOfSum
+from regretless.market.losses.orders import Orders
 from regretless.market.losses.ratios import MinimumOfRatios
 from regretless.market.losses.separable import Linear, SeparablePower
 from regretless.market.losses.trade import Trade
@@ -32,6 +34,7 @@ __all__ = [
     "LipschitzLoss",
     "Loss",
     "MinimumOfRatios",
+    "Orders",
     "PowerOfSum",
     "SeparablePower",
     "Trade",

@@ -183,6 +183,7 @@ class Loss(ABC):
         sizes = dict(zip(axes, shape[len(shape) - len(axes) :], strict=True))
         for name, trailing in self.AXES.items():
             value = getattr(self, name)
+            sizes = dict(zip(trailing, np.shape(value)[-len(trailing) :], strict=False)) | sizes
             if not isinstance(value, Fresh):
                 value = _once(np.asarray(value, dtype=np.float64))
             value = copied(value) if trailing == "ad" else np.array(value)

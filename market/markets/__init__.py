@@ -4,6 +4,7 @@
     prices      smoothed demand moves what goods yield; what ``[market]`` means without a ``kind``
     auction     limit orders cleared at one price, with budgets and stocks
     cournot     quantities against linear inverse demand
+    sealed_bids first and second price, some units; losses of each bidder's own
     routes      roads on which times grow with traffic
     attendance  how many do the same: bars, banks
     information traders who buy a signal, or read it off the price
@@ -23,6 +24,7 @@ from regretless.market.markets import (
     portfolio,
     prices,
     routes,
+    sealed_bids,
     shops,
 )
 
@@ -36,6 +38,7 @@ __all__ = [
     "portfolio",
     "prices",
     "routes",
+    "sealed_bids",
     "shops",
     "slopes",
 ]

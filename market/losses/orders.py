@@ -1,0 +1,114 @@
+r"""What orders come to, for agents who choose among lists of them.
+
+An action is up to m orders, each for ``units`` (below 0 for a sale) of an ``asset`` at a ``limit``.
+What they earn is no function of prices alone, since others compete for the same units: a market
+says it (``Market.losses``). As a function of the outcome y this form says what a follower of the
+forecast believes: an order for q units at limit p of something worth W + C f fills with a chance
+that is linear in its limit,
+
+    l(a, y) = - sum over orders of  q (W + C f - p) (1/2 + sign(q) (p - m) / width),
+
+where, without a common value (C = 0), y is the price and m = y; with one, y is the fundamental
+f and m = 1/2. Both are linear in y.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from regretless.market.core.arrays import Array
+from regretless.market.losses.separable import Linear
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Orders(Linear):
+    """A linear loss that knows the orders behind each action.
+
+    Parameters
+    ----------
+    weights, offset : as in ``Linear``
+    units, limit, asset : array (..., A, m)
+        Of the orders of each action; 0 units for none.
+    keeps : array (..., A)
+        1 where an action leaves what its agent has on the book, 0 where it cancels it first.
+    worth : array (..., A, d)
+        What a unit of each good is worth to the agent, W; the same for all actions.
+    common : array (...)
+        C, how much of the fundamental adds to it.
+    """
+
+    AXES: ClassVar[Mapping[str, str]] = {
+        **Linear.AXES,
+        "units": "am",
+        "limit": "am",
+        "asset": "am",
+        "keeps": "a",
+        "worth": "ad",
+        "common": "",
+    }
+
+    units: Array = field(default_factory=lambda: np.zeros((1, 1)))
+    limit: Array = field(default_factory=lambda: np.zeros((1, 1)))
+    asset: Array = field(default_factory=lambda: np.zeros((1, 1)))
+    keeps: Array = field(default_factory=lambda: np.zeros(()))
+    worth: Array = field(default_factory=lambda: np.zeros(()))
+    common: Array = field(default_factory=lambda: np.zeros(()))
+
+    def __init__(self, weights: ArrayLike, offset: ArrayLike = 0.0, **fields: Any) -> None:
+        for name in ("units", "limit", "asset", "keeps", "worth", "common"):
+            object.__setattr__(self, name, np.asarray(fields.pop(name), dtype=np.float64))
+        super().__init__(weights, offset, **fields)
+
+
+def order_losses(  # noqa: PLR0913 - keyword-only from the third
+    units: Array,
+    limit: Array,
+    *,
+    asset: Array,
+    keeps: Array,
+    worth: Array,
+    common: Array,
+    width: float,
+    reach: Array,
+) -> Orders:
+    """Return the losses of N agents in [0, 1], 1/2 being to earn nothing.
+
+    Parameters
+    ----------
+    units, limit, asset : array (N, A, m)
+        As in ``Orders``; limits in [0, 1].
+    keeps : array (A,)
+    worth : array (N, d)
+    common : array (N,)
+    width : float
+        By how much a limit has to move for the chance to move by 1, positive.
+    reach : array (N,)
+        The most that an agent can gain or lose in a round, in units of its utility.
+    """
+    goods, shared = worth.shape[1], common[:, None, None]
+    mine = np.eye(goods)[asset.astype(np.intp)]  # (N, A, m, d)
+    edge = (mine * worth[:, None, None]).sum(-1) - limit
+    near = np.sign(units) / width
+    chance = 0.5 + near * (limit - np.where(shared > 0, 0.5, 0.0))
+    slope = np.where(shared > 0, -units * shared * chance, units * edge * near)
+    weights = (slope[..., None] * mine).sum(2)
+    offset = -(units * edge * chance).sum(2)
+    ends = np.minimum(weights, 0).sum(2), np.maximum(weights, 0).sum(2)
+    believed = np.maximum(*(np.abs(offset + end).max(1) for end in ends))
+    scale = np.maximum(np.maximum(reach, believed), np.finfo(float).tiny)
+    actions = offset.shape[1]
+    return Orders(
+        weights / (2 * scale)[:, None, None],
+        0.5 + offset / (2 * scale)[:, None],
+        unit_scale=2 * scale,
+        unit_offset=-scale,
+        units=units,
+        limit=limit,
+        asset=asset,
+        keeps=np.broadcast_to(keeps, (len(worth), actions)),
+        worth=np.repeat(worth[:, None], actions, axis=1),
+        common=common,
+    )

@@ -1,0 +1,174 @@
+r"""Sealed-bid auctions of k equal units, a unit for each of the k highest bids.
+
+    first-price    winners pay what they bid; (n - 1) / n of a uniform value is the equilibrium bid
+                   of n bidders for one unit (Vickrey 1961; Krishna 2010, section 2.3)
+    second-price   winners pay the highest bid that lost: to bid one's value is dominant
+
+An action bids a share of the bidder's value. With ``redraw`` each round gives every bidder a number
+u, uniform in [0, 1], by which its value and all its bids are multiplied: an action is then a
+strategy, and swap regret is that of a game with private information. Equal bids are ranked by
+lot. The fundamental, times ``reserve``, is the seller's reserve price.
+
+Losses are exact: against the k-th highest bid T of the others, which does not depend on its own, a
+bid b wins where b > T, or b = T and its lot comes first, and pays b or max(T, reserve).
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from regretless.market import register
+from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.errors import UserError
+from regretless.market.game.markets import Decisions, Market
+from regretless.market.game.protocols import Cohort
+from regretless.market.losses.orders import Orders
+
+
+class SealedBids(Market):
+    """What both auctions share; a subclass says what winners pay.
+
+    Parameters
+    ----------
+    cohorts, rng : as in ``Market``
+        With losses of the form ``Orders`` over one good.
+    units : int
+        k, at least 1.
+    redraw : bool
+        Whether values are drawn anew in every round.
+    reserve : float
+        The reserve price where the fundamental is 1, at least 0.
+
+    Attributes
+    ----------
+    value : array (N,)
+        What the unit is worth to each bidder in this round.
+    bids : array (N, A)
+        What each action bids.
+    lot : int array (N,)
+        Who comes first among equal bids: the least.
+
+    Raises
+    ------
+    UserError
+        If a loss is of another form, a parameter leaves its range or actions differ in number.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("sums",)
+
+    def __init__(
+        self,
+        cohorts: Sequence[Cohort],
+        rng: np.random.Generator,
+        *,
+        units: int = 1,
+        redraw: bool = True,
+        reserve: float = 0.0,
+    ) -> None:
+        super().__init__(cohorts, rng)
+        if isinstance(units, bool) or not isinstance(units, int) or units < 1:
+            raise UserError(f"market.units = {units}: give a whole number of at least 1")
+        if not 0 <= reserve <= 1:
+            raise UserError(f"market.reserve = {reserve}: give a number in [0, 1]")
+        self.units, self.redraw, self.reserve = units, redraw, reserve
+        self._shares = [_bids(cohort) for cohort in cohorts]
+        self._most = np.concatenate([cohort.loss.worth[:, 0, 0] for cohort in cohorts])  # type: ignore[attr-defined]
+        self.sums = np.zeros(6)  # rounds, revenue, value of who won and should have, bids, values
+
+    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
+        """Draw values and lots, rank the bids, and return the price of the last unit."""
+        drawn = self.rng.random(self.agents) if self.redraw else np.ones(self.agents)
+        self.lot, self.value = self.rng.permutation(self.agents), drawn * self._most
+        self._scale, self._floor = drawn, self.reserve * float(fundamental[0])
+        played = self.chosen([share[..., None] for share in self._shares], decisions)[:, 0] * drawn
+        here = np.concatenate(
+            [
+                np.zeros(len(cohort.row_of), dtype=np.bool_) if own is None else own.actions >= 0
+                for cohort, own in zip(self.cohorts, decisions, strict=True)
+            ]
+        )
+        self._rank(np.where(here, played, -1.0))
+        wins = self._wins(played[:, None])[:, 0] & here
+        paid = np.where(wins, self._pays(played[:, None])[:, 0], 0.0)
+        best = np.sort(np.where(here, self.value, 0.0))[::-1][: self.units]
+        bid, worth = played[here].sum(), self.value[here].sum()
+        self.sums += (1, paid.sum(), self.value[wins].sum(), best.sum(), bid, worth)
+        self.last = {"revenue": paid.sum(keepdims=True), "sold": np.array([wins.sum()], float)}
+        return np.array([paid[wins].min() if wins.any() else self._floor])
+
+    def losses(self, decisions: Decisions) -> Sequence[Array]:
+        """Return what every bid of every bidder would have lost against the others' bids."""
+        tables, first = [], 0
+        for cohort, share in zip(self.cohorts, self._shares, strict=True):
+            own = slice(first, first := first + len(share))
+            bids = share * self._scale[own, None]
+            gain = self._wins(bids, own) * (self.value[own, None] - self._pays(bids, own))
+            loss = cohort.loss
+            tables.append((-gain - loss.unit_offset[:, None]) / loss.unit_scale[:, None])
+        return tables
+
+    def described(self) -> dict[str, Any]:
+        """Return revenue per round, the value of who won as a share of the greatest, and bids."""
+        rounds, revenue, won, best, bid, worth = self.sums.tolist()
+        return {
+            "revenue": revenue / max(rounds, 1),
+            "efficiency": won / best if best else 1.0,
+            "bid_share": bid / worth if worth else 1.0,
+        }
+
+    def told(self) -> str:
+        """Say it in a line."""
+        now = self.described()
+        return (
+            f"Market: {self.units} sold a round for {now['revenue']:.4g} in all, to bidders with "
+            f"{100 * now['efficiency']:.4g} % of the greatest value; bids were "
+            f"{100 * now['bid_share']:.4g} % of the values"
+        )
+
+    def _rank(self, bids: Array) -> None:
+        """Note the k-th highest bid among the others' (N,) and its lot; -1 where there is none."""
+        order, k = np.lexsort((self.lot, -bids)), self.units
+        ahead = np.empty(len(bids), dtype=np.intp)
+        ahead[order] = np.arange(len(bids))
+        at = np.where(ahead < k, k, k - 1)
+        none = at >= len(bids)
+        rival = order[np.minimum(at, len(bids) - 1)]
+        self._rival, self._rival_lot = np.where(none, -1.0, bids[rival]), self.lot[rival]
+
+    def _wins(self, bids: Array, own: slice = slice(None)) -> Mask:
+        """Say which bids (n, A) of some bidders win."""
+        rival, first = self._rival[own, None], (self.lot < self._rival_lot)[own, None]
+        return np.asarray(((bids > rival) | ((bids == rival) & first)) & (bids >= self._floor))
+
+    def _pays(self, bids: Array, own: slice = slice(None)) -> Array:
+        """Return what a bid pays where it wins (n, A)."""
+        raise NotImplementedError
+
+
+@register.market("first-price")
+class FirstPrice(SealedBids):
+    """Winners pay their bids."""
+
+    def _pays(self, bids: Array, own: slice = slice(None)) -> Array:
+        return bids
+
+
+@register.market("second-price")
+class SecondPrice(SealedBids):
+    """Winners pay the highest bid that lost, or the reserve."""
+
+    def _pays(self, bids: Array, own: slice = slice(None)) -> Array:
+        price = np.maximum(self._rival, self._floor)[own, None]
+        return np.broadcast_to(price, bids.shape)
+
+
+def _bids(cohort: Cohort) -> Array:
+    """Return what each action of each bidder bids (N, A); UserError if it bids for no unit."""
+    loss = cohort.loss
+    if not isinstance(loss, Orders) or loss.units.shape[-1] != 1 or (loss.units != 1).any():
+        raise UserError(
+            f"market: a {loss.form} loss of cohort.{cohort.name} bids for no unit; "
+            'use utility = "bidder"'
+        )
+    return np.ascontiguousarray(loss.limit[..., 0])
