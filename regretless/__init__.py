@@ -52,10 +52,12 @@ if TYPE_CHECKING:
         swap_regret,
     )
     from regretless.scenarios import load
+    from regretless.scenarios.audit import audit
     from regretless.scenarios.live.mesa_class import market_class
     from regretless.scenarios.training.environments import FollowersEnv, LeaderEnv
 
 _HOMES = {
+    "audit": "scenarios.audit",
     "load": "scenarios",
     "market_class": "scenarios.live.mesa_class",
     "FollowersEnv": "scenarios.training.environments",
@@ -100,6 +102,7 @@ __all__ = [
     "RunningMean",
     "SmoothDecisionSwap",
     "UserError",
+    "audit",
     "contextual_swap_regret",
     "decision_swap_regret",
     "exploitability",

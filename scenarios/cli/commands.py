@@ -16,6 +16,7 @@ import typer
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import blamed
 from regretless.scenarios.cli import exits
+from regretless.scenarios.cli.audit_command import audit
 from regretless.scenarios.cli.live_commands import dashboard
 from regretless.scenarios.cli.options import (
     Assignments,
@@ -43,6 +44,7 @@ from regretless.scenarios.cli.train_commands import train
 from regretless.scenarios.imports import import_for_good, import_modules
 
 app = typer.Typer(name="regretless", rich_markup_mode=None)
+app.command()(audit)
 app.command()(dashboard)
 app.command()(train)
 

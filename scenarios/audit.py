@@ -1,0 +1,328 @@
+r"""The regrets of decisions that somebody else made: a desk's, a clinic's, a panel's.
+
+Two tables say all: the **decisions**, a row for each round and decision maker, and the
+**outcomes**, a row for each round. What an action costs at an outcome is either a column of the
+outcomes itself, one for each action, or a utility of the register at the outcomes' columns. Nothing
+is simulated.
+
+With l[t, b] the loss of action b in round t and a_t what was done, the measures are those of a run
+(``market.regret``), per round and in the utility's own units. Each compares with an alternative
+that is the best in hindsight, and even a decision maker who chose as well as anybody could has a
+regret above 0. Beside each regret stands therefore its **gain**: what the alternative that was best
+on one half of the rounds would have saved on the other half, with an interval
+(``market.regret.inference``). Where the interval holds 0, that something better could have been
+known is not shown.
+
+Exploitability is that of the joint law of outcome and action (``market.exploitability``): the least
+share of rounds that would have to differ for nobody to regret a swap.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from regretless.agents.utilities.populations import Population
+from regretless.market import register
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.errors import UserError, closest
+from regretless.market.core.randomness import stream
+from regretless.market.exploitability import exploitability
+from regretless.market.regret import (
+    contextual_swap_regret,
+    decision_swap_regret,
+    external_regret,
+    swap_regret,
+)
+from regretless.market.regret.inference import mean_differences
+from regretless.scenarios.build.construct import construct
+from regretless.scenarios.frames import numeric, read_frame, texts
+
+ALL = "all"  # the decision maker, where the table names none
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What an audit found.
+
+    Parameters
+    ----------
+    agents : DataFrame
+        A row for each decision maker: ``agent``, ``rounds``, ``mean_loss``; the regrets
+        ``external_regret``, ``swap_regret`` and, with policies, ``decision_swap_regret`` and
+        ``contextual_swap_regret``; ``exploitability``, in [0, 1]; and for external and swap regret
+        ``_gain``, ``_low``, ``_high`` (95 %) and ``_effective``, the rounds that would say as much
+        if they were independent. Losses are per round in the utility's own units.
+    swaps : DataFrame
+        A row for each decision maker and action that was taken: ``agent``, ``action``, ``count``,
+        ``best_replacement``, ``contribution`` to the swap regret.
+    """
+
+    agents: pd.DataFrame
+    swaps: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Losses:
+    """The losses of all actions in all rounds.
+
+    Parameters
+    ----------
+    rounds : sequence of str
+        Names of the rounds.
+    actions : tuple of str
+        Names of the actions.
+    table : array (T, A)
+        In own units.
+    """
+
+    rounds: Sequence[str]
+    actions: tuple[str, ...]
+    table: Array
+
+
+def audit(  # noqa: PLR0913 - what a table may call its columns
+    decisions: pd.DataFrame | Path | str,
+    outcomes: pd.DataFrame | Path | str,
+    *,
+    utility: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    scale: Mapping[str, tuple[float, float]] | None = None,
+    actions: Sequence[str] | None = None,
+    policies: Sequence[str] = (),
+    round: str = "round",  # noqa: A002 - the column's name
+    agent: str = "agent",
+    action: str = "action",
+) -> Audit:
+    """Measure the regrets of recorded decisions.
+
+    Parameters
+    ----------
+    decisions : DataFrame or path of a CSV or Parquet file
+        Columns ``round`` and ``action``, the name of what was done; ``agent`` where there are
+        several decision makers; and those named as ``policies``.
+    outcomes : DataFrame or path
+        A column ``round`` and numbers: the loss of each action, the columns named as the actions
+        are, or with ``utility`` the outcomes that it is about.
+    utility : str, optional
+        A registered name, as ``regretless list utilities`` prints them.
+    parameters : mapping, optional
+        Of the utility. Where it takes ``orders`` and the actions are numbers, those are the orders.
+    scale : mapping of str to (float, float), optional
+        With a utility, for each of the columns that are outcomes the values that become 0 and 1.
+    actions : sequence of str, optional
+        All actions that there were, in the order of the utility's parameters; by default those
+        that the columns, or the decisions, name.
+    policies : sequence of str, optional
+        Columns of the decisions that say what a rule would have done.
+    round, agent, action : str, optional
+        What the columns are called.
+
+    Raises
+    ------
+    UserError
+        If a table cannot be read, a column or a round is missing, or an action is unknown.
+
+    Examples
+    --------
+    >>> done = pd.DataFrame({"round": range(4), "action": ["leave", "take", "leave", "leave"]})
+    >>> costs = pd.DataFrame({"round": range(4), "leave": [1, 0, 0, 1], "take": [0.3] * 4})
+    >>> audit(done, costs).agents[["mean_loss", "external_regret"]].round(3).values.tolist()
+    [[0.575, 0.275]]
+    """
+    done, what = _frame(decisions, "decisions"), _frame(outcomes, "outcomes")
+    taken = texts(done, action, "decisions")
+    rounds = texts(what, round, "outcomes")
+    if utility is None:
+        if parameters or scale:
+            raise UserError("parameters and scale are a utility's; give utility, or drop them")
+        losses = _costs(what, rounds, actions or _known(what, taken, round))
+    else:
+        names = tuple(actions) if actions is not None else _ordered(taken)
+        losses = _valued(what, rounds, names, utility, dict(parameters or {}), dict(scale or {}))
+    at = _places(texts(done, round, "decisions"), losses.rounds, "rounds of the outcomes")
+    chosen = _places(taken, losses.actions, "actions")
+    told = [_places(texts(done, name, "policies"), losses.actions, "actions") for name in policies]
+    who = texts(done, agent, "decisions") if agent in done else (ALL,) * len(done)
+    order = np.argsort(at, kind="stable")
+    parts = [
+        (name, rows := order[np.asarray(who)[order] == name], losses.table[at[rows]])
+        for name in dict.fromkeys(who)
+    ]
+    suggested = np.array(told, dtype=np.intp).reshape(len(told), len(done))
+    agents = [_agent(name, table, chosen[r], suggested[:, r]) for name, r, table in parts]
+    swaps = [_swaps(name, table, chosen[r], losses.actions) for name, r, table in parts]
+    return Audit(pd.DataFrame(agents), pd.concat(swaps, ignore_index=True))
+
+
+def _frame(table: pd.DataFrame | Path | str, where: str) -> pd.DataFrame:
+    """Return a table, read where it is a path."""
+    if isinstance(table, pd.DataFrame):
+        if not len(table):
+            raise UserError(f"{where} have no rows; give them at least one")
+        return table
+    path = Path(table)
+    if not path.is_file():
+        raise UserError(f"{where}: no file '{path}'; give the path of a .csv or .parquet file")
+    return read_frame(path, f"{where} {path.name}")
+
+
+def _known(what: pd.DataFrame, taken: Iterable[str], round_: str) -> tuple[str, ...]:
+    """Return the columns of numbers, which are actions; those that were taken must be there."""
+    columns = [str(column) for column in what if str(column) != round_]
+    for name in dict.fromkeys(taken):
+        if name not in columns:
+            cure = f"{closest(name, columns)}; or give utility"
+            raise UserError(f"outcomes: no column for the action '{name}'; {cure}")
+    return tuple(columns)
+
+
+def _ordered(taken: Sequence[str]) -> tuple[str, ...]:
+    """Return the actions that were taken, by size where all are numbers."""
+    names = dict.fromkeys(taken)
+    try:
+        return tuple(sorted(names, key=float))
+    except ValueError:
+        return tuple(sorted(names))
+
+
+def _costs(what: pd.DataFrame, rounds: Sequence[str], actions: Sequence[str]) -> Losses:
+    """Read the losses of the actions from columns of their names."""
+    return Losses(rounds, tuple(actions), numeric(what, list(actions), "outcomes"))
+
+
+def _valued(  # noqa: PLR0913 - what a utility is made of
+    what: pd.DataFrame,
+    rounds: Sequence[str],
+    actions: tuple[str, ...],
+    utility: str,
+    parameters: dict[str, Any],
+    scale: dict[str, tuple[float, float]],
+) -> Losses:
+    """Evaluate a utility at the outcomes."""
+    if utility not in register.utility:
+        cure = closest(utility, register.utility.names())
+        raise UserError(f"utility: unknown '{utility}'; {cure}")
+    if not scale:
+        cure = "give scale = {COLUMN: (worst, best)} for each column that it is about"
+        raise UserError(f"utility '{utility}' needs the scale of the outcomes; {cure}")
+    maker, unit = register.utility[utility], 1.0
+    if "orders" in inspect.signature(maker).parameters and "orders" not in parameters:
+        low, high = next(iter(scale.values()))
+        parameters["orders"] = [(_quantities(actions) - low) / (high - low)]
+        unit = abs(high - low)
+    population = Population(stream(0, "audit"), 1, len(actions), len(scale))
+    loss = construct(f"utility '{utility}'", maker, population, **parameters)
+    own = loss.unit_offset[0] + loss.unit_scale[0] * loss.losses(_scaled(what, scale))[:, 0]
+    return Losses(rounds, actions, own * unit)
+
+
+def _quantities(actions: Sequence[str]) -> Array:
+    """Return actions that are quantities (A,)."""
+    try:
+        return np.array([float(name) for name in actions])
+    except ValueError:
+        cure = "write quantities, or give the utility's orders in [0, 1] as a parameter"
+        raise UserError(f"actions: {', '.join(actions)} are no numbers; {cure}") from None
+
+
+def _scaled(what: pd.DataFrame, scale: dict[str, tuple[float, float]]) -> Array:
+    """Return the outcomes (T, d) in [0, 1]; UserError where one lies beyond its scale."""
+    values = numeric(what, list(scale), "outcomes")
+    for (column, (worst, best)), own in zip(scale.items(), values.T, strict=True):
+        low, high = min(worst, best), max(worst, best)
+        if not low < high:
+            raise UserError(f"scale.{column} = {worst}, {best}: give two different numbers")
+        if own.min() < low or own.max() > high:
+            found = f"'{column}' runs from {own.min():g} to {own.max():g}"
+            raise UserError(f"scale.{column} = {worst}, {best}: {found}; widen it")
+    ends = np.array(list(scale.values()), dtype=np.float64)
+    return np.asarray((values - ends[:, 0]) / (ends[:, 1] - ends[:, 0]))
+
+
+def _places(names: Sequence[str], known: Sequence[str], what: str) -> Indices:
+    """Return where each name stands among those that are known."""
+    place = {name: i for i, name in enumerate(known)}
+    if len(place) < len(known):
+        twice = next(name for i, name in enumerate(known) if place[name] != i)
+        raise UserError(f"{what}: '{twice}' is there twice; keep one row of it")
+    for name in names:
+        if name not in place:
+            raise UserError(f"decisions: '{name}' is none of the {what}; {closest(name, known)}")
+    return np.array([place[name] for name in names], dtype=np.intp)
+
+
+def _agent(name: str, table: Array, chosen: Indices, suggested: Indices) -> dict[str, Any]:
+    """Measure one decision maker's rounds."""
+    least, span = float(table.min()), float(np.ptp(table)) or 1.0
+    unit = (table - least) / span
+    row: dict[str, Any] = {"agent": name, "rounds": len(table)}
+    row["mean_loss"] = float(table[np.arange(len(table)), chosen].mean())
+    row["external_regret"] = span * external_regret(unit, chosen)
+    row["swap_regret"] = span * swap_regret(unit, chosen)
+    if len(suggested):
+        fixed = np.arange(table.shape[1])[:, None].repeat(len(table), axis=1)
+        suggested = np.concatenate([fixed, suggested])
+        row["decision_swap_regret"] = span * decision_swap_regret(unit, chosen, suggested)
+        row["contextual_swap_regret"] = span * contextual_swap_regret(unit, chosen, suggested)
+    row["exploitability"] = _exploitability(unit, chosen)
+    for measure, best in (("external", _best_action), ("swap", _best_swaps)):
+        found = mean_differences(_gained(table, chosen, best)[:, None])
+        row |= {
+            f"{measure}_gain": float(found.mean[0]),
+            f"{measure}_low": float(found.low[0]),
+            f"{measure}_high": float(found.high[0]),
+            f"{measure}_effective": float(found.effective[0]),
+        }
+    return row
+
+
+def _exploitability(unit: Array, chosen: Indices) -> float:
+    """Return the exploitability of the law of (outcome, action); equal rounds are one outcome."""
+    outcomes, where = np.unique(unit, axis=0, return_inverse=True)
+    joint = np.zeros((len(outcomes), unit.shape[1]))
+    np.add.at(joint, (where.ravel(), chosen), 1 / len(unit))
+    return exploitability(joint, outcomes)
+
+
+def _gained(table: Array, chosen: Indices, best: Callable[[Array, Indices], Indices]) -> Array:
+    """Return what each round would have saved with the other half's best replacement (T,)."""
+    rounds = np.arange(len(table))
+    first = rounds < len(table) // 2
+    saved = np.empty(len(table))
+    for half in (first, ~first):
+        learned = best(table[~half], chosen[~half])[chosen[half]]
+        saved[half] = (table[rounds[half], chosen[half]] - table[rounds[half], learned]).ravel()
+    return saved
+
+
+def _best_action(table: Array, _: Indices) -> Indices:
+    """Return the best fixed action, in place of each (A,)."""
+    return np.full(table.shape[1], table.sum(0).argmin(), dtype=np.intp)
+
+
+def _best_swaps(table: Array, chosen: Indices) -> Indices:
+    """Return the best replacement of each action (A,); of one that was not taken, itself."""
+    sums = np.zeros((table.shape[1], table.shape[1]))
+    np.add.at(sums, chosen, table)
+    own = np.arange(len(sums), dtype=np.intp)
+    return np.where(sums.min(1) < sums[own, own], sums.argmin(1), own)
+
+
+def _swaps(name: str, table: Array, chosen: Indices, actions: Sequence[str]) -> pd.DataFrame:
+    """Say for each action that was taken what would have been better in its place."""
+    best, taken = _best_swaps(table, chosen), np.unique(chosen)
+    saved = table[np.arange(len(table)), chosen] - table[np.arange(len(table)), best[chosen]]
+    return pd.DataFrame(
+        {
+            "agent": name,
+            "action": [actions[a] for a in taken],
+            "count": np.bincount(chosen, minlength=len(actions))[taken],
+            "best_replacement": [actions[b] for b in best[taken]],
+            "contribution": np.bincount(chosen, saved, len(actions))[taken] / len(table),
+        }
+    )

@@ -1,0 +1,145 @@
+"""The command that audits recorded decisions. Heavy libraries are imported by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regretless.market.core.errors import UserError
+from regretless.scenarios.cli.options import Imports
+from regretless.scenarios.imports import import_modules
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from regretless.scenarios.audit import Audit
+
+Pairs = list[str] | None
+TRUSTED = 30  # effective rounds, below which an interval is too short
+MEASURES = {"external": "one fixed action", "swap": "another for each action"}
+
+
+def audit(  # noqa: PLR0913 - one parameter per option
+    decisions: Annotated[Path, typer.Argument(help="A row for each round: what was done.")],
+    *,
+    outcomes: Annotated[Path, typer.Option(help="A row for each round: what happened.")],
+    utility: Annotated[
+        str | None, typer.Option(help="By name; without it columns are the actions' losses.")
+    ] = None,
+    parameter: Annotated[
+        Pairs, typer.Option(metavar="KEY=VALUE", help="Of the utility; repeatable.")
+    ] = None,
+    scale: Annotated[
+        Pairs,
+        typer.Option(metavar="COLUMN=WORST:BEST", help="What becomes 0 and 1; repeatable."),
+    ] = None,
+    policy: Annotated[
+        Pairs, typer.Option(metavar="COLUMN", help="What a rule would have done; repeatable.")
+    ] = None,
+    round_: Annotated[str, typer.Option("--round", help="Column that names a round.")] = "round",
+    agent: Annotated[str, typer.Option(help="Column that says who decided.")] = "agent",
+    action: Annotated[str, typer.Option(help="Column that says what was done.")] = "action",
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write agents.csv and swaps.csv there.")
+    ] = None,
+    imports: Imports = None,
+) -> None:
+    """Measure the regrets of decisions that somebody else made."""
+    if out is not None and out.exists():
+        raise UserError(f"--out {out} is there already; give a new directory")
+    import_modules(imports or [])
+    from regretless.scenarios.audit import audit as measure
+
+    found = measure(
+        decisions,
+        outcomes,
+        utility=utility,
+        parameters=_numbers(parameter or []),
+        scale=dict(_ends(pair) for pair in scale or []),
+        policies=policy or (),
+        round=round_,
+        agent=agent,
+        action=action,
+    )
+    _show(found)
+    if out is not None:
+        _write(found, out)
+
+
+def _numbers(pairs: list[str]) -> dict[str, Any]:
+    """Read KEY=VALUE as scenario files do."""
+    from regretless.scenarios.spec.files import override
+
+    found: dict[str, Any] = override({}, pairs)
+    return found
+
+
+def _ends(pair: str) -> tuple[str, tuple[float, float]]:
+    """Read COLUMN=WORST:BEST."""
+    column, _, ends = pair.rpartition("=")
+    try:
+        worst, best = (float(end) for end in ends.split(":"))
+    except ValueError:
+        raise UserError(f"--scale {pair}: write COLUMN=WORST:BEST, as demand=0:600") from None
+    return column, (worst, best)
+
+
+def _show(found: Audit) -> None:
+    """Print what each decision maker lost, and what something else would have saved."""
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=False)
+    console.print(_losses(found))
+    console.print(_savings(found))
+    console.print(
+        "Losses are per round, in the unit of the data. Regret: what the alternative that was the "
+        "best in hindsight would have saved. Gain: what the one that was best on one half of the "
+        "rounds saves on the other, with its 95 % interval; where that holds 0, nothing better "
+        "could be known from the record. Exploitability: the least share of the rounds that would "
+        "have to differ for no swap to save anything."
+    )
+
+
+def _losses(found: Audit) -> Table:
+    table = _table("What was decided", "decided by", "rounds", "mean loss", "exploitability")
+    for row in found.agents.itertuples():
+        numbers = f"{row.rounds:,}", f"{row.mean_loss:.4g}", f"{row.exploitability:.4f}"
+        table.add_row(str(row.agent), *numbers)
+    return table
+
+
+def _savings(found: Audit) -> Table:
+    table = _table("What else would have saved", "decided by", "with", "regret", "gain", "95 %")
+    for row in found.agents.to_dict("records"):
+        for measure, what in MEASURES.items():
+            regret, gain, low, high = (
+                row[f"{measure}_{name}"] for name in ("regret", "gain", "low", "high")
+            )
+            spread = f"{low:+.4g} to {high:+.4g}"
+            if row[f"{measure}_effective"] < TRUSTED:
+                spread += " (too short)"
+            table.add_row(str(row["agent"]), what, f"{regret:.4g}", f"{gain:+.4g}", spread)
+    return table
+
+
+def _table(title: str, *heads: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for place, head in enumerate(heads):
+        table.add_column(head, justify="right" if place > 0 and head != "with" else "left")
+    return table
+
+
+def _write(found: Audit, out: Path) -> None:
+    """Write both tables into a new directory."""
+    from regretless.market.core.atomic import replacing
+
+    out.mkdir(parents=True)
+    for name, table in (("agents", found.agents), ("swaps", found.swaps)):
+        with replacing(out / f"{name}.csv") as file:
+            table.to_csv(file, index=False, lineterminator="\n")
+    typer.echo(f"Tables: {out}")
