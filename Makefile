@@ -1,43 +1,61 @@
-# make demo: install and run the main job on the bundled data. make test: run the whole suite.
+# make demo: install and run the main job on the bundled data. make test: linters and the whole suite.
+# make check: linters and the tests that take no page, browser or long run. make lint: linters alone.
 # make docs: build the site of the pages in site/, which is read from there without a server.
 # make catalogue: play every bundled scenario at its own size, with all measures (minutes).
 # make crashes: fail at every file operation of a run and a study, read 2,000 strange files (minutes).
+# make coverage: the suite, and which lines and branches of the four rooms it runs (90 % at least).
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
+PYTEST := $(BIN)/python -m pytest -n auto
 
-.PHONY: demo test docs catalogue crashes clean
+.PHONY: demo test check lint coverage docs catalogue crashes clean
 
 demo: .venv/.demo
 	$(BIN)/regretless run crop-choice --out runs/crop-choice --overwrite
 	$(BIN)/regretless report runs/crop-choice
 
-test: .venv/.test
-	$(BIN)/python -m pytest -n auto
+test: lint
+	$(PYTEST)
+
+check: lint
+	$(PYTEST) -m 'not catalogue and not crashes and not pages and not browser and not slow'
+
+lint: .venv/.test
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m codespell_lib
+	$(BIN)/python -m mypy
+
+coverage: .venv/.test
+	$(PYTEST) --cov --cov-report=term:skip-covered
 
 docs: .venv/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "The site: site/index.html"
 
 catalogue: .venv/.test
-	$(BIN)/python -m pytest -n auto -m catalogue
+	$(PYTEST) -m catalogue
 
 crashes: .venv/.test
-	$(BIN)/python -m pytest -n auto -m crashes -rP -vv
+	$(PYTEST) -m crashes -rP -vv
 
-.venv/bin/python:
+# Groups of dependencies are known to pip 25.1 and newer.
+.venv/.pip: constraints.txt
 	$(PYTHON) -m venv .venv
+	$(PIP) 'pip>=25.1'
+	touch $@
 
-.venv/.demo: pyproject.toml constraints.txt | .venv/bin/python
+.venv/.demo: pyproject.toml .venv/.pip
 	$(PIP) --editable .
 	touch $@
 
-.venv/.test: pyproject.toml constraints.txt | .venv/bin/python
-	$(PIP) --editable '.[test]'
+.venv/.test: pyproject.toml .venv/.pip
+	$(PIP) --editable . --group test
 	touch $@ .venv/.demo
 
-.venv/.docs: pyproject.toml constraints.txt | .venv/bin/python
-	$(PIP) --editable '.[docs]'
+.venv/.docs: pyproject.toml .venv/.pip
+	$(PIP) --editable . --group docs
 	touch $@ .venv/.demo
 
 clean:

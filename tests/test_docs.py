@@ -16,6 +16,8 @@ from page_session import SILENT, follow, steps
 
 import regretless
 
+pytestmark = pytest.mark.pages
+
 HOME = Path(__file__).parent.parent
 PACKAGE = Path(regretless.__file__).parent  # where a source distribution has the rooms, and alone
 PAGES = sorted((HOME / "docs").glob("*.md"))

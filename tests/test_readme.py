@@ -12,6 +12,8 @@ import pandas as pd
 import pytest
 from page_session import command, follow
 
+pytestmark = pytest.mark.pages
+
 HOME = Path(__file__).parent.parent
 TEXT = (HOME / "README.md").read_text(encoding="utf-8")
 

@@ -16,6 +16,8 @@ from pathlib import Path
 import browser
 import pytest
 
+pytestmark = pytest.mark.pages
+
 pytest.importorskip("mkdocs", reason="the extra docs is not installed")
 pytest.importorskip("material", reason="the extra docs is not installed")
 pytest.importorskip("mkdocstrings", reason="the extra docs is not installed")

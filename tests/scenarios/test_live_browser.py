@@ -17,6 +17,8 @@ from regretless.scenarios.live import server
 from regretless.scenarios.live.server import Live, Viewers
 from regretless.scenarios.live.source import Source
 
+pytestmark = pytest.mark.browser
+
 PATIENCE = 60_000  # milliseconds
 WIDTHS = (390, 820, 1440)
 NAMED = {"button", "spinbutton", "slider", "combobox", "textbox", "DisclosureTriangle"}

@@ -18,6 +18,8 @@ from regretless.scenarios.report.page import write_report
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.scenario import validated
 
+pytestmark = pytest.mark.browser
+
 NASTY = "</script><script>document.title = 'broken'</script><b>%{x} $y$ & \"q\""
 COHORT = {"utility": "linear", "actions": 3, "count": 4}
 BASE = {
