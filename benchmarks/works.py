@@ -32,7 +32,7 @@ from regretless.agents.learners import BlumMansour
 from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.weights import AdaptiveWeights
-from regretless.forecaster.minimax.box import STEPS, field_at
+from regretless.forecaster.minimax.walk import STEPS, field_at
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability import stackelberg
 from regretless.market.kernels.threads import over_rows

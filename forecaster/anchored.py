@@ -38,8 +38,8 @@ from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.protected import LossGroup, moved_mass
 from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.events.weights import AdaptiveWeights
-from regretless.forecaster.minimax.box import field_at, worst_case
-from regretless.forecaster.minimax.solver import CubeSolver, Solution
+from regretless.forecaster.minimax.base import HullSolver, Solution
+from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.models.base import Base
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices
@@ -75,6 +75,8 @@ class AnchoredPrediction(UnbiasedPrediction):
     trust : float
         w: how many times sqrt(C) a bias may reach before the base is corrected at all.
     hull : "box" or "simplex"
+    solver : HullSolver, optional
+        Solves the rounds' games, over a hull of its own; over ``hull`` by default.
 
     Attributes
     ----------
@@ -94,17 +96,17 @@ class AnchoredPrediction(UnbiasedPrediction):
         dead_zone: float = DEAD_ZONE,
         trust: float = TRUST,
         hull: Hull = "box",
+        solver: HullSolver | None = None,
         seed: int = 0,
     ) -> None:
         self.base: Any = base
         self.models = tuple(getattr(base, "names", ()))
         many = len(self.models)
         events = groups if isinstance(groups, LossEvents) else Events(groups, models=many)
-        self._walker = CubeSolver(events.size, hull)
-        super().__init__(events, solver=self._walker, seed=seed)
+        super().__init__(events, solver=solver or cube(events.size, hull), seed=seed)
         self.rule, self.trust = AdaptiveWeights(dead_zone), trust
         self.kept, self.lost = 0, None if trust > dead_zone else 0
-        self._point, self._alone = np.zeros(0), False
+        self._single, self._alone = self.solver.single(np.zeros(events.size)), False
         self._surprise = np.zeros(2)  # S, and the sum of squares
 
     @property
@@ -114,33 +116,26 @@ class AnchoredPrediction(UnbiasedPrediction):
 
     def _advice(self, x: Any) -> Array | None:
         """Ask the base, and return what its own models predict (M, n)."""
-        self._point = self._anchor(x)
+        self._single = self._anchor(x)
         return np.asarray(self.base.points) if self.models else None
 
     def _answer(self, awake: Any) -> Solution:
-        self._alone = self.trusted
-        if self.trusted:
-            return Solution(self._point[None], np.ones(1), None)
-        return super()._answer(awake)
+        kept = self.trusted and not self.solver.preferring
+        solution = self._single if kept else super()._answer(awake)
+        self._alone = solution.unchanged
+        return solution
 
     def _solve(self, table: Array, tolerance: float) -> Solution:
-        point = self._point
-        field = field_at(self.events.rows, table, point)
-        alone = np.ones(1), point[None], field[None]
-        certificate = worst_case(*alone, hull=self._walker.hull)
-        self._alone = certificate <= tolerance
-        if self._alone:
-            return Solution(point[None], np.ones(1), certificate)
-        self._walker.origin = point
-        return self._walker.solve(self.events.rows, table, tolerance=tolerance)
+        candidate = self._single.points[0]
+        return self.solver.solve(self.events.rows, table, tolerance=tolerance, candidate=candidate)
 
-    def _anchor(self, x: Any) -> Array:
+    def _anchor(self, x: Any) -> Solution:
         """Return the base's forecast, moved into the hull."""
         point = np.array(self.base.predict(x).point, dtype=np.float64)
         if point.shape != (self.events.size,) or not np.isfinite(point).all():
             wanted = f"{self.events.size} finite numbers"
             raise UserError(f"the base model predicted {point!s}; it must predict {wanted}")
-        return self._walker.confined(point)
+        return self.solver.single(point)
 
     def witness(self, outcome: Array) -> None:
         """Pass the outcome (d,) on to the base, if it wants to know."""
@@ -182,8 +177,9 @@ class AnchoredPrediction(UnbiasedPrediction):
     def _surprised_by(self, truth: Array) -> bool:
         """Add a round's mean surprise, and say whether the sum is beyond noise."""
         rows = self.events.rows
-        seen, _ = moved_mass(rows, self._point[None], np.ones(1))
-        worse = float(seen @ rows.times(truth - self._point)) / (len(rows.start) - 1)
+        told = self._single
+        seen, _ = moved_mass(rows, told.points, told.mass)
+        worse = float(seen @ rows.times(truth - told.points[0])) / (len(rows.start) - 1)
         self._surprise = self._surprise + np.array([worse, worse**2])
         total, squares = self._surprise
         return bool(total > ALARM * np.sqrt(squares))

@@ -22,7 +22,8 @@ from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.events.second_order import SecondOrderWeights
 from regretless.forecaster.events.weights import AdaptiveWeights, ExponentialWeights, WeightRule
-from regretless.forecaster.minimax.solver import CubeSolver, Solution, Solver
+from regretless.forecaster.minimax.base import HullSolver, Solution
+from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.tolerance import slack_limit, tolerance_at
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
@@ -46,10 +47,10 @@ class UnbiasedPrediction(Remembering):
         Number of rounds, which the exponential rate may use.
     hull : "box" or "simplex"
         Where the predicted vectors lie, and the predictions with them.
-    solver : Solver, optional
+    solver : HullSolver, optional
         Solves the rounds' games, over a hull of its own; over ``hull`` by default.
     off_ties : bool
-        Whether predictions keep off ties (``minimax.solver``), without a solver of one's own.
+        Whether predictions keep off ties (``minimax.cube``), without a solver of one's own.
     seed : int
         For ``predict``, which draws from the mixture by itself.
 
@@ -78,7 +79,7 @@ class UnbiasedPrediction(Remembering):
         weights: str = "adaptive",
         horizon: int | None = None,
         hull: Hull = "box",
-        solver: Solver | None = None,
+        solver: HullSolver | None = None,
         off_ties: bool = False,
         seed: int = 0,
     ) -> None:
@@ -87,7 +88,7 @@ class UnbiasedPrediction(Remembering):
         self.slack, self.time = 0.0, 0
         self._start, self._spent = 1.0, 0.0  # mean potential and logarithm at the first game
         self._rng = stream(seed, "forecaster")
-        self.solver = solver or CubeSolver(self.events.size, hull, off_ties=off_ties)
+        self.solver = solver or cube(self.events.size, hull, off_ties=off_ties)
         self._pending: tuple[Any, Solution] | None = None
 
     def _rule(self, name: str, horizon: int | None) -> WeightRule:

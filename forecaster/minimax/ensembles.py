@@ -27,7 +27,7 @@ STEPS, MOST = 200, 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class Cloud(Ensemble):
+class WeightedOutcomes(Ensemble):
     """An ensemble with the images of its outcomes.
 
     Parameters
@@ -92,14 +92,14 @@ def candidates(support: Support) -> tuple[Array, Array]:
     return np.array([found[i].outcome for i in first]), images[first]
 
 
-def mean_of(clouds: Sequence[Cloud], mass: Array) -> Cloud:
-    """Mix ensembles into one."""
-    weights = np.concatenate([m * cloud.weights for m, cloud in zip(mass, clouds, strict=True)])
-    outcomes = np.concatenate([cloud.outcomes for cloud in clouds])
-    return Cloud.of(outcomes, np.concatenate([cloud.images for cloud in clouds]), weights)
+def mean_of(parts: Sequence[WeightedOutcomes], mass: Array) -> WeightedOutcomes:
+    """Mix them into one."""
+    weights = np.concatenate([m * part.weights for m, part in zip(mass, parts, strict=True)])
+    outcomes = np.concatenate([part.outcomes for part in parts])
+    return WeightedOutcomes.of(outcomes, np.concatenate([part.images for part in parts]), weights)
 
 
-def nearest_cloud(target: Array, support: Support, start: Cloud) -> Cloud:
+def nearest_outcomes(target: Array, support: Support, start: WeightedOutcomes) -> WeightedOutcomes:
     """Find the ensemble whose mean of s is nearest to ``target`` (n,), from another ensemble on."""
     outcomes, images = start.outcomes, start.images
     aim = np.append(np.zeros(len(target)), 1.0)
@@ -116,4 +116,4 @@ def nearest_cloud(target: Array, support: Support, start: Cloud) -> Cloud:
         images = np.vstack([images[kept], vertex.image])
     else:
         weights = np.append(weights[weights > 0], 0.0)
-    return Cloud.of(outcomes, images, weights)
+    return WeightedOutcomes.of(outcomes, images, weights)

@@ -1,90 +1,145 @@
-r"""A forecaster with a wish: among mixtures that are good enough, the one best for an objective.
+r"""A solver with an objective: of the mixtures that are good enough, the best one for a purpose.
 
 A round's game is solved until the certificate is at most what is let pass (``tolerance``). Many
-mixtures are. With v_j the objective at point p_j, h_j its field and c_j = h_j . p_j (``box``), this
-one is chosen by a second linear program,
+mixtures are. With v_j the objective at point p_j, h_j its field and c_j = h_j . p_j (``walk``), one
+is chosen by a second linear program,
 
     minimise  sum_j w_j v_j
     subject to  sum_j w_j c_j + sum_i s_i <= certificate,   s_i >= -sum_j w_j h_ji,   s, w >= 0,
-                sum_j w_j = 1                 (over the simplex one s, at least -g_i for all i)
+                sum_j w_j = 1,
 
-over the points of the solved game, of a walk, and of a lattice. Its certificate is at most the
-greater of the tolerance and the solved game's: the bound counts it as any other, and the guarantee
-is untouched whatever the objective is.
+over the points of the solved game (a model's forecast among them, where it is good enough), of a
+walk, and of a lattice. Over the simplex there is one s, at least -g_i for all i, and over
+conv s(Y) one s, at least -g . s(y) for the outcomes that were found to be the worst. The
+certificate is at most the greater of the tolerance and the solved game's: the bound counts it as
+any other, and the guarantee is untouched whatever the objective is.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from regretless.forecaster.events.protected import Rows
-from regretless.forecaster.minimax.box import explore, field_at, walk_for, worst_case
-from regretless.forecaster.minimax.solver import LIGHTEST, CubeSolver, Solution
-from regretless.market.core.arrays import Array, grid_points
+from regretless.forecaster.minimax.base import (
+    LIGHTEST,
+    HullSolver,
+    PlainSolver,
+    Solution,
+    fields_at,
+)
+from regretless.market.core.arrays import Array
+from regretless.market.game.basis import Hull
 from regretless.market.kernels.linear_programs import Program, UnsolvedError, solver
 
 Objective = Callable[[Array], Array]  # points (m, n) to values (m,), the less the better
-MOST_POINTS = 64  # of a lattice in the box
 
 
-class WishfulSolver(CubeSolver):
-    """The game over the box or the simplex, with an objective once it is given.
+class WithObjective(HullSolver):
+    """A solver that chooses among good mixtures.
 
-    Attributes
+    Parameters
     ----------
-    objective : callable or None
-        From points (m, n) to values (m,), the less the better; None for none.
+    solver : PlainSolver
+        Solves the game over its hull.
+    values : callable, optional
+        From points (m, n) to values (m,), the less the better. An attribute, which may be set
+        later: until then the solver's own mixtures are returned.
     """
 
-    objective: Objective | None = None
+    preferring = True
 
-    def solve(self, rows: Rows, table: Array, *, tolerance: float) -> Solution:
+    def __init__(self, solver: PlainSolver, values: Objective | None = None) -> None:
+        self.solver, self.values = solver, values
+        self.size, self.spelled = solver.size, solver.spelled
+        self.hull: Hull = solver.hull
+
+    def single(self, point: Array) -> Solution:
+        """Return the nearest point of the hull."""
+        return self.solver.single(point)
+
+    def solve(
+        self, rows: Rows, table: Array, *, tolerance: float, candidate: Array | None = None
+    ) -> Solution:
         """Return the mixture that is best for the objective of those that are good enough."""
-        solved = super().solve(rows, table, tolerance=tolerance)
-        if self.objective is None or solved.certificate is None:
+        own = self.solver
+        solved = own.solve(rows, table, tolerance=tolerance, candidate=candidate)
+        if self.values is None or solved.certificate is None:
             return solved
-        walk = walk_for(tolerance, off_ties=self.off_ties)
-        walked, _ = explore(rows, table, self.origin, hull=self.hull, walk=walk)
-        points = np.unique(np.vstack([solved.points, walked, self._lattice()]), axis=0)
-        fields = np.array([field_at(rows, table, point) for point in points])
+        start = own.origin if candidate is None else own.single(candidate)
+        choices = together(solved, own.choices(rows, table, tolerance=tolerance, start=start))
+        fields = fields_at(rows, table, choices.points)
         # within rounding of the limit no program could be sure of it
         limit = max(tolerance, solved.certificate + LIGHTEST)
-        mass = best_within(self.objective(points), points, fields, limit=limit, hull=self.hull)
+        values = self.values(choices.points)
+        mass = own.best_within(values, choices.points, fields, limit=limit)
         if mass is None:
             return solved
         heavy = mass > LIGHTEST
-        mass, points, fields = mass[heavy] / mass[heavy].sum(), points[heavy], fields[heavy]
-        reached = worst_case(mass, points, fields, hull=self.hull)
-        return Solution(points, mass, reached) if reached <= limit + LIGHTEST else solved
+        best = choices.mixed(mass)
+        reached = own.worst(best.mass, best.points, fields[heavy])
+        return replace(best, certificate=reached) if reached <= limit + LIGHTEST else solved
 
-    def _lattice(self) -> Array:
-        size = len(self.origin)
-        if self.hull == "simplex":
-            return np.eye(size)
-        steps = int(MOST_POINTS ** (1 / size))
-        if steps < 2:
-            return np.empty((0, size))
-        return grid_points(np.linspace(0, 1, steps), size)
+    def check(self, truth: Array) -> None:
+        """Raise ValueError unless ``truth`` (n,) is a possible s(y)."""
+        self.solver.check(truth)
+
+    def remember(self, solution: Solution) -> None:
+        """Start the next round from this one."""
+        self.solver.remember(solution)
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint needs."""
+        return self.solver.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        self.solver.restore(state)
 
 
-def best_within(
-    values: Array, points: Array, fields: Array, *, limit: float, hull: str = "box"
+def together(solved: Solution, choices: Solution) -> Solution:
+    """Collect the distinct points of two solutions, in ascending order, with their ensembles."""
+    whole = np.vstack([solved.points, choices.points])
+    points, first = np.unique(whole, axis=0, return_index=True)
+    known = (*(solved.ensembles or ()), *(choices.ensembles or ()))
+    ensembles = tuple(known[j] for j in first) if known else None
+    return Solution(points, np.empty(len(points)), None, ensembles)
+
+
+def cheapest(
+    values: Array, payments: Array, gains: Array, *, limit: float, box: bool
 ) -> Array | None:
-    """Return the masses (m,) that minimise the mean value with a certificate within a limit.
+    """Return the masses (m,) that minimise the mean value with a worst case within a limit.
 
-    None where the program was not solved.
+    Parameters
+    ----------
+    values, payments : array (m,)
+    gains : array (m, r)
+        The fields over the box; against r listed choices of nature what each takes off a payment.
+    box : bool
+        Whether nature chooses every one of the r numbers by itself.
+
+    Returns
+    -------
+    array (m,) or None
+        None where the program was not solved.
     """
-    count, size = fields.shape
-    slacks = np.eye(size) if hull == "box" else np.ones((size, 1))
-    payments = np.append((points * fields).sum(1), np.ones(slacks.shape[1]))
-    whole = np.append(np.ones(count), np.zeros(slacks.shape[1]))
-    free = -np.inf if hull == "simplex" else 0.0
+    count, size = gains.shape
+    slacks = np.eye(size) if box else np.ones((size, 1))
+    own = np.zeros(slacks.shape[1])
     program = Program(
-        np.append(values, np.zeros(slacks.shape[1])),
-        np.vstack([payments, whole, np.hstack([fields.T, slacks])]),
+        np.append(values, own),
+        np.vstack(
+            [
+                np.append(payments, own + 1.0),
+                np.append(np.ones(count), own),
+                np.hstack([gains.T, slacks]),
+            ]
+        ),
         row_lower=np.append([-np.inf, 1.0], np.zeros(size)),
         row_upper=np.append([limit, 1.0], np.full(size, np.inf)),
-        lower=np.append(np.zeros(count), np.full(slacks.shape[1], free)),
+        lower=np.append(np.zeros(count), own if box else own - np.inf),
     )
     try:
         return np.maximum(solver().solve(program).x[:count], 0.0)

@@ -23,7 +23,6 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.compiled import compiled
-from regretless.market.game.basis import Hull
 
 POSITIVE, BENT, FREE = 0, 1, 2  # what a variable may be: at least 0; costly below 0; anything
 PIVOTS = 20  # per point and coordinate, at most
@@ -205,23 +204,29 @@ def _solve(payments: Array, fields: Array, simplex: bool) -> tuple[Array, Array]
     return mass, mean
 
 
-def best_mixture(points: Array, fields: Array, *, hull: Hull = "box") -> tuple[Array, Array]:
-    """Return the best weights (m,) of points and fields (m, n), and nature's mean (n,)."""
-    payments = (points * fields).sum(1)
-    if hull == "simplex":
-        return best_against(payments, fields)
+def best_mixture(payments: Array, fields: Array) -> tuple[Array, Array]:
+    """Return the best weights (m,) over the box, and nature's mean (n,).
+
+    Parameters
+    ----------
+    payments : array (m,)
+        h . p of every point.
+    fields : array (m, n)
+    """
     mass, mean = _solve(payments, fields, False)  # noqa: FBT003 - compiled
     return mass / mass.sum(), mean
 
 
 def best_against(payments: Array, gains: Array) -> tuple[Array, Array]:
-    """Return the w (m,) that minimise w . payments + max_k -(w . gains)_k, and nature's law (r,).
+    """Return the best weights (m,) against r listed choices of nature, and its distribution (r,).
+
+    They minimise w . payments + max_k -(w . gains)_k.
 
     Parameters
     ----------
     payments : array (m,)
     gains : array (m, r)
-        What each of nature's r choices takes off each payment.
+        What each of nature's choices takes off each payment; the fields on the simplex.
     """
     mass, law = _solve(payments, gains, True)  # noqa: FBT003 - compiled
     return mass / mass.sum(), law / law.sum()

@@ -9,9 +9,9 @@ from regretless.forecaster.ensemble_broadcast import EnsembleBroadcast, ensemble
 from regretless.forecaster.events.intervals import IntervalEvents
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.scalar import LossEvents
-from regretless.forecaster.minimax.objective import WishfulSolver
-from regretless.forecaster.minimax.solver import Solver
-from regretless.forecaster.minimax.supports_of_bases import support_of
+from regretless.forecaster.minimax.base import PlainSolver
+from regretless.forecaster.minimax.cube import cube
+from regretless.forecaster.minimax.objective import WithObjective
 from regretless.forecaster.models.base import Base
 from regretless.forecaster.turns import TakingTurns
 from regretless.forecaster.unbiased import UnbiasedPrediction
@@ -52,12 +52,12 @@ def make_forecaster(
     if spec.base.kind != "none":
         raise UserError(f"{where}: an anchored forecast is made in the box; drop forecaster.base")
     try:
-        support = None if spec.kind == "decision-swap" else support_of(basis)
-        solver = ensemble_solver(basis) if support is None else None
+        solver = ensemble_solver(basis)
     except ValueError as error:
         raise UserError(f"{where}: {error}") from error
-    told = _of_points(scenario, basis, groups, solver=solver)
-    return told if support is None else EnsembleBroadcast(told, support)
+    if spec.kind == "decision-swap":
+        return _of_points(scenario, basis, groups, solver=solver)
+    return EnsembleBroadcast(_of_points(scenario, basis, groups), solver)
 
 
 def _of_points(
@@ -65,7 +65,7 @@ def _of_points(
     basis: Basis,
     groups: Sequence[LossGroup],
     *,
-    solver: Solver | None = None,
+    solver: PlainSolver | None = None,
 ) -> Forecaster:
     spec, models, rounds = scenario.forecaster, Models(scenario.data), scenario.rounds
     if spec.kind == "decision-swap":
@@ -89,7 +89,7 @@ def _of_points(
 
 
 def _decision_swap(
-    scenario: ScenarioSpec, basis: Basis, groups: Sequence[LossGroup], solver: Solver | None
+    scenario: ScenarioSpec, basis: Basis, groups: Sequence[LossGroup], solver: PlainSolver | None
 ) -> Forecaster:
     spec, models, rounds = scenario.forecaster, Models(scenario.data), scenario.rounds
     for unknown in spec.parameters:
@@ -111,11 +111,9 @@ def _decision_swap(
                 for _ in range(spec.delay + 1)
             ]
         )
-    if spec.objective != "none":
-        solver = WishfulSolver(basis.size, hull, off_ties=spec.off_ties)
-    return UnbiasedPrediction(
-        events, weights=weights, horizon=rounds, hull=hull, solver=solver, off_ties=spec.off_ties
-    )
+    solver = solver or cube(basis.size, hull, off_ties=spec.off_ties)
+    game = solver if spec.objective == "none" else WithObjective(solver)
+    return UnbiasedPrediction(events, weights=weights, horizon=rounds, solver=game)
 
 
 def _events(

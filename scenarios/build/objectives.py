@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from regretless.forecaster.minimax.objective import Objective, WishfulSolver
+from regretless.forecaster.minimax.objective import Objective, WithObjective
 from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.markets import Market
@@ -52,8 +52,8 @@ def wish(game: Game, objective: str | Payoffs) -> None:
         return
     if len(game.blocks) > 1:
         raise UserError(f"{WHERE}: there are {len(game.blocks)} blocks; give all one utility")
-    solver: WishfulSolver = game.blocks[0].forecaster.solver  # type: ignore[attr-defined]
-    solver.objective = _planned(game, objective) if isinstance(objective, dict) else _welfare(game)
+    solver: WithObjective = game.blocks[0].forecaster.solver  # type: ignore[attr-defined]
+    solver.values = _planned(game, objective) if isinstance(objective, dict) else _welfare(game)
 
 
 def _welfare(game: Game) -> Objective:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from regretless.forecaster import CalibratedMultiaccurate
 from regretless.forecaster.calibrated import calibration, checked_cells
 from regretless.forecaster.events.protected import LossGroup, Rows
-from regretless.forecaster.minimax.solver import CubeSolver, Solution
+from regretless.forecaster.minimax.base import Solution
+from regretless.forecaster.minimax.cube import Box
 from regretless.market.core.arrays import grid_points
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
@@ -37,16 +38,16 @@ CELLS = {1: 11, 2: 5}
 POLICIES = (lambda x: int(x[0]), lambda x: 2 * int(x[1]))
 
 
-class Recorder(CubeSolver):
+class Recorder(Box):
     """Keeps what the game's solutions were before they were rounded."""
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
         self.seen: list[Solution] = []
 
-    def solve(self, rows: Rows, table: Array, *, tolerance: float) -> Solution:
+    def _play(self, rows: Rows, table: Array, *, tolerance: float, start: Solution) -> Solution:
         """Return a mixture, and keep it."""
-        solution = super().solve(rows, table, tolerance=tolerance)
+        solution = super()._play(rows, table, tolerance=tolerance, start=start)
         self.seen.append(solution)
         return solution
 

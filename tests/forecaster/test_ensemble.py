@@ -18,12 +18,18 @@ from numpy.typing import NDArray
 
 from regretless.agents.responses import ExpectedLoss
 from regretless.forecaster import bases
-from regretless.forecaster.ensemble_broadcast import CellsSolver, EnsembleBroadcast, ensemble_solver
+from regretless.forecaster.ensemble_broadcast import EnsembleBroadcast, ensemble_solver
 from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.protected import LossGroup, Rows, arrays_of, respond
-from regretless.forecaster.minimax.ensembles import Cloud, candidates, fewest, nearest_cloud
-from regretless.forecaster.minimax.image import ImageSolver
-from regretless.forecaster.minimax.solver import Solution
+from regretless.forecaster.minimax.base import Solution
+from regretless.forecaster.minimax.cube import Simplex
+from regretless.forecaster.minimax.ensembles import (
+    WeightedOutcomes,
+    candidates,
+    fewest,
+    nearest_outcomes,
+)
+from regretless.forecaster.minimax.image import Image
 from regretless.forecaster.minimax.support import Support
 from regretless.forecaster.minimax.supports_of_bases import support_of
 from regretless.market.core import checkpoint
@@ -154,14 +160,14 @@ def test_few_outcomes_have_the_same_mean(size: int, count: int, seed: int) -> No
 def test_the_nearest_ensemble_is_nearest(name: str) -> None:
     basis, support = served(name)
     images, rng = basis.transform(scattered(basis.outcomes, 4000)), np.random.default_rng(4)
-    start = Cloud.of(*candidates(support), np.full(len(candidates(support)[1]), 1.0))
+    start = WeightedOutcomes.of(*candidates(support), np.full(len(candidates(support)[1]), 1.0))
     inside = rng.dirichlet(np.ones(50)) @ images[rng.integers(len(images), size=50)]
     for target in (inside, rng.random(basis.size), np.full(basis.size, 0.5)):
-        cloud = nearest_cloud(target, support, start)
+        cloud = nearest_outcomes(target, support, start)
         assert len(cloud.weights) <= basis.size + 1
         assert ((images - cloud.point) @ (target - cloud.point)).max() <= 2e-3
         assert basis.transform(cloud.outcomes) == pytest.approx(cloud.images, abs=1e-12)
-    assert np.linalg.norm(nearest_cloud(inside, support, start).point - inside) <= 0.02
+    assert np.linalg.norm(nearest_outcomes(inside, support, start).point - inside) <= 0.02
 
 
 def test_ties_go_to_the_lowest_index_within_the_tolerance() -> None:
@@ -457,10 +463,10 @@ def test_baselines_broadcast_the_nearest_ensemble(kind: str) -> None:
 def test_cells_are_their_own_ensembles() -> None:
     model = market(EXACT["grid"])
     forecaster: Any = model.game.blocks[0].forecaster
-    assert isinstance(forecaster.solver, CellsSolver)
+    assert isinstance(forecaster.solver, Simplex)
     assert forecaster.bias_bound().hull == "simplex"
     powers: Any = market(EXACT["powers"]).game.blocks[0].forecaster
-    assert isinstance(powers.solver, ImageSolver)
+    assert isinstance(powers.solver, Image)
     assert powers.bias_bound().hull == "image"
 
 

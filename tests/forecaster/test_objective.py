@@ -5,41 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from regretless.forecaster.minimax.box import worst_case
-from regretless.forecaster.minimax.objective import best_within
 from regretless.forecaster.tolerance import tolerance_at
 from regretless.market.core.errors import UserError
-from regretless.market.core.randomness import stream
 from regretless.market.model import MarketModel
 from regretless.scenarios import load
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
 
 ROUNDS = 25
-
-
-@pytest.mark.parametrize("hull", ["box", "simplex"])
-def test_no_mixture_that_is_good_enough_is_better(hull: Any) -> None:
-    rng = stream(0, "test objective", hull)
-    for _ in range(20):
-        points, fields = rng.dirichlet(np.ones(3), 6), rng.normal(size=(6, 3))
-        values = rng.random(6)
-        others = rng.dirichlet(np.full(6, 0.5), 500)
-        cases = np.array([worst_case(mass, points, fields, hull=hull) for mass in others])
-        limit = float(np.quantile(cases, 0.3))
-        mass = best_within(values, points, fields, limit=limit, hull=hull)
-        assert mass is not None
-        assert mass.sum() == pytest.approx(1)
-        assert worst_case(mass, points, fields, hull=hull) <= limit + 1e-8
-        assert mass @ values <= (others[cases <= limit] @ values).min() + 1e-8
-
-
-def test_what_nothing_attains_has_no_mixture() -> None:
-    points, fields = np.full((2, 1), 0.5), np.array([[1.0], [2.0]])
-    assert best_within(np.zeros(2), points, fields, limit=0.1) is None
 
 
 def bank(objective: Any) -> MarketModel:

@@ -17,8 +17,7 @@ from streams import market
 
 from regretless.agents.adversaries import Adversary
 from regretless.forecaster.events.protected import responses_at
-from regretless.forecaster.minimax.box import worst_case
-from regretless.forecaster.minimax.solver import CubeSolver
+from regretless.forecaster.minimax.cube import CubeSolver
 from regretless.forecaster.tolerance import slack_limit
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
@@ -89,7 +88,8 @@ def odd(monkeypatch: pytest.MonkeyPatch) -> None:
 def recomputed(player: UnbiasedPrediction, table: Array, points: Array, mass: Array) -> float:
     """Compute the worst case of a mixture over the box or simplex from its definition."""
     fields = np.stack([responses_at(player.events.rows, point) @ table for point in points])
-    return worst_case(mass, points, fields, hull=player.solver.hull)
+    assert isinstance(player.solver, CubeSolver)
+    return player.solver.worst(mass, points, fields)
 
 
 def played(model: MarketModel) -> None:

@@ -6,14 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.protected import LossGroup
-from regretless.forecaster.minimax.box import walk_for, walked
-from regretless.forecaster.minimax.solver import CubeSolver
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.records import Mixture
 
@@ -79,22 +74,3 @@ def test_other_ways_to_break_ties_cost_a_fifth_at_most(
     usual = played(nature, lowest, seed)
     for tie in (highest, drawn):
         assert played(nature, tie, seed) <= 1.2 * usual
-
-
-@given(st.integers(0, 10_000), st.sampled_from([0.05, 1e-3, 1e-6]))
-def test_no_point_of_a_walk_is_a_corner_or_has_equal_numbers(seed: int, tolerance: float) -> None:
-    """So that losses whose coefficients differ expect different values, by far more than rounding.
-
-    Steps are as large as the box, hence points in its corners.
-    """
-    rng = np.random.default_rng(seed)
-    events = Events([LossGroup(np.ones((4, 5)), -rng.dirichlet(np.ones(4), (4, 5)))])
-    table = rng.standard_normal((20, 4))
-    walk = walk_for(tolerance, off_ties=True)
-    wild = walk._replace(steps=10 * walk.steps)
-    points, _ = walked(
-        events.rows, table / np.abs(table).sum(), CubeSolver(4, off_ties=True).origin, walk=wild
-    )
-    gaps = np.abs(points[:, :, None] - points[:, None]) + np.eye(4)
-    assert gaps.min() > 1e-9
-    assert min(points.min(), 1 - points.max()) >= 0.02 * tolerance

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from regretless.forecaster.minimax.box import worst_case
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability.mimic_regret import revenue_cap
 from regretless.scenarios import load
@@ -130,11 +129,6 @@ def test_pump_and_dump_takes_from_learners_and_not_from_followers() -> None:
     value = frame["paid"] - frame["leader_surplus"]
     assert value.to_numpy() == pytest.approx(0.197, abs=0.001)
     assert frame.loc["followers", "mean_loss"] < learners["mean_loss"].min() - 0.02
-
-
-def test_a_pure_mixture_is_certified_like_any_other() -> None:
-    point, field = np.array([[0.2, 1.0]]), np.array([[0.3, -0.5]])
-    assert worst_case(np.ones(1), point, field) == pytest.approx(0.3 * 0.2)
 
 
 @pytest.mark.parametrize("kind", ["studies", *REGISTRIES])

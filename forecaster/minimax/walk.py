@@ -1,28 +1,27 @@
 r"""The per-round game: a mixture over predictions against the worst outcome, with a certificate.
 
 With H the normalised table of signed weights and q(r, p) the responses, let h(p) = sum_r q(r, p)
-H_r in R^n. The forecaster chooses a law pi over predictions in the box [0, 1]^n, nature an s in
-the box, and the forecaster pays
+H_r in R^n. The forecaster chooses a distribution pi over predictions in the box [0, 1]^n, nature
+an s in the box, and the forecaster pays
 
     E_pi[ h(p) . (p - s) ],        worst case   E_pi[h(p) . p] + sum_i max(0, -E_pi[h_i(p)]).
 
 Where every s(y) lies in the simplex (indicators of cells), predictions are kept there too, and
 the worst case is E_pi[h(p) . p] + max_i -E_pi[h_i(p)].
 
-Its value is at most 0: against any law of s with mean m, predicting m pays 0. That is also the
-way to solve it. The best mixture over a finite set of points is a small linear program
+Its value is at most 0: against any distribution of s with mean m, predicting m pays 0. That is
+also the way to solve it. The best mixture over a finite set of points is a small linear program
 (``program``) whose dual is the mean m that nature would choose; the point p = m answers it. The
 first points come from a player that walks from last round's mean against h, with equal and then
 with shrinking steps. Where they are not enough, the points of the last mixture and those of a
 walk from m join them and the program is solved again, until its value is small enough.
 
 The certificate is the worst case above, computed from the mixture that is returned. It covers
-every s in the box or simplex, so it holds whatever outcomes the basis can produce. ``solver`` puts
+every s in the box or simplex, so it holds whatever outcomes the basis can produce. ``cube`` puts
 points and programs together.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -37,7 +36,6 @@ from regretless.forecaster.events.protected import (
 )
 from regretless.market.core.arrays import Array, Integers
 from regretless.market.core.compiled import compiled
-from regretless.market.game.basis import Hull
 
 # Forty equal steps look around, twenty shrinking ones close in. Measured on the adaptive stream:
 # less regret than shrinking steps alone, and a smaller certificate than equal ones alone.
@@ -53,31 +51,23 @@ INSET = 0.1
 GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-class Walk(NamedTuple):
-    """Step sizes (T,), and how far at most points are kept off the sides of the box."""
-
-    steps: Array
-    inset: float = 0.0
-
-
-def walk_for(tolerance: float, *, off_ties: bool = False) -> Walk:
-    """Return a walk of 60 steps; below ``FINE`` the last ones shrink as the tolerance does.
+def steps_for(tolerance: float) -> Array:
+    """Return the sizes of 60 steps; below ``FINE`` the last ones shrink as the tolerance does.
 
     That is like 1 / t, the weight of one round in the biases and with it the distance from the last
     round's mixture to this one's.
     """
-    steps = WALK * SHORTER ** max(0.0, math.log10(FINE / tolerance))
-    return Walk(steps, INSET * tolerance if off_ties else 0.0)
+    return np.asarray(WALK * SHORTER ** max(0.0, math.log10(FINE / tolerance)))
 
 
-def closer_for(tolerance: float, *, off_ties: bool = False) -> Walk:
-    """Return a walk of 40 steps from nature's answer, which grow and shrink again.
+def closer_steps(tolerance: float) -> Array:
+    """Return the sizes of 40 steps from nature's answer, which grow and shrink again.
 
     Short steps first come to the end of the answer's own cell, where it pays least. Measured where
-    one agent's regret is attacked: a walk that only shrinks leaps over it, and answers creep.
+    one agent's regret is attacked: a walk that only shrinks overshoots it, and convergence is slow.
     """
     grow = np.geomspace(min(NEAR, tolerance), 0.1, TURN)
-    return Walk(np.append(grow, grow[::-1]), INSET * tolerance if off_ties else 0.0)
+    return np.append(grow, grow[::-1])
 
 
 @compiled
@@ -111,11 +101,17 @@ def project(point: Array, simplex: bool) -> None:  # noqa: FBT001 - a compiled k
 
 
 @compiled
-def keep_off(point: Array, inset: float) -> None:
-    """Keep a point off the sides of the box, of no two by the same distance."""
-    for i in range(point.shape[0]):
+def keep_off(point: Array, inset: float, simplex: bool) -> None:  # noqa: FBT001
+    """Keep a point off the sides of the hull, of no two by the same distance."""
+    size = point.shape[0]
+    for i in range(size):
         share = 0.25 + 0.5 * ((i + 1) * GOLDEN % 1.0)
-        point[i] = min(1.0 - inset * (1.0 - share), max(inset * share, point[i]))
+        if simplex:
+            point[i] += inset * share
+        else:
+            point[i] = min(1.0 - inset * (1.0 - share), max(inset * share, point[i]))
+    if simplex:
+        point /= point.sum()
 
 
 @compiled
@@ -133,8 +129,8 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     room = room_for(rows)
     points[0] = origin
     for t in range(points.shape[0]):
-        if inset > 0.0 and not simplex:
-            keep_off(points[t], inset)
+        if inset > 0.0:
+            keep_off(points[t], inset, simplex)
         field_into(rows, table, points[t], room, fields[t])
         if t + 1 < points.shape[0]:
             largest = np.abs(fields[t]).max()
@@ -145,7 +141,7 @@ def _walk(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 
 @compiled
-def undominated(points: Array, fields: Array, kept: Integers) -> int:
+def _undominated(points: Array, fields: Array, kept: Integers) -> int:
     """Keep, of the points with equal fields, the one that pays least; write their indices."""
     count = 0
     for t in range(points.shape[0]):
@@ -176,59 +172,44 @@ def field_at(rows: Rows, table: Array, point: Array) -> Array:
     return out
 
 
-def _slow_walk(  # noqa: PLR0913 - the arguments of ``_walk``
+def walked(  # noqa: PLR0913 - a walk has these settings
     rows: Rows,
     table: Array,
     origin: Array,
-    walk: Walk,
     *,
-    simplex: bool,
-    visited: tuple[Array, Array],
-) -> None:
-    """Do what ``_walk`` does, for response rules that are not compiled."""
-    points, fields = visited
-    here = origin.copy()
-    for t, step in enumerate(walk.steps):
-        if not simplex:
-            keep_off(here, walk.inset)
+    steps: Array = WALK,
+    inset: float = 0.0,
+    simplex: bool = False,
+) -> tuple[Array, Array]:
+    """Walk against h from ``origin``; all points visited and their fields (one per step, n).
+
+    Parameters
+    ----------
+    steps : array (T,)
+        Sizes of the steps.
+    inset : float
+        How far at most points are kept off the sides of the hull.
+    """
+    points, fields = np.empty((2, len(steps), table.shape[1]))
+    if not rows.custom:
+        _walk(arrays_of(rows), table, origin, steps, inset, simplex, points, fields)
+        return points, fields
+    here = origin.copy()  # response rules that are not compiled
+    for t, step in enumerate(steps):
+        if inset > 0.0:
+            keep_off(here, inset, simplex)
         points[t], fields[t] = here, field_at(rows, table, here)
         largest = np.abs(fields[t]).max()
         here = here - (step / largest if largest > 0.0 else 0.0) * fields[t]
         project(here, simplex)
-
-
-def worst_case(mass: Array, points: Array, fields: Array, *, hull: Hull = "box") -> float:
-    """Worst case over the hull of a mixture (m,), points and fields (m, n): its certificate."""
-    mean = mass @ fields
-    gain = mean.min() if hull == "simplex" else np.minimum(mean, 0.0).sum()
-    return float(mass @ (points * fields).sum(1) - gain)
-
-
-EVEN = Walk(WALK)
-
-
-def walked(
-    rows: Rows, table: Array, origin: Array, *, hull: Hull = "box", walk: Walk = EVEN
-) -> tuple[Array, Array]:
-    """Walk against h from ``origin``; all points visited and their fields (one per step, n)."""
-    points, fields = np.empty((2, len(walk.steps), table.shape[1]))
-    simplex = hull == "simplex"
-    if rows.custom:
-        _slow_walk(rows, table, origin, walk, simplex=simplex, visited=(points, fields))
-    else:
-        _walk(arrays_of(rows), table, origin, *walk, simplex, points, fields)
     return points, fields
 
 
-def explore(
-    rows: Rows, table: Array, origin: Array, *, hull: Hull = "box", walk: Walk = EVEN
-) -> tuple[Array, Array]:
-    """Walk against h from ``origin``; the undominated points visited and their fields (m, n).
+def undominated(points: Array, fields: Array) -> Integers:
+    """Return which points (m, n) to keep: of those with equal fields the one that pays least.
 
     Of two points with the same responses, hence the same field h, the one with the smaller h . p
     is the better answer to every outcome.
     """
-    points, fields = walked(rows, table, origin, hull=hull, walk=walk)
     kept = np.empty(len(points), dtype=np.int64)
-    kept = kept[: undominated(points, fields, kept)]
-    return points[kept], fields[kept]
+    return kept[: _undominated(points, fields, kept)]

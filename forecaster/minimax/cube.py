@@ -1,0 +1,233 @@
+"""The game over the box or the simplex: walks, programs, and a certificate."""
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from regretless.forecaster.events.protected import Rows
+from regretless.forecaster.minimax import walk
+from regretless.forecaster.minimax.base import LIGHTEST, PlainSolver, Solution, fields_at
+from regretless.forecaster.minimax.objective import cheapest
+from regretless.forecaster.minimax.program import best_against, best_mixture
+from regretless.market.core.arrays import Array, grid_points
+from regretless.market.core.checkpoint import Remembering
+from regretless.market.game.basis import Hull
+from regretless.market.records import Ensemble
+
+WALKS = 12  # from nature's answers, at most
+OFF_CENTRE = 1e-6  # twice how far at most the first point is from the centre of the box
+MOST_POINTS = 64  # of a lattice in the box
+
+
+class CubeSolver(Remembering, PlainSolver):
+    """What the box and the simplex share.
+
+    Parameters
+    ----------
+    centre : array (n,)
+        Where the first round starts.
+    off_ties : bool
+        Whether points keep off the sides of the hull, each coordinate by another distance, so that
+        losses seldom tie: whoever breaks ties otherwise is served as well. It costs those who do
+        not (decisions page).
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_mean", "_last")
+    simplex: ClassVar[bool]
+
+    def __init__(self, centre: Array, *, off_ties: bool = False) -> None:
+        self.size, self.off_ties, self._mean = len(centre), off_ties, centre
+        # points of the last mixture, and no others
+        self._last = np.full((self.size + 1, self.size), np.nan)
+
+    @abstractmethod
+    def best(self, points: Array, fields: Array) -> tuple[Array, Array]:
+        """Return the best weights (m,) of points and fields (m, n), and nature's mean (n,)."""
+
+    @abstractmethod
+    def _lattice(self) -> Array:
+        """Return points (m, n) all over the hull."""
+
+    @property
+    def origin(self) -> Solution:
+        """The mean of the last mixture."""
+        return Solution(self._mean[None], np.ones(1), None)
+
+    def single(self, point: Array) -> Solution:
+        """Return the nearest point of the hull."""
+        inside = np.array(point, dtype=np.float64)
+        walk.project(inside, self.simplex)
+        if self.off_ties:
+            walk.keep_off(inside, OFF_CENTRE, self.simplex)
+        return Solution(inside[None], np.ones(1), None, unchanged=True)
+
+    def _play(self, rows: Rows, table: Array, *, tolerance: float, start: Solution) -> Solution:
+        """Add points until the certificate is within the tolerance.
+
+        They are those of the last mixture, and those of at most ``WALKS`` walks from nature's
+        answers.
+        """
+        inset, origin = self._inset(tolerance), start.points[0]
+        points, fields = self._explore(rows, table, origin, walk.steps_for(tolerance), inset)
+        mass, answer = self.best(points, fields)
+        known = self._last[~np.isnan(self._last[:, 0])]
+        for _ in range(WALKS):
+            if self.worst(mass, points, fields) <= tolerance:
+                break
+            nearer = self._explore(rows, table, answer, walk.closer_steps(tolerance), inset)
+            points = np.vstack([points, known, nearer[0]])
+            fields = np.vstack([fields, fields_at(rows, table, known), nearer[1]])
+            mass, answer = self.best(points, fields)
+            known = known[:0]  # once
+        heavy = mass > LIGHTEST
+        mass, points, fields = mass[heavy] / mass[heavy].sum(), points[heavy], fields[heavy]
+        return Solution(points, mass, self.worst(mass, points, fields))
+
+    def _inset(self, tolerance: float) -> float:
+        return walk.INSET * tolerance if self.off_ties else 0.0
+
+    def _explore(
+        self, rows: Rows, table: Array, origin: Array, steps: Array, inset: float
+    ) -> tuple[Array, Array]:
+        """Walk; the undominated points visited and their fields (m, n)."""
+        points, fields = walk.walked(
+            rows, table, origin, steps=steps, inset=inset, simplex=self.simplex
+        )
+        kept = walk.undominated(points, fields)
+        return points[kept], fields[kept]
+
+    def choices(self, rows: Rows, table: Array, *, tolerance: float, start: Solution) -> Solution:
+        """Return the points of a walk and of a lattice."""
+        inset = self._inset(tolerance)
+        steps = walk.steps_for(tolerance)
+        walked, _ = self._explore(rows, table, start.points[0], steps, inset)
+        lattice = self._lattice()
+        if self.off_ties:
+            for point in lattice:
+                walk.keep_off(point, inset, self.simplex)
+        points = np.vstack([walked, lattice])
+        return Solution(points, np.empty(len(points)), None)
+
+    def best_within(
+        self, values: Array, points: Array, fields: Array, *, limit: float
+    ) -> Array | None:
+        """Return the masses (m,) that minimise the mean value with a worst case within a limit."""
+        payments = (points * fields).sum(1)
+        return cheapest(values, payments, fields, limit=limit, box=not self.simplex)
+
+    def remember(self, solution: Solution) -> None:
+        """Start the next walk at the mean of this mixture, and have its points at hand.
+
+        A program with n + 1 rows mixes n + 1 points at most; of other mixtures the first are kept.
+        """
+        self._mean = solution.mass @ solution.points
+        count = min(len(solution.points), len(self._last))
+        self._last[:count], self._last[count:] = solution.points[:count], np.nan
+
+
+class Box(CubeSolver):
+    """The game over [0, 1]^n.
+
+    Parameters
+    ----------
+    size : int
+        Numbers of a prediction, n.
+    off_ties : bool
+        Whether points keep off corners and equal numbers.
+    """
+
+    hull: Hull = "box"
+    simplex = False
+
+    def __init__(self, size: int, *, off_ties: bool = False) -> None:
+        unlike = (np.arange(1, size + 1) * walk.GOLDEN) % 1 - 0.5  # equal numbers would tie
+        centre = np.asarray(0.5 + OFF_CENTRE * unlike * off_ties, dtype=np.float64)
+        super().__init__(centre, off_ties=off_ties)
+
+    def worst(self, mass: Array, points: Array, fields: Array) -> float:
+        """Worst case over the box: every coordinate by itself."""
+        return float(mass @ (points * fields).sum(1) - np.minimum(mass @ fields, 0.0).sum())
+
+    def best(self, points: Array, fields: Array) -> tuple[Array, Array]:
+        """Return the best weights (m,), and nature's mean (n,)."""
+        return best_mixture((points * fields).sum(1), fields)
+
+    def _lattice(self) -> Array:
+        steps = int(MOST_POINTS ** (1 / self.size))
+        if steps < 2:
+            return np.empty((0, self.size))
+        return grid_points(np.linspace(0, 1, steps), self.size)
+
+
+class Simplex(CubeSolver):
+    """The game over the probabilities of n cells, whose indicators are s(y).
+
+    Parameters
+    ----------
+    size : int
+        Cells, n.
+    places : array (n, d), optional
+        One outcome in every cell: a prediction is then its own ensemble.
+    off_ties : bool
+        Whether points keep off the faces and off equal numbers.
+    """
+
+    hull: Hull = "simplex"
+    simplex = True
+
+    def __init__(self, size: int, *, places: Array | None = None, off_ties: bool = False) -> None:
+        centre = np.full(size, 1 / size)
+        if off_ties:
+            walk.keep_off(centre, OFF_CENTRE, True)  # noqa: FBT003 - compiled
+        super().__init__(centre, off_ties=off_ties)
+        self._places, self.spelled = places, places is not None
+
+    def worst(self, mass: Array, points: Array, fields: Array) -> float:
+        """Worst case over the simplex: its worst corner."""
+        return float(mass @ (points * fields).sum(1) - (mass @ fields).min())
+
+    def single(self, point: Array) -> Solution:
+        """Return the nearest probabilities, with their ensemble where outcomes are known."""
+        return self._spelled(super().single(point))
+
+    def _play(self, rows: Rows, table: Array, *, tolerance: float, start: Solution) -> Solution:
+        found = super()._play(rows, table, tolerance=tolerance, start=start)
+        if self._places is None:
+            return found
+        spelled = self._spelled(found)  # its points are off by rounding
+        fields = fields_at(rows, table, spelled.points)
+        return replace(spelled, certificate=self.worst(found.mass, spelled.points, fields))
+
+    def choices(self, rows: Rows, table: Array, *, tolerance: float, start: Solution) -> Solution:
+        """Return the points of a walk and the corners."""
+        return self._spelled(super().choices(rows, table, tolerance=tolerance, start=start))
+
+    def _spelled(self, solution: Solution) -> Solution:
+        """Make every point exact probabilities and its own ensemble, where outcomes are known."""
+        if self._places is None:
+            return solution
+        points = np.maximum(solution.points, 0.0)
+        points /= points.sum(1, keepdims=True)
+        ensembles = tuple(Ensemble(self._places[p > 0], p[p > 0]) for p in points)
+        return replace(solution, points=points, ensembles=ensembles)
+
+    def check(self, truth: Array) -> None:
+        """Raise ValueError unless ``truth`` (n,) is a possible s(y)."""
+        super().check(truth)
+        if abs(truth.sum() - 1) > 1e-9:
+            raise ValueError("update needs numbers that sum to 1")
+
+    def best(self, points: Array, fields: Array) -> tuple[Array, Array]:
+        """Return the best weights (m,), and nature's mean (n,)."""
+        return best_against((points * fields).sum(1), fields)
+
+    def _lattice(self) -> Array:
+        return np.eye(self.size)
+
+
+def cube(size: int, hull: Hull, *, off_ties: bool = False) -> CubeSolver:
+    """Make the solver of a basis's own hull."""
+    make = Simplex if hull == "simplex" else Box
+    return make(size, off_ties=off_ties)
