@@ -3,7 +3,7 @@ r"""Response rules: how an agent turns the forecast that it hears into a law of 
 Each rule first predicts its losses from the forecast and then responds to that table:
 
     best-response         the loss form in the broadcast basis, at the drawn prediction; argmin
-    private               the same, at a draw of the agent's own (``agents.cohorts.private``)
+    private               the same, at a draw of the agent's own (``agents.cohorts.responding``)
     quantal               the agent's own loss at the label forecast; logit with smoothness eta
     certainty-equivalent  the agent's own loss at the label forecast; argmin
     ensemble              the agent's own expected loss over the ensemble; argmin, or logit with eta
@@ -25,11 +25,9 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import is_ours, name_of
-from regretless.market.core.read_only import handed, numbers_of, sealed
+from regretless.market.core.own_code import handed, is_ours, name_of, numbers_of, sealed
 from regretless.market.losses import Loss
-from regretless.market.records import Forecast
-from regretless.market.records.decision import one_hot
+from regretless.market.records import Forecast, one_hot
 from regretless.market.response import (
     TIE,
     best_response,

@@ -19,7 +19,7 @@ import pandas as pd
 
 from benchmarks import scale, works
 from benchmarks.duels import PACKAGES, Duel, measured
-from regretless.market.core.atomic import replacing
+from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.cli.options import progress_bar
 

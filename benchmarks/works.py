@@ -35,8 +35,8 @@ from regretless.forecaster.events.weights import AdaptiveWeights
 from regretless.forecaster.minimax.walk import STEPS, field_at
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability import stackelberg
-from regretless.market.kernels.threads import over_rows
-from regretless.market.regret.reference import swap_regret
+from regretless.market.numerics.threads import over_rows
+from regretless.market.regret.definitions import swap_regret
 
 CROWD, MULTITUDE, COUNTED, SHARED = 100_000, 1_000_000, 10**9, 500
 FEW, SOME = 2_000, 50_000  # of a quick run

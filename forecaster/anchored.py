@@ -44,7 +44,7 @@ from regretless.forecaster.models.base import Base
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
-from regretless.market.core.read_only import handed
+from regretless.market.core.own_code import handed
 from regretless.market.game.basis import Hull
 from regretless.market.game.protocols import tell
 

@@ -11,6 +11,6 @@ What scripts use stands here, module by module:
     calibration     decision and cross calibration errors
     response        best and quantal response, the kernel that agents and forecaster share
 
-``game`` holds the round and its roles, ``logs`` what a model writes down, ``core`` and ``kernels``
+``game`` holds the round and its roles, ``logs`` what a model writes down, ``core`` and ``numerics``
 what all of it leans on.
 """

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
-from regretless.market.records.decision import one_hot
+from regretless.market.records import one_hot
 from regretless.market.response import best_response, expected_losses, quantal_response
 
 

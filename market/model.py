@@ -1,13 +1,19 @@
-"""The Mesa model: one step is one round, and every agent is a thin view on its cohort's arrays.
+"""How a market presents itself: in a line, and in figures, which whoever loaded it can draw.
+
+A thin view on one agent, as Mesa wants one: everything is read from its cohort's arrays.
+
+The Mesa model: one step is one round, and every agent is a thin view on its cohort's arrays.
 
 ``model.agents.select(...)``, ``model.agents.get("swap_regret")`` and ``mesa.DataCollector`` work
 as on any model: one that is given to the model as its ``datacollector`` collects after every round,
 as ``mesa.batch_run`` expects. The model's own logs are those of ``market.logs.journal``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import signature
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import mesa
 import numpy as np
@@ -17,17 +23,15 @@ from numpy.typing import NDArray
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import memory
 from regretless.market.core.errors import UserError
-from regretless.market.core.own_code import in_round
+from regretless.market.core.own_code import in_round, sealed
 from regretless.market.core.randomness import generator_state, restore_generator
-from regretless.market.core.read_only import sealed
 from regretless.market.exploitability import tracker
 from regretless.market.exploitability.tracker import Tracker
-from regretless.market.game import changes
+from regretless.market.game import roster
 from regretless.market.game.accounts import Account
+from regretless.market.game.caveats import standing
 from regretless.market.game.guarantees import Guarantee
-from regretless.market.game.presence import present
-from regretless.market.game.private_draws import standing
-from regretless.market.game.protocols import Resumable, seat
+from regretless.market.game.protocols import Cohort, Resumable, seat
 from regretless.market.game.round import (
     Decided,
     Game,
@@ -36,16 +40,160 @@ from regretless.market.game.round import (
     finish,
     offer,
 )
-from regretless.market.logs import closing_tables, verdict
-from regretless.market.logs.bounds import BoundsLog
-from regretless.market.logs.branches import Fork
+from regretless.market.game.seats import present
+from regretless.market.logs import comparisons, final_tables
+from regretless.market.logs.comparisons import Fork
 from regretless.market.logs.journal import Journal, Sink
-from regretless.market.logs.own_measures import OwnMeasures
-from regretless.market.logs.sample import logged_agents
-from regretless.market.logs.windows import Span, Windows
+from regretless.market.logs.sampling import logged_agents
+from regretless.market.logs.user_columns import OwnMeasures
+from regretless.market.logs.windows import BoundsLog, Span, Windows
 from regretless.market.records import Round
-from regretless.market.shown import Shown
-from regretless.market.trader import Trader
+
+
+class Shown:
+    """What ``market.model.MarketModel`` says of itself.
+
+    Attributes
+    ----------
+    name : str
+        Of its scenario; empty where it was put together by hand.
+    notes : tuple of str
+        What its scenario says beside the results, such as what was left out.
+    warnings : tuple of str
+        What can hardly be meant.
+    drawer : callable or None
+        Draws the model's figures: takes the model and the name of one, or None for all.
+    """
+
+    name: str = ""
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    drawer: Callable[..., Any] | None = None
+
+    def show(self, figure: str | None = None) -> Any:
+        """Return a Plotly figure of the rounds so far by name, such as "regret", or all in a dict.
+
+        A notebook displays them. UserError if no round is played yet, there is no such figure or
+        nothing to draw in it, or the model was not made by ``load``.
+        """
+        if self.drawer is None:
+            raise UserError("show: only a market that load() made knows its figures; use that")
+        return self.drawer(self, figure)
+
+    def __repr__(self: Any) -> str:
+        cohorts = self.game.cohorts
+        agents = sum(own.population for own in cohorts)
+        title = f" {self.name}" if self.name else ""
+        said = f"<MarketModel{title}: {agents:,} agents, round {self.played} of {self.rounds}"
+        kept = [(place, m) for place in range(len(cohorts)) for m in ("decision_swap", "swap")]
+        known = np.concatenate([self.measured(*which) for which in kept])
+        known = known[~np.isnan(known)]
+        if self.played and len(known):
+            said += f", worst regret so far {max(known.max(), 0.0):.4f}"
+        return f"{said}>"
+
+
+class _Numbers(WeakKeyDictionary[Any, Iterator[int]]):
+    """From a model to its agents' next number; Mesa's own table keeps every model for ever."""
+
+    def __getitem__(self, model: Any) -> Iterator[int]:
+        return self.setdefault(model, itertools.count(1))
+
+
+class Trader(mesa.Agent):  # type: ignore[misc]
+    """A view on one agent: its cohort and its number within it.
+
+    Its action is -1 while it is not there, and its measures are NaN until it has played.
+    """
+
+    _ids = _Numbers()
+
+    def __init__(self, model: Any, cohort: int, number: int) -> None:
+        super().__init__(model)
+        self._cohort, self.number = cohort, number
+
+    @property
+    def cohort(self) -> str:
+        """Name of the agent's cohort."""
+        return self._mine.name
+
+    @property
+    def utility(self) -> str:
+        """Name of the agent's utility."""
+        return self._mine.utility
+
+    @property
+    def stands_for(self) -> int:
+        """How many agents it is one of, with the same losses: 1 unless they are counted."""
+        heads = self._mine.heads
+        return 1 if heads is None else int(heads[self.number])
+
+    @property
+    def action(self) -> int:
+        """The action played in the last round; -1 where the agent was absent."""
+        return int(self.model.last_actions(self._cohort)[self.number])
+
+    @property
+    def mean_loss(self) -> float:
+        """Loss per round so far, in [0, 1]."""
+        return self._read("mean_loss")
+
+    @property
+    def external_regret(self) -> float:
+        """External regret per round so far."""
+        return self._read("external")
+
+    @property
+    def swap_regret(self) -> float:
+        """Swap regret per round so far."""
+        return self._read("swap")
+
+    @property
+    def omniprediction_regret(self) -> float:
+        """Omniprediction regret per round so far."""
+        return self._read("omniprediction")
+
+    @property
+    def decision_swap_regret(self) -> float:
+        """Decision swap regret per round so far."""
+        return self._read("decision_swap")
+
+    @property
+    def contextual_swap_regret(self) -> float:
+        """Contextual swap regret per round so far; NaN where it is not kept."""
+        return self._read("contextual_swap")
+
+    @property
+    def exploitability(self) -> float:
+        """Exploitability so far; NaN where it is not kept or not sampled."""
+        return self._read("exploitability")
+
+    @property
+    def _mine(self) -> Cohort:
+        cohort: Cohort = self.model.game.cohorts[self._cohort]
+        return cohort
+
+    def __getattr__(self, name: str) -> Any:
+        """Read a column that the agent's own class declares, or one of its account."""
+        if not name.startswith("_"):
+            if name in getattr(self._mine, "columns", ()):
+                return float(self.model.column(self._cohort, name)[self.number])
+            account = self.model.account(self.unique_id)
+            if account is not None and name in {"cash", "goods"}:
+                return getattr(account, name)
+        raise AttributeError(f"agent has no '{name}'")
+
+    def remove(self) -> None:
+        """End the agent's stay: it plays no further round, its measures are over its own.
+
+        UserError if it cannot go alone (``market.game.roster``).
+        """
+        self.model.dismiss(self._cohort, self.number)
+        super().remove()
+
+    def _read(self, measure: str) -> float:
+        return float(self.model.measured(self._cohort, measure)[self._mine.row_of[self.number]])
+
 
 Recipe = Callable[["MarketModel", Mapping[str, Any], Mapping[str, Any]], "MarketModel"]
 
@@ -78,7 +226,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
     windows : sequence of (int, int)
         First and last round of every window over which regret is taken (``market.logs.windows``).
     measures : sequence of str
-        Registered names of the user's own (``market.logs.own_measures``).
+        Registered names of the user's own (``market.logs.user_columns``).
     action_names : dict, optional
         What the actions are called, by cohort.
     """
@@ -95,7 +243,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         log_agents: int | None = None,
         windows: Sequence[Span] = (),
         measures: Sequence[str] = (),
-        action_names: closing_tables.ActionNames | None = None,
+        action_names: final_tables.ActionNames | None = None,
     ) -> None:
         super().__init__(rng=seed)
         self.game = game
@@ -166,11 +314,11 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
     def swap(self, **players: Any) -> None:
         """Replace the ``adversary``, the ``market``, or a forecaster under its block's name.
 
-        Promises are cut (``market.game.changes``), and the run cannot be resumed. Exploitability is
+        Promises are cut (``market.game.roster``), and the run cannot be resumed. Exploitability is
         of one adversary and one market: empty once either is replaced. UserError if one does not
         fit.
         """
-        self.promise(changes.swap(self.game, self.guarantees, **players))
+        self.promise(roster.swap(self.game, self.guarantees, **players))
         self._swapped = True
         if {"adversary", "market"} & set(players):
             self.tracker = None
@@ -212,7 +360,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
     def _admit(self, cohort: int, at: int) -> Trader:
         view = self._room[cohort].pop(0)
         row = int(self.game.cohorts[cohort].row_of[view.number])
-        changes.admit(self.game, cohort, row, at=at)
+        roster.admit(self.game, cohort, row, at=at)
         self._uncover(cohort, row)
         number = view.unique_id  # some versions of Mesa would give it a new one
         self.register_agent(view)
@@ -225,12 +373,12 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         self._leave(cohort, agent, self.played + self._playing)
 
     def _leave(self, cohort: int, agent: int, before: int) -> None:
-        self._uncover(cohort, changes.dismiss(self.game, cohort, agent, before=before))
+        self._uncover(cohort, roster.dismiss(self.game, cohort, agent, before=before))
         self._changed.append(["left", cohort, agent, before])
 
     def _uncover(self, cohort: int, row: int) -> None:
         promises, rows = list(self.guarantees), len(self.game.cohorts[cohort].ledger.count)
-        promises[cohort] = changes.uncovered(promises[cohort], row, rows)
+        promises[cohort] = roster.uncovered(promises[cohort], row, rows)
         self.promise(tuple(promises))
 
     def promise(self, guarantees: tuple[Guarantee, ...]) -> None:
@@ -356,7 +504,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         """One row per agent: every measure so far."""
         exploited = [self.exploited(place) for place in range(len(self.game.cohorts))]
         parts = self.game, self.guarantees, exploited
-        return self.journal.marked(closing_tables.agents_table(*parts, rounds=self.rounds))
+        return self.journal.marked(final_tables.agents_table(*parts, rounds=self.rounds))
 
     def edges_frame(self) -> pd.DataFrame:
         """One row per edge of the network; empty where there is none."""
@@ -365,19 +513,19 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
 
     def swaps_frame(self) -> pd.DataFrame:
         """One row per agent and action it played: where its regret comes from."""
-        return closing_tables.swaps_table(self.game, self.action_names)
+        return final_tables.swaps_table(self.game, self.action_names)
 
     def models_frame(self) -> pd.DataFrame:
         """One row per agent and model it could have followed; empty where there are none."""
-        return verdict.models_table(self.game)
+        return comparisons.models_table(self.game)
 
     def verdict_frame(self) -> pd.DataFrame:
         """One row per cohort and alternative: who would have been better off with what."""
-        return verdict.verdict_table(verdict.comparisons(self.game))
+        return comparisons.verdict_table(comparisons.comparisons(self.game))
 
     def biases_frame(self) -> pd.DataFrame:
         """One row per event with at least one per cent of the rounds."""
-        return closing_tables.biases_table(self.game)
+        return final_tables.biases_table(self.game)
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs; ValueError names a player that has no state."""

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
-from regretless.market.kernels.threads import over_rows
+from regretless.market.numerics.threads import over_rows
 
 # Losses closer than this count as equal where the two sides compute them differently: a mean of
 # losses over an ensemble and the loss at its mean agree only up to rounding.
@@ -92,7 +92,7 @@ def expected_losses(offset: Array, weights: Array, point: Array) -> Array:
     offset : array (K, A)
     weights : array (K, A, n)
         Each loss's coefficients in the basis that is predicted; many are read fastest where their
-        actions lie side by side (``market.kernels.layout``).
+        actions lie side by side (``market.numerics.storage``).
     point : array (n,)
         The prediction.
 

@@ -49,7 +49,7 @@ from numpy.typing import ArrayLike
 from paper import figures
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.market.model import MarketModel
-from regretless.market.records.decision import Decision, one_hot
+from regretless.market.records import Decision, one_hot
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated

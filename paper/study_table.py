@@ -18,8 +18,7 @@ from matplotlib.figure import Figure
 
 from paper.figures import written
 from regretless.market.core.errors import UserError
-from regretless.market.markets.crowding import MEASURES, concentration, crowding
-from regretless.market.markets.prices import exposure
+from regretless.market.markets.price_impact import MEASURES, concentration, crowding, exposure
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.cohorts import covered
 from regretless.scenarios.build.scenario import Scenario

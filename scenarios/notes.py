@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from regretless.agents.adversaries import Confined
-from regretless.agents.adversaries.stochastic import Nature
+from regretless.agents.adversaries.nature import Nature
 from regretless.forecaster.models.panel import PANEL
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices

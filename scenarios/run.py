@@ -19,7 +19,7 @@ from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.market.core.checkpoint import DAMAGED, check_like, check_tree
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import Block
-from regretless.market.logs.closing_tables import graph_tables
+from regretless.market.logs.final_tables import graph_tables
 from regretless.market.logs.welfare import welfare_record
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario

@@ -13,8 +13,7 @@ from rich.table import Table
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.market.exploitability.tracker import TOLERANCE
-from regretless.market.game.presence import heads_of, population
-from regretless.market.logs.heads import agents_in, mean_of
+from regretless.market.logs.welfare import agents_in, mean_of
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.exploitability import notes
@@ -103,9 +102,9 @@ def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
     if model.game.market is not None and (told := model.game.market.told()):
         yield told
     for cohort in model.game.cohorts:
-        if heads_of(cohort) is not None:
+        if cohort.heads is not None:
             rows = f"a row of the tables for each of {len(cohort.row_of):,} losses"
-            yield f"{cohort.name}: {population(cohort):,} agents are counted, {rows}"
+            yield f"{cohort.name}: {cohort.population:,} agents are counted, {rows}"
     yield from (guarantee.note for guarantee in model.guarantees if guarantee.note)
     yield from coarse_bases(model, agents)
     yield from (*worst_windows(model), *notes(model, agents), *model.notes)

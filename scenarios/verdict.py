@@ -13,7 +13,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from regretless.market.logs.heads import agents_in
+from regretless.market.logs.welfare import agents_in
 from regretless.scenarios.digits import decimals
 from regretless.scenarios.logs.curves import leading_regret
 

@@ -80,7 +80,7 @@ def test_module_keeps_the_house_rules(path: Path) -> None:
 def test_only_the_model_and_its_views_import_mesa() -> None:
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in MODULES}
     users = {name_of(p) for p, tree in trees.items() if "mesa" in imported(tree)}
-    assert users == {"market.model", "market.trader"}
+    assert users == {"market.model"}
 
 
 def test_no_room_imports_what_is_not_installed() -> None:

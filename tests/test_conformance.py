@@ -14,19 +14,18 @@ from registered import built_in
 
 import regretless.agents
 from regretless.agents.adversaries import Adversary, Coalition, Replay, Strategic
-from regretless.agents.adversaries.confined import Confined
+from regretless.agents.adversaries.wrappers import Confined
 from regretless.forecaster import DecisionSwap, NonLinearDecisionSwap, SmoothDecisionSwap, bases
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.game.markets import Market
+from regretless.market.game.market import Market
 from regretless.market.game.protocols import Adversary as AdversaryRole
 from regretless.market.game.protocols import Forecaster, Resumable
 from regretless.market.game.round import commit_and_draw, decide, finish, offer
 from regretless.market.losses import Linear
 from regretless.market.losses.spaces import Box
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, Ensemble, Forecast, Mixture
+from regretless.market.records import Announcement, Context, Ensemble, Forecast, History, Mixture
 from regretless.market.response import TIE
 from regretless.scenarios import load
 from regretless.scenarios.spec.files import catalogue, find, read

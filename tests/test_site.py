@@ -69,7 +69,7 @@ def test_it_has_every_page_and_the_reference(site: Path) -> None:
     columns = (site / "reference/columns.html").read_text(encoding="utf-8")
     assert "bound_from_variation" in columns
     python = (site / "reference/api/market.regret.html").read_text(encoding="utf-8")
-    assert 'id="regretless.market.regret.reference.swap_regret"' in python
+    assert 'id="regretless.market.regret.definitions.swap_regret"' in python
     assert "describe" in (site / "reference/commands.html").read_text(encoding="utf-8")
     assert "stackelberg-committer" in (site / "reference/names.html").read_text(encoding="utf-8")
 

@@ -9,24 +9,25 @@ Leaders have a motive: a payoff of their own (``strategic``). One's own is a cla
 
 ``announced`` holds the mixture of every block (``announced.mean_label`` is its mean outcome), and
 never the draw, which does not exist yet. What else it wants to see it declares in ``sees``
-(``market.game.information``). Parameters are keyword arguments of ``__init__``; one called
+(``market.game.adversary_view``). Parameters are keyword arguments of ``__init__``; one called
 ``rounds`` is the length of the run unless the file gives another. An adversary that is to be
 resumed also offers ``state()`` and ``restore(state)``.
 """
 
 from regretless.agents.adversaries.breaker import Breaker
-from regretless.agents.adversaries.coalition import Coalition
-from regretless.agents.adversaries.committed import PumpAndDump, StackelbergCommitter, UpThenDown
-from regretless.agents.adversaries.confined import Confined
-from regretless.agents.adversaries.payoffs import JointPayoff, LinearPayoff, ZeroSum
-from regretless.agents.adversaries.plans import Planned
-from regretless.agents.adversaries.replay import Replay
-from regretless.agents.adversaries.responsive import DrawSeer, LookAhead, Myopic
-from regretless.agents.adversaries.sellers import BaitSeller, StaggeredSeller
-from regretless.agents.adversaries.stochastic import IID, Cyclic, Drifting, Switching
-from regretless.agents.adversaries.strategic import Strategic
+from regretless.agents.adversaries.fixed_plans import (
+    BaitSeller,
+    PumpAndDump,
+    StackelbergCommitter,
+    StaggeredSeller,
+    UpThenDown,
+)
+from regretless.agents.adversaries.leader import JointPayoff, LinearPayoff, Strategic, ZeroSum
+from regretless.agents.adversaries.learned import Planned, Trained
+from regretless.agents.adversaries.nature import IID, Cyclic, Drifting, Replay, Switching
+from regretless.agents.adversaries.reactive import DrawSeer, LookAhead, Myopic
 from regretless.agents.adversaries.targeted import Targeted
-from regretless.agents.adversaries.trained import Trained
+from regretless.agents.adversaries.wrappers import Coalition, Confined
 from regretless.market.game.protocols import Adversary, Payoff
 
 __all__ = [

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from regretless.agents.adversaries.strategic import Strategic, whole
+from regretless.agents.adversaries.leader import Strategic, whole
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError

@@ -14,12 +14,10 @@ from regretless.agents.learners.base import Learner
 from regretless.market.core.arrays import Array, Indices, draw_rows
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import is_ours, name_of
-from regretless.market.core.read_only import handed, numbers_of
+from regretless.market.core.own_code import handed, is_ours, name_of, numbers_of
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses import Loss
-from regretless.market.records import Context, Decision, Forecast, Mixture
-from regretless.market.records.decision import one_hot
+from regretless.market.records import Context, Decision, Forecast, Mixture, one_hot
 from regretless.market.regret.ledger import Ledger
 
 

@@ -1,30 +1,108 @@
-"""Many agents of one kind held as arrays: the fast path, and the only one.
+"""Who of a cohort hears what: rows at one distance from the forecaster form a party.
+
+A party that hears a prediction, of now or of h rounds ago, expects the losses that its response
+rule reads from it. One that no prediction has reached expects the linear form of its losses at the
+running mean of s(y), as ``market.game.network`` says, and its rule responds to that table.
+
+Many agents of one kind held as arrays: the fast path, and the only one.
 
 Agents with equal losses who hear the same forecast choose alike, so a cohort of N agents keeps K
 rows, one per distinct loss, and ``row_of`` says which row an agent belongs to. Every round costs
 a handful of passes over ``(K, A)`` and ``(K, A, n)``. A crowd that is counted keeps ``heads`` in
 place of a list of agents: how many each row stands for. Where its agents draw, one action is thrown
 for each row, the agent of the tables, and those of the others by one multinomial law.
+
+Agents who each draw a prediction of their own from the round's mixture.
+
+The mixture is common, the draw is not: what one agent hears says nothing of what another does. The
+draws come from a stream of the cohort's own that the referee holds. Agents of equal losses act
+differently, so that each has a row of its own and is charged what it did.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from regretless.agents.cohorts.hearing import Party, expected, parted
 from regretless.agents.responses import Response, is_pure
 from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.game.delay import Relay
+from regretless.market.game.network import Relay
 from regretless.market.game.protocols import Cohort
-from regretless.market.kernels.layout import narrowed
 from regretless.market.losses import Loss
+from regretless.market.numerics.storage import narrowed
 from regretless.market.records import Context, Decision, Forecast, Mixture
 from regretless.market.regret.ledger import Ledger
-from regretless.market.response import best_response
+from regretless.market.response import best_response, expected_losses
+
+
+@dataclass(frozen=True, eq=False)
+class Party:
+    """Rows of a cohort that hear the same.
+
+    Parameters
+    ----------
+    distance : int
+        From the forecaster.
+    rows : int array (P,) or slice
+        Their places among the cohort's.
+    loss : stack of P losses
+    coefficients, served, by_proxy
+        As in ``agents.cohorts.responding.Cohort``, of these rows; with ``served`` the coefficients
+        are those of all representatives.
+    """
+
+    distance: int
+    rows: Indices | slice
+    loss: Loss
+    coefficients: tuple[Array, Array]
+    served: Indices | None = None
+    by_proxy: Mask | None = None
+
+    def from_mean(self, mean: Array) -> Array:
+        """Return the losses (P, A) expected where the mean of s(y) is all that is known."""
+        table = expected_losses(*self.coefficients, mean)
+        return table if self.served is None else table[self.served]
+
+
+def parted(whole: Party, distance: Indices) -> tuple[Party, ...]:
+    """Part the rows of a cohort by their distance (K,), the nearest first."""
+    offset, weights = whole.coefficients
+    parties = []
+    for hops in np.unique(distance):
+        rows = np.flatnonzero(distance == hops)
+        own = whole.coefficients if whole.served is not None else (offset[rows], weights[rows])
+        parties.append(
+            Party(
+                int(hops),
+                rows,
+                whole.loss[rows],
+                own,
+                None if whole.served is None else whole.served[rows],
+                None if whole.by_proxy is None else whole.by_proxy[rows],
+            )
+        )
+    return tuple(parties)
+
+
+def expected(response: Response, party: Party, forecast: Forecast) -> Array:
+    """Return the losses (P, A) that a party expects on hearing a forecast.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        What it hears.
+    """
+    predicted = response.predicted(forecast, party.loss, party.coefficients)
+    if party.served is not None:
+        predicted = predicted[party.served]
+    if party.by_proxy is not None:
+        proxies = expected_losses(*party.coefficients, forecast.point)
+        predicted = np.where(party.by_proxy[:, None], proxies, predicted)
+    return predicted
 
 
 @dataclass(eq=False)
@@ -171,3 +249,27 @@ class RespondingCohort(Cohort, Remembering):
         counts = drawn.astype(np.float64)
         counts.ravel()[np.arange(0, counts.size, counts.shape[1]) + actions] += 1
         return counts
+
+
+@dataclass(eq=False)
+class PrivateCohort(RespondingCohort):
+    """A cohort whose rows hear draws of their own; parameters as in ``Cohort``.
+
+    ``rng`` makes the draws, one uniform number per row and round.
+    """
+
+    private = True
+
+    def decide(self, forecast: Forecast, context: Context) -> Decision:
+        """Draw a prediction for every row, and respond to it."""
+        table = np.empty(self.loss.offset.shape)
+        for rows, heard in self._draws(forecast.mixture):
+            table[rows] = self._predicted(heard)[rows]
+        return self._decision(table)
+
+    def _draws(self, mixture: Mixture) -> Iterator[tuple[Indices, Forecast]]:
+        """Yield each atom that was drawn, with the rows that drew it."""
+        uniforms = self.rng.random(len(self.loss))
+        drawn = draw_rows(mixture.weights[None], uniforms, np.zeros(len(uniforms), dtype=np.intp))
+        for atom in np.unique(drawn):
+            yield np.flatnonzero(drawn == atom), Forecast(mixture, int(atom))

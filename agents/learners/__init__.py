@@ -1,16 +1,15 @@
 """Agents who learn for themselves; importing the package registers every name it offers."""
 
-from regretless.agents.learners.bandit import EXP3
 from regretless.agents.learners.base import Learner, RatedLearner, RowLearner, TotalLearner
 from regretless.agents.learners.external import (
+    EXP3,
     FollowTheLeader,
     Hedge,
     QuantalFictitiousPlay,
     RegretMatching,
     RegretMatchingPlus,
 )
-from regretless.agents.learners.swap import BlumMansour, SwapRegretMatching
-from regretless.agents.learners.tree import TreeSwap
+from regretless.agents.learners.swap import BlumMansour, SwapRegretMatching, TreeSwap
 
 __all__ = [
     "EXP3",

@@ -22,8 +22,7 @@ import numpy as np
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import name_of
-from regretless.market.core.read_only import handed
+from regretless.market.core.own_code import handed, name_of
 
 Actions = Indices
 

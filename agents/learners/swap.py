@@ -13,6 +13,25 @@ Marks 2006): with R_ab = sum of q_a (l_a - l_b), q is stationary for the rates R
 sum_a q_a^2 sum_b (l_a - l_b)^2 <= A - 1, so those of R+ stay below (A - 1) T, and
 
     T x swap regret = sum_a max_b R_ab+ <= sqrt(A sum_a max_b (R_ab+)^2) <= sqrt(A (A - 1) T).
+
+A learner without swap regret for many actions: TreeSwap.
+
+Dagan, Daskalakis, Fishelson and Golowich 2024 (Algorithm 1) and, with the same tree, Peng and
+Rubinstein 2024. A tree of depth d and breadth M covers M^d rounds. A node at level h = 1, ..., d
+lives for M steps of M^(d - h) rounds each and runs a fresh Hedge (rate sqrt(8 ln A / M)) on the
+steps' mean losses; its law stays fixed during a step. The law of play is the plain mean of the
+laws of the d nodes that are alive. Beyond M^d rounds a new tree begins.
+
+**Bound.** Within a step the law is fixed, so the best replacement costs at least the step's best
+action: with OPT_h the sum over the steps of level h of their best action's loss, the swap regret
+of level h is at most its own loss minus OPT_h, and its own loss is at most OPT_(h-1) plus the
+regret M^(d - h) sqrt(M ln(A) / 2) of each node. Summed over the levels OPT telescopes to at most
+n. Rounds after the n-th may be taken to cost nothing, so only the nodes that were born count:
+
+    swap regret per round <= 1 / d + sqrt(M ln(A) / 2) / (d n) sum_h ceil(n / M^(d-h+1)) M^(d-h),
+
+which is 1 / d + sqrt(ln(A) / 2M) at n = M^d. Depth and breadth default to those that make it least
+at the horizon, M the least integer with M^d >= T. A row keeps 3 d A numbers.
 """
 
 import math
@@ -21,9 +40,10 @@ from typing import ClassVar
 import numpy as np
 
 from regretless.agents.learners.base import Actions, RatedLearner, RowLearner
-from regretless.agents.learners.kernels import copies_pass, swaps_pass
+from regretless.agents.learners.kernels import copies_pass, swaps_pass, tree_pass
 from regretless.market import register
-from regretless.market.core.arrays import Array
+from regretless.market.core.arrays import Array, Integers
+from regretless.market.core.errors import UserError
 
 
 @register.learner("blum-mansour")
@@ -88,3 +108,80 @@ class SwapRegretMatching(RowLearner):
     def bound(self, rounds: int) -> float:
         """Bound swap regret per round by sqrt(A (A - 1) / T)."""
         return math.sqrt(self.actions * (self.actions - 1) / rounds)
+
+
+@register.learner("tree-swap")
+class TreeSwap(RowLearner):
+    """A tree of restarted Hedges.
+
+    Parameters
+    ----------
+    depth, breadth : int, optional
+        d and M, at least 1; both or neither. Without them the horizon decides.
+    """
+
+    name: ClassVar[str] = "tree-swap"
+    measure: ClassVar[str | None] = "swap"
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("pending", "total", "laws")
+    pending: Array
+    total: Array
+    laws: Array
+    spans: Integers
+
+    def __init__(self, *, depth: int | None = None, breadth: int | None = None) -> None:
+        given = {"depth": depth, "breadth": breadth}
+        if (depth is None) != (breadth is None):
+            raise UserError(f"depth = {depth}, breadth = {breadth}: give both or neither")
+        for key, value in given.items():
+            if value is not None and value < 1:
+                raise UserError(f"{key} = {value}: a tree needs at least 1")
+        self.depth, self.breadth = depth, breadth
+
+    def begin(self) -> None:
+        """Plant the tree; UserError if neither its size nor the horizon is known."""
+        depth, breadth = self.shape()
+        shape = (self.rows, depth, self.actions)
+        self.pending, self.total = np.zeros(shape), np.zeros(shape)
+        self.laws = np.full(shape, 1.0 / self.actions)
+        self.spans = np.array([breadth ** (depth - h) for h in range(depth + 1)], dtype=np.int64)
+        self._rate = math.sqrt(8 * math.log(self.actions) / breadth)
+
+    def shape(self) -> tuple[int, int]:
+        """Return depth and breadth."""
+        if self.depth is not None and self.breadth is not None:
+            return self.depth, self.breadth
+        if self.horizon is None:
+            raise UserError("tree-swap needs the horizon, or depth and breadth; give one of them")
+        return _best_shape(self.horizon, self.actions)
+
+    def step(self, losses: Array, actions: Actions) -> Array:
+        """Advance the levels whose step is complete."""
+        law: Array = tree_pass(
+            self.pending, self.total, self.laws, losses, self.spans, self.rounds, self._rate
+        )
+        return law
+
+    def bound(self, rounds: int) -> float:
+        """Bound swap regret per round by the module's inequality."""
+        return _bound(rounds, self.actions, *self.shape())
+
+
+def _bound(rounds: int, actions: int, depth: int, breadth: int) -> float:
+    node = math.sqrt(breadth * math.log(actions) / 2)
+    steps: list[int] = [breadth ** (depth - h) for h in range(1, depth + 1)]
+    born = sum(-(-rounds // (breadth * step)) * step for step in steps)
+    return 1 / depth + node * born / (depth * rounds)
+
+
+def _best_shape(horizon: int, actions: int) -> tuple[int, int]:
+    depths = range(1, max(horizon - 1, 1).bit_length() + 1)
+    shapes = [(depth, _root(horizon, depth)) for depth in depths]
+    return min(shapes, key=lambda shape: _bound(horizon, actions, *shape))
+
+
+def _root(number: int, power: int) -> int:
+    """Return the least integer whose power is at least the number."""
+    root: int = max(round(number ** (1 / power)) - 1, 1)
+    while root**power < number:
+        root += 1
+    return root

@@ -3,7 +3,7 @@
 Importing the package registers the populations that scenario files draw from.
 """
 
-from regretless.agents.utilities import bimatrix, buyers, order_menus, populations, trading
+from regretless.agents.utilities import order_menus, populations, trading
 from regretless.agents.utilities.forms import (
     CARA,
     CES,
@@ -24,8 +24,6 @@ __all__ = [
     "LpTarget",
     "MeanVariance",
     "Newsvendor",
-    "bimatrix",
-    "buyers",
     "order_menus",
     "populations",
     "trading",

@@ -20,9 +20,9 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import brief
 from regretless.market.exploitability.bimatrix import Bimatrix
-from regretless.market.kernels.layout import fresh, laid
 from regretless.market.losses import Linear, Loss
 from regretless.market.losses.base import MANY
+from regretless.market.numerics.storage import fresh, laid
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,11 +24,26 @@ A bank promises r to who withdraws early and has 1 for each; what stays in grows
     min(r, 1 / y)    and    R max(0, 1 - r y) / (1 - y),
 
 so that waiting is better if and only if  y < (R - r) / (r (R - 1)).
+
+Buyers in a market with a seller: the outcome lists an offer per arm, allocation and price.
+
+A buyer of value v who plays arm a gets the good with probability (or in quantity) x_a and pays
+p_a, so that its utility is v x_a - p_a and its loss (1 + p_a - v x_a) / 2, in [0, 1]. The sellers
+and their arms are those of ``agents.adversaries.fixed_plans`` (Braverman, Mao, Schneider and
+Weinberg 2018), arm 0 being nothing for free.
+
+Followers in a game of a file: the outcome is the leader's action, as a one-hot vector.
+
+A loss that is linear in the outcome y, ``l_a(y) = sum_i y_i l[i, a]``, is the follower's expected
+loss when y is a mixed action of the leader. Since the y_i sum to 1, any constant c_a may be taken
+off the weights and added to the offset; the middle of the losses of a is, which keeps weights, and
+with them the forecaster's bounds, small. The loss lies in [0, 1] wherever y is a mixed action.
 """
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from regretless.agents.adversaries.fixed_plans import buyer_losses
 from regretless.agents.parameters import require
 from regretless.agents.utilities.populations import Population
 from regretless.market import register
@@ -208,3 +223,65 @@ def _checked(coordinate: int, population: Population) -> int:
     if not 0 <= coordinate < population.goods:
         raise ValueError(f"coordinate {coordinate}; give one from 0 to {population.goods - 1}")
     return coordinate
+
+
+@register.utility("buyer")
+def buyer_population(population: Population, *, value: ArrayLike) -> Linear:
+    """Buyers of one good; the actions are the seller's arms.
+
+    Parameters
+    ----------
+    value : float or array (N,)
+        What the good is worth to each, in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If a value is outside [0, 1], or the outcomes are not two per action.
+    """
+    if population.goods != 2 * population.actions:
+        raise ValueError(
+            f"{population.actions} arms and {population.goods} outcomes; an offer is an "
+            f"allocation and a price: give outcomes = {2 * population.actions}"
+        )
+    worth = population.each("value", value)
+    require("value", worth, (worth >= 0) & (worth <= 1), "give a number in [0, 1]")
+    weights, offset = buyer_losses(worth, population.actions)
+    units = np.ones(population.count)
+    return Linear(
+        weights,
+        np.broadcast_to(offset, weights.shape[:2]),
+        unit_scale=2.0 * units,
+        unit_offset=-units,
+    )
+
+
+@register.utility("game")
+def game_population(population: Population) -> Linear:
+    """Followers of the scenario's [game], all alike.
+
+    Raises
+    ------
+    ValueError
+        If the scenario has no game, or the numbers of actions differ.
+    """
+    game = population.game
+    if game is None:
+        raise ValueError("there is no game; add a table [game] with its file")
+    outcomes, actions = game.follower_loss.shape
+    if (population.goods, population.actions) != (outcomes, actions):
+        raise ValueError(
+            f"the game has {outcomes} actions of the leader and {actions} of the follower; "
+            f"give actions = {actions}"
+        )
+    middle = (game.follower_loss.max(0) + game.follower_loss.min(0)) / 2
+    weights = np.broadcast_to(
+        (game.follower_loss - middle).T, (population.count, actions, outcomes)
+    )
+    units = np.ones(population.count)
+    return Linear(
+        weights,
+        np.broadcast_to(middle, (population.count, actions)),
+        unit_scale=game.unit_scale * units,
+        unit_offset=game.unit_offset * units,
+    )

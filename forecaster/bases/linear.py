@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Basis
-from regretless.market.kernels.layout import side_by_side
 from regretless.market.losses import Loss, SeparablePower
+from regretless.market.numerics.storage import side_by_side
 
 
 class LinearBasis(Basis):

@@ -33,8 +33,8 @@ from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.relu import ROUNDING, ConvexBasis
 from regretless.market.core.arrays import Array
-from regretless.market.kernels.linear_programs import Program, fitted, hand_over, new_highs
 from regretless.market.losses import Loss
+from regretless.market.numerics.linear_program import Program, fitted, hand_over, new_highs
 
 COARSEST = 65
 RESOLVED = 0.7  # cells of the finest grid are shorter than this share of the error

@@ -33,7 +33,7 @@ from regretless.forecaster.events.weights import Awake, WeightRule, potentials
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.compiled import compiled
-from regretless.market.records.records import checked_suggestion
+from regretless.market.records import checked_suggestion
 
 
 @compiled

@@ -28,7 +28,7 @@ import numpy as np
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.compiled import compiled
-from regretless.market.kernels.threads import over_rows
+from regretless.market.numerics.threads import over_rows
 
 F32 = np.float32
 PART = 10_000  # losses whose differences are in memory at a time

@@ -41,7 +41,7 @@ from regretless.forecaster.events.weights import WeightRule, potentials
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.compiled import compiled
-from regretless.market.records.records import checked_suggestion
+from regretless.market.records import checked_suggestion
 
 
 class LossEvents(Remembering):

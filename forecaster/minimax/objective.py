@@ -31,7 +31,7 @@ from regretless.forecaster.minimax.base import (
 )
 from regretless.market.core.arrays import Array
 from regretless.market.game.basis import Hull
-from regretless.market.kernels.linear_programs import Program, UnsolvedError, solver
+from regretless.market.numerics.linear_program import Program, UnsolvedError, solver
 
 Objective = Callable[[Array], Array]  # points (m, n) to values (m,), the less the better
 

@@ -34,7 +34,7 @@ from regretless.forecaster.models.base import Base, Model, kept
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.compiled import compiled
-from regretless.market.core.read_only import handed
+from regretless.market.core.own_code import handed
 from regretless.market.game.protocols import tell
 
 SCALE = 0.001  # c

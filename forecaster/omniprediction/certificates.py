@@ -32,7 +32,7 @@ import numpy as np
 
 from regretless.forecaster.omniprediction.batch_bounds import Measure
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.regret import reference
+from regretless.market.regret import definitions
 
 RATES = np.geomspace(0.01, 0.99, 16)  # lambda; fixed before any row is seen
 STEPS = 40  # of bisection
@@ -74,7 +74,7 @@ def certify(
         Probability that the bound fails, divided by the number of losses certified at once.
     """
     swap = measure == "decision_swap"
-    rule = reference.decision_swap_regret if swap else reference.omniprediction_regret
+    rule = definitions.decision_swap_regret if swap else definitions.omniprediction_regret
     instead = np.take_along_axis(table, comparators.T, axis=1)  # (m, A + C)
     gains, weights = table[:, :, None] - instead[:, None, :], play
     charges = _charges(play.shape[1], len(comparators))

@@ -40,7 +40,7 @@ from regretless.forecaster.omniprediction.suggestions import (
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Basis
-from regretless.market.regret import reference
+from regretless.market.regret import definitions
 
 
 class OfflineOmnipredictor(RandomisedPredictor):
@@ -235,13 +235,13 @@ class OfflineOmnipredictor(RandomisedPredictor):
         float
             Per example, against the best assignment of a constant or policy to each action.
         """
-        return reference.decision_swap_regret(*self._against(loss, policies, X, Y))
+        return definitions.decision_swap_regret(*self._against(loss, policies, X, Y))
 
     def omniprediction_regret(
         self, loss: AnyLoss, policies: Sequence[Any] | None, X: Any, Y: Any
     ) -> float:
         """Measure the loss above that of the best constant or policy; the rest is as above."""
-        return reference.omniprediction_regret(*self._against(loss, policies, X, Y))
+        return definitions.omniprediction_regret(*self._against(loss, policies, X, Y))
 
     def _against(
         self, loss: AnyLoss, policies: Sequence[Any] | None, X: Any, Y: Any

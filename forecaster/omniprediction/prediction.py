@@ -19,8 +19,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
-from regretless.market.records import Mixture
-from regretless.market.records.decision import one_hot
+from regretless.market.records import Mixture, one_hot
 from regretless.market.response import best_response
 
 

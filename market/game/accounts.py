@@ -20,10 +20,10 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError, closest
-from regretless.market.core.read_only import sealed
+from regretless.market.core.own_code import sealed
 from regretless.market.game.protocols import Cohort
-from regretless.market.kernels.orders import hand_over
 
 UNIT = 2.0**-22  # totals up to 2^31
 BITS = 2.0**53  # a double holds whole numbers up to here
@@ -166,3 +166,47 @@ class Accounts(Remembering):
                 raise UserError(f"market.{what} = {given}: give numbers of at least 0")
         each = [np.full(size, named.get(name, 0.0)) for name, size in self.sizes.items()]
         return np.rint(np.concatenate([*each, [0.0]]) / self.unit) * self.unit
+
+
+@compiled(nogil=True)
+def hand_over(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    cash: Array, goods: Array, paid: Array, given: Array, price: Array, unit: float
+) -> tuple[int, float]:
+    """Add to accounts, to the cent; the last row gives what the others get.
+
+    Parameters
+    ----------
+    cash : array (N + 1,)
+    goods : array (N + 1, g)
+        Both written, up to whoever would own less than nothing.
+    paid : array (N,), or (1,) for all
+    given : array (N, g), or (1, g) for all
+        Both rounded to multiples of the unit, a power of 2.
+    price : array (g,)
+        Of what is given, in cash.
+
+    Returns
+    -------
+    int
+        Who would own less than nothing; -1 if nobody would.
+    float
+        The greatest holding of cash or goods, that of the last row apart.
+    """
+    agents, most, lots = len(cash) - 1, 0.0, 1 / unit
+    for i in range(agents):
+        own, part = i if len(paid) > 1 else 0, i if len(given) > 1 else 0
+        amount = np.rint(paid[own] * lots) * unit
+        fine = True
+        for g in range(goods.shape[1]):
+            units = np.rint(given[part, g] * lots) * unit
+            amount -= np.rint(units * price[g] * lots) * unit
+            goods[i, g] += units
+            goods[agents, g] -= units
+            fine &= goods[i, g] >= 0
+            most = max(most, goods[i, g])
+        cash[i] += amount
+        cash[agents] -= amount
+        most = max(most, cash[i])
+        if not (fine and cash[i] >= 0):  # what is no number, too
+            return i, most
+    return -1, most

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regretless.market.core.arrays import Array, Indices, Mask
-from regretless.market.game.presence import per_row, population
 from regretless.market.game.protocols import Cohort
 
 
@@ -62,7 +61,7 @@ class Guarantee:
 
     def told(self, cohort: Cohort) -> str:
         """Sum the labels up: one where all agents agree, else how many of them it covers."""
-        agents, counts = population(cohort), per_row(cohort)
+        agents, counts = cohort.population, cohort.counts
         voids = self.covers is not None and self.label != "none"
         covered = int(counts[self.covers].sum()) if voids else agents
         if covered == agents:

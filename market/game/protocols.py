@@ -105,7 +105,7 @@ class Adversary(ABC):
     Attributes
     ----------
     sees : frozenset of str
-        What it declares to see, out of ``market.game.information.SIGHTS``.
+        What it declares to see, out of ``market.game.adversary_view.SIGHTS``.
     minds_market : bool
         Whether it plans with what a market makes of outcomes (``announced.moved``); else one that
         plans has no place in a market.
@@ -193,6 +193,17 @@ class Cohort(ABC):
     bandit: bool = False
     foreseeable: ClassVar[bool] = False
     columns: tuple[str, ...] = ()
+
+    @property
+    def population(self) -> int:
+        """How many agents it has, here or not."""
+        return len(self.row_of) if self.heads is None else int(self.heads.sum())
+
+    @property
+    def counts(self) -> Array:
+        """How many agents each row stands for (K,)."""
+        counts = np.bincount(self.row_of, self.heads, minlength=len(self.loss))
+        return counts.astype(np.float64)
 
     @abstractmethod
     def decide(self, forecast: Forecast, context: Context) -> Decision:

@@ -3,11 +3,11 @@
     offer            context   what everybody sees before the round
                      mixture   the forecaster's distribution over predictions, per block
     commit_and_draw  commit    the adversary commits to a distribution of outcomes: it has seen the
-                               mixture (and what else it declared, ``market.game.information``)
+                               mixture (and what else it declared, ``market.game.adversary_view``)
                      draw      one prediction per block is drawn and broadcast; the referee draws
                                the outcome, too, and shows it to a declared signal alone
     decide           decide    every agent chooses
-    finish           reveal    a market may move the outcome (``market.game.markets``), losses are
+    finish           reveal    a market may move the outcome (``market.game.market``), losses are
                                charged
                      record    the ledger adds the round; forecaster, agents and adversary learn
 
@@ -22,19 +22,18 @@ import numpy as np
 
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError, brief
-from regretless.market.core.own_code import is_ours, name_of
+from regretless.market.core.own_code import handed, is_ours, name_of
 from regretless.market.core.randomness import stream
-from regretless.market.core.read_only import handed
-from regretless.market.game.basis import Basis
-from regretless.market.game.delay import Relay
-from regretless.market.game.information import (
+from regretless.market.game.adversary_view import (
     announcement,
     introduce,
     sight_of,
     summed,
     teach,
 )
-from regretless.market.game.markets import (
+from regretless.market.game.basis import Basis
+from regretless.market.game.lookahead import GameView
+from regretless.market.game.market import (
     PERSONAL,
     UNPROMISED,
     Market,
@@ -42,11 +41,9 @@ from regretless.market.game.markets import (
     cleared,
     personal_losses,
 )
-from regretless.market.game.network import Network
-from regretless.market.game.presence import present
+from regretless.market.game.network import Network, Relay
 from regretless.market.game.protocols import Adversary, Cohort, Forecaster, Resumable, tell
-from regretless.market.game.rollout import GameView
-from regretless.market.game.seats import Seat
+from regretless.market.game.seats import Seat, present
 from regretless.market.records import (
     Context,
     Forecast,
@@ -321,7 +318,7 @@ def tell_adversary(game: Game, played: Round, sums: dict[str, Array] | None = No
     Parameters
     ----------
     sums : dict of str to array, optional
-        What agents who are elsewhere come to (``market.game.information.summed``).
+        What agents who are elsewhere come to (``market.game.adversary_view.summed``).
     """
     if not game.adversary.observes_play:
         return played

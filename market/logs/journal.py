@@ -4,15 +4,15 @@
 per atom of a round's mixture and block, ``regret_log`` one per logged agent and logged round, from
 the round at which the agent joined, ``windows`` one per logged agent and window that has ended
 (``market.logs.windows``). In logged rounds ``states`` and ``measures`` say what a user's agents
-show and a user's own functions find (``market.logs.states``, ``market.logs.own_measures``). A full
-chunk goes to the ``sink``; without one the chunks stay in memory for the model's frames.
+show and a user's own functions find (``market.logs.user_columns``, ``market.logs.user_columns``). A
+full chunk goes to the ``sink``; without one the chunks stay in memory for the model's frames.
 
 Where the adversary has a payoff, ``rounds`` also says what it was paid
-(``market.game.information``): ``leader_payoff`` per agent, and where there are several cohorts, in
-``leader_payoff_i`` the same over the agents of cohort i alone, empty until it joins. Where there is
-a market, ``rounds`` has the columns that it declares (``market.game.markets``), and where it keeps
-accounts, ``accounts`` has a row per logged agent and logged round with what the agent owned after
-it.
+(``market.game.adversary_view``): ``leader_payoff`` per agent, and where there are several cohorts,
+in ``leader_payoff_i`` the same over the agents of cohort i alone, empty until it joins. Where there
+is a market, ``rounds`` has the columns that it declares (``market.game.market``), and where it
+keeps accounts, ``accounts`` has a row per logged agent and logged round with what the agent owned
+after it.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
-from regretless.market.game.information import earned, per_agent
-from regretless.market.game.markets import Market
-from regretless.market.game.presence import present
+from regretless.market.game.adversary_view import earned, per_agent
+from regretless.market.game.market import Market
 from regretless.market.game.protocols import Cohort
-from regretless.market.logs.sample import Logged, logged_agents
-from regretless.market.logs.states import States
+from regretless.market.game.seats import present
+from regretless.market.logs.sampling import Logged, logged_agents
+from regretless.market.logs.user_columns import States
 from regretless.market.logs.windows import Windows
 from regretless.market.records import Round
 from regretless.market.regret.ledger import Ledger

@@ -1,4 +1,9 @@
-r"""Welfare: what agents earned, in the utility's own units, and how unequally it is spread.
+r"""Means over agents from tables, of which some have a row for many agents that are counted.
+
+Then the agents table says in ``count`` how many each of its rows stands for. Where there is no such
+column, or nothing in it, a row is an agent, and the functions do what pandas does.
+
+Welfare: what agents earned, in the utility's own units, and how unequally it is spread.
 
 The welfare of an agent is its mean utility per round. Its losses are normalised into [0, 1] and
 the log keeps the map back, so that with m its mean loss per round
@@ -18,12 +23,54 @@ are below zero by construction, it is undefined: NaN, never shifted, since a shi
 Both compare agents of one cohort with each other: they mean what that comparison means.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
-from regretless.market.logs.heads import COUNT
+
+COUNT = "count"
+
+
+def agents_in(rows: pd.DataFrame) -> int:
+    """Return how many agents the rows of an agents table stand for."""
+    return int(rows[COUNT].fillna(1).sum()) if COUNT in rows else len(rows)
+
+
+def mean_of(rows: pd.DataFrame, column: str) -> float:
+    """Return the mean of a column over the agents that have a value; NaN if none has."""
+    known = rows.dropna(subset=column)
+    if COUNT not in rows or known.empty:
+        return float(rows[column].mean())
+    return float(np.average(known[column], weights=known[COUNT].fillna(1)))
+
+
+def means_of(rows: pd.DataFrame, by: Sequence[Any], columns: Sequence[str]) -> pd.DataFrame:
+    """Return the same of several columns, by groups of rows in the order in which they come.
+
+    Parameters
+    ----------
+    by : sequence of str or Series
+        What the rows of a group agree in.
+    """
+    values, keys = rows[list(columns)], [rows[k] if isinstance(k, str) else k for k in by]
+    if COUNT not in rows:
+        return values.groupby(keys, sort=False).mean()
+    many = rows[COUNT].fillna(1)
+    parts = values.mul(many, axis=0), values.notna().mul(many, axis=0)
+    total, heads = (part.groupby(keys, sort=False).sum() for part in parts)
+    return total / heads
+
+
+def with_counts(rows: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
+    """Give a table with a column ``agent`` the counts of the agents table, if there are any."""
+    if COUNT not in agents:
+        return rows
+    return rows.assign(**{COUNT: rows["agent"].map(agents.set_index("agent")[COUNT])})
+
 
 ROUNDING = 1e-12  # of the largest value: a utility of zero comes back from its loss as about -1e-17
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.kernels.layout import Fresh, copied, fresh, laid
+from regretless.market.numerics.storage import Fresh, copied, fresh, laid
 
 MANY = 50_000  # losses whose ranges are computed at a time
 UNITS = {"offset": "a", "unit_scale": "", "unit_offset": ""}  # axes of the fields that all have

@@ -8,7 +8,7 @@ import numpy as np
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import compiled
-from regretless.market.kernels.threads import over_rows
+from regretless.market.numerics.threads import over_rows
 
 
 @compiled(nogil=True)

@@ -7,7 +7,7 @@ the floor: the least level at which ln y or a negative power is taken.
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.kernels.threads import FEWEST, over_rows
+from regretless.market.numerics.threads import FEWEST, over_rows
 
 
 def transformed(y: Array, power: Array, floor: Array) -> Array:

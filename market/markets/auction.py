@@ -24,24 +24,27 @@ that payments are exact. The world outside may trade too, at any price and as th
     outside (fundamental_g - 1/2) units of good g,        bought if above 0, else sold.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from regretless.market import register
-from regretless.market.core.arrays import Array, Integers, Mask
+from regretless.market.core.arrays import Array, Indices, Integers, Mask
+from regretless.market.core.compiled import compiled
 from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import Accounts
-from regretless.market.game.markets import Decisions, Market
+from regretless.market.game.market import Decisions, Market
 from regretless.market.game.protocols import Cohort
-from regretless.market.kernels.orders import Lots, collect, fill
 from regretless.market.losses.trade import Trade
 
 TICKS = 1024  # between the least and the greatest price
 LOTS = 1024  # to a unit
 MOST = 2.0**62  # of an order times all of them, in lots: what 64 bits hold
 
+Lots = NDArray[np.int64]
 Endowment = float | dict[str, float]
 
 
@@ -211,3 +214,97 @@ def _orders(cohort: Cohort) -> tuple[Array, Array]:
         )
     units = loss.quantity * loss.unit_scale[:, None, None]
     return np.ascontiguousarray(units), np.ascontiguousarray(loss.limit)
+
+
+@compiled(nogil=True)
+def collect(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    quantity: Array,
+    limit: Array,
+    rows: Indices,
+    actions: Indices,
+    cash: Array,
+    stock: Array,
+    scale: tuple[int, int],
+    wanted: Lots,
+    ticks: Integers,
+    book: Lots,
+) -> None:
+    """Write each agent's orders, cut to what it owns, and add them to the book.
+
+    Parameters
+    ----------
+    quantity, limit : array (K, A, g)
+        Units of an action's orders, below 0 for sales, and their limits.
+    rows, actions : int array (n,)
+        The row and the action of each agent; -1 where it is absent.
+    cash : array (n,)
+    stock : array (n, g)
+    scale : (int, int)
+        Lots to a unit, and ticks to the greatest price.
+    wanted, ticks : int array (n, g)
+        Written: lots, below 0 for sales, and limits in ticks.
+    book : int array (2, g, ticks + 1)
+        Lots demanded and offered at each limit, to which is added.
+    """
+    lots, steps = scale
+    for i in range(len(rows)):
+        a = actions[i]
+        if a < 0:
+            wanted[i] = 0
+            continue
+        cost = 0.0
+        for g in range(stock.shape[1]):
+            cost += max(quantity[rows[i], a, g], 0.0) * limit[rows[i], a, g]
+        enough = cash[i] / cost if cost > cash[i] else 1.0
+        for g in range(stock.shape[1]):
+            units = quantity[rows[i], a, g]
+            ticks[i, g] = round(limit[rows[i], a, g] * steps)
+            if units > 0:
+                wanted[i, g] = math.floor(units * enough * lots)
+                book[0, g, ticks[i, g]] += wanted[i, g]
+            else:
+                wanted[i, g] = -math.floor(min(-units, stock[i, g]) * lots)
+                book[1, g, ticks[i, g]] -= wanted[i, g]
+
+
+@compiled(nogil=True)
+def fill(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    wanted: Lots, ticks: Integers, price: int, left: tuple[int, int], at: Lots, traded: Lots
+) -> int:
+    """Let orders trade at a price: better limits all, those at it in proportion.
+
+    Parameters
+    ----------
+    wanted, ticks : int array (n,)
+        As ``collect`` writes them.
+    price : int
+        In half ticks.
+    left : (int, int)
+        Lots that are left to the buyers and to the sellers whose limit is the price.
+    at : int array (2,)
+        Lots that these buyers want and these sellers offer.
+    traded : int array (n,)
+        Written: lots, below 0 for sales. Shares are those of running sums, rounded down: their sum
+        is exactly what is left, and nobody gets more than it wanted.
+
+    Returns
+    -------
+    int
+        What all but the last (the world outside) gain, in half ticks times lots.
+    """
+    gained = 0
+    over = np.zeros(2, dtype=np.int64)
+    for i in range(len(wanted)):
+        side = 0 if wanted[i] > 0 else 1
+        sign = 1 if wanted[i] > 0 else -1
+        better = sign * (2 * ticks[i] - price)
+        traded[i] = 0
+        if better > 0:
+            traded[i] = wanted[i]
+            gained += better * abs(wanted[i]) if i < len(wanted) - 1 else 0
+        elif better == 0 and wanted[i] != 0:
+            over[side] += abs(wanted[i]) * left[side]
+            share = over[side] // at[side]
+            over[side] -= share * at[side]
+            traded[i] = sign * share
+    return gained

@@ -3,8 +3,9 @@ r"""Firms face linear inverse demand: the more is supplied of a good, the lower 
     Q_g = sum over agents of the quantity sold,           minus the slope of the loss in y_g
     y_g = intercept_g + noise (fundamental_g - 1/2) - slope Q_g,       cut to [0, 1]
 
-``market.markets.settling`` says which Q counts: the smoothed level of before the round, or of after
-it. With N firms of unit costs c_i that all produce, inside their capacities, prices rest where
+``market.markets.aggregate`` says which Q counts: the smoothed level of before the round, or of
+after it. With N firms of unit costs c_i that all produce, inside their capacities, prices rest
+where
 
     firms take the price as given (slope of the utility 0)      p = c                 competitive
     firms know their impact (the utility's slope is ours)       p = (a + sum c_i) / (N + 1)
@@ -21,9 +22,9 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.market.game.markets import Decisions, slopes
+from regretless.market.game.market import Decisions, slopes
 from regretless.market.game.protocols import Cohort
-from regretless.market.markets.settling import Moments, Settling
+from regretless.market.markets.aggregate import Moments, Settling
 
 
 @register.market("cournot")

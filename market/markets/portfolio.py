@@ -27,7 +27,7 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.game.accounts import Accounts
-from regretless.market.game.markets import Decisions, Market
+from regretless.market.game.market import Decisions, Market
 from regretless.market.game.protocols import Cohort
 
 

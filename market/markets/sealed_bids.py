@@ -21,7 +21,7 @@ import numpy as np
 from regretless.market import register
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
-from regretless.market.game.markets import Decisions, Market
+from regretless.market.game.market import Decisions, Market
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses.orders import Orders
 

@@ -25,7 +25,7 @@ import numpy as np
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.compiled import compiled
-from regretless.market.kernels.threads import over_rows
+from regretless.market.numerics.threads import over_rows
 from regretless.market.records import Decision
 
 MEASURES = ("external", "swap", "omniprediction", "decision_swap", "contextual_swap")

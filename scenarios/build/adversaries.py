@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.agents.adversaries import Confined, Replay
-from regretless.agents.adversaries.payoffs import LinearPayoff
+from regretless.agents.adversaries.leader import LinearPayoff
 from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.bimatrix import Bimatrix, read_game
-from regretless.market.game.markets import Market
-from regretless.market.game.means import UNLIMITED, Means, Unlimited
+from regretless.market.game.budget import UNLIMITED, Means, Unlimited
+from regretless.market.game.market import Market
 from regretless.market.game.protocols import Adversary, Cohort
 from regretless.market.losses.spaces import Box, Polytope
 from regretless.scenarios.build.construct import construct, with_length

@@ -12,7 +12,7 @@ where they are.
 
 Who gets another ``kind`` or ``response``, or a table of its own, begins anew, with the parameters
 that are given and no others; of whom only a parameter changes, the memory goes on. What is promised
-is cut as where players are swapped (``market.game.changes``), and a cohort that plays by another
+is cut as where players are swapped (``market.game.roster``), and a cohort that plays by another
 rule is promised nothing.
 """
 
@@ -26,15 +26,14 @@ import numpy as np
 
 from regretless.market.core.checkpoint import DAMAGED
 from regretless.market.core.errors import UserError, closest
-from regretless.market.game.changes import uncovered
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.network import Network
-from regretless.market.game.presence import heads_of
 from regretless.market.game.protocols import Adversary
+from regretless.market.game.roster import uncovered
 from regretless.market.game.round import Block
-from regretless.market.logs.branches import Fork, suffered
+from regretless.market.logs.comparisons import Fork, suffered
 from regretless.market.model import MarketModel
-from regretless.market.records.deviations import Deviations, Policy
+from regretless.market.records import Deviations, Policy
 from regretless.scenarios.build.cohorts import Placement
 from regretless.scenarios.build.guarantees import Member
 from regretless.scenarios.build.populations import Draft
@@ -240,7 +239,7 @@ def _deviations(cohort: Any, policies: Mapping[int, Policy]) -> Deviations:
     rows = {}
     for agent, policy in policies.items():
         row = int(cohort.row_of[agent])
-        if (cohort.row_of == row).sum() > 1 or heads_of(cohort) is not None:
+        if (cohort.row_of == row).sum() > 1 or cohort.heads is not None:
             why = f"branch: cohort.{cohort.name}: its agent {agent + 1} is one row with others"
             cure = "build(apart=True) gives each a row, where counted = false and none learns alike"
             raise UserError(f"{why}; {cure}")

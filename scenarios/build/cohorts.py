@@ -20,11 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regretless.agents.cohorts.crowd import ScriptedCrowd
 from regretless.agents.cohorts.learning import LearnerCohort
-from regretless.agents.cohorts.private import PrivateCohort
-from regretless.agents.cohorts.responding import RespondingCohort
-from regretless.agents.cohorts.scripted import ScriptedAgent, ScriptedCohort
+from regretless.agents.cohorts.responding import PrivateCohort, RespondingCohort
+from regretless.agents.cohorts.scripted import ScriptedAgent, ScriptedCohort, ScriptedCrowd
 from regretless.agents.responses import COMPILED, Checked, ExpectedLoss, Response
 from regretless.forecaster.events.bounds import recommended_eta
 from regretless.forecaster.events.cover import Cover, clustered, paper_gamma, snapped
@@ -34,10 +32,10 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.basis import Basis
-from regretless.market.game.delay import Relay
-from regretless.market.game.presence import Stay
-from regretless.market.kernels.layout import side_by_side
+from regretless.market.game.network import Relay
+from regretless.market.game.seats import Stay
 from regretless.market.losses import Loss, unique_losses
+from regretless.market.numerics.storage import side_by_side
 from regretless.market.response import TIE
 from regretless.scenarios.build.blocks import coefficients
 from regretless.scenarios.build.construct import construct, drawn_values, offering

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from regretless.market.core.errors import UserError
-from regretless.market.core.own_code import blamed, is_writing
-from regretless.market.core.read_only import lent
+from regretless.market.core.own_code import blamed, is_writing, lent
 
 
 def drawn_values(where: str, value: Any, rng: np.random.Generator, count: int) -> Any:

@@ -31,9 +31,9 @@ from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.game.guarantees import Guarantee
-from regretless.market.game.presence import Stay, population
 from regretless.market.game.round import Block
-from regretless.market.kernels.memory import is_mapped
+from regretless.market.game.seats import Stay
+from regretless.market.numerics.storage import is_mapped
 from regretless.scenarios.build.cohorts import Anybody, Placement
 
 Member = tuple[Placement, Guarantee]
@@ -208,7 +208,7 @@ class Terms:
         return rounds if stay is None else stayed(stay, rounds)
 
     def _known(self, *, fixed: bool) -> Array:
-        if self.cohort.private or self.horizon:  # see ``market.game.private_draws``
+        if self.cohort.private or self.horizon:  # see ``market.game.caveats``
             step = np.array([[1.0], [2.0]]) * self._width ** np.array([[2.0], [1.0]])
             return np.asarray(self._rounds * step)
         each = [p.events.draws.of(self.group, fixed=fixed) for p in self._players]
@@ -348,7 +348,7 @@ def served_note(seat: Placement) -> str:
     cover = seat.cover
     if cover is None:
         return ""
-    agents, losses = population(seat.cohort), len(cover.served)
+    agents, losses = seat.cohort.population, len(cover.served)
     return (
         f"{seat.cohort.name}: {agents} agents with {losses} losses served through "
         f"{len(cover.offset)} representatives within {cover.radius.max():.3g}"

@@ -28,8 +28,8 @@ from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
 from regretless.market.game.basis import Basis
 from regretless.market.game.guarantees import Guarantee
-from regretless.market.game.presence import Stay, per_row
 from regretless.market.game.round import Block
+from regretless.market.game.seats import Stay
 from regretless.market.losses import Loss, unique_losses
 from regretless.scenarios.build.cohorts import (
     Anybody,
@@ -139,7 +139,7 @@ def served(
         return seat, Guarantee(note=promised.note and f"; {promised.note}")
     at_once = seat.at_once()
     covered = (cover.radius <= reach) & (True if at_once is None else at_once)
-    note = f", {int(per_row(cohort)[covered].sum())} within {reach:.2g} of a protected loss"
+    note = f", {int(cohort.counts[covered].sum())} within {reach:.2g} of a protected loss"
     if not covered.any():
         return seat, Guarantee(note=note)
     seat = replace(seat, cohort=represented(cohort, cover, covered))

@@ -18,9 +18,8 @@ from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.basis import Basis
-from regretless.market.game.presence import per_row
 from regretless.market.game.round import Block
-from regretless.market.regret.followed import NOT_COMPARED, Followed, NotCompared
+from regretless.market.regret.model_comparison import NOT_COMPARED, Followed, NotCompared
 from regretless.scenarios.build.cohorts import Placement
 from regretless.scenarios.build.construct import construct
 from regretless.scenarios.spec.data import DataSpec
@@ -94,7 +93,7 @@ def followed(seat: Placement, block: Block) -> NotCompared:
         return NOT_COMPARED
     return Followed(
         forecaster.models,
-        per_row(seat.cohort),
+        seat.cohort.counts,
         scale=seat.cohort.loss.unit_scale,
         suggest=Suggestions(forecaster, group, lines),
     )

@@ -9,7 +9,7 @@ A prediction p tells agents what to do. With q_i(p) the law of agent i's answer,
 
 A wish is no knowledge: where outcomes do not depend on forecasts, what a planner can get in the
 long run is its payoff by best responses to the law of outcomes, ties in its favour. A sender who
-knows the outcome before it speaks has more (``market.exploitability.persuasion``).
+knows the outcome before it speaks has more (``market.exploitability.information_design``).
 """
 
 from collections.abc import Sequence
@@ -21,8 +21,7 @@ import numpy as np
 from regretless.forecaster.minimax.objective import Objective, WithObjective
 from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.errors import UserError, closest
-from regretless.market.game.markets import Market
-from regretless.market.game.presence import heads_of, per_row, population
+from regretless.market.game.market import Market
 from regretless.market.game.round import Game
 from regretless.market.records import Context, Decision, Mixture
 from regretless.scenarios.spec.forecaster import Payoffs
@@ -93,8 +92,8 @@ def _planned(game: Game, payoffs: Payoffs) -> Objective:
             label, laws = _told(game, point)
             for cohort, law in zip(game.cohorts, laws, strict=True):
                 if cohort.name in tables:
-                    worth[j] += per_row(cohort) @ law @ (label @ tables[cohort.name])
-        return -worth / sum(map(population, game.cohorts))
+                    worth[j] += cohort.counts @ law @ (label @ tables[cohort.name])
+        return -worth / sum(own.population for own in game.cohorts)
 
     return losses
 
@@ -137,7 +136,7 @@ def _future(market: Market, cohorts: Sequence[Any], laws: Sequence[Array], state
     market.restore(state)
     decisions = []
     for cohort, law in zip(cohorts, laws, strict=True):
-        if (heads := heads_of(cohort)) is not None:
+        if (heads := cohort.heads) is not None:
             shares = partial(np.multiply, law, heads[:, None])
             decisions.append(Decision(law, law.argmax(1), counts=shares))
             continue
@@ -147,5 +146,5 @@ def _future(market: Market, cohorts: Sequence[Any], laws: Sequence[Array], state
     outcomes = np.array([market.clear(middle, decisions) for _ in range(AHEAD)])
     for cohort, law in zip(cohorts, laws, strict=True):
         lost = (law * cohort.loss.losses(outcomes).mean(0)).sum(1) * cohort.loss.unit_scale
-        total += float(per_row(cohort) @ lost)
+        total += float(cohort.counts @ lost)
     return total / market.agents

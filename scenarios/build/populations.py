@@ -18,10 +18,9 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.bimatrix import Bimatrix
 from regretless.market.game.network import Network
-from regretless.market.game.presence import Stay, drawn_stays, whole
-from regretless.market.game.seats import PUBLIC, NoSignal, Signal
-from regretless.market.kernels.memory import free, on_disk
+from regretless.market.game.seats import PUBLIC, NoSignal, Signal, Stay, drawn_stays, whole
 from regretless.market.losses import Linear, Loss, averaged, unique_losses
+from regretless.market.numerics.storage import free, on_disk
 from regretless.market.regret.ledger import MEASURES, Ledger
 from regretless.scenarios.build.construct import construct, drawn_values
 from regretless.scenarios.spec.cohort import CohortSpec, SignalSpec

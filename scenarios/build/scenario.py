@@ -25,9 +25,8 @@ import numpy as np
 from regretless.market.core.errors import UserError, closest
 from regretless.market.exploitability.tracker import MEASURES, Tracker
 from regretless.market.game.network import Network
-from regretless.market.game.presence import ALWAYS
 from regretless.market.game.round import Block, Game
-from regretless.market.game.seats import Seat
+from regretless.market.game.seats import ALWAYS, Seat
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.adversaries import game_of, make_adversary, make_market, means_of
 from regretless.scenarios.build.blocks import layout
@@ -59,7 +58,7 @@ class Scenario:
     Parameters
     ----------
     drawer : callable, optional
-        Draws figures of its models (``market.shown``), given the specification first.
+        Draws figures of its models (``market.model``), given the specification first.
 
     Raises
     ------

@@ -136,7 +136,7 @@ def _table(title: str, *heads: str) -> Table:
 
 def _write(found: Audit, out: Path) -> None:
     """Write both tables into a new directory."""
-    from regretless.market.core.atomic import replacing
+    from regretless.market.core.checkpoint import replacing
 
     out.mkdir(parents=True)
     for name, table in (("agents", found.agents), ("swaps", found.swaps)):

@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from regretless.market.core.atomic import replacing
+from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.describe.columns import Column, described
 from regretless.scenarios.describe.starter import starter

@@ -15,7 +15,7 @@ from typing import Any
 
 import tomli_w
 
-from regretless.market.core.atomic import replacing
+from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.files import assign, find, override, read

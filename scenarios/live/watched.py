@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from regretless.market.core.arrays import Array
-from regretless.market.game.presence import mean_over, taken
+from regretless.market.game.seats import mean_over, taken
 from regretless.market.model import MarketModel
 
 POINTS = 400

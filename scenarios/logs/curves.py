@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
-from regretless.market.logs.heads import COUNT, with_counts
+from regretless.market.logs.welfare import COUNT, with_counts
 
 PART = 500_000  # rows
 MOST_POINTS = 1500  # of a curve that is drawn; longer ones are thinned evenly

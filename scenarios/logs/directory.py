@@ -19,7 +19,7 @@ import pandas as pd
 import pyarrow as pa
 
 from regretless.market.core import checkpoint
-from regretless.market.core.atomic import replacing, sync
+from regretless.market.core.checkpoint import replacing, sync
 from regretless.market.core.errors import UserError
 from regretless.market.logs.journal import TABLES
 from regretless.scenarios.logs.holding import contents, held

@@ -14,7 +14,7 @@ t counted from the round at which the cohort joined. V is not a column: it is th
 makes the curve end at the mean ``leader_surplus`` of the agents table, mean payoff minus surplus.
 Where exploitability was measured of a sample of a cohort, that mean is the sample's.
 
-``market.markets.crowding`` defines what demand and outcomes did to each other, and
+``market.markets.price_impact`` defines what demand and outcomes did to each other, and
 ``market.game.network.by_distance`` what is shown by distance.
 """
 
@@ -29,8 +29,8 @@ import plotly.graph_objects as go
 
 from regretless.market.core.randomness import stream
 from regretless.market.game.network import Network, by_distance, edge_list, networked, rings
-from regretless.market.logs.heads import means_of
-from regretless.market.markets.crowding import columns, crowding
+from regretless.market.logs.welfare import means_of
+from regretless.market.markets.price_impact import columns, crowding
 from regretless.scenarios.logs.curves import leading_regret, thinned
 from regretless.scenarios.report import charts
 from regretless.scenarios.report.run_figures import Tables, cohort_colours, rolled, rolling, told

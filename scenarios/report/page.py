@@ -18,7 +18,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from regretless.market.core.errors import UserError
-from regretless.market.logs.heads import agents_in, mean_of
+from regretless.market.logs.welfare import agents_in, mean_of
 from regretless.scenarios.logs.curves import leading_regret, log_parts, regret_curves
 from regretless.scenarios.logs.directory import MANIFEST, read_run
 from regretless.scenarios.logs.ownership import REPORT

@@ -27,7 +27,7 @@ import plotly.graph_objects as go
 from regretless.forecaster.tolerance import slack_limit
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability.tracker import TOLERANCE
-from regretless.market.logs.heads import COUNT, means_of, with_counts
+from regretless.market.logs.welfare import COUNT, means_of, with_counts
 from regretless.scenarios.logs.curves import leading_regret, thinned
 from regretless.scenarios.report import charts
 from regretless.scenarios.verdict import best_of_each

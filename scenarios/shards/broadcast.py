@@ -19,7 +19,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.game.markets import Decisions, Market
+from regretless.market.game.market import Decisions, Market
 from regretless.market.game.protocols import Adversary, Cohort
 from regretless.market.game.round import Block, Game
 from regretless.market.records import (

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import is_ours
-from regretless.market.game.information import sight_of
-from regretless.market.markets.settling import Settling
+from regretless.market.game.adversary_view import sight_of
+from regretless.market.markets.aggregate import Settling
 from regretless.market.model import MarketModel
 from regretless.scenarios.spec.cohort import CohortSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec

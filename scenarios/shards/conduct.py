@@ -3,8 +3,9 @@
 The conductor plays the game without agents, which decide nothing that it needs, and hands what was
 broadcast to the shares, block by block, a few blocks ahead of the slowest. Where a market answers
 to agents, or the adversary is told what they do, it asks all shares in every round what theirs come
-to, and adds that up (``market.kernels.exact``). Rows of the logs come back, and are put together
-chunk by chunk to the bytes of a run on one machine; so are the closing tables (``gather``).
+to, and adds that up (``market.numerics.exact_sum``). Rows of the logs come back, and are put
+together chunk by chunk to the bytes of a run on one machine; so are the closing tables
+(``gather``).
 
 A worker that dies is replaced: the share is rebuilt from its newest checkpoint and the record of
 the broadcast, which lies in the run's folder. A conductor that dies leaves the record, the rows

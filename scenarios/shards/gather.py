@@ -11,10 +11,10 @@ import pandas as pd
 
 from regretless.market.core.arrays import Array
 from regretless.market.exploitability.tracker import COLUMNS
-from regretless.market.logs import verdict
-from regretless.market.logs.closing_tables import graph_tables, promised, promises
+from regretless.market.logs import comparisons
+from regretless.market.logs.final_tables import graph_tables, promised, promises
 from regretless.market.model import MarketModel
-from regretless.market.regret.followed import Followed
+from regretless.market.regret.model_comparison import Followed
 from regretless.scenarios.shards.shard import Closing
 
 
@@ -77,13 +77,13 @@ def closing_tables(market: MarketModel, ends: Sequence[Closing]) -> dict[str, pd
     }
     if len(bounds := _bounds(market, ends)):
         tables["bounds"] = bounds
-    tables["verdict"] = verdict.verdict_table(list(_compared(market, ends)))
+    tables["verdict"] = comparisons.verdict_table(list(_compared(market, ends)))
     if any(seat.comparison.names for seat in market.game.seats):
         tables["models"] = stacked([end.models for end in ends], ("agent",))
     return tables | graph_tables(market.game)
 
 
-def _compared(market: MarketModel, ends: Sequence[Closing]) -> Iterator[verdict.Compared]:
+def _compared(market: MarketModel, ends: Sequence[Closing]) -> Iterator[comparisons.Compared]:
     """Put together what the agents of each cohort could have done."""
     for place, cohort in enumerate(market.game.cohorts):
         parts = [own for end in ends for own in end.compared if own.cohort == cohort.name]
@@ -91,7 +91,7 @@ def _compared(market: MarketModel, ends: Sequence[Closing]) -> Iterator[verdict.
         if isinstance(followed, Followed):
             followed.join([end.gaps[place] for end in ends if place in end.gaps])
         if parts:
-            yield verdict.joined(parts, followed)
+            yield comparisons.joined(parts, followed)
 
 
 def _agents(market: MarketModel, ends: Sequence[Closing]) -> pd.DataFrame:

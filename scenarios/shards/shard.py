@@ -23,8 +23,8 @@ from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.exploitability.tracker import COLUMNS
 from regretless.market.game.round import Decided, commit_and_draw, decide, offer
-from regretless.market.logs import verdict
-from regretless.market.logs.closing_tables import agents_table
+from regretless.market.logs import comparisons
+from regretless.market.logs.final_tables import agents_table
 from regretless.market.records import Round
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.imports import import_modules
@@ -113,7 +113,7 @@ class Closing:
     agents: pd.DataFrame
     swaps: pd.DataFrame
     bounds: pd.DataFrame
-    compared: Sequence[verdict.Compared]
+    compared: Sequence[comparisons.Compared]
     followed: dict[int, tuple[Indices, Array, Array]] = field(default_factory=dict)
     bins: Tree = field(default_factory=dict)
     models: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -135,7 +135,7 @@ class Answer:
     load : array, optional
         What the agents come to in the market in the round that was begun.
     sums : dict of str to array, optional
-        What the adversary is to be told of the last round (``market.game.information.summed``).
+        What the adversary is to be told of the last round (``market.game.adversary_view.summed``).
     """
 
     played: int
@@ -276,7 +276,7 @@ class Shard:
             agents,
             swaps,
             model.bounds_frame(),
-            [own for own in verdict.comparisons(model.game) if own.cohort in self._told],
+            [own for own in comparisons.comparisons(model.game) if own.cohort in self._told],
             self._followed(),
             {} if model.tracker is None else model.tracker.bins.state(),
             models,

@@ -20,23 +20,22 @@ from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import Some, stream
-from regretless.market.exploitability.outcome_bins import OutcomeBins
+from regretless.market.exploitability.empirical_joint import OutcomeBins
 from regretless.market.exploitability.tracker import Tracker
+from regretless.market.game.adversary_view import summed
 from regretless.market.game.guarantees import Guarantee
-from regretless.market.game.information import summed
 from regretless.market.game.network import Network
-from regretless.market.game.presence import Stay, heads_of, per_row
 from regretless.market.game.round import Game
-from regretless.market.game.seats import Seat
-from regretless.market.kernels.layout import side_by_side
+from regretless.market.game.seats import Seat, Stay
 from regretless.market.logs.journal import Journal
-from regretless.market.logs.sample import Logged
+from regretless.market.logs.sampling import Logged
 from regretless.market.logs.windows import Windows
 from regretless.market.losses import Loss
 from regretless.market.model import MarketModel
+from regretless.market.numerics.storage import side_by_side
 from regretless.market.records import Round
-from regretless.market.regret.followed import NOT_COMPARED, Followed, NotCompared
 from regretless.market.regret.ledger import Ledger
+from regretless.market.regret.model_comparison import NOT_COMPARED, Followed, NotCompared
 from regretless.scenarios.build.models import Suggestions
 from regretless.scenarios.shards.broadcast import Charged, Echo, Tape
 
@@ -183,7 +182,7 @@ def _comparing(market: MarketModel, place: int, member: CohortShare, tape: Tape)
         assert points is not None  # noqa: S101 - the recorder knows who is compared
         return told(points)
 
-    return followed.part(member.rows, per_row(member.cohort), suggest)
+    return followed.part(member.rows, member.cohort.counts, suggest)
 
 
 def _empty(promise: Guarantee, rows: Indices) -> Guarantee:
@@ -198,7 +197,7 @@ def _members(market: MarketModel, place: int, of: int) -> Iterator[CohortShare]:
     for seat in market.game.seats:
         cohort: Any = seat.cohort
         count = len(cohort.row_of)
-        few = count < of or heads_of(cohort) is not None
+        few = count < of or cohort.heads is not None
         agents = slice(0, count) if few else slice(count * place // of, count * (place + 1) // of)
         company = [_company(cohort)]
         if isinstance(seat.attendance, Stay):

@@ -12,7 +12,7 @@ assert markets  # noqa: S101 - importing the package registers its names
 
 
 class PricesSpec(Strict):
-    """How demand moves prices, and prices outcomes (``market.markets.prices``)."""
+    """How demand moves prices, and prices outcomes (``market.markets.price_impact``)."""
 
     feedback: Literal["lagged", "same-round"] = "lagged"
     """Whether demand moves the next round's outcome, or that of its own round."""

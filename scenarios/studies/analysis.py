@@ -37,8 +37,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from regretless.market.logs.heads import COUNT, means_of, with_counts
-from regretless.market.logs.welfare import cohort_welfare
+from regretless.market.logs.welfare import COUNT, cohort_welfare, means_of, with_counts
 
 FORECASTER, OURS = "forecaster.kind", "decision-swap"
 LEVEL = 0.95

@@ -9,7 +9,7 @@ the value less that at the first, at seed s of n,
 
 Branches share their past with the run itself, the trunk; their measures are ``gain`` (in the
 utility's own units) and ``loss_gain`` (in [0, 1]), above 0 for who is better off in the branch
-(``market.logs.branches``). Where there are several cohorts, ``everybody`` pools them
+(``market.logs.comparisons``). Where there are several cohorts, ``everybody`` pools them
 (``analysis.with_everybody``).
 
 Losses are normalised into [0, 1] cohort by cohort. A key that changes how (``loss_scale`` or
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from regretless.market.logs.heads import means_of
+from regretless.market.logs.welfare import means_of
 from regretless.scenarios.studies.analysis import (
     EFFECTS,
     EVERYBODY,

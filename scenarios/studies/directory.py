@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from regretless.market import register
-from regretless.market.core.atomic import replacing
+from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.logs.holding import LOCK, contents

@@ -16,9 +16,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from regretless.market.core.atomic import replacing
+from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
-from regretless.market.logs.branches import gains
+from regretless.market.logs.comparisons import gains
 from regretless.market.model import MarketModel
 from regretless.scenarios.imports import import_modules
 from regretless.scenarios.logs.directory import RunDirectory

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from regretless.market.core import checkpoint
-from regretless.market.core.atomic import replacing
+from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.logs.holding import contents
 from regretless.scenarios.logs.ownership import (

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from regretless.agents.adversaries.plans import softmax
+from regretless.agents.adversaries.learned import softmax
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.game.information import earned, observed, per_agent
+from regretless.market.game.adversary_view import earned, observed, per_agent
 from regretless.market.game.round import Drawn, Offered, commit_and_draw, decide, finish, offer
 from regretless.market.model import MarketModel
 from regretless.market.records import Announcement, Round

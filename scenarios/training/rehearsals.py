@@ -18,11 +18,10 @@ from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.own_code import is_ours
 from regretless.market.exploitability.tracker import Tracker, led
-from regretless.market.game.presence import heads_of, per_row
 from regretless.market.game.round import play_round
 from regretless.market.game.seats import Seat
 from regretless.market.model import MarketModel
-from regretless.market.records.decision import one_hot
+from regretless.market.records import one_hot
 from regretless.scenarios.studies.processes import LocalWorkers, gathered
 from regretless.scenarios.training.attack import Attack
 
@@ -67,7 +66,7 @@ class Rehearsals:
         cohort = model.game.cohorts[0]
         leader: Any = model.game.adversary
         values = leader.payoff.values(cohort.loss, leader.support)
-        counts = per_row(cohort)
+        counts = cohort.counts
         paid = np.einsum("ekam,mka,k->e", _joints(model, plans), values, counts)
         return np.asarray(paid / counts.sum())
 
@@ -86,7 +85,7 @@ def _side_by_side(attack: Attack) -> bool:
         return False
     ours = is_ours(type(cohort.learner))
     alone = Seat(cohort) == game.seats[0] and game.market is None and game.network is None
-    return ours and heads_of(cohort) is None and alone
+    return ours and cohort.heads is None and alone
 
 
 def _joints(model: MarketModel, plans: Array) -> Array:
@@ -120,7 +119,7 @@ def _learners_score(model: MarketModel, plan: Array) -> Score:
     cohort: Any = model.game.cohorts[0]
     leader: Any = model.game.adversary
     found = led(leader.payoff, cohort.loss, _joints(model, plan[None])[0], leader.support)
-    return _mean(found, per_row(cohort), _learned(cohort, model.rounds))
+    return _mean(found, cohort.counts, _learned(cohort, model.rounds))
 
 
 def _learned(cohort: Any, rounds: int) -> Array | float:
@@ -151,7 +150,7 @@ def _score(attack: Attack, plan: Array, seed: int) -> Score:
         bound = np.nan  # the outcomes that others would have met are not known
     rows, found = tracker.led(place)
     bound = np.broadcast_to(bound, len(cohort.ledger.count))[rows]
-    return _mean(found, per_row(cohort)[rows], bound)
+    return _mean(found, cohort.counts[rows], bound)
 
 
 def _played(attack: Attack, seed: int, plan: Array) -> tuple[MarketModel, Tracker]:

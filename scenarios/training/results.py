@@ -10,7 +10,7 @@ import pandas as pd
 import tomli_w
 
 from regretless.market.core.arrays import Array, Integers
-from regretless.market.core.atomic import replacing
+from regretless.market.core.checkpoint import replacing
 from regretless.scenarios.studies.analysis import interval
 from regretless.scenarios.training import CURVE, TABLE, file_of
 from regretless.scenarios.training.attack import Attack

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from regretless.agents.adversaries.search import SEARCHES, Search
+from regretless.agents.adversaries.learned import SEARCHES, Search
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream

@@ -35,10 +35,9 @@ from regretless.market.game.protocols import Cohort, Resumable
 from regretless.market.game.round import Game, play_round
 from regretless.market.game.seats import Seat
 from regretless.market.losses import Linear
-from regretless.market.records import Context, Decision, Forecast, Mixture
-from regretless.market.records.decision import one_hot
+from regretless.market.records import Context, Decision, Forecast, Mixture, one_hot
+from regretless.market.regret.definitions import external_regret, swap_regret
 from regretless.market.regret.ledger import Ledger
-from regretless.market.regret.reference import external_regret, swap_regret
 
 Array = NDArray[np.float64]
 Adversary = Callable[[int, Array], Array]  # round, laws (K, A) -> losses (K, A)

@@ -17,7 +17,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
 from regretless.market.logs import journal
 from regretless.market.model import MarketModel
-from regretless.market.regret import reference
+from regretless.market.regret import definitions
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.scenario import resolved, validated
@@ -95,7 +95,7 @@ def test_the_ledger_of_learners_agrees_with_the_raw_log(name: str) -> None:
     laws = np.array([entry.decisions[0].probabilities for entry in log])
     ledger = members(model).ledger
     for k in range(len(ledger.count)):
-        wanted = reference.swap_regret(losses[:, k], laws[:, k])
+        wanted = definitions.swap_regret(losses[:, k], laws[:, k])
         assert ledger.regret("swap")[k] == pytest.approx(wanted, abs=1e-9)
 
 

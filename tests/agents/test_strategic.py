@@ -28,7 +28,7 @@ from regretless.agents.adversaries import (
     UpThenDown,
     ZeroSum,
 )
-from regretless.agents.adversaries.sellers import buyer_losses
+from regretless.agents.adversaries.fixed_plans import buyer_losses
 from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.cohorts.scripted import ScriptedAgent, ScriptedCohort
@@ -44,13 +44,12 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, stream
 from regretless.market.exploitability import leader_surplus, stackelberg
 from regretless.market.exploitability.bimatrix import read_game
+from regretless.market.game.adversary_view import SIGHTS
 from regretless.market.game.guarantees import Guarantee
-from regretless.market.game.information import SIGHTS
-from regretless.market.game.presence import ALWAYS, whole
+from regretless.market.game.lookahead import cloned
 from regretless.market.game.protocols import Follower
-from regretless.market.game.rollout import cloned
 from regretless.market.game.round import Block, Game, play_round
-from regretless.market.game.seats import Seat
+from regretless.market.game.seats import ALWAYS, Seat, whole
 from regretless.market.losses import Linear
 from regretless.market.losses.spaces import Polytope
 from regretless.market.model import MarketModel

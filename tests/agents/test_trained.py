@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regretless import load
-from regretless.agents.adversaries.plans import Planned, listed_plans
-from regretless.agents.adversaries.search import SEARCHES
+from regretless.agents.adversaries.learned import SEARCHES, Planned, listed_plans
 from regretless.agents.learners import EXP3
 from regretless.market import register
 from regretless.market.core import checkpoint

@@ -18,7 +18,7 @@ from benchmarks.__main__ import main
 from benchmarks.crowds import FAMILIES, Crowd, CurvedCrowd, PlainCrowd
 from benchmarks.duels import DisagreementError, Duel
 from regretless.agents.responses import BestResponse
-from regretless.market.records.decision import one_hot
+from regretless.market.records import one_hot
 
 WORKS = {"agent-steps", "blum_mansour", "stackelberg", "swap_regret", "forecaster-round"}
 RIVALS = {"mesa", "openspiel", "noregret", "numpy", "bandwidth"}

@@ -19,7 +19,7 @@ from regretless.market.core.arrays import grid_points
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.records import Mixture
-from regretless.market.regret.reference import omniprediction_regret, swap_regret
+from regretless.market.regret.definitions import omniprediction_regret, swap_regret
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.run import Options, run

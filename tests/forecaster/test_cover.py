@@ -15,7 +15,7 @@ from regretless.forecaster.events.cover import Cover, clustered, distance, paper
 from regretless.forecaster.events.protected import arrays_of, respond
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
-from regretless.market.regret.reference import decision_swap_regret
+from regretless.market.regret.definitions import decision_swap_regret
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
 

@@ -18,7 +18,7 @@ from regretless.market.losses import (
     MinimumOfRatios,
     SeparablePower,
 )
-from regretless.market.regret.reference import swap_regret
+from regretless.market.regret.definitions import swap_regret
 
 Array = NDArray[np.float64]
 

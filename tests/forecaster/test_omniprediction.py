@@ -24,7 +24,7 @@ from regretless.forecaster.omniprediction.batch_bounds import OnlineRegret, Tria
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear, LipschitzLoss
-from regretless.market.regret import reference
+from regretless.market.regret import definitions
 from regretless.market.response import expected_losses
 
 Array = NDArray[np.float64]
@@ -118,12 +118,12 @@ def test_online_regret_is_that_of_the_log_and_below_its_own_bound() -> None:
     table = own[0].losses(outcomes[rows])
     play /= play.sum(1, keepdims=True)
     assert trial.online == pytest.approx(
-        reference.decision_swap_regret(table, play, comparators), abs=1e-9
+        definitions.decision_swap_regret(table, play, comparators), abs=1e-9
     )
     best = fitted.bound(own[0], "omniprediction")
     assert best is not None
     assert best.online == pytest.approx(
-        reference.omniprediction_regret(table, play, comparators), abs=1e-9
+        definitions.omniprediction_regret(table, play, comparators), abs=1e-9
     )
 
 
@@ -184,8 +184,9 @@ def test_running_sums_are_the_regrets_of_a_log() -> None:
         sums.charge(play[t], table[t], policies[t])
     comparators = np.concatenate([np.tile(np.arange(4)[:, None], 60), policies.T])
     own = table[:, 0], play[:, 0], comparators
-    assert sums.regret("decision_swap")[0] == pytest.approx(reference.decision_swap_regret(*own))
-    assert sums.regret("omniprediction")[0] == pytest.approx(reference.omniprediction_regret(*own))
+    assert sums.regret("decision_swap")[0] == pytest.approx(definitions.decision_swap_regret(*own))
+    expected = definitions.omniprediction_regret(*own)
+    assert sums.regret("omniprediction")[0] == pytest.approx(expected)
 
 
 def test_cached_predictions_equal_those_solved_anew(model: OfflineOmnipredictor) -> None:

@@ -26,8 +26,8 @@ from regretless.forecaster.minimax.objective import WithObjective
 from regretless.forecaster.minimax.program import best_mixture
 from regretless.forecaster.tolerance import slack_limit, tolerance_at
 from regretless.market.game.basis import Basis
-from regretless.market.kernels.linear_programs import Program
-from regretless.market.kernels.linear_programs import solver as highs
+from regretless.market.numerics.linear_program import Program
+from regretless.market.numerics.linear_program import solver as highs
 
 Array = NDArray[np.float64]
 Play = Callable[[Array], Array]

@@ -21,12 +21,12 @@ from regretless.market.exploitability import (
     surplus_cap,
 )
 from regretless.market.exploitability.bimatrix import make_game, read_game
-from regretless.market.exploitability.equilibria import (
+from regretless.market.exploitability.distance import (
     coarse_correlated_distance,
     correlated_distance,
 )
-from regretless.market.exploitability.mimic_regret import mimic_regret, revenue_cap
-from regretless.market.regret.reference import external_regret, swap_regret
+from regretless.market.exploitability.information_design import mimic_regret, revenue_cap
+from regretless.market.regret.definitions import external_regret, swap_regret
 from regretless.scenarios.spec.files import DATA
 
 Array = NDArray[np.float64]
@@ -253,7 +253,7 @@ def test_one_player_against_a_trivial_one_is_exploitability() -> None:
 
 
 def test_regrets_of_a_log_decide() -> None:
-    """The same verdict as the regrets of ``market.regret.reference`` on the log itself."""
+    """The same verdict as the regrets of ``market.regret.definitions`` on the log itself."""
     law = np.array([[0.5, 0.0], [0.2, 0.3]])
     logs = [log_of(law, CHICKEN, player) for player in range(2)]
     assert max(swap_regret(*log) for log in logs) > CLOSE

@@ -11,7 +11,7 @@ import pytest
 
 from regretless.agents.adversaries import Breaker
 from regretless.market.core.errors import UserError
-from regretless.market.logs.branches import gains, policy_regret
+from regretless.market.logs.comparisons import gains, policy_regret
 from regretless.market.model import MarketModel
 from regretless.scenarios import load
 from regretless.scenarios.build.scenario import Scenario

@@ -18,14 +18,20 @@ from regretless.agents.responses import Quantal
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
-from regretless.market.game.information import observed
-from regretless.market.game.presence import heads_of, per_row, population
+from regretless.market.game.adversary_view import observed
 from regretless.market.game.round import play_round
-from regretless.market.logs.branches import gains
-from regretless.market.logs.heads import COUNT, agents_in, mean_of, means_of
-from regretless.market.logs.welfare import gini, mean_difference, welfare_record
+from regretless.market.logs.comparisons import gains
+from regretless.market.logs.welfare import (
+    COUNT,
+    agents_in,
+    gini,
+    mean_difference,
+    mean_of,
+    means_of,
+    welfare_record,
+)
 from regretless.market.losses import Linear
-from regretless.market.markets.attendance import AttendanceMarket
+from regretless.market.markets.congestion import AttendanceMarket
 from regretless.market.model import MarketModel
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.build import populations
@@ -92,9 +98,9 @@ def alike(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[MarketModel, M
 def same(listed: MarketModel, counted: MarketModel) -> None:
     """Hold two models of one crowd against each other, to rounding errors."""
     (ours, theirs), near = (counted.game.cohorts[0], listed.game.cohorts[0]), TOLERANCE
-    assert heads_of(ours) is not None
-    assert population(ours) == len(theirs.row_of) == 3000
-    assert (per_row(ours) == per_row(theirs)).all()
+    assert ours.heads is not None
+    assert ours.population == len(theirs.row_of) == 3000
+    assert (ours.counts == theirs.counts).all()
     frames = [model.agents_frame() for model in (listed, counted)]
     rows, own = frames
     mine = own[own["cohort"] == "crowd"].iloc[theirs.row_of].reset_index()

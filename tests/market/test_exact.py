@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regretless.market.core.randomness import stream
-from regretless.market.kernels.exact import total, total_taken
+from regretless.market.numerics.exact_sum import total, total_taken
 
 
 @given(seed=st.integers(0, 2**32 - 1), agents=st.integers(1, 300), scale=st.floats(1e-3, 1e5))

@@ -24,13 +24,12 @@ from numpy.typing import NDArray
 from benchmarks.crowds import Crowd
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import BestResponse
-from regretless.market.game.presence import attending, present
 from regretless.market.game.round import play_round
-from regretless.market.kernels import threads
+from regretless.market.game.seats import attending, present
 from regretless.market.losses import Linear, Loss, SeparablePower, distinct, unique_losses
 from regretless.market.model import MarketModel
-from regretless.market.records import Round
-from regretless.market.records.decision import one_hot
+from regretless.market.numerics import threads
+from regretless.market.records import Round, one_hot
 from regretless.market.regret.ledger import MEASURES
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios.build.scenario import Scenario
@@ -293,7 +292,7 @@ def test_a_fork_starts_threads_of_its_own() -> None:
     program = """
 import os
 import numpy as np
-from regretless.market.kernels import threads
+from regretless.market.numerics import threads
 from regretless.market.response import best_response
 threads.LANES = 2
 table = np.random.default_rng(0).random((30_000, 3))

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from regretless.market.core import checkpoint
-from regretless.market.kernels import exact
-from regretless.market.regret.followed import BATCHES, FEWEST, Followed
+from regretless.market.numerics import exact_sum
+from regretless.market.regret.model_comparison import BATCHES, FEWEST, Followed
 
 COUNTS = np.array([2.0, 1.0])  # three agents, two of them alike
 
@@ -95,7 +95,7 @@ def test_a_checkpoint_holds_the_sums_and_the_batches(tmp_path: Path) -> None:
     checkpoint.save(tmp_path / "kept", first.state())
     second.restore(checkpoint.load(tmp_path / "kept"))
     for t in range(170, 300):
-        second._collect(exact.total(gaps[t][None], np.ones(1)))
+        second._collect(exact_sum.total(gaps[t][None], np.ones(1)))
     for ours, theirs in zip(second.gaps(), whole.gaps(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     np.testing.assert_array_equal(second.sums, first.sums)

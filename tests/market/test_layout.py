@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from benchmarks.crowds import NarrowCrowd
 from regretless.forecaster.bases import LinearBasis
 from regretless.market.core.errors import UserError
-from regretless.market.kernels import layout
-from regretless.market.kernels.threads import FEWEST
 from regretless.market.losses import ExponentialOfSum, Linear, SeparablePower, unique_losses
 from regretless.market.losses.sums import weighted_sums
 from regretless.market.losses.transforms import to_power
+from regretless.market.numerics import storage
+from regretless.market.numerics.threads import FEWEST
 from regretless.market.response import expected_losses
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
@@ -70,30 +70,30 @@ def test_repeated_arrays_are_read_where_they_are() -> None:
     assert (expected_losses(offset, weights, np.ones(4)) == 6.5).all()
 
 
-@pytest.mark.parametrize("count", [3, layout.MANY + 1])
+@pytest.mark.parametrize("count", [3, storage.MANY + 1])
 def test_many_losses_have_their_actions_side_by_side(count: int) -> None:
     weights = np.random.default_rng(0).random((count, 4, 5))
-    table = layout.side_by_side(weights)
+    table = storage.side_by_side(weights)
     assert (table == weights).all()
-    assert table.strides == ((160, 8, 32) if count > layout.MANY else (160, 40, 8))
-    assert layout.side_by_side(table) is table
-    assert layout.copied(table) is not table
-    assert layout.copied(table).strides == table.strides
-    assert (table is weights) == (count <= layout.MANY)
+    assert table.strides == ((160, 8, 32) if count > storage.MANY else (160, 40, 8))
+    assert storage.side_by_side(table) is table
+    assert storage.copied(table) is not table
+    assert storage.copied(table).strides == table.strides
+    assert (table is weights) == (count <= storage.MANY)
 
 
 def test_a_loss_and_its_coefficients_are_one_table() -> None:
     """So that one pass over it gives both what is expected and what comes."""
-    loss = Linear(np.random.default_rng(0).random((layout.MANY + 1, 4, 5))).normalised()
+    loss = Linear(np.random.default_rng(0).random((storage.MANY + 1, 4, 5))).normalised()
     assert LinearBasis(5).coefficients(loss)[1] is loss.weights
-    assert layout.lies_well(loss.weights)
-    assert layout.lies_well(loss[: layout.MANY].weights)
+    assert storage.lies_well(loss.weights)
+    assert storage.lies_well(loss[: storage.MANY].weights)
     assert loss.weights[7].tolist() == loss[7].weights.tolist()
 
 
 def test_equal_losses_are_found_in_every_layout() -> None:
     rng = np.random.default_rng(0)
-    kinds = rng.integers(7, size=layout.MANY + 50)
+    kinds = rng.integers(7, size=storage.MANY + 50)
     shares = rng.random((7, 3, 2))
     powers = rng.uniform(1, 2, 7)
     for few in (SeparablePower(shares, powers), ExponentialOfSum(shares, powers)):
@@ -108,13 +108,13 @@ def test_narrow_weights_lose_nothing() -> None:
     rng = np.random.default_rng(0)
     wide = rng.normal(size=(FEWEST, 9, 5))
     loss = Linear(wide).in_single_precision()
-    narrow = layout.narrowed(loss.weights)
+    narrow = storage.narrowed(loss.weights)
     assert loss.weights.dtype == np.float64
     assert narrow.dtype == np.float32
     assert (narrow == loss.weights).all()
     assert np.abs(loss.weights - wide).max() <= np.abs(wide).max() * 2.0**-24
-    for weights in (wide, layout.copied(wide), loss.weights[:-1], loss.weights * 1e39):
-        assert layout.narrowed(weights) is weights
+    for weights in (wide, storage.copied(wide), loss.weights[:-1], loss.weights * 1e39):
+        assert storage.narrowed(weights) is weights
     offset, point = rng.normal(size=wide.shape[:2]), rng.random(5)
     both = [expected_losses(offset, table, point) for table in (loss.weights, narrow)]
     assert both[0].tobytes() == both[1].tobytes()
@@ -158,7 +158,7 @@ def test_a_run_does_not_depend_on_the_layout(monkeypatch: pytest.MonkeyPatch) ->
         return [np.asarray(cohort.ledger.regret("swap")) for cohort in model.game.cohorts]
 
     few = regrets()
-    monkeypatch.setattr(layout, "MANY", 0)
+    monkeypatch.setattr(storage, "MANY", 0)
     for one, other in zip(few, regrets(), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)
 

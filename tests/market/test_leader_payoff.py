@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from regretless.agents.adversaries.payoffs import LinearPayoff
+from regretless.agents.adversaries.leader import LinearPayoff
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability import stackelberg
 from regretless.market.game.round import play_round

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from regretless.market.records import Decision
-from regretless.market.records.decision import one_hot
-from regretless.market.regret import reference as regret
+from regretless.market.records import Decision, one_hot
+from regretless.market.regret import definitions as regret
 from regretless.market.regret.ledger import MEASURES, Ledger
 from regretless.market.response import best_response, quantal_gap, quantal_response
 

@@ -14,10 +14,10 @@ from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import Accounts
-from regretless.market.game.markets import Market, cleared, slopes
+from regretless.market.game.market import Market, cleared, slopes
 from regretless.market.losses import Linear
-from regretless.market.markets.attendance import AttendanceMarket
-from regretless.market.markets.settling import Moments
+from regretless.market.markets.aggregate import Moments
+from regretless.market.markets.congestion import AttendanceMarket
 from regretless.market.model import MarketModel
 from regretless.market.records import Decision, OutcomeLaw
 from regretless.scenarios import load

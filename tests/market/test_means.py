@@ -13,8 +13,8 @@ from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import Accounts
-from regretless.market.game.markets import Market
-from regretless.market.game.means import Means
+from regretless.market.game.budget import Means
+from regretless.market.game.market import Market
 from regretless.market.model import MarketModel
 from regretless.market.records import Decision
 from regretless.market.regret import decision_swap_regret

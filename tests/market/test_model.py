@@ -20,7 +20,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
-from regretless.market.regret import reference
+from regretless.market.regret import definitions
 from regretless.market.regret.ledger import MEASURES
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios import load
@@ -60,7 +60,7 @@ def assert_ledger_equals_raw_log(model: MarketModel, log: list[Round]) -> None:
         suggested = [[policy(played.context) for played in log] for policy in cohort.policies]
         policies = np.array([*constants, *suggested], dtype=int)
         for measure in cohort.ledger.measures:
-            compute = getattr(reference, f"{measure}_regret")
+            compute = getattr(definitions, f"{measure}_regret")
             extra = () if measure in {"external", "swap"} else (policies,)
             kept = cohort.ledger.regret(measure)
             assert kept is not None

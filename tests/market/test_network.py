@@ -17,8 +17,7 @@ from regretless.agents import ScriptedAgent
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.market import register
 from regretless.market.core.errors import UserError
-from regretless.market.game.delay import NEVER
-from regretless.market.game.network import Network, by_distance, edge_list, networked, rings
+from regretless.market.game.network import NEVER, Network, by_distance, edge_list, networked, rings
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.market.records import Context, Forecast

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from regretless.market.exploitability import exploitability, swap_regret_of
-from regretless.market.exploitability.outcome_bins import OutcomeBins
+from regretless.market.exploitability.empirical_joint import OutcomeBins
 from regretless.market.losses import Linear, Loss, PowerOfSum, SeparablePower
-from regretless.market.regret.reference import swap_regret
+from regretless.market.regret.definitions import swap_regret
 
 Array = NDArray[np.float64]
 

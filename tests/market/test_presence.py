@@ -16,11 +16,11 @@ from regretless.forecaster.events.bounds import BiasBound, GainBound, regret_sin
 from regretless.market.core.checkpoint import load as load_checkpoint
 from regretless.market.core.checkpoint import save as save_checkpoint
 from regretless.market.core.errors import UserError
-from regretless.market.game.presence import Stay, drawn_stays
 from regretless.market.game.round import play_round
+from regretless.market.game.seats import Stay, drawn_stays
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
-from regretless.market.regret import reference
+from regretless.market.regret import definitions
 from regretless.market.regret.ledger import MEASURES
 from regretless.scenarios.build.guarantees import over_stays
 from regretless.scenarios.build.scenario import Scenario
@@ -116,10 +116,11 @@ def test_everybody_is_measured_over_own_rounds(network: dict[str, Any]) -> None:
             losses = np.array([played.losses[place][row] for played in there])  # type: ignore[index]
             laws = np.array([played.decisions[place].probabilities[row] for played in there])  # type: ignore[union-attr]
             assert own["mean_loss"] == pytest.approx((losses * laws).sum(1).mean())
-            assert own["external_regret"] == pytest.approx(reference.external_regret(losses, laws))
-            assert own["swap_regret"] == pytest.approx(reference.swap_regret(losses, laws))
+            expected = definitions.external_regret(losses, laws)
+            assert own["external_regret"] == pytest.approx(expected)
+            assert own["swap_regret"] == pytest.approx(definitions.swap_regret(losses, laws))
             constants = np.tile(np.arange(3)[:, None], len(laws))
-            swapped = reference.decision_swap_regret(losses, laws, constants)
+            swapped = definitions.decision_swap_regret(losses, laws, constants)
             assert own["decision_swap_regret"] == pytest.approx(swapped)
             assert own["decision_swap_regret"] <= own["bound_from_bias"] + 1e-9
 

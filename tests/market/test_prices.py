@@ -27,8 +27,15 @@ from regretless.market.losses import (
     PowerOfSum,
     SeparablePower,
 )
-from regretless.market.markets.crowding import Tally, churn, concentration, crowding, drawn_labels
-from regretless.market.markets.prices import Prices, exposure
+from regretless.market.markets.price_impact import (
+    Prices,
+    Tally,
+    churn,
+    concentration,
+    crowding,
+    drawn_labels,
+    exposure,
+)
 from regretless.market.model import MarketModel
 from regretless.market.records import Decision
 from regretless.scenarios.build.scenario import Scenario

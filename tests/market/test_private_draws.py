@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regretless.agents.cohorts.private import PrivateCohort
+from regretless.agents.cohorts.responding import PrivateCohort
 from regretless.agents.responses import Private
 from regretless.forecaster.events.draws import swap_draws
 from regretless.market.core.randomness import stream
-from regretless.market.game.private_draws import matters
+from regretless.market.game.caveats import matters
 from regretless.market.losses import Linear, SeparablePower
 from regretless.market.model import MarketModel
 from regretless.market.records import Context, Forecast, Mixture

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from regretless.market.regret.reference import (
+from regretless.market.regret.definitions import (
     contextual_swap_regret,
     decision_swap_regret,
     external_regret,

@@ -12,9 +12,9 @@ import pytest
 
 from regretless import persuasion, stackelberg, surplus_cap
 from regretless.forecaster.bases import OptimisedConvexBasis
-from regretless.market.exploitability.mimic_regret import revenue_cap
-from regretless.market.kernels import linear_programs
-from regretless.market.kernels.linear_programs import UnprovedError
+from regretless.market.exploitability.information_design import revenue_cap
+from regretless.market.numerics import linear_program
+from regretless.market.numerics.linear_program import UnprovedError
 from regretless.scenarios.cli import commands
 
 GAMES = 30
@@ -26,7 +26,7 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
     def take() -> None:
         for limit in ("FEWEST_PIVOTS", "PIVOTS", "STEPS"):
-            monkeypatch.setattr(linear_programs, limit, 0)
+            monkeypatch.setattr(linear_program, limit, 0)
 
     return take
 

@@ -14,7 +14,7 @@ from scipy.special import expit, logit
 
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
-from regretless.market.regret import reference
+from regretless.market.regret import definitions
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.report.page import write_report
@@ -92,9 +92,9 @@ def test_a_windows_regret_is_that_of_its_slice(windows: dict[str, Any], sample: 
                         found.iloc[0, 3:].to_numpy(dtype=float),
                         [
                             (losses * play).sum() / len(losses),
-                            reference.external_regret(losses, play),
-                            reference.swap_regret(losses, play),
-                            reference.decision_swap_regret(losses, play, constants),
+                            definitions.external_regret(losses, play),
+                            definitions.swap_regret(losses, play),
+                            definitions.decision_swap_regret(losses, play, constants),
                         ],
                         atol=1e-12,
                     )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from regretless.market.core.errors import UserError
-from regretless.market.exploitability.mimic_regret import revenue_cap
+from regretless.market.exploitability.information_design import revenue_cap
 from regretless.scenarios import load
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.cli.commands import app

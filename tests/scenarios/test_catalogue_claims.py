@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from regretless.forecaster.models import PANEL
-from regretless.market.exploitability.mimic_regret import revenue_cap
+from regretless.market.exploitability.information_design import revenue_cap
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.files import find, override, read

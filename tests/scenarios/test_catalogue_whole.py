@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from regretless.market.exploitability.mimic_regret import revenue_cap
+from regretless.market.exploitability.information_design import revenue_cap
 from regretless.scenarios import load
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.directory import read_run

@@ -15,7 +15,7 @@ from registered import built_in
 from regretless.forecaster import bases
 from regretless.forecaster.models import PANEL
 from regretless.market import register
-from regretless.market.markets.settling import FEEDBACKS
+from regretless.market.markets.aggregate import FEEDBACKS
 from regretless.scenarios.build.bases import MAKERS
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.files import catalogue, find, read

@@ -19,9 +19,8 @@ from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
-from regretless.market.records.decision import one_hot
-from regretless.market.records.records import Context, Forecast, Round
-from regretless.market.regret import reference
+from regretless.market.records import Context, Forecast, Round, one_hot
+from regretless.market.regret import definitions
 from regretless.market.regret.ledger import MEASURES
 from regretless.scenarios.build.latecomers import protection
 from regretless.scenarios.build.scenario import Scenario
@@ -392,7 +391,7 @@ def test_regret_is_over_their_own_rounds() -> None:
     suggested = [[policy(one.context) for one in log] for policy in late.policies]
     policies = np.array([*constants, *suggested], dtype=int)
     for measure in MEASURES:
-        compute = getattr(reference, f"{measure}_regret")
+        compute = getattr(definitions, f"{measure}_regret")
         extra = () if measure in {"external", "swap"} else (policies,)
         kept = late.ledger.regret(measure)
         for k, value in enumerate(kept):

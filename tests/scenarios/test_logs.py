@@ -18,7 +18,7 @@ from rich.console import Console
 
 from regretless.market.core.errors import UserError
 from regretless.market.logs import journal
-from regretless.market.logs.sample import shares
+from regretless.market.logs.sampling import shares
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs import parts
 from regretless.scenarios.logs.curves import log_parts, regret_curves

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from regretless.market.kernels import memory
 from regretless.market.model import MarketModel
+from regretless.market.numerics import storage
 from regretless.scenarios.build import populations
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.run import Options, run
@@ -35,7 +35,7 @@ def crowd(utility: str = "linear", *, count: int = 1200, **keys: Any) -> Scenari
 
 def lies_on_disk(model: MarketModel) -> bool:
     loss: Any = model.game.cohorts[0].loss
-    return memory.is_mapped(getattr(loss, next(iter(loss.AXES))))
+    return storage.is_mapped(getattr(loss, next(iter(loss.AXES))))
 
 
 @pytest.mark.parametrize("count", [900, 1200])
@@ -43,7 +43,7 @@ def lies_on_disk(model: MarketModel) -> bool:
 def test_the_tables_are_the_same_to_the_byte(
     utility: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "LARGE", 100)
+    monkeypatch.setattr(storage, "LARGE", 100)
     for mapped in (False, True):
         model = run(crowd(utility, count=count, mapped=mapped), Options(tmp_path / str(mapped)))
         assert lies_on_disk(model) == mapped
@@ -56,7 +56,7 @@ def test_what_memory_has_no_room_for_is_mapped_unasked_and_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     numbers = 1200 * 4 * 3
-    monkeypatch.setattr(memory, "LARGE", 100)
+    monkeypatch.setattr(storage, "LARGE", 100)
     for free, mapped in ((3 * 8 * numbers, False), (3 * 8 * numbers - 1, True)):
         monkeypatch.setattr(populations, "free", lambda free=free: free)
         model = crowd().build()
@@ -73,14 +73,14 @@ def test_a_disk_without_room_is_refused_before_anything_is_played(
     def full(*_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(memory, "LARGE", 100)
-    monkeypatch.setattr(memory.os, "posix_fallocate", full)
+    monkeypatch.setattr(storage, "LARGE", 100)
+    monkeypatch.setattr(storage.os, "posix_fallocate", full)
     with pytest.raises(OSError, match="No space left"):
         crowd(mapped=True).build()
 
 
 def test_what_is_free_is_less_than_there_is() -> None:
     if Path("/proc/meminfo").exists():
-        assert 1e6 < memory.free() < 1e15
+        assert 1e6 < storage.free() < 1e15
     else:
-        assert memory.free() == float("inf")
+        assert storage.free() == float("inf")

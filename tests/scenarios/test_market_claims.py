@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from regretless.market.markets.information import Information, informed_share
+from regretless.market.markets.information_acquisition import Information, informed_share
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.files import find, override, read

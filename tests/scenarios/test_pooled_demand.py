@@ -17,7 +17,7 @@ from scipy.stats import norm
 
 from regretless import load, register
 from regretless.agents.adversaries import Adversary
-from regretless.market.records.records import Context, OutcomeLaw
+from regretless.market.records import Context, OutcomeLaw
 from regretless.scenarios.summary import print_summary
 
 UNDERAGE, OVERAGE, RHO, ROUNDS = 3.0, 1.0, -0.5, 500

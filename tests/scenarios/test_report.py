@@ -14,7 +14,7 @@ from pages import check, panels
 
 from regretless.forecaster.tolerance import slack_limit
 from regretless.market.core.errors import UserError
-from regretless.market.markets.crowding import crowding
+from regretless.market.markets.price_impact import crowding
 from regretless.scenarios import load
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.curves import MOST_POINTS, regret_curves, thinned

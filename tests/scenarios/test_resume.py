@@ -22,8 +22,7 @@ from regretless.agents.adversaries import Adversary
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.logs.journal import CHUNK_ROUNDS
-from regretless.market.records.history import History
-from regretless.market.records.records import Announcement, Context, Forecast, OutcomeLaw
+from regretless.market.records import Announcement, Context, Forecast, History, OutcomeLaw
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.cli import commands
 from regretless.scenarios.logs.holding import held

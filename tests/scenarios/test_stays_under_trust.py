@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from regretless import load, register
 from regretless.agents.adversaries import Adversary
 from regretless.agents.utilities import forms
-from regretless.market.records.records import Context, Forecast, Mixture, OutcomeLaw
+from regretless.market.records import Context, Forecast, Mixture, OutcomeLaw
 
 Array = NDArray[np.float64]
 POINT, LAST, AFTER = [0.5, 0.499, 0.5, 0.499], 25, 12

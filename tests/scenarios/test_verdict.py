@@ -13,7 +13,7 @@ from regretless.forecaster.models.panel import PANEL, made
 from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import tell
 from regretless.market.model import MarketModel
-from regretless.market.records.records import Context
+from regretless.market.records import Context
 from regretless.market.response import expected_losses
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.run import Options, run

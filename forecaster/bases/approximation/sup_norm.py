@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.kernels.linear_programs import Program, fitted, hand_over, new_highs
+from regretless.market.numerics.linear_program import Program, fitted, hand_over, new_highs
 
 SLACK = 1.05  # a point joins the working points if its error exceeds the program's by this factor
 MOST_WORKING = 1200

@@ -29,7 +29,7 @@ from scipy import sparse
 from regretless.forecaster.omniprediction.laws.trees import Leaves, Trees
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.compiled import compiled
-from regretless.market.kernels.threads import over_rows
+from regretless.market.numerics.threads import over_rows
 
 CHUNK = 2048  # rows whose weights are made at once
 FEW, MANY = 2500, 40  # rows at most and functions at least where to make weights first is faster

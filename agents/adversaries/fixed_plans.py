@@ -1,0 +1,342 @@
+r"""Leaders with a plan that no forecast changes: commitment, up then down, pump and dump.
+
+**Commitment** (Conitzer and Sandholm 2006): the law over outcomes that is best to announce to a
+follower who best-responds to it (``market.exploitability.stackelberg``), one linear
+program per action of the follower, every round anew from the same law. The value counts on ties
+going the leader's way; a follower who breaks them otherwise gives it less.
+
+**Up, then down** (Deng, Schneider and Sivan 2019): one outcome for a share of the rounds, another
+one for the rest. A learner that follows the past is still committed to its answer to the first
+when the second comes.
+
+**Pump and dump.** A follower who plays a holds e_a units of a good, bought from the leader at the
+fixed price ``level``; the leader is short, and pays what the good turns out to be worth, y. It can
+buy influence on y: pushing the good all the way from ``low`` to ``high`` costs it ``cost`` for the
+round, whoever holds it, and less in proportion. It is paid
+
+    u(a, y) = e_a (level - y) - cost (y - low) / (high - low),
+
+linear in the exposure. In the pump phase it pushes, and loses e_a (high - level) + cost a round to
+those who hold: the price of their trust. Then it lets the good fall, and earns e_a (level - low) a
+round for as long as they keep holding. Phases alternate. Against followers of an honest average it
+pays where they let go slowly.
+
+Sellers who face no-regret buyers (Braverman, Mao, Schneider and Weinberg 2018).
+
+An arm is an offer: an allocation x of the good and a price p, both in [0, 1]. An outcome lists the
+offers of all arms, (x_0, p_0, x_1, p_1, ...), d = 2 x arms; arm 0 is the null arm, nothing for
+free. A buyer of value v loses (1 + p - v x) / 2 on the arm that it plays, the seller earns p.
+
+**Staggered offers.** With f = T^(3/4), arm 1 + k for k = 0, 1, ..., floor(3T / 4f) opens at round
+(4/3) f k, gives the good free for f (1 - k / 100) rounds, and asks the price of 1 from then on;
+before it opens it is nothing for free. A buyer that follows the past is lured from one free arm to
+the next and keeps paying for arms that were good once: the seller extracts nearly all welfare,
+more than Myerson's revenue.
+
+**Bait.** All arms but the null arm give the good; the one that the announced play favours (of
+several the first) costs 1, all others nothing.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from regretless.agents.adversaries.leader import Strategic, between, whole
+from regretless.agents.parameters import numbers
+from regretless.market import register
+from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError, brief, closest
+from regretless.market.exploitability.commitment import Commitment, stackelberg
+from regretless.market.game.protocols import Follower
+from regretless.market.numerics.linear_program import UnprovedError
+from regretless.market.records import Announcement, Context, History, OutcomeLaw
+
+TYPES = ("first", "average")
+
+
+@register.adversary("stackelberg-committer")
+class StackelbergCommitter(Strategic):
+    """Draws every outcome from the best law to commit to.
+
+    Parameters
+    ----------
+    cohort : str, optional
+        The follower; the first cohort by default.
+    follower : "first" or "average"
+        The cohort's first row, or the mean of payoff and loss over its agents: a type that need
+        not exist.
+    **motive : weights, offset, support, grid
+        As in ``Strategic``.
+
+    Attributes
+    ----------
+    commitment : Commitment or None
+        Its law and value, once it has met the followers.
+    """
+
+    sees = frozenset({"losses"})
+
+    def __init__(
+        self,
+        outcomes: int,
+        rng: np.random.Generator,
+        *,
+        cohort: str | None = None,
+        follower: str = "first",
+        **motive: Any,
+    ) -> None:
+        super().__init__(outcomes, rng, **motive)
+        if follower not in TYPES:
+            raise ValueError(f"follower is {follower!r}; write 'first' or 'average'")
+        self.cohort, self.follower = cohort, follower
+        self.commitment: Commitment | None = None
+
+    def meet(self, followers: Sequence[Follower]) -> None:
+        """Solve for the law; UserError if there is no such cohort, or no law is proved best."""
+        super().meet(followers)
+        names = [who.name for who in followers]
+        if self.cohort is not None and self.cohort not in names:
+            raise UserError(f"adversary.cohort '{self.cohort}': {closest(self.cohort, names)}")
+        place = 0 if self.cohort is None else names.index(self.cohort)
+        counts = followers[place].counts
+        shares = np.eye(len(counts))[0] if self.follower == "first" else counts / counts.sum()
+        losses = followers[place].loss.losses(self.support)
+        tables = (np.einsum("mka,k->ma", table, shares) for table in (self._values[place], losses))
+        try:
+            self.commitment = stackelberg(*tables)
+        except UnprovedError as error:
+            where = f"adversary.support or adversary.grid, of {len(self.support)} outcomes"
+            raise UserError(f"{where}: {error}") from error
+
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        """Seal the law."""
+        if self.commitment is None:
+            raise ValueError("a leader commits against somebody; call meet first")
+        mixture = self.commitment.mixture
+        return OutcomeLaw(self.support[mixture > 0], mixture[mixture > 0])
+
+
+@register.adversary("up-then-down")
+class UpThenDown(Strategic):
+    """One outcome first, then another.
+
+    Parameters
+    ----------
+    rng : numpy Generator
+        Unused.
+    rounds : int
+        Length of the run.
+    first, then : int
+        Which outcomes of the support.
+    share : float
+        Share of the rounds that the first one gets.
+    **motive : weights, offset, support, grid
+        As in ``Strategic``.
+    """
+
+    sees = frozenset({"history"})
+
+    def __init__(  # noqa: PLR0913 - the parameters of a scenario file
+        self,
+        outcomes: int,
+        rng: np.random.Generator,
+        *,
+        rounds: int,
+        first: int = 0,
+        then: int = 1,
+        share: float = 0.5,
+        **motive: Any,
+    ) -> None:
+        super().__init__(outcomes, rng, **motive)
+        most = len(self.support)
+        self.first = whole("first", first, least=0, below=most)
+        self.then = whole("then", then, least=0, below=most)
+        self.turn = between("share", share, 0, 1) * whole("rounds", rounds, least=1)
+
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        """Seal the outcome of the phase."""
+        return OutcomeLaw.pure(
+            self.support[self.first if history.rounds < self.turn else self.then]
+        )
+
+
+@register.adversary("pump-and-dump")
+class PumpAndDump(Strategic):
+    """Pushes a good up at a cost, then lets it fall while it is short.
+
+    Parameters
+    ----------
+    rng : numpy Generator
+        Unused.
+    exposure : list (A,)
+        Units of the good that each action holds.
+    good : int
+        Which coordinate.
+    low, high, level : float
+        What the good is worth when let fall and when pushed, and what it is sold at.
+    cost : float
+        Of pushing it from low to high, per round; at least 0.
+    pump, dump : int
+        Rounds of each phase.
+    rest : float
+        What all other goods are worth.
+    """
+
+    sees = frozenset({"history"})
+
+    def __init__(  # noqa: PLR0913 - the parameters of a scenario file
+        self,
+        outcomes: int,
+        rng: np.random.Generator,
+        *,
+        exposure: ArrayLike,
+        good: int = 0,
+        low: float = 0.0,
+        high: float = 1.0,
+        level: float = 0.5,
+        cost: float = 0.05,
+        pump: int = 100,
+        dump: int = 100,
+        rest: float = 0.5,
+    ) -> None:
+        good = whole("good", good, least=0, below=outcomes)
+        low, high = between("low", low, 0, 1), between("high", high, 0, 1)
+        level, cost = between("level", level, 0, 1), between("cost", cost, 0, np.inf)
+        if not low < high:
+            raise ValueError(f"high is {high:g}; give more than low, {low:g}")
+        held = numbers("exposure", exposure)
+        if held.ndim != 1 or not len(held):
+            raise ValueError(f"exposure = {brief(exposure)}: give one number per action")
+        push = cost / (high - low)
+        weights = np.zeros((len(held), outcomes))
+        weights[:, good] = -held - push
+        support = np.full((2, outcomes), between("rest", rest, 0, 1))
+        support[:, good] = high, low
+        offset = held * level + push * low
+        super().__init__(outcomes, rng, weights=weights, offset=offset, support=support)
+        self.pump, self.dump = whole("pump", pump, least=1), whole("dump", dump, least=1)
+
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        """Seal the outcome of the phase."""
+        pumping = history.rounds % (self.pump + self.dump) < self.pump
+        return OutcomeLaw.pure(self.support[0 if pumping else 1])
+
+
+STEP = 0.01  # by so much of f the free phase shortens from arm to arm
+
+
+class Seller(Strategic):
+    """Base of the sellers: paid the price of the arm that is bought.
+
+    Parameters
+    ----------
+    outcomes : int
+        Twice the number of arms, the null arm included.
+    rng : numpy Generator
+        Unused.
+    support : array (m, d)
+        The lists of offers that it chooses among.
+    """
+
+    def __init__(self, outcomes: int, rng: np.random.Generator, support: Array) -> None:
+        prices = np.zeros((outcomes // 2, outcomes))
+        prices[np.arange(outcomes // 2), 1::2] = np.eye(outcomes // 2)
+        super().__init__(outcomes, rng, weights=prices, support=support)
+
+
+@register.adversary("staggered-seller")
+class StaggeredSeller(Seller):
+    """Opens arm after arm, each free at first.
+
+    Parameters
+    ----------
+    outcomes : int
+        Twice the number of arms; arms beyond those of the schedule stay closed.
+    rounds : int
+        Length of the run, T.
+
+    Raises
+    ------
+    ValueError
+        If the schedule needs more arms.
+    """
+
+    sees = frozenset({"history"})
+
+    def __init__(self, outcomes: int, rng: np.random.Generator, *, rounds: int) -> None:
+        span = whole("rounds", rounds, least=1) ** 0.75
+        number = np.arange(math.floor(3 * rounds / (4 * span)) + 1)
+        arms = _arms(outcomes, least=len(number) + 1, why=f"for the schedule of {rounds} rounds ")
+        self._opens = np.full(arms, np.inf)
+        self._opens[1 : len(number) + 1] = number * (4 / 3) * span
+        self._asks = np.full(arms, np.inf)
+        self._asks[1 : len(number) + 1] = self._opens[1 : len(number) + 1] + span * (
+            1 - STEP * number
+        )
+        turns = np.ceil(np.append(self._opens, self._asks))
+        starts = np.unique(np.append(0.0, turns[turns < rounds]))
+        super().__init__(outcomes, rng, np.array([self.offers(int(turn)) for turn in starts]))
+
+    def offers(self, time: int) -> Array:
+        """Return the offers (d,) of a round, counted from 0."""
+        allocation, price = time >= self._opens, time >= self._asks
+        return np.stack([allocation, price], axis=1).astype(np.float64).ravel()
+
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        """Seal the offers of the schedule."""
+        return OutcomeLaw.pure(self.offers(history.rounds))
+
+
+@register.adversary("bait-seller")
+class BaitSeller(Seller):
+    """Asks the full price for what buyers are about to take.
+
+    Parameters
+    ----------
+    outcomes : int
+        Twice the number of arms, at least 2 of them.
+    """
+
+    def __init__(self, outcomes: int, rng: np.random.Generator) -> None:
+        arms = _arms(outcomes, least=2)
+        offers = np.zeros((arms - 1, arms, 2))
+        offers[:, 1:, 0] = 1.0
+        offers[:, 1:, 1] = np.eye(arms - 1)
+        super().__init__(outcomes, rng, offers.reshape(arms - 1, outcomes))
+
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        """Seal the offers in which the favoured arm has a price."""
+        return OutcomeLaw.pure(self.best(self.worth(announced.play)))
+
+
+def _arms(outcomes: int, *, least: int, why: str = "") -> int:
+    if outcomes % 2 or outcomes < 2 * least:
+        raise UserError(f"outcomes = {outcomes}: {why}give an even number of at least {2 * least}")
+    return outcomes // 2
+
+
+def buyer_losses(values: Any, arms: int) -> tuple[Array, Array]:
+    """Losses of buyers over offers: (1 + price - value x allocation) / 2.
+
+    Parameters
+    ----------
+    values : array (K,)
+        What the good is worth to each.
+    arms : int
+        The null arm included.
+
+    Returns
+    -------
+    weights : array (K, arms, 2 x arms)
+    offset : array (arms,)
+        As ``market.losses.Linear`` takes them; in [0, 1] for values in [0, 1].
+    """
+    worth = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    weights = np.zeros((len(worth), arms, arms, 2))
+    own = np.arange(arms)
+    weights[:, own, own, 0] = -worth[:, None] / 2
+    weights[:, own, own, 1] = 0.5
+    return weights.reshape(len(worth), arms, 2 * arms), np.full(arms, 0.5)

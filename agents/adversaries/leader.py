@@ -1,0 +1,255 @@
+"""What a leader is paid: u(a, y), for the follower's action a and the outcome y.
+
+    ZeroSum         the follower's own loss, normalised into [0, 1]
+    LinearPayoff    offset_a + w_a . y
+
+Over one-hot outcomes a linear payoff is any bimatrix game: ``weights[a][i]`` is what outcome i
+yields against action a. Revenue is one too: the price of the arm that is bought.
+
+Adversaries with a motive: a payoff u(a, y) and a finite list of outcomes to choose among.
+
+A payoff is linear in the outcome, or where no ``weights`` are given zero-sum: the follower's own
+loss. Where outcomes are a continuum the list is a grid. A list and a payoff make the commitment
+value and the leader's surplus computable after the run (``market.exploitability``).
+
+A population's reaction is its law of play (K, A) per cohort. An outcome y is worth
+
+    sum over agents of  sum_a q(a) u(a, y)  /  number of agents,
+
+over those whose law of play is known, which is what myopic leaders maximise; of several best
+outcomes they take the first in their list.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from regretless.agents.parameters import numbers, table
+from regretless.market.core.arrays import Array
+from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.errors import UserError, brief
+from regretless.market.game.protocols import Adversary, Follower, Payoff
+from regretless.market.losses import Loss
+
+
+class ZeroSum:
+    """Paid the follower's normalised loss."""
+
+    def values(self, loss: Loss, outcomes: Array) -> Array:
+        """Return the losses (m, K, A)."""
+        return loss.losses(outcomes)
+
+    def range(self) -> tuple[float, float]:
+        """Return 0 and 1."""
+        return 0.0, 1.0
+
+
+class LinearPayoff:
+    """Paid ``offset_a + w_a . y``, whoever the follower is.
+
+    Parameters
+    ----------
+    weights : array (A, d)
+    offset : array (A,), optional
+        0 by default.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit or a number is not finite.
+    """
+
+    def __init__(self, weights: ArrayLike, offset: ArrayLike | None = None) -> None:
+        self.weights = table("weights", weights, axes="actions x outcomes")
+        if self.weights.ndim != 2:
+            raise ValueError(f"weights have shape {self.weights.shape}; give actions x outcomes")
+        wanted = self.weights.shape[:1]
+        self.offset = np.zeros(wanted) if offset is None else numbers("offset", offset)
+        if self.offset.shape != wanted:
+            raise ValueError(f"offset has shape {self.offset.shape}; give {wanted[0]} numbers")
+
+    def values(self, loss: Loss, outcomes: Array) -> Array:
+        """Return the payoffs (m, K, A), equal for all rows; ValueError if the sizes do not fit."""
+        wanted = loss.actions, outcomes.shape[1]
+        if self.weights.shape != wanted:
+            got = f"weights have shape {self.weights.shape}"
+            raise ValueError(f"{got}; the followers' actions and outcomes need {wanted}")
+        single = outcomes @ self.weights.T + self.offset
+        return np.broadcast_to(single[:, None], (len(outcomes), len(loss), loss.actions))
+
+    def range(self) -> tuple[float, float]:
+        """Return the least and the most that it is at a corner of the cube."""
+        low, high = np.minimum(self.weights, 0).sum(1), np.maximum(self.weights, 0).sum(1)
+        return float((self.offset + low).min()), float((self.offset + high).max())
+
+
+class JointPayoff:
+    """What several leaders are paid together.
+
+    Parameters
+    ----------
+    members : sequence of (Payoff, sequence of int)
+        Each payoff with the coordinates that it depends on; a ``ZeroSum`` depends on all of them.
+    """
+
+    def __init__(self, members: Sequence[tuple[Payoff, Sequence[int]]]) -> None:
+        self.members = tuple((payoff, list(own)) for payoff, own in members)
+
+    def values(self, loss: Loss, outcomes: Array) -> Array:
+        """Return the sum of the payoffs (m, K, A)."""
+        total = np.zeros((len(outcomes), len(loss), loss.actions))
+        for payoff, own in self.members:
+            seen = outcomes if isinstance(payoff, ZeroSum) else outcomes[:, own]
+            total = total + payoff.values(loss, seen)
+        return total
+
+
+MOST = 4096  # outcomes in a support
+TIE = 1e-12  # relative difference of worth that is rounding
+
+
+class Strategic(Remembering, Adversary):
+    """Base of the adversaries with a payoff.
+
+    Parameters
+    ----------
+    weights : table (A, d), optional
+        Of a linear payoff; without them the payoff is the follower's loss.
+    offset : list (A,), optional
+        Of a linear payoff.
+    support : table (m, d), optional
+        The outcomes to choose among; the unit vectors by default (for one coordinate its ends).
+    grid : int, optional
+        Instead of a support: so many evenly spaced values of each coordinate.
+
+    Raises
+    ------
+    ValueError
+        If a parameter does not fit.
+    """
+
+    sees = frozenset({"history", "mixture", "play", "losses"})
+    payoff: Payoff
+    support: Array
+
+    def __init__(  # noqa: PLR0913 - the parameters of a scenario file
+        self,
+        outcomes: int,
+        rng: np.random.Generator,
+        *,
+        weights: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        support: ArrayLike | None = None,
+        grid: int | None = None,
+    ) -> None:
+        super().__init__(outcomes, rng)
+        self.payoff = payoff_of(weights, offset)
+        self.support = support_of(outcomes, support, grid)
+        self.followers: tuple[Follower, ...] = ()
+        self._values: list[Array] = []
+
+    def meet(self, followers: Sequence[Follower]) -> None:
+        """Work out what every outcome of the support pays against every action of every row.
+
+        Raises
+        ------
+        UserError
+            If the payoff does not fit a cohort.
+        """
+        self.followers = tuple(followers)
+        try:
+            self._values = [self.payoff.values(who.loss, self.support) for who in followers]
+        except ValueError as error:
+            raise UserError(f"the adversary's payoff: {error}") from error
+
+    def worth(self, play: Sequence[Array | None], outcomes: Array | None = None) -> Array:
+        """Return the payoff per agent (m,) of every outcome of the support against laws of play.
+
+        Parameters
+        ----------
+        play : sequence of arrays (K, A) or None
+            One per cohort; cohorts without a law are left out.
+        outcomes : array (m, d), optional
+            What a market makes of the support's, which are to be weighed in their place.
+
+        Raises
+        ------
+        UserError
+            If no cohort has a law.
+        """
+        if len(play) != len(self.followers):
+            raise ValueError(f"{len(play)} laws of play and {len(self.followers)} cohorts")
+        if all(law is None for law in play):
+            raise UserError(
+                "no agent's play can be foreseen; scripted agents have no announced law"
+            )
+        tables = self._values
+        if outcomes is not None and outcomes is not self.support:
+            tables = [self.payoff.values(who.loss, outcomes) for who in self.followers]
+        total, agents = np.zeros(len(self.support)), 0.0
+        for law, values, follower in zip(play, tables, self.followers, strict=True):
+            if law is not None:
+                counts = follower.counts
+                total += np.einsum("mka,ka->m", values, law * counts[:, None])
+                agents += counts.sum()
+        return total / agents
+
+    def best(self, worth: Array) -> Array:
+        """Return the first outcome (d,) of the support whose worth (m,) is the greatest."""
+        near = worth.max() - TIE * max(1.0, float(np.abs(worth).max()))
+        return np.asarray(self.support[int((worth >= near).argmax())])
+
+
+def payoff_of(weights: ArrayLike | None, offset: ArrayLike | None) -> Payoff:
+    """Return the linear payoff of a file, or the zero-sum one where it gives none."""
+    if weights is not None:
+        return LinearPayoff(weights, offset)
+    if offset is not None:
+        raise ValueError(f"offset = {brief(offset)} belongs to a linear payoff; give weights too")
+    return ZeroSum()
+
+
+def support_of(outcomes: int, support: ArrayLike | None, grid: int | None) -> Array:
+    """Return the list of outcomes (m, d) that a file describes."""
+    if support is not None and grid is not None:
+        raise ValueError(f"support and grid = {grid} exclude each other; drop one")
+    if grid is not None:
+        return _grid(outcomes, grid)
+    if support is None:
+        return np.eye(outcomes) if outcomes > 1 else np.array([[0.0], [1.0]])
+    found = numbers("support", support)
+    if found.ndim != 2 or found.shape[1] != outcomes or not len(found):
+        raise ValueError(f"support has shape {found.shape}; give rows of {outcomes} numbers")
+    if not ((found >= 0) & (found <= 1)).all():
+        outside = found[(found < 0) | (found > 1)][0]
+        raise ValueError(f"support holds {outside:g}; give numbers in [0, 1]")
+    return found
+
+
+def _grid(outcomes: int, grid: int) -> Array:
+    whole("grid", grid, least=2)
+    if grid**outcomes > MOST:
+        raise ValueError(f"grid = {grid} makes {grid}^{outcomes} outcomes; at most {MOST}")
+    axes = np.meshgrid(*[np.linspace(0, 1, grid)] * outcomes, indexing="ij")
+    return np.stack([axis.ravel() for axis in axes], axis=-1)
+
+
+def whole(name: str, value: Any, *, least: int, below: int | None = None) -> int:
+    """Return a whole number; ValueError unless it is one, and in its range."""
+    fits = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least
+    if not fits or (below is not None and value >= below):
+        above = "" if below is None else f" and below {below}"
+        raise ValueError(
+            f"{name} is {brief(value)}; give a whole number of at least {least}{above}"
+        )
+    return int(value)
+
+
+def between(name: str, value: Any, low: float, high: float) -> float:
+    """Return a number; ValueError unless it is one between two others."""
+    found = numbers(name, value)
+    if found.ndim or not low <= found <= high:
+        raise ValueError(f"{name} is {brief(value)}; give a number in [{low:g}, {high:g}]")
+    return float(found)

@@ -1,0 +1,376 @@
+r"""Plans: how to draw outcomes in each phase of the run, after each of the followers' answers.
+
+A plan is a table ``laws`` (P, S, m): a run of T rounds has P equally long phases; in phase p of
+round t = 0, 1, ... the leader draws from
+
+    laws[p, s],   p = floor(t P / T),   s = what followers played last,
+
+a law over the m outcomes of its support. With S = 1 it does not look at them; with S = A, s is the
+action that the cohort's agents played most in the round before (of several the lowest; 0 before the
+first round). So a plan is plain data: a commitment has P = S = 1, up-then-down P = 2.
+
+How an attacker learns: which plans to try next, given what those tried so far were paid.
+
+A search proposes a generation of plans (``agents.adversaries.learned``), is told what each was paid
+per round, and so on; ``best`` is the plan that it would play.
+
+**Cross-entropy** (de Boer, Kroese, Mannor and Rubinstein 2005; with noise, Szita and Lorincz 2006).
+Scores x of a plan, of which softmax makes laws, are drawn from N(mu, sigma^2), coordinate by
+coordinate; mu and sigma move to mean and deviation of the best quarter.
+
+**Evolution strategy** (separable natural evolution strategies, Schaul, Glasmachers and Schmidhuber
+2011): of draws x = mu + sigma z, ranked by payoff with utilities u that sum to 0,
+
+    mu <- mu + sigma sum_i u_i z_i,    sigma <- sigma exp(eta / 2 sum_i u_i (z_i^2 - 1)),
+
+a step along the natural gradient of the expected utility; eta = (3 + ln n) / (5 sqrt n).
+
+**EXP3** (``agents.learners.external``) over a finite list of plans, of which eight are drawn before
+it is told anything; but for that delay its theorem bounds what it loses to the best of the list.
+
+The two others start at scores drawn from N(0, 1), with sigma = 2: nowhere in particular.
+
+Leaders who learn while they play: the run is cut into episodes, and each tries a plan.
+
+After an episode the search (``agents.adversaries.learned``) is told what the plan was paid per
+round and agent. Followers do not forget between episodes, so that a plan is judged in the wake of
+those before it; ``regretless train`` rehearses in runs that begin anew.
+"""
+
+from collections.abc import Callable
+from itertools import permutations
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from regretless.agents.adversaries.leader import LinearPayoff, Strategic, ZeroSum, support_of, whole
+from regretless.agents.learners.external import EXP3
+from regretless.agents.parameters import numbers, require
+from regretless.market import register
+from regretless.market.core.arrays import Array
+from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.errors import UserError, brief, closest
+from regretless.market.records import Announcement, Context, History, Observation, OutcomeLaw
+
+TURNS = (0.25, 0.5, 0.75)  # of the run, at which a listed plan goes over to its second outcome
+WIDEST = 8  # outcomes of a support whose plans are listed
+
+
+@register.adversary("plan")
+class Planned(Strategic):
+    """Draws by a plan: a law over outcomes for each phase, and each of the followers' answers.
+
+    Parameters
+    ----------
+    rng : numpy Generator
+        Unused: the referee draws.
+    laws : table (P, S, m), or (P, m) for S = 1
+        Weights of the support's outcomes, at least 0; each row is divided by its sum.
+    rounds : int
+        Length of the run; the plan begins again after it.
+    cohort : str, optional
+        Whose play it looks at; the first one's by default.
+    **motive : weights, offset, support, grid
+        As in ``Strategic``.
+
+    Raises
+    ------
+    ValueError
+        If the laws are no such table.
+    """
+
+    sees = frozenset({"history"})
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_last",)
+    payoff: LinearPayoff | ZeroSum
+
+    def __init__(
+        self,
+        outcomes: int,
+        rng: np.random.Generator,
+        *,
+        laws: ArrayLike,
+        rounds: int,
+        cohort: str | None = None,
+        **motive: Any,
+    ) -> None:
+        super().__init__(outcomes, rng, **motive)
+        self.rounds, self.cohort, self._last = whole("rounds", rounds, least=1), cohort, 0
+        table = numbers("laws", laws)
+        table = table[:, None] if table.ndim == 2 else table
+        if table.ndim != 3 or 0 in table.shape or table.shape[2] != len(self.support):
+            wanted = f"phases x rows x {len(self.support)} outcomes of the support"
+            raise ValueError(f"laws = {brief(laws)} have shape {table.shape}; give {wanted}")
+        require("laws", table, table >= 0, "give weights of at least 0")
+        total = table.sum(-1, keepdims=True)
+        require("laws", total, total > 0, "give each law a weight above 0")
+        self.laws = table / total
+
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        """Seal the law of the phase and of what was played last."""
+        phase = history.rounds % self.rounds * len(self.laws) // self.rounds
+        return OutcomeLaw(self.support, self.laws[phase, self._last])
+
+    def learn(self, payoff: float, observation: Observation) -> None:
+        """Remember what followers played most, if the plan looks at it.
+
+        Raises
+        ------
+        UserError
+            If there is no such cohort, or the plan has not a row for each of its actions.
+        """
+        whom, rows = self.cohort or next(iter(observation.play)), self.laws.shape[1]
+        if whom not in observation.play:
+            raise UserError(f"adversary.cohort '{whom}': {closest(whom, observation.play)}")
+        if rows == 1:
+            return
+        play = observation.play[whom]
+        if len(play) != rows:
+            told = f"the adversary's plan has {rows} rows a phase, '{whom}' {len(play)} actions"
+            raise UserError(f"{told}; give a row for each, or one for all")
+        if play.any():  # somebody was there
+            self._last = int(play.argmax())
+
+
+def softmax(scores: Array) -> Array:
+    """Return the laws (..., m) in proportion to exp(scores)."""
+    grown = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.asarray(grown / grown.sum(-1, keepdims=True))
+
+
+def listed_plans(phases: int, outcomes: int) -> Array:
+    """Return plans (L, P, 1, m) that do not look at play: what a bandit chooses among.
+
+    Every outcome alone, an even draw of every two, and every outcome until a quarter, half or three
+    quarters of the phases have passed, then another.
+
+    Raises
+    ------
+    UserError
+        If there are too many outcomes to list their plans.
+    """
+    if outcomes > WIDEST:
+        told = f"exp3 lists plans over at most {WIDEST} outcomes, and there are {outcomes}"
+        raise UserError(f"{told}; give a smaller support, or choose cem or es")
+    pure = np.eye(outcomes)
+    made = [np.tile(law, (phases, 1)) for law in pure]
+    for i, j in permutations(range(outcomes), 2):
+        turned = np.arange(phases)[:, None] >= np.unique(np.round(np.array(TURNS) * phases))
+        made += [np.where(then[:, None], pure[j], pure[i]) for then in turned.T]
+        made += [np.tile((pure[i] + pure[j]) / 2, (phases, 1))] if i < j else []
+    return np.unique(np.array(made), axis=0)[:, :, None]
+
+
+Shape = tuple[int, int, int]  # phases, rows, outcomes of the support
+WIDE = 2.0  # sigma at the start
+KEPT, PACE, NOISE = 0.25, 0.7, 0.05  # of cross-entropy: the best share, the step, what is added
+ROUNDING = 1e-9
+
+
+class Search(Remembering):
+    """What every search offers.
+
+    Parameters
+    ----------
+    shape : (int, int, int)
+        Phases, rows and outcomes of a plan.
+    rng : numpy Generator
+        Draws the proposals.
+    paid : (float, float)
+        The least and the most that a round can pay.
+
+    Attributes
+    ----------
+    generation : int
+        Plans in a proposal.
+    """
+
+    generation: ClassVar[int]
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("rng",)
+
+    def __init__(
+        self, shape: Shape, rng: np.random.Generator, *, paid: tuple[float, float]
+    ) -> None:
+        self.shape, self.rng, self.paid = shape, rng, paid
+        self.begin()
+
+    def begin(self) -> None:
+        """Know nothing yet."""
+
+    def propose(self) -> Array:
+        """Return a generation of plans (G, P, S, m)."""
+        raise NotImplementedError
+
+    def told(self, payoffs: Array) -> None:
+        """Be told what the plans of the last proposal were paid per round (G,)."""
+        raise NotImplementedError
+
+    def best(self) -> Array:
+        """Return the plan (P, S, m) that it would play now."""
+        raise NotImplementedError
+
+
+class _Normal(Search):
+    """Draws scores from a normal law with a centre and a spread for each."""
+
+    generation = 32
+    REMEMBERED = ("centre", "spread", "_draws")
+
+    def begin(self) -> None:
+        """Start somewhere."""
+        self.centre, self.spread = self.rng.normal(size=self.shape), np.full(self.shape, WIDE)
+        self._draws = np.zeros((self.generation, *self.shape))
+
+    def propose(self) -> Array:
+        """Draw plans around the centre."""
+        self._draws = self.rng.normal(size=self._draws.shape)
+        return softmax(self.centre + self.spread * self._draws)
+
+    def best(self) -> Array:
+        """Return the plan at the centre."""
+        return softmax(self.centre)
+
+
+class CrossEntropy(_Normal):
+    """Moves to the best quarter of what was tried."""
+
+    def told(self, payoffs: Array) -> None:
+        """Move centre and spread."""
+        count = int(KEPT * self.generation)
+        kept = self._draws[np.argsort(-payoffs, kind="stable")[:count]]
+        centre, spread = self.centre + self.spread * kept.mean(0), self.spread * kept.std(0)
+        self.centre = (1 - PACE) * self.centre + PACE * centre
+        self.spread = (1 - PACE) * self.spread + PACE * spread + NOISE
+
+
+class EvolutionStrategy(_Normal):
+    """Follows the natural gradient of what was tried."""
+
+    generation = 16
+
+    def told(self, payoffs: Array) -> None:
+        """Move centre and spread."""
+        ranks = np.arange(1, self.generation + 1)
+        share = np.maximum(0.0, np.log(self.generation / 2 + 1) - np.log(ranks))
+        utility = share / share.sum() - 1 / self.generation
+        ranked = self._draws[np.argsort(-payoffs, kind="stable")]
+        size = self.centre.size
+        pace = (3 + np.log(size)) / (5 * np.sqrt(size))
+        self.centre = self.centre + self.spread * np.tensordot(utility, ranked, 1)
+        grown = np.tensordot(utility, ranked**2 - 1, 1)
+        self.spread = self.spread * np.exp(pace / 2 * grown)
+
+
+class Bandit(Search):
+    """EXP3 over a list of plans that do not look at play; a generation is drawn from one law."""
+
+    generation = 8
+    REMEMBERED = ("learner", "_arms")
+
+    def begin(self) -> None:
+        """List the plans, and start from no preference."""
+        listed = listed_plans(self.shape[0], self.shape[2])
+        self.plans = np.broadcast_to(listed, (len(listed), *self.shape))
+        self.learner, self._arms = EXP3(), np.zeros(0, dtype=np.intp)
+        self.learner.start(1, len(self.plans))
+
+    def propose(self) -> Array:
+        """Draw plans of the list."""
+        self._arms = self.rng.choice(len(self.plans), self.generation, p=self.learner.law[0])
+        return self.plans[self._arms]
+
+    def told(self, payoffs: Array) -> None:
+        """Learn from the payoff of each plan; UserError if it is beyond the range."""
+        (low, high), law = self.paid, self.learner.law
+        for arm, paid in zip(self._arms, payoffs, strict=True):
+            if not low - ROUNDING <= paid <= high + ROUNDING:
+                beyond = f"exp3 was paid {paid:g}, beyond its payoff's range, {low:g} to {high:g}"
+                raise UserError(f"{beyond}; choose cem or es")
+            losses = np.zeros(law.shape)
+            losses[0, arm] = np.clip((high - paid) / max(high - low, ROUNDING), 0.0, 1.0)
+            self.learner.law = law  # that it was drawn from
+            self.learner.learn(losses, np.array([arm]))
+
+    def best(self) -> Array:
+        """Return the plan that it draws most often."""
+        return np.asarray(self.plans[int(self.learner.law[0].argmax())])
+
+
+SEARCHES: dict[str, Callable[..., Search]] = {
+    "cem": CrossEntropy,
+    "es": EvolutionStrategy,
+    "exp3": Bandit,
+}
+
+
+class Trained(Planned):
+    """Base of the leaders who learn: plays the plans that its search proposes.
+
+    Parameters
+    ----------
+    rng : numpy Generator
+        Draws what is proposed.
+    length : int
+        Rounds of an episode.
+    phases, rows : int
+        Of a plan; as many rows as followers have actions for plans that look at play.
+    **motive : cohort, weights, offset, support, grid
+        As in ``Planned``.
+    """
+
+    REMEMBERED = ("search", "laws", "_plans", "_payoffs", "_sum", "_count")
+    algorithm: ClassVar[str]
+
+    def __init__(
+        self,
+        outcomes: int,
+        rng: np.random.Generator,
+        *,
+        length: int = 50,
+        phases: int = 4,
+        rows: int = 1,
+        **motive: Any,
+    ) -> None:
+        support = support_of(outcomes, motive.get("support"), motive.get("grid"))
+        shape = whole("phases", phases, least=1), whole("rows", rows, least=1), len(support)
+        spent = whole("length", length, least=1)
+        super().__init__(outcomes, rng, laws=np.ones(shape), rounds=spent, **motive)
+        self.search = SEARCHES[self.algorithm](shape, rng, paid=self.payoff.range())
+        self._sum, self._count, self._payoffs = 0.0, 0, np.zeros(0)
+        self._plans = self.search.propose()
+        self.laws = self._plans[0]
+
+    def learn(self, payoff: float, observation: Observation) -> None:
+        """Count the payoff; after an episode try the next plan, after a generation learn."""
+        super().learn(payoff, observation)
+        if np.isfinite(payoff):  # somebody was there
+            self._sum, self._count = self._sum + payoff, self._count + 1
+        if (observation.number + 1) % self.rounds or not self._count:
+            return
+        self._payoffs = np.append(self._payoffs, self._sum / self._count)
+        self._sum, self._count = 0.0, 0
+        if len(self._payoffs) == len(self._plans):
+            self.search.told(self._payoffs)
+            self._plans, self._payoffs = self.search.propose(), np.zeros(0)
+        self.laws = self._plans[len(self._payoffs)]
+
+
+@register.adversary("cem")
+class CrossEntropyLeader(Trained):
+    """Learns a plan while it plays, by the cross-entropy method: 32 episodes, then the best 8."""
+
+    algorithm = "cem"
+
+
+@register.adversary("es")
+class EvolutionLeader(Trained):
+    """Learns a plan while it plays, by an evolution strategy: 16 episodes, then a step."""
+
+    algorithm = "es"
+
+
+@register.adversary("exp3")
+class BanditLeader(Trained):
+    """Learns while it plays which of a list of plans pays, by EXP3."""
+
+    algorithm = "exp3"

@@ -1,0 +1,335 @@
+"""A coalition: several adversaries, each in charge of its own coordinates of the outcome.
+
+A member is any registered adversary. It plays as if its coordinates were the whole outcome: the
+history and the labels of the forecast that it is shown are those of its coordinates, and of the
+rest it sees what it declares by itself. Members commit independently of each other, so the
+coalition's law is the product of theirs.
+
+Where a member needs whole outcomes, to know the followers' losses or to rehearse, the coordinates
+of the others stand at one half. That is exact for the member's choice where losses are sums over
+coordinates (linear, separable), as its part does not depend on theirs. A linear payoff concerns the
+member's own coordinates alone.
+
+Any adversary, kept to a part of the cube: outcomes outside are drawn back to the border.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from regretless.agents.adversaries.leader import MOST, JointPayoff, whole
+from regretless.market import register
+from regretless.market.core.arrays import Array
+from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.errors import UserError, brief
+from regretless.market.core.randomness import stream
+from regretless.market.game.adversary_view import sight_of
+from regretless.market.game.protocols import Adversary, Follower, Payoff
+from regretless.market.losses import LipschitzLoss, Loss
+from regretless.market.losses.spaces import Box
+from regretless.market.records import (
+    Announcement,
+    Context,
+    History,
+    Mixture,
+    Observation,
+    OutcomeLaw,
+)
+
+ELSEWHERE = 0.5  # where the others' coordinates stand for a member
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """An adversary and its coordinates.
+
+    Parameters
+    ----------
+    outcomes : int
+        Of the whole outcome, d.
+    """
+
+    player: Any
+    own: list[int]
+    outcomes: int
+
+    def whole(self, part: ArrayLike) -> Array:
+        """Fill the own coordinates (..., own) up to whole outcomes (..., d)."""
+        given = np.asarray(part, dtype=np.float64)
+        filled = np.full((*given.shape[:-1], self.outcomes), ELSEWHERE)
+        filled[..., self.own] = given
+        return filled
+
+    def shown(self, announced: Announcement) -> Announcement:
+        """Show what the member declares, and of labels its own coordinates."""
+        sees = sight_of(self.player)
+        told: dict[str, Callable[[], Any]] = {}
+        if "play" in sees:
+            rollout = announced.rollout
+            told["play"] = lambda: announced.play
+            told["rollout"] = lambda: (
+                lambda y, rounds, *, seed: rollout(self.whole(y), rounds, seed=seed)
+            )
+        if "draw" in sees:
+            told["drawn"], told["induced"] = lambda: announced.drawn, lambda: announced.induced
+        blocks = None
+        if "mixture" in sees:
+            blocks = tuple(self._labelled(block) for block in announced.blocks)
+        return Announcement(blocks, **told)
+
+    def _labelled(self, block: Mixture) -> Mixture:
+        return block if block.labels is None else replace(block, labels=block.labels[:, self.own])
+
+    def met(self, follower: Follower) -> Follower:
+        """Show a follower whose losses depend on the own coordinates."""
+        return replace(follower, loss=self._partial(follower.loss))
+
+    def _partial(self, loss: Loss) -> Loss:
+        low, high = loss.range()
+        return LipschitzLoss(
+            lambda y: loss.losses(self.whole(y)),
+            constant=loss.lipschitz(),
+            shape=loss.offset.shape,
+            dimension=len(self.own),
+            low=low,
+            high=high,
+        )
+
+
+class PartialHistory(History):
+    """The past as a member sees it.
+
+    Parameters
+    ----------
+    own : list of int
+        The member's coordinates.
+    """
+
+    def __init__(self, whole: History, own: list[int]) -> None:
+        self._whole, self._own = whole, own
+        self.rounds = whole.rounds
+
+    @property
+    def mean(self) -> Array:
+        """Mean of the own coordinates so far."""
+        return self._whole.mean[self._own]
+
+    def last(self, count: int = 1) -> Array:
+        """Return the own coordinates of the last outcomes, oldest first."""
+        return self._whole.last(count)[:, self._own]
+
+
+@register.adversary("coalition")
+class Coalition(Remembering, Adversary):
+    """Several adversaries, each with coordinates of its own.
+
+    Parameters
+    ----------
+    rng : numpy Generator
+        Each member gets a stream of its own that is seeded from it.
+    members : list of tables
+        Each with ``kind``, ``coordinates`` and the kind's own parameters.
+    rounds : int, optional
+        Length of the run, handed to the members that take it.
+
+    Attributes
+    ----------
+    payoff : JointPayoff or None
+        What the members with a payoff are paid together; None where nobody has one.
+    support : array (m, d) or None
+        All combinations; None where a member chooses among infinitely many outcomes.
+
+    Raises
+    ------
+    ValueError
+        If the coordinates of the members are not all coordinates once, or a member is no table.
+    """
+
+    REMEMBERED = ("_players",)
+
+    def __init__(
+        self,
+        outcomes: int,
+        rng: np.random.Generator,
+        *,
+        members: Sequence[dict[str, Any]],
+        rounds: int | None = None,
+    ) -> None:
+        super().__init__(outcomes, rng)
+        seed = int(rng.integers(2**63))
+        self.members = [
+            _member(table, outcomes, stream(seed, "member", str(i)), rounds)
+            for i, table in enumerate(_tables(members))
+        ]
+        taken = sorted(i for member in self.members for i in member.own)
+        if taken != list(range(outcomes)):
+            told = ", ".join(str(i) for i in taken)
+            raise ValueError(f"the members' coordinates are {told}; name 0 to {outcomes - 1} once")
+        self.sees = frozenset().union(*(sight_of(m.player) for m in self.members))
+        paid = [(m.player.payoff, m.own) for m in self.members if m.player.payoff is not None]
+        self.payoff = JointPayoff(paid) if paid else None
+        listed = all(m.player.support is not None for m in self.members)
+        self.support = self._combined() if listed else None
+
+    @property
+    def _players(self) -> list[Any]:
+        return [member.player for member in self.members]
+
+    def meet(self, followers: Sequence[Follower]) -> None:
+        """Introduce the followers to the members that declare to see losses."""
+        for member in self.members:
+            if "losses" in sight_of(member.player):
+                member.player.meet(tuple(member.met(who) for who in followers))
+
+    @property
+    def observes_play(self) -> bool:
+        """Whether a member is told, or paid by, what agents do."""
+        return any(member.player.observes_play for member in self.members)
+
+    def learn(self, payoff: float, observation: Observation) -> None:
+        """Tell all members what all are paid together, and each its own coordinates."""
+        for member in self.members:
+            own = replace(observation, outcome=observation.outcome[member.own])
+            member.player.learn(payoff, own)
+
+    def context(self, history: History) -> Context:
+        """Return all members' features side by side."""
+        parts = [m.player.context(PartialHistory(history, m.own)) for m in self.members]
+        names = tuple(name for part in parts for name in part.names)
+        return Context(names, np.concatenate([part.values for part in parts]))
+
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        """Seal the product of the members' laws."""
+        laws = [
+            m.player.commit(context, PartialHistory(history, m.own), m.shown(announced))
+            for m in self.members
+        ]
+        _check_count([len(law.weights) for law in laws])
+        weights = [np.prod(combined) for combined in product(*(law.weights for law in laws))]
+        total = np.array(weights)
+        return OutcomeLaw(self._product([law.points for law in laws]), total / total.sum())
+
+    def _combined(self) -> Array:
+        supports = [member.player.support for member in self.members]
+        _check_count([len(support) for support in supports])
+        return self._product(supports)
+
+    def _product(self, parts: Sequence[Array]) -> Array:
+        """Every combination (m, d) of the members' outcomes."""
+        places = list(product(*(range(len(part)) for part in parts)))
+        found = np.empty((len(places), self.outcomes))
+        for member, part, place in zip(self.members, parts, np.array(places).T, strict=True):
+            found[:, member.own] = part[place]
+        return found
+
+
+def _tables(members: Any) -> list[dict[str, Any]]:
+    tables = list(members) if isinstance(members, list | tuple) else []
+    for table in tables:
+        if not isinstance(table, dict) or not {"kind", "coordinates"} <= set(table):
+            raise ValueError(f"members: {brief(table)}; give each a kind and coordinates")
+    if not tables:
+        raise ValueError(f"members = {brief(members)}: give at least one table")
+    return tables
+
+
+def _member(
+    table: dict[str, Any], outcomes: int, rng: np.random.Generator, rounds: int | None
+) -> Member:
+    parameters = {key: value for key, value in table.items() if key not in {"kind", "coordinates"}}
+    listed = table["coordinates"]
+    own = [whole("coordinates", i, least=0, below=outcomes) for i in np.atleast_1d(listed).tolist()]
+    if not own:
+        raise ValueError(f"coordinates = {brief(listed)}: give each member at least one")
+    maker = register.adversary[table["kind"]]
+    if rounds is not None and "rounds" in inspect.signature(maker).parameters:
+        parameters = {"rounds": rounds} | parameters
+    try:
+        return Member(maker(len(own), rng, **parameters), own, outcomes)
+    except TypeError as error:
+        raise UserError(f"members: '{table['kind']}': {error}") from error
+
+
+def _check_count(sizes: Sequence[int]) -> None:
+    if np.prod(sizes, dtype=np.float64) > MOST:
+        raise UserError(f"members have {sizes} outcomes each; together at most {MOST}")
+
+
+class Confined(Remembering, Adversary):
+    """Plays another adversary's outcomes, moved into a space.
+
+    It sees what the other one declares, and an adversary with a support chooses within the space.
+
+    Parameters
+    ----------
+    adversary : Adversary
+        Chooses in the whole cube.
+    space : Box or Polytope
+        Where the outcomes may lie, mapped onto the cube.
+    payoff : Payoff, optional
+        What an adversary is taken to earn that has no payoff of its own.
+    support : array (m, d), optional
+        What one is taken to choose among that has no support of its own.
+    """
+
+    REMEMBERED = ("adversary",)
+
+    def __init__(
+        self,
+        adversary: Adversary,
+        space: Box,
+        *,
+        payoff: Payoff | None = None,
+        support: Array | None = None,
+    ) -> None:
+        self.adversary, self.space, self._support = adversary, space, support
+        self.outcomes = adversary.outcomes
+        self.sees = sight_of(adversary)
+        self.payoff = payoff if adversary.payoff is None else adversary.payoff
+        if adversary.support is not None:
+            adversary.support = space.confined(adversary.support)
+
+    @property
+    def support(self) -> Array | None:  # type: ignore[override]
+        """The outcomes that the adversary chooses among, where there is such a list."""
+        own = self.adversary.support
+        return self._support if own is None else own
+
+    @property
+    def observes_play(self) -> bool:
+        """Whether the adversary is told, or paid by, what agents do."""
+        return self.payoff is not None or self.adversary.observes_play
+
+    @property
+    def innermost(self) -> Adversary:
+        """The adversary that is kept to the space."""
+        return self.adversary.innermost
+
+    def learn(self, payoff: float, observation: Observation) -> None:
+        """Let the adversary learn."""
+        self.adversary.learn(payoff, observation)
+
+    def meet(self, followers: Sequence[Follower]) -> None:
+        """Introduce the followers to an adversary that declares to see losses."""
+        self.adversary.meet(followers)
+
+    def context(self, history: History) -> Context:
+        """Return the adversary's context."""
+        return self.adversary.context(history)
+
+    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
+        """Seal the adversary's law with every outcome moved into the space."""
+        law = self.adversary.commit(context, history, announced)
+        return OutcomeLaw(self._moved(law.points), law.weights)
+
+    def _moved(self, points: Array) -> Array:
+        """Move points (m, d) into the space; those of the support are there, to the last bit."""
+        inside = np.zeros(len(points), dtype=bool)
+        if self.support is not None:
+            inside = (points[:, None] == self.support).all(2).any(1)
+        return np.where(inside[:, None], points, self.space.confined(points))

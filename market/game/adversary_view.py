@@ -1,0 +1,180 @@
+"""What an adversary may see before it commits and is told after the round, and no more than that.
+
+An adversary declares ``sees``, a set out of
+
+    history   the outcomes of earlier rounds (shown to everybody)
+    mixture   the forecast's law over predictions, per block
+    play      the law of play of every cohort given the mixtures, and what it would become under
+              outcomes that are only imagined (``market.game.lookahead``)
+    losses    whom it plays against: names, losses and rows of all cohorts, told once
+    draw      the drawn forecasts, before it commits. This breaks the rule of the game on purpose:
+              the draw then comes before the commitment, and nothing is guaranteed
+
+and without a declaration sees history and mixture. The referee shows nothing that is not declared;
+the draw does not even exist.
+
+After the round one that has a method ``learn(payoff, observation)`` is told what came to light, the
+outcome and what was played, and if it has a payoff u(a, y), what it earned: with q the law of play
+that the ledger charges,
+
+    sum over agents of  sum_a q(a) u(a, y)  /  number of agents    over those that took part.
+
+That is the past of the next round; of the next draw it says nothing, so that promises stand.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError, closest
+from regretless.market.game.lookahead import GameView, Rollout, laws_of_play
+from regretless.market.game.protocols import Adversary, Cohort, Follower, Payoff
+from regretless.market.game.seats import attending, present
+from regretless.market.numerics.exact_sum import total
+from regretless.market.records import (
+    Announcement,
+    Context,
+    Forecast,
+    Mixture,
+    Observation,
+    Round,
+)
+
+SIGHTS = ("history", "mixture", "play", "losses", "draw")
+
+
+def sight_of(adversary: Adversary) -> frozenset[str]:
+    """Return what an adversary declares to see.
+
+    Raises
+    ------
+    UserError
+        If it declares something that there is not.
+    """
+    declared = adversary.sees
+    if isinstance(declared, str) or not isinstance(declared, Iterable):
+        raise UserError(f"sees = {declared!r}: give a set of names, such as {{'mixture', 'play'}}")
+    for name in declared:
+        if name not in SIGHTS:
+            raise UserError(f"sees: unknown '{name}'; {closest(str(name), SIGHTS)}")
+    return frozenset(declared)
+
+
+def introduce(adversary: Adversary, cohorts: Sequence[Cohort]) -> None:
+    """Tell an adversary that declares ``losses`` whom it plays against, by its ``meet``."""
+    if "losses" in sight_of(adversary):
+        adversary.meet(tuple(_met(cohort) for cohort in cohorts))
+
+
+def _met(cohort: Cohort) -> Follower:
+    row_of, heads = np.array(cohort.row_of, dtype=np.intp), cohort.heads
+    row_of.flags.writeable = False
+    return Follower(cohort.name, cohort.loss, row_of, heads)
+
+
+def announcement(
+    sees: frozenset[str],
+    view: GameView,
+    mixtures: tuple[Mixture, ...],
+    *,
+    forecasts: tuple[Forecast, ...] | None,
+    context: Context,
+) -> Announcement:
+    """Show a round's facts as far as they are declared.
+
+    Parameters
+    ----------
+    view : GameView
+        Who takes part.
+    mixtures : tuple of Mixture
+        One per block.
+    forecasts : tuple of Forecast or None
+        The draws, where they exist already.
+    """
+    told: dict[str, Any] = {} if view.moved is None else {"moved": lambda: view.moved}
+    if "play" in sees:
+        told["play"] = lambda: _sealed(laws_of_play(view, mixtures, context))
+        told["rollout"] = lambda: Rollout(view, context)
+    if "draw" in sees and forecasts is not None:
+        certain = tuple(alone(forecast) for forecast in forecasts)
+        told["drawn"] = lambda: forecasts
+        told["induced"] = lambda: _sealed(laws_of_play(view, certain, context))
+    return Announcement(mixtures if "mixture" in sees else None, **told)
+
+
+def alone(forecast: Forecast) -> Mixture:
+    """Return the law that is certain of the drawn atom."""
+    whole, atom = forecast.mixture, slice(forecast.index, forecast.index + 1)
+    labels = None if whole.labels is None else whole.labels[atom]
+    ensembles = None if whole.ensembles is None else whole.ensembles[atom]
+    return Mixture(whole.points[atom], np.ones(1), labels=labels, ensembles=ensembles)
+
+
+def _sealed(laws: Iterable[Array | None]) -> Iterator[Array | None]:
+    for law in laws:
+        if law is not None:
+            law.flags.writeable = False
+        yield law
+
+
+def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> dict[str, Array]:
+    """Return what the agents of each cohort come to who were there, by its name.
+
+    Parameters
+    ----------
+    payoff
+        The leader's: ``payoff.values(loss, outcomes)`` gives (m, K, A); None for none.
+
+    Returns
+    -------
+    dict of str to array (2, 2 + A)
+        How many they are, what they paid, and their laws of play added up; each as two numbers
+        (``market.numerics.exact_sum``).
+    """
+    sums = {cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in cohorts}
+    for _, cohort, decision, _ in present(cohorts, played):
+        law, here, heads = decision.probabilities, attending(decision, cohort), cohort.heads
+        paid = np.zeros(len(law))
+        if payoff is not None:
+            values = payoff.values(cohort.loss, played.outcome[None])[0]
+            paid = np.einsum("ka,ka->k", law, values)
+        own = None if heads is None else heads[here]
+        count = np.bincount(cohort.row_of[here], own, minlength=len(law)).astype(np.float64)
+        sums[cohort.name] = total(np.column_stack([np.ones(len(law)), paid, law]), count)
+    return sums
+
+
+def earned(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> tuple[Array, Array]:
+    """Return what each cohort's agents paid on average (C,), NaN if none was there, and how many.
+
+    Parameters
+    ----------
+    payoff
+        As for ``summed``, which is asked unless the round knows.
+    """
+    sums = summed(payoff, cohorts, played) if played.sums is None else played.sums
+    agents, paid = np.array([own.sum(0)[:2] for own in sums.values()]).T
+    return np.divide(paid, agents, out=np.full(len(agents), np.nan), where=agents > 0), agents
+
+
+def per_agent(paid: Array, agents: Array) -> float:
+    """Return the mean over all agents of what cohorts paid; NaN if nobody was there."""
+    return float(np.nan_to_num(paid) @ agents / agents.sum()) if agents.any() else float("nan")
+
+
+def observed(cohorts: Sequence[Cohort], played: Round) -> Observation:
+    """Return what has come to light after a round."""
+    sums = summed(None, cohorts, played) if played.sums is None else played.sums
+    came = {name: own.sum(0) for name, own in sums.items()}
+    shares = {name: own[2:] / max(own[0], 1.0) for name, own in came.items()}
+    return Observation(played.number, played.outcome, shares)
+
+
+def teach(adversary: Adversary, cohorts: Sequence[Cohort], played: Round) -> None:
+    """Tell an adversary what it earned, NaN if it has no payoff, and what was seen."""
+    paid = np.nan
+    if adversary.payoff is not None:
+        paid = per_agent(*earned(adversary.payoff, cohorts, played))
+    adversary.learn(paid, observed(cohorts, played))

@@ -1,0 +1,178 @@
+r"""Within one's means: agents who choose only among the actions that their accounts can pay for.
+
+In every round a market says which actions S_t of an agent are affordable (``Market.affordable``),
+before the draw: what an agent owns is settled by the past. The agent's rule then chooses over what
+remains; a law of play is that law given that it falls into S_t. The other actions sleep. A regret
+counts a replacement only in the rounds in which it was awake,
+
+    R(phi) = sum_t [l(a_t, y_t) - l(phi(a_t), y_t)] 1[phi(a_t) in S_t],
+
+which the ledger adds up if sleeping actions are charged what was played (Freund, Schapire, Singer
+and Warmuth 1997 on specialists; Kleinberg, Niculescu-Mizil and Sharma 2010 on sleeping actions).
+
+What is promised. Let a*_t be what the agent would have played with everything affordable, B the
+theorem's bound on its regret per round, and N the rounds of T so far in which something slept. In
+the other rounds a_t = a*_t, and all of phi is awake, so that
+
+    R(phi) = sum_t [l(a*_t) - l(phi(a*_t))]  +  sum over the N rounds of two gaps in [-1, 1]
+           <= T B + 2 N:            the promise becomes  B + 2 N / T  for every agent.
+
+The bound from the biases is computed from the same sums and needs no such term: what is expected of
+a sleeping action, too, is what is expected of the one that was played. Exploitability knows nothing
+of accounts: its counterfactuals may be beyond them.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
+from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.errors import UserError
+from regretless.market.game.guarantees import Guarantee
+from regretless.market.game.protocols import Cohort
+from regretless.market.records import Decision, one_hot
+from regretless.market.response import best_response
+
+
+class Unlimited(Remembering):
+    """Agents may choose every action, whatever it costs."""
+
+    limits: ClassVar[bool] = False
+
+    def limited(self, decision: Decision, awake: Mask | None, here: Mask | None) -> Decision:
+        """Return what the agents do with the actions that are awake, of those who are here."""
+        return decision
+
+    def charged(self, losses: Array, decision: Decision, awake: Mask | None) -> Array:
+        """Return the losses (K, A) that the ledger charges."""
+        return losses
+
+    def promised(self, promise: Guarantee) -> Guarantee:
+        """Return what is left of a promise."""
+        return promise
+
+
+UNLIMITED = Unlimited()
+
+
+class Means(Unlimited):
+    """What the agents of a cohort do within their means.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        With a row for each agent.
+    rng : numpy Generator
+        Draws again for who drew an action that sleeps.
+
+    Attributes
+    ----------
+    scarce : array (N,)
+        Rounds in which some action of an agent slept.
+
+    Raises
+    ------
+    UserError
+        If agents share rows, or are told what they played alone: their estimates of what they did
+        not play take every action to be possible.
+    """
+
+    REMEMBERED = ("scarce", "rng")
+    limits = True
+
+    def __init__(self, cohort: Cohort, rng: np.random.Generator) -> None:
+        self.cohort, self.rng, self.scarce = cohort, rng, np.zeros(len(cohort.row_of))
+        where = f"cohort.{cohort.name}.within_means"
+        if not np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count))):
+            raise UserError(f"{where}: its agents share rows of the ledger; drop it or joins")
+        if cohort.bandit:
+            cure = "choose a learner that is told all losses"
+            raise UserError(f"{where}: {cohort.rule} takes every action to be possible; {cure}")
+
+    def limited(self, decision: Decision, awake: Mask | None, here: Mask | None) -> Decision:
+        """Return what the agents do with the actions that are awake.
+
+        Parameters
+        ----------
+        decision : Decision
+            What they would do with all of them.
+        awake : bool array (N, A) or None
+            None for all.
+        here : bool array (N,) or None
+            Who takes part; None for all. Nothing sleeps for the others.
+
+        Raises
+        ------
+        UserError
+            If somebody can afford nothing, or insists on what it cannot afford.
+        """
+        if awake is None:
+            return decision
+        awake = awake if here is None else awake | ~here[:, None]
+        short = np.asarray(~awake.all(1))
+        if not short.any():
+            return decision
+        self._checked(
+            np.asarray(awake.any(1)), "can afford no action; give it one that costs nothing"
+        )
+        self.scarce += short
+        predicted = decision.predicted
+        if decision.choices is not None and predicted is not None:
+            choices = best_response(np.where(awake, predicted, np.inf))
+            expected = held(predicted, choices, awake)
+            return replace(decision, choices=choices, actions=choices, predicted=expected)
+        law = decision.probabilities * awake
+        weight = law.sum(1, keepdims=True)
+        self._checked(weight[:, 0] > 0, "chose what it cannot afford; let it read self.affordable")
+        actions = self._drawn(decision.actions, law / weight, awake)
+        law = np.where(short[:, None], one_hot(actions, law.shape[1]), decision.probabilities)
+        told = None if predicted is None else held(predicted, actions, awake)
+        return replace(decision, law=law, choices=None, actions=actions, predicted=told)
+
+    def charged(self, losses: Array, decision: Decision, awake: Mask | None) -> Array:
+        """Charge an agent what it played for what it cannot afford."""
+        return losses if awake is None else held(losses, decision.actions, awake)
+
+    def promised(self, promise: Guarantee) -> Guarantee:
+        """Return what is left of a promise, as the module says."""
+
+        def plus(bound: Callable[[], Array] | None) -> Callable[[], Array] | None:
+            return None if bound is None else lambda: bound() + self._paid()
+
+        return replace(
+            promise,
+            bound=plus(promise.bound),
+            to_models=plus(promise.to_models),
+            from_variation=plus(promise.from_variation),
+            contextual=plus(promise.contextual),
+            window=None,
+        )
+
+    def _paid(self) -> Array:
+        return np.asarray(2 * self.scarce / np.maximum(self.cohort.ledger.rounds, 1))
+
+    def _drawn(self, actions: Indices, law: Array, awake: Mask) -> Indices:
+        """Draw again where the action drawn sleeps: together the law given that it is awake."""
+        again = ~np.take_along_axis(awake, actions[:, None], axis=1)[:, 0]
+        drawn = np.array(actions)
+        drawn[again] = draw_rows(law[again], self.rng.random(int(again.sum())))
+        return drawn
+
+    def _checked(self, fine: Mask, why: str) -> None:
+        if not fine.all():
+            raise UserError(f"agent {int(fine.argmin()) + 1} of {self.cohort.name} {why}")
+
+
+def held(table: Array, actions: Indices, awake: Mask) -> Array:
+    """Return a table (N, A) in which what sleeps is worth what was played.
+
+    Parameters
+    ----------
+    actions : int array (N,)
+    awake : bool array (N, A)
+    """
+    own = np.take_along_axis(table, np.maximum(actions, 0)[:, None], axis=1)
+    return np.where(awake, table, own)

@@ -1,0 +1,327 @@
+r"""What a market is: it takes a round's decisions and returns the outcome that it is charged at.
+
+    y = clear(fundamental, decisions),        y in [0, 1]^d
+
+The fundamental is what the adversary's sealed law gave. A loss stays a function l(a, y), with y
+whatever the market says: prices, travel times, attendance. So forecaster, ledger and measures know
+nothing of markets. What an action means to a market is read off the loss itself: by Hotelling's
+lemma the quantity that an action sells of good g is minus the slope of its loss in the price y_g,
+
+    slope_ag = unit_scale (l(a, y with y_g = 1) - l(a, y with y_g = 0)),  the others at 1/2,
+
+which is exact for linear losses (Hotelling 1932); a market may also look at the actions themselves.
+
+    answers_at_once   y depends on actions of its own round, hence on the draw: nothing is promised
+                      but to agents who draw for themselves (``market.game.caveats``)
+    otherwise         y is settled before the draw: the theorem stands, regret holds outcomes fixed
+    personal          what an agent loses is no function of y alone: the market returns each agent's
+                      loss of each action (``losses``), which ledger, learners and logs work on.
+                      Followers hear the forecast of y all the same, and nothing is promised
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.errors import UserError, brief
+from regretless.market.core.own_code import is_ours, name_of, numbers_of, sealed
+from regretless.market.game.accounts import Accounts
+from regretless.market.game.adversary_view import sight_of
+from regretless.market.game.protocols import Adversary, Cohort
+from regretless.market.game.seats import Counted, Taken, taken
+from regretless.market.losses import Loss
+from regretless.market.records import Decision
+
+UNPROMISED = "no promise, since the outcome answers actions of the same round"
+PERSONAL = "no promise, since the losses of each agent depend on more than the outcome"
+PLANNERS = frozenset({"play", "losses", "draw"})  # sights of those who count on their outcome
+Decisions = Sequence[Decision | None]
+
+
+class Market(Remembering):
+    """What every market offers; subclass it and write ``clear``.
+
+    Parameters
+    ----------
+    cohorts : sequence of Cohort
+        Whose actions it clears.
+    rng : numpy Generator
+        The market's own stream.
+
+    Attributes
+    ----------
+    answers_at_once : bool
+        Whether an outcome depends on the actions of its own round; then nothing is promised.
+    accounts : Accounts or None
+        What agents own, for a market that keeps it.
+    goods : int
+        Coordinates of an outcome, d.
+    weighs : bool
+        Whether crowds that are counted may take part: what agents do is read by ``chosen``,
+        ``agents_here`` and ``taken`` alone, not agent by agent. Each class says it for itself.
+    last : dict of str to array
+        What the ``rounds`` table is to say of the last clearing, in every round under one name.
+    meant : mapping of str to str
+        What these names mean in words, for who reads a figure, where they do not say it.
+    by_cohort : bool
+        Whether the numbers of ``last`` are the cohorts', in order, in place of the goods'.
+    personal : bool
+        Whether agents have losses of their own: so it is for a class that writes ``losses``.
+
+    Raises
+    ------
+    UserError
+        If the cohorts' losses are over different goods, or agents who have losses of their own
+        share a row of the ledger.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("rng", "accounts")
+
+    answers_at_once: bool = True
+    weighs: ClassVar[bool] = False
+    meant: ClassVar[Mapping[str, str]] = {}
+    by_cohort: ClassVar[bool] = False
+    personal: ClassVar[bool] = False
+    accounts: Accounts | None = None
+
+    def __init_subclass__(cls) -> None:
+        """Note whether the class has losses of each agent's own."""
+        super().__init_subclass__()
+        cls.personal = cls.losses is not Market.losses
+
+    def __init__(self, cohorts: Sequence[Cohort], rng: np.random.Generator) -> None:
+        goods = {cohort.loss.outcomes for cohort in cohorts}
+        if len(goods) != 1:
+            raise UserError(f"market: losses over {sorted(goods)} goods; give all the same number")
+        self.cohorts, self.rng, self.goods = tuple(cohorts), rng, goods.pop()
+        self.last: dict[str, Array] = {}
+        self._check_rows()
+
+    def _check_rows(self) -> None:
+        for cohort in self.cohorts if self.personal else ():
+            alone = np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count)))
+            if not alone or cohort.heads is not None:
+                why = f"agents of cohort.{cohort.name} share a row, and their losses are personal"
+                cure = "register the class itself, or build(apart=True) with counted = false"
+                raise UserError(f"market {type(self).__name__}: {why}; {cure}")
+
+    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
+        """Return the outcome of a round (d,), in [0, 1].
+
+        Parameters
+        ----------
+        fundamental : array (d,)
+            Drawn from the law that the adversary sealed.
+        decisions : sequence of Decision or None
+            One per cohort. ``actions`` (N,) is -1 where an agent is absent; None where all are.
+        """
+        raise UserError(f"class {type(self).__name__} has no clear(fundamental, decisions)")
+
+    def foreseen(self, fundamentals: Array) -> Array | None:
+        """Return what fundamentals (m, d) would come to in the next round (m, d).
+
+        None where that depends on the round's own actions. Nothing that is remembered changes.
+        """
+        if self.answers_at_once:
+            return None
+        memory, last, moved = self.state(), self.last, []
+        for fundamental in fundamentals:
+            moved.append(self.clear(fundamental, [None] * len(self.cohorts)))
+            self.restore(memory)
+        self.last = last
+        return np.array(moved)
+
+    def affordable(self, place: int) -> Mask | None:
+        """Return which actions each agent of a cohort can pay for now (N, A); None for all.
+
+        Agents of cohorts with ``within_means`` choose among those alone (``market.game.budget``).
+        """
+        return None
+
+    def losses(self, decisions: Decisions) -> Sequence[Array | None]:
+        """Return each agent's own loss of each action, where it is no function of the outcome.
+
+        It is asked for in every round, after ``clear``. Whoever writes it needs nothing else: each
+        agent of every cohort then has a row of the ledger for itself.
+
+        Parameters
+        ----------
+        decisions : sequence of Decision or None
+            As for ``clear``.
+
+        Returns
+        -------
+        sequence of array (N, A) or None
+            One per cohort, in [0, 1]. Entry (i, b) is the loss of agent i had it played b and all
+            others what they played; in the units of its utility it is ``unit_offset`` plus
+            ``unit_scale`` times that. Rows of agents who are absent are not read. None for the
+            losses of the cohort's utility at the outcome, as by default.
+        """
+        return (None,) * len(self.cohorts)
+
+    def sway(self, place: int) -> Array | None:
+        """Return the most by which one agent of each row of a cohort can move each y_g (K, d).
+
+        In one round and with everybody there; None where that is not known.
+        """
+        return None
+
+    def columns(self) -> dict[str, Array]:
+        """Return what the ``rounds`` table says of ``last``: one number per place and column."""
+        return {
+            f"{name}_{i}": v[None] for name, part in self.last.items() for i, v in enumerate(part)
+        }
+
+    def described(self) -> dict[str, Any]:
+        """Describe the market and what happened in it so far, for a manifest."""
+        return {}
+
+    def told(self) -> str:
+        """Sum it up in a line, for the end of a run; empty for nothing."""
+        return ""
+
+    def chosen(self, tables: Sequence[Array], decisions: Decisions) -> Array:
+        """Return what each agent's action stands for in its cohort's table.
+
+        Parameters
+        ----------
+        tables : sequence of array (K, A, ...)
+            One per cohort.
+
+        Returns
+        -------
+        array (N, ...)
+            Over the agents of all cohorts; 0 for who is absent. Of a counted cohort, what all
+            agents of a row come to who played the same.
+        """
+        parts = []
+        for cohort, table, decision in zip(self.cohorts, tables, decisions, strict=True):
+            if decision is None:
+                parts.append(np.zeros((len(cohort.row_of), *table.shape[2:])))
+                continue
+            if cohort.heads is not None:
+                parts.append(taken(cohort, decision.actions, decision.counts).weighed(table))
+                continue
+            own, absent = table[cohort.row_of, decision.actions], decision.actions < 0
+            if absent.any():
+                own[absent] = 0.0
+            parts.append(own)
+        return np.concatenate(parts)
+
+    @property
+    def agents(self) -> int:
+        """How many agents there are, here or not."""
+        return sum(own.population for own in self.cohorts)
+
+    def agents_here(self, decisions: Decisions) -> float:
+        """Count the agents who take part in a round."""
+        return sum(played.agents for played in self.taken(decisions))
+
+    def taken(self, decisions: Decisions) -> Iterator[Taken | Counted]:
+        """Yield who took which action, of every cohort of which somebody is here."""
+        for cohort, decision in zip(self.cohorts, decisions, strict=True):
+            if decision is not None:
+                yield taken(cohort, decision.actions, decision.counts)
+
+
+def slopes(loss: Loss) -> Array:
+    """Return how much the loss of each action rises, in its own units, as y_g goes from 0 to 1.
+
+    Parameters
+    ----------
+    loss : stack of K losses
+
+    Returns
+    -------
+    array (K, A, d)
+    """
+    low, high = at_ends(loss)
+    return np.asarray((high - low) * loss.unit_scale[..., None, None])
+
+
+def at_ends(loss: Loss) -> tuple[Array, Array]:
+    """Return the losses (..., A, d) with good g at 0 and those with it at 1, the others at 1/2."""
+    goods = loss.outcomes
+    ends = np.full((2, goods, goods), 0.5)
+    ends[0, np.arange(goods), np.arange(goods)] = 0.0
+    ends[1, np.arange(goods), np.arange(goods)] = 1.0
+    at = loss.losses(ends.reshape(2 * goods, goods))
+    return np.moveaxis(at[:goods], 0, -1), np.moveaxis(at[goods:], 0, -1)
+
+
+def cleared(
+    market: Any, fundamental: Array, decisions: Decisions, load: Array | None = None
+) -> Array:
+    """Let a market clear, or answer a load; UserError unless it returns an outcome in [0, 1]."""
+    wanted = f"return {len(fundamental)} numbers in [0, 1]"
+    answer = (
+        _cleared(market, fundamental, decisions)
+        if load is None
+        else market.answer(fundamental, load)
+    )
+    outcome = numbers_of(market.clear, answer, wanted).astype(np.float64)
+    if outcome.shape != fundamental.shape or not ((outcome >= 0) & (outcome <= 1)).all():
+        raise UserError(f"{name_of(market.clear)} returned {brief(outcome)}; {wanted}")
+    return sealed(outcome)
+
+
+def _cleared(market: Market, fundamental: Array, decisions: Decisions) -> Array:
+    return market.clear(fundamental, _shown(market.clear, decisions))
+
+
+def _shown(method: Any, decisions: Decisions) -> Decisions:
+    """Return what a method is handed: the decisions if it is ours, else read-only ones."""
+    if is_ours(method):
+        return decisions
+    return [None if own is None else own.sealed() for own in decisions]
+
+
+def personal_losses(market: Market, decisions: Decisions) -> Sequence[Array | None]:
+    """Ask a market that has cleared for each cohort's losses (N, A); None for those at the outcome.
+
+    UserError unless they are numbers in [0, 1] for all who are here; it is 0 for all others.
+    """
+    if not market.personal:
+        return (None,) * len(decisions)
+    answer, count = market.losses(_shown(market.losses, decisions)), len(market.cohorts)
+    if not isinstance(answer, list | tuple) or len(answer) != count:
+        wanted = f"return a list with an array, or None, for each of {count} cohorts"
+        raise UserError(f"{name_of(market.losses)} returned {brief(answer)}; {wanted}")
+    rows = zip(market.cohorts, decisions, answer, strict=True)
+    return tuple(_own(market, *row) for row in rows)
+
+
+def _own(market: Market, cohort: Cohort, decision: Decision | None, own: Any) -> Array | None:
+    """Return a cohort's own losses as a table (N, A) that is the game's; see above."""
+    if own is None or decision is None:
+        return None
+    shape, here = cohort.ledger.count.shape, decision.present
+    wanted = f"for cohort.{cohort.name} return an array {shape} of numbers in [0, 1]"
+    table = np.array(numbers_of(market.losses, own, wanted), dtype=np.float64, order="C")
+    if here is not None and table.shape == shape:
+        table[~here] = 0.0
+    fine = (table >= 0) & (table <= 1)
+    if table.shape != shape or not fine.all():
+        shown = table[~fine][0] if table.shape == shape else f"an array {table.shape}"
+        raise UserError(f"{name_of(market.losses)} returned {shown}; {wanted}")
+    return table
+
+
+def check_leader(adversary: Adversary, market: Market) -> None:
+    """Raise UserError for an adversary that plans as if the outcome it chooses were to happen.
+
+    One that goes by what the market makes of its outcomes (``minds_market``) may plan where that is
+    settled before the round.
+    """
+    planned = sorted(sight_of(adversary) & PLANNERS)
+    minds = adversary.minds_market and not market.answers_at_once and not market.personal
+    if planned and not minds:
+        moved = "losses" if market.personal else "outcomes"
+        raise UserError(
+            f"market: the adversary sees {', '.join(planned)} and plans with {moved} that the "
+            "market would move; choose plan, cem, es or exp3, where feedback is lagged myopic, or "
+            "drop [market]"
+        )

@@ -1,1 +1,0 @@
-"""Loops over arrays: threads, memory, compiled passes, layout, small linear programs."""

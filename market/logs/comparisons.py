@@ -1,0 +1,275 @@
+"""Who is better off with what: the broadcast against every model, every policy, every fixed action.
+
+All losses are per round and in [0, 1], those of the agents' own records; **worth** is the mean
+utility per round in the utility's own units, averaged over the agents of a cohort.
+
+What a branch did to whom: losses with and without a change, from the round at which it was made.
+
+    gain_i = loss of agent i in the trunk - in the branch, per round since the branch began,
+
+in the utility's own units: above 0 for who is better off in the branch. All that differs between
+the two is the change and everybody's answers to it; the random numbers are the same. The gain of
+an agent from a deviation of its own is what policy regret compares (Arora, Dekel and Tewari 2012,
+Online bandit learning against an adaptive adversary): regret holds outcomes fixed, this does not.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.errors import UserError
+from regretless.market.game.protocols import Cohort
+from regretless.market.game.round import Game
+from regretless.market.game.seats import mean_of_heads
+from regretless.market.logs.welfare import COUNT
+from regretless.market.regret.model_comparison import NotCompared
+
+ROUNDING = 1e-12  # what is closer than this is as good
+BROADCAST, MODEL, POLICY, ACTION = "broadcast", "model", "policy", "action"
+
+
+def models_table(game: Game) -> pd.DataFrame:
+    """One row per agent and model: the loss of following it, and the regret of not having done so.
+
+    Empty where nobody is compared with models. Agents who never came have no row.
+    """
+    parts, first = [], 1
+    for seat in game.seats:
+        if seat.comparison.names:
+            parts.append(_followers(seat.cohort, seat.comparison, first))
+        first += len(seat.cohort.row_of)
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _followers(cohort: Cohort, followed: NotCompared, first: int) -> pd.DataFrame:
+    ledger, models = cohort.ledger, len(followed.names)
+    agents = np.flatnonzero(_who_came(cohort))
+    rows = cohort.row_of[agents]
+    lost = followed.mean_loss(ledger.rounds)[rows]
+    return pd.DataFrame(
+        {
+            "agent": np.repeat(agents + first, models),
+            "cohort": cohort.name,
+            "model": np.tile(np.array(followed.names, dtype=object), len(agents)),
+            "mean_loss": lost.ravel(),
+            "regret_to_model": (ledger.mean_loss()[rows, None] - lost).ravel(),
+        }
+    )
+
+
+def regret_to_models(cohort: Cohort, followed: NotCompared) -> Array:
+    """Regret of each row to the model that would have served it best (K,); NaN without any."""
+    ledger = cohort.ledger
+    if not followed.names:
+        return np.full(len(ledger.count), np.nan)
+    return np.asarray(ledger.mean_loss() - followed.mean_loss(ledger.rounds).min(1))
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """What agents of a cohort lost a round, and what they would have with each alternative.
+
+    Parameters
+    ----------
+    alternatives : list of (str, str)
+        The kind and the name of each, the broadcast first.
+    losses : array (J, n)
+        With each of them, of the agents that came.
+    scale, offset : array (n,)
+        Of a loss in the units of the agent's utility.
+    gains : dict
+        By alternative, how much listening was worth more and half its interval, where known.
+    heads : int array (n,) or None
+        How many agents each stands for, where they are counted.
+    """
+
+    cohort: str
+    alternatives: list[tuple[str, str]]
+    losses: Array
+    scale: Array
+    offset: Array
+    gains: Mapping[int, tuple[float, float]]
+    heads: Indices | None = None
+
+
+def joined(parts: Sequence[Compared], followed: NotCompared) -> Compared:
+    """Put the agents of a cohort together that were compared in parts, one part after another.
+
+    ``followed`` is the whole cohort's.
+    """
+    losses = np.concatenate([part.losses for part in parts], axis=1)
+    units = [np.concatenate([getattr(p, name) for p in parts]) for name in ("scale", "offset")]
+    gains = _gains(followed)
+    return replace(parts[0], losses=losses, scale=units[0], offset=units[1], gains=gains)
+
+
+def _gains(followed: NotCompared) -> dict[int, tuple[float, float]]:
+    """Return by how much listening was worth more than each model, which come second."""
+    means, halves = followed.gaps()
+    return {1 + m: (0.0 - means[m], halves[m]) for m in range(len(followed.names))}
+
+
+def comparisons(game: Game) -> list[Compared]:
+    """Compare the agents of each cohort of which somebody has played."""
+    return [
+        _compared(seat.cohort, seat.comparison)
+        for seat in game.seats
+        if np.any(seat.cohort.ledger.rounds)
+    ]
+
+
+def verdict_table(compared: Sequence[Compared]) -> pd.DataFrame:
+    """One row per cohort and alternative, the broadcast first, then models, policies, actions.
+
+    ``kind`` is "broadcast", "model", "policy" or "action" (every agent's own best fixed action).
+    ``mean_loss`` and ``worth`` are means over the agents, ``better_off`` is how many of them would
+    have lost less with it. ``gain`` is by how much listening was worth more per round, with
+    ``gain_half``, half the length of its interval at 95 %, where that is known (models).
+    """
+    return pd.DataFrame([_row(own, j) for own in compared for j in range(len(own.losses))])
+
+
+def _compared(cohort: Cohort, followed: NotCompared) -> Compared:
+    ledger, who = cohort.ledger, _who_came(cohort)
+    rows = cohort.row_of[who]
+    rounds = np.broadcast_to(np.maximum(ledger.rounds, 1), len(ledger.count))
+    found = [((BROADCAST, ""), ledger.mean_loss())]
+    lost = followed.mean_loss(ledger.rounds)
+    found += [((MODEL, name), lost[:, m]) for m, name in enumerate(followed.names)]
+    for j, policy in enumerate(cohort.policies):
+        name = str(getattr(policy, "name", f"policy {j}"))
+        found.append(((POLICY, name), ledger.followed[:, :, j].sum(1) / rounds))
+    found.append(((ACTION, "best of each"), ledger.fixed.sum(1).min(1) / rounds))
+    names, losses = zip(*found, strict=True)
+    scale, offset = cohort.loss.unit_scale[rows], cohort.loss.unit_offset[rows]
+    heads = cohort.heads
+    heads = None if heads is None else heads[who]
+    each = np.stack([own[rows] for own in losses])
+    return Compared(cohort.name, list(names), each, scale, offset, _gains(followed), heads)
+
+
+def _row(compared: Compared, j: int) -> dict[str, Any]:
+    """Say what an alternative was for a cohort."""
+    (kind, name), loss, own = compared.alternatives[j], compared.losses[j], compared.losses[0]
+    scale, offset, heads = compared.scale, compared.offset, compared.heads
+    gain, half = compared.gains.get(j, (mean_of_heads(scale * (loss - own), heads), np.nan))
+    better = own - loss > ROUNDING
+    return {
+        "cohort": compared.cohort,
+        "kind": kind,
+        "name": name,
+        "agents": len(loss) if heads is None else int(heads.sum()),
+        "mean_loss": mean_of_heads(loss, heads),
+        "worth": -mean_of_heads(offset + scale * loss, heads),
+        "better_off": int(better.sum() if heads is None else heads[better].sum()),
+        "gain": gain,
+        "gain_half": half,
+    }
+
+
+def _who_came(cohort: Cohort) -> Mask:
+    """Say which agents of a cohort have played (N,)."""
+    played = np.broadcast_to(np.asarray(cohort.ledger.rounds) > 0, len(cohort.ledger.count))
+    return np.asarray(played[cohort.row_of])
+
+
+COLUMNS = ("agent", "cohort", "loss", "branch_loss", "gain", "loss_gain")
+
+
+@dataclass(frozen=True, eq=False)
+class Fork:
+    """Where a branch left its trunk.
+
+    Parameters
+    ----------
+    at : int
+        Rounds that both share.
+    trunk, branch : sequence of array (N,)
+        What each agent of each cohort had lost by then, as either counts it.
+    """
+
+    at: int
+    trunk: Sequence[Array]
+    branch: Sequence[Array]
+
+
+def suffered(cohorts: Sequence[Cohort]) -> list[Array]:
+    """Return what each agent of each cohort has lost so far (N,), in all."""
+    return [np.asarray(cohort.ledger.own.sum(1)[cohort.row_of]) for cohort in cohorts]
+
+
+def gains(trunk: Any, branch: Any) -> pd.DataFrame:
+    """Compare agents in a branch with themselves in its trunk.
+
+    Parameters
+    ----------
+    trunk, branch : MarketModel
+        Both played to the same round; ``branch`` is ``trunk.branch(...)`` or of a twin of it.
+
+    Returns
+    -------
+    frame
+        A row per agent: ``agent``, ``cohort``, ``loss`` and ``branch_loss`` per round since the
+        branch began, in [0, 1]; ``gain`` in the utility's own units and ``loss_gain`` in [0, 1],
+        above 0 for who is better off in the branch.
+
+    Raises
+    ------
+    UserError
+        If the second is no branch, or the two are not at the same round.
+    """
+    fork = branch.fork
+    if fork is None:
+        raise UserError("gains(trunk, branch): the second is no branch; make it by trunk.branch()")
+    if branch.played != trunk.played or branch.played <= fork.at:
+        rounds = f"{trunk.played} and {branch.played} rounds, and parted after {fork.at}"
+        raise UserError(f"gains(trunk, branch): they have played {rounds}; run both equally far")
+    parts, span = [], branch.played - fork.at
+    ends = suffered(trunk.game.cohorts), suffered(branch.game.cohorts)
+    for place, cohort in enumerate(trunk.game.cohorts):
+        loss = (ends[0][place] - fork.trunk[place]) / span
+        other = (ends[1][place] - fork.branch[place]) / span
+        scale = cohort.loss.unit_scale[cohort.row_of]
+        values = loss, other, (loss - other) * scale, loss - other
+        parts.append(pd.DataFrame(dict(zip(COLUMNS[2:], values, strict=True))))
+        parts[-1].insert(0, "cohort", cohort.name)
+        if (heads := cohort.heads) is not None:
+            parts[-1][COUNT] = heads
+    table = pd.concat(parts, ignore_index=True)
+    table.insert(0, "agent", np.arange(1, len(table) + 1))
+    return table
+
+
+def policy_regret(trunk: Any, agent: int) -> pd.DataFrame:
+    """Find what each action alone would earn an agent from here on, with everybody's answers.
+
+    Parameters
+    ----------
+    trunk : MarketModel
+        As far as it is to be left as it is; it is not played on, its branches are.
+    agent : int
+        By number in the tables.
+
+    Returns
+    -------
+    frame
+        A row per ``action``, with the agent's ``gain`` per round, in the utility's own units. The
+        greatest is the agent's policy regret against the fixed actions.
+    """
+    twin, rows = trunk.branch(), []
+    twin.run()
+    first = 1
+    for cohort in trunk.game.cohorts:
+        if first <= agent < first + len(cohort.row_of):
+            for action in range(cohort.loss.actions):
+                other = trunk.branch({f"agent.{agent}": action})
+                other.run()
+                rows.append((action, float(gains(twin, other)["gain"].iloc[agent - 1])))
+        first += len(cohort.row_of)
+    if not rows:
+        raise UserError(f"agent {agent}: there are {first - 1} agents; give one of them")
+    return pd.DataFrame(rows, columns=["action", "gain"])

@@ -1,0 +1,244 @@
+"""The tables that close a run, one row per agent, played action or event."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.game.guarantees import Guarantee
+from regretless.market.game.protocols import Cohort
+from regretless.market.game.round import Game
+from regretless.market.logs.comparisons import regret_to_models
+from regretless.market.logs.journal import agent_regret
+from regretless.market.logs.welfare import COUNT
+from regretless.market.regret.ledger import MEASURES, Ledger
+
+ActionNames = Mapping[str, Sequence[str]]  # by cohort
+
+MEASURED = ["mean_loss", *(f"{measure}_regret" for measure in MEASURES), "bound_from_bias"]
+PROMISED = ["bound", "bound_from_variation", "contextual_swap_bound"]
+RARE = 0.01  # events below this share of the rounds are left out of the bias table
+
+
+def agents_table(
+    game: Game,
+    guarantees: Sequence[Guarantee],
+    exploited: Sequence[Mapping[str, Array]],
+    *,
+    rounds: int,
+) -> pd.DataFrame:
+    """One row per agent: who it is, its regrets, and what it was promised.
+
+    A measure that was not kept is an empty column. ``bound_from_bias`` holds on every log of agents
+    who respond to a prediction; ``bound`` is the theorem's, ``bound_from_variation`` the same at
+    the variations of the biases, both for realised draws with probability 0.99 in all rounds at
+    once. Agents who are there for a part of the ``rounds`` of the run are measured over their own
+    rounds, and not before the first. ``exploited`` has each cohort's rows by column. Where agents
+    are counted there is a row for all who share one, and ``count`` says how many a row stands for.
+    """
+    parts, first = [], 1
+    counted = any(cohort.heads is not None for cohort in game.cohorts)
+    for place, (cohort, guarantee) in enumerate(zip(game.cohorts, guarantees, strict=True)):
+        rows = _cohort_rows(cohort, guarantee, first)
+        if guarantee.covers is not None:
+            rows["guarantee"] = guarantee.labels(cohort.row_of)
+        for name, values in exploited[place].items():
+            rows[name] = values[cohort.row_of]
+        awaited = game.awaited(place)[cohort.row_of]
+        if awaited.any():
+            rows.loc[awaited, [*MEASURED, *PROMISED]] = np.nan
+        if counted:
+            rows[COUNT] = 1 if (heads := cohort.heads) is None else heads
+        parts.append(rows)
+        first += len(cohort.row_of)
+    table = pd.concat(parts, ignore_index=True)
+    if any(seat.comparison.names for seat in game.seats):
+        table = table.assign(**_beside_models(game, guarantees))
+    if game.network is not None:
+        heard = game.network.distance >= 0
+        heard &= (table["kind"] != "learner").to_numpy()
+        table["distance"] = pd.Series(game.network.distance, dtype="Int64").where(heard)
+    if not all(seat.attendance.throughout for seat in game.seats):
+        table = table.assign(**_whereabouts(game, rounds))
+    return table
+
+
+def _beside_models(game: Game, guarantees: Sequence[Guarantee]) -> dict[str, Array]:
+    """Return each agent's regret to the best model for it, and what was promised of that."""
+    regrets, bounds = [], []
+    for place, (cohort, promise) in enumerate(zip(game.cohorts, guarantees, strict=True)):
+        regret = regret_to_models(cohort, game.seats[place].comparison)
+        regrets.append(np.where(game.awaited(place), np.nan, regret)[cohort.row_of])
+        bounds.append(promised(promise.to_models, cohort, promise))
+    return {
+        "regret_to_models": np.concatenate(regrets),
+        "regret_to_models_bound": np.concatenate(bounds),
+    }
+
+
+def _whereabouts(game: Game, rounds: int) -> dict[str, "pd.Series[int]"]:
+    """Return the round before which each agent entered and left; empty for who never came."""
+    entered, left = [], []
+    for seat in game.seats:
+        cohort, stay = seat.cohort, seat.attendance.span(seat.rows)
+        entered.append(stay.entered[cohort.row_of])
+        left.append(np.minimum(stay.left, rounds)[cohort.row_of])
+    first, last = np.concatenate(entered), np.concatenate(left)
+    columns = {"entered": pd.Series(first, dtype="Int64"), "left": pd.Series(last, dtype="Int64")}
+    return {name: column.where(first < last) for name, column in columns.items()}
+
+
+def _cohort_rows(cohort: Cohort, guarantee: Guarantee, first: int) -> pd.DataFrame:
+    count = len(cohort.row_of)
+    loss, ledger = cohort.loss, cohort.ledger
+    gap, bias = cohort.gap(), cohort.ledger.bound_from_bias()
+    from_bias = None if gap is None or bias is None else bias + gap
+    return pd.DataFrame(
+        {
+            "agent": np.arange(first, first + count),
+            "cohort": cohort.name,
+            "kind": cohort.kind,
+            "utility": cohort.utility,
+            "response": cohort.rule,
+            "actions": loss.actions,
+            "mean_loss": ledger.mean_loss()[cohort.row_of],
+            "loss_scale": loss.unit_scale[cohort.row_of],
+            "loss_offset": loss.unit_offset[cohort.row_of],
+            **{f"{measure}_regret": agent_regret(cohort, measure) for measure in MEASURES},
+            "bound_from_bias": _spread_out(from_bias, cohort),
+            **promises(cohort, guarantee),
+            "guarantee": guarantee.label,
+        }
+    )
+
+
+def promises(cohort: Cohort, guarantee: Guarantee) -> dict[str, Array]:
+    """Return what each agent of a cohort is promised (N,), by column; NaN without a theorem."""
+    return {
+        "bound_from_variation": promised(guarantee.from_variation, cohort, guarantee),
+        "bound": promised(guarantee.bound, cohort, guarantee),
+        "contextual_swap_bound": promised(guarantee.contextual, cohort, guarantee),
+    }
+
+
+def promised(bound: Callable[[], Array] | None, cohort: Cohort, guarantee: Guarantee) -> Array:
+    """Return a bound of each agent (N,); NaN without a theorem, and before the first round."""
+    known = bound is not None and np.any(cohort.ledger.rounds)
+    return _spread_out(bound() if bound and known else None, cohort, guarantee.covers)
+
+
+def _spread_out(rows: Array | None, cohort: Cohort, covers: Mask | None = None) -> Array:
+    if rows is None:
+        return np.full(len(cohort.row_of), np.nan)
+    return np.where(True if covers is None else covers, rows, np.nan)[cohort.row_of]
+
+
+def graph_tables(game: Game) -> dict[str, pd.DataFrame]:
+    """Return the table of edges by its name; nothing where there is no graph."""
+    network = game.network
+    return {} if network is None or network.edges is None else {"edges": network.frame()}
+
+
+def swaps_table(game: Game, action_names: ActionNames | None = None) -> pd.DataFrame:
+    """One row per agent and action it played: the best replacement and what it would have saved.
+
+    ``best_policy`` is empty where a fixed action is the best comparator; then and always
+    ``best_replacement`` is the best fixed action. ``contribution`` is per round; an agent's
+    contributions add up to its decision swap regret (to its swap regret without comparators).
+
+    Parameters
+    ----------
+    action_names : dict, optional
+        The actions' names of every cohort that has any; then columns ``action_name`` and
+        ``best_replacement_name`` say them, too.
+    """
+    parts, first = [], 1
+    for cohort in game.cohorts:
+        rows = _named(_swap_rows(cohort), (action_names or {}).get(cohort.name))
+        agents = pd.DataFrame(
+            {"agent": np.arange(len(cohort.row_of)) + first, "row": cohort.row_of}
+        )
+        if len(rows):
+            parts.append(agents.merge(rows, on="row", sort=False).drop(columns="row"))
+        first += len(cohort.row_of)
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _named(rows: pd.DataFrame, names: Sequence[str] | None) -> pd.DataFrame:
+    """Say actions by their names as well, where they have any."""
+    if names is None:
+        return rows
+    said = np.array(names, dtype=object)
+    return rows.assign(**{f"{k}_name": said[rows[k]] for k in ("action", "best_replacement")})
+
+
+def _swap_rows(cohort: Cohort) -> pd.DataFrame:
+    ledger = cohort.ledger
+    comparators = ledger.comparators()
+    if not comparators.shape[2]:
+        comparators = ledger.fixed
+    row, action = np.nonzero(ledger.count > 0)
+    named = (getattr(policy, "name", f"policy {j}") for j, policy in enumerate(cohort.policies))
+    names = np.array([*map(str, named), ""], dtype=object)
+    best = comparators[row, action].argmin(1)
+    policy = best - (ledger.fixed.shape[2] if ledger.constants else 0)
+    return pd.DataFrame(
+        {
+            "row": row,
+            "action": action,
+            "count": ledger.count[row, action],
+            "best_replacement": ledger.fixed[row, action].argmin(1),
+            "best_policy": names[np.where(policy >= 0, policy, -1)],
+            "contribution": _contribution(ledger, comparators, row, action),
+        }
+    )
+
+
+def _contribution(ledger: Ledger, comparators: Array, row: Indices, action: Indices) -> Array:
+    saved: Array = ledger.own[row, action] - comparators[row, action].min(1)
+    rounds = np.broadcast_to(np.maximum(ledger.rounds, 1), len(ledger.count))
+    return np.asarray(saved / rounds[row])
+
+
+def biases_table(game: Game) -> pd.DataFrame:
+    """One row per event with at least one per cent of the rounds, in expectation over the mixtures.
+
+    ``loss`` counts the distinct losses of a block, ``policy`` the policies of its group; both
+    ``policy`` and ``suggestion`` are empty for a decision event. ``bias_i`` is the sum over
+    rounds, not an average. Of a calibrated forecaster loss 0 is its grid, ``action`` counts the
+    cells (in the order of its grid points), and later losses stand for the groups' policies. With
+    scalar events ``bias_i`` is the gain of comparator i: fixed actions, then policies, then models.
+    ``bound`` is the theorem's on every ``|bias_i|``, ``bound_drawn`` that on the bias of what was
+    drawn, of all events with probability 0.99 in all rounds; empty for scalar events.
+    """
+    least = RARE * game.history.rounds
+    found = [(b.name, row) for b in game.blocks for row in _event_rows(b.forecaster, least)]
+    widest = max([*(b.basis.size for b in game.blocks), *(len(row[5]) for _, row in found)])
+    columns = ["block", "loss", "action", "policy", "suggestion", "occupancy"]
+    rows = [
+        [name, *event, *bias, *[np.nan] * (widest - len(bias))] for name, (*event, bias) in found
+    ]
+    frame = pd.DataFrame(rows, columns=[*columns, *(f"bias_{i}" for i in range(widest))])
+    bounds = [_event_bounds(b.forecaster, frame[frame["block"] == b.name]) for b in game.blocks]
+    frame = frame.join(pd.concat(bounds))
+    return frame.astype({"policy": "Int64", "suggestion": "Int64"})
+
+
+def _event_bounds(forecaster: Any, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return what bounds the biases of events, in expectation and as drawn; NaN where nothing."""
+    promise = getattr(forecaster, "bias_bound", None)
+    occupancy = rows["occupancy"].to_numpy(dtype=np.float64)
+    known = (
+        promise().of_events(occupancy) if promise and len(rows) else np.full((2, len(rows)), np.nan)
+    )
+    return pd.DataFrame(dict(zip(("bound", "bound_drawn"), known, strict=True)), index=rows.index)
+
+
+def _event_rows(forecaster: Any, least: float) -> Iterator[tuple[Any, ...]]:
+    events = getattr(forecaster, "events", None)
+    for event in () if events is None else events.table():
+        occupancy = event[4]
+        if occupancy >= least and occupancy > 0:
+            yield event

@@ -1,0 +1,147 @@
+"""What a user's own agents show of themselves: the table ``states``.
+
+A row per logged agent that took part in a logged round, of the cohorts whose class declares
+``columns``: ``round``, ``agent`` and a column for each name, as it stands after it; empty for
+agents of a class that has no such column.
+
+Measures of a user's own: the table ``measures``.
+
+    @register.measure("gini")
+    def gini(model):
+        return {"traders": inequality(model.agents.select(...).get("wealth"))}
+
+A scenario names it, ``measures = ["gini"]``, and it is taken after every logged round. What it
+returns says of whom it speaks: a number is of the round, a dictionary by cohort has a number for
+each, an array (N,) one for every agent, in the order of the agents' numbers (of these the logged
+ones get rows). ``@register.measure("share", within=(0, 1))`` declares a range, which the
+intervals of studies then do not leave either.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.market import register
+from regretless.market.core.arrays import Mask
+from regretless.market.core.errors import UserError, closest
+from regretless.market.game.protocols import Cohort
+from regretless.market.game.seats import attending, present
+from regretless.market.logs.sampling import Logged
+from regretless.market.records import Round
+
+
+class States:
+    """Reads what agents show, of the cohorts that show anything.
+
+    Parameters
+    ----------
+    logged : sequence of Logged
+        Which of each cohort's agents get rows.
+    """
+
+    def __init__(self, cohorts: Sequence[Cohort], logged: Sequence[Logged]) -> None:
+        self._cohorts, self._logged = tuple(cohorts), tuple(logged)
+        names = (name for cohort in cohorts for name in cohort.columns)
+        self.names = tuple(dict.fromkeys(names))
+
+    def rows(self, played: Round) -> dict[str, NDArray[Any]]:
+        """Return the columns of a round; none where nobody shows anything."""
+        parts = [
+            self._shown(cohort, self._logged[place], attending(decision, cohort))
+            for place, cohort, decision, _ in present(self._cohorts, played)
+            if cohort.columns
+        ]
+        if not parts:
+            return {}
+        table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return {"round": np.full(len(table["agent"]), played.number)} | table
+
+    def _shown(self, cohort: Any, own: Logged, here: Mask) -> dict[str, NDArray[Any]]:
+        """Return the columns of a cohort's logged agents that took part."""
+        here = here[own.agents]
+        columns: dict[str, NDArray[Any]] = {"agent": own.ids[here]}
+        for name in self.names:
+            known = name in cohort.columns
+            values = cohort.column(name)[own.agents] if known else np.full(len(here), np.nan)
+            columns[name] = values[here]
+        return columns
+
+
+ROUNDING = 1e-9
+COLUMNS = ("round", "measure", "cohort", "agent", "value")
+Rows = tuple[list[str], list[float], list[float]]  # cohorts, agents, values
+
+
+class OwnMeasures:
+    """Takes measures by their registered names.
+
+    Parameters
+    ----------
+    names : sequence of str
+    model : MarketModel
+        What each is given.
+    logged : sequence of Logged
+        Which agents of each cohort get rows, where a measure is of every agent.
+
+    Raises
+    ------
+    UserError
+        If a name is unknown.
+    """
+
+    def __init__(self, names: Sequence[str], model: Any, logged: Sequence[Logged]) -> None:
+        self._taken = {name: register.measure[name] for name in names}
+        self._model, self._ids = model, np.concatenate([own.ids for own in logged])
+        self._cohorts = [cohort.name for cohort in model.game.cohorts]
+        self._agents = sum(len(cohort.row_of) for cohort in model.game.cohorts)
+
+    def rows(self, played: Round) -> dict[str, NDArray[Any]]:
+        """Return the columns of a round; none where nothing is measured."""
+        parts = [self._table(name, self._rows(name)) for name in self._taken]
+        if not parts:
+            return {}
+        table = {c: np.concatenate([part[c] for part in parts]) for c in COLUMNS[1:]}
+        return {"round": np.full(len(table["value"]), played.number)} | table
+
+    def _table(self, name: str, rows: Rows) -> dict[str, NDArray[Any]]:
+        cohorts, agents, values = rows
+        low, high = register.measure.within.get(name, (-np.inf, np.inf))
+        found = np.array(values, dtype=np.float64)
+        outside = found[(found < low - ROUNDING) | (found > high + ROUNDING)]
+        if len(outside):
+            reason = f"measure '{name}' returned {outside[0]:g}, not within {low:g} and {high:g}"
+            raise UserError(f"{reason}; correct it, or `within` where it is registered")
+        return {
+            "measure": np.array([name] * len(values), dtype=object),
+            "cohort": np.array(cohorts, dtype=object),
+            "agent": np.array(agents, dtype=np.float64),
+            "value": found,
+        }
+
+    def _rows(self, name: str) -> Rows:
+        """Take a measure, and spell out of whom it speaks."""
+        found, where = self._taken[name](self._model), f"measure '{name}'"
+        if isinstance(found, Mapping):
+            for cohort in found:
+                if cohort not in self._cohorts:
+                    known = closest(str(cohort), self._cohorts)
+                    raise UserError(f"{where}: no cohort '{cohort}'; {known}")
+            each = [_number(where, value) for value in found.values()]
+            return list(found), [np.nan] * len(each), each
+        values: Any = np.asarray(found, dtype=object)
+        if values.ndim == 0:
+            return [""], [np.nan], [_number(where, found)]
+        if values.shape != (self._agents,):
+            wanted = f"a number, one for each cohort by name, or {self._agents}, one per agent"
+            raise UserError(f"{where} returned shape {values.shape}; return {wanted}")
+        own = [_number(where, value) for value in values[self._ids - 1]]
+        return [""] * len(own), list(self._ids), own
+
+
+def _number(where: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{where} returned {value!r:.60}, no number; return one") from error

@@ -1,0 +1,173 @@
+r"""Markets that answer what all agents do together: a load settles, and outcomes are its function.
+
+    load(t)      what the round's actions come to (quantities, flows, heads), an array
+    level(t+1) = (1 - adjustment) level(t) + adjustment load(t),        level(0) = start
+    y(t)       = answer(fundamental(t), level)
+
+    feedback     level       known before the round     guarantee
+    lagged       level(t)    yes                        the theorem's: regret holds outcomes fixed
+    same-round   level(t+1)  no: it answers the draw    none, unless agents draw for themselves
+
+In the lagged market moving the drawn outcome is the same as moving the law that was sealed. In the
+same-round market the outcome depends on actions of the round, hence on the forecast's draw. These
+are the aggregative games (Selten 1970) with a smoothed aggregate (Nerlove 1958).
+"""
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.errors import UserError, closest
+from regretless.market.game.market import Decisions, Market
+from regretless.market.game.protocols import Cohort
+from regretless.market.game.seats import taken
+
+FEEDBACKS = ("lagged", "same-round")
+ROUNDING = 1e-12  # an outcome beyond [0, 1] by less was not clipped
+
+
+class Moments(Remembering):
+    """Running mean and standard deviation of arrays, in bounded memory (Welford 1962).
+
+    Parameters
+    ----------
+    size : int
+        How long they are.
+    """
+
+    REMEMBERED = ("count", "mean", "_squares")
+
+    def __init__(self, size: int) -> None:
+        self.count, self.mean, self._squares = 0, np.zeros(size), np.zeros(size)
+
+    def add(self, values: Array) -> None:
+        """Add one observation."""
+        self.count += 1
+        away = values - self.mean
+        self.mean = self.mean + away / self.count
+        self._squares = self._squares + away * (values - self.mean)
+
+    def deviation(self) -> Array:
+        """Return the standard deviation so far."""
+        return np.sqrt(self._squares / max(self.count, 1))
+
+
+class Settling(Market):
+    """A market with a level that follows the load: it has ``aggregate`` and ``answer``.
+
+    Parameters
+    ----------
+    cohorts, rng : as in ``Market``
+    start : array
+        The level before the first round.
+    feedback : "lagged" or "same-round"
+        Whether earlier rounds' load moves an outcome, or this round's too.
+    adjustment : float
+        In (0, 1]: weight of the newest load in the level; 1 for no memory.
+    tables : sequence of array (K, A, ...)
+        What each cohort's actions add to the load, where that is not a head.
+
+    Raises
+    ------
+    UserError
+        If a parameter leaves its range or the cohorts' losses are over different goods.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("level", "rounds", "clipped", "outcomes")
+
+    def __init__(  # noqa: PLR0913 - keyword-only from the third
+        self,
+        cohorts: Sequence[Cohort],
+        rng: np.random.Generator,
+        *,
+        start: Array,
+        feedback: str,
+        adjustment: float,
+        tables: Sequence[Array] = (),
+    ) -> None:
+        if feedback not in FEEDBACKS:
+            raise UserError(f"market.feedback '{feedback}'; {closest(feedback, FEEDBACKS)}")
+        if not 0 < adjustment <= 1:
+            raise UserError(f"market.adjustment = {adjustment}; give a number in (0, 1]")
+        super().__init__(cohorts, rng)
+        self.feedback, self.adjustment = feedback, adjustment
+        self.level, self.rounds, self.clipped = start, 0, 0
+        self.outcomes = Moments(self.goods)
+        self.tables = list(tables)
+
+    def aggregate(self, decisions: Decisions) -> Array:
+        """Return what actions come to, which adds up over agents to the last bit."""
+        raise UserError(f"class {type(self).__name__} has no aggregate(decisions)")
+
+    def answer(self, fundamental: Array, load: Array) -> Array:
+        """Let the load move the outcome."""
+        raise UserError(f"class {type(self).__name__} has no answer(fundamental, load)")
+
+    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
+        """Answer what all agents do together."""
+        return self.answer(fundamental, self.aggregate(decisions))
+
+    def spent(self, decisions: Decisions) -> Array:
+        """Return how many are there, and the sum of what their actions have in the tables.
+
+        Returns
+        -------
+        array (2, 1 + c)
+            Each as two numbers (``market.numerics.exact_sum``).
+        """
+        sums = np.zeros((2, 1 + self.tables[0].shape[2]))
+        for cohort, table, decision in zip(self.cohorts, self.tables, decisions, strict=True):
+            if decision is not None:
+                who = taken(cohort, decision.actions, decision.counts)
+                sums[0, 0] += who.agents
+                sums[:, 1:] += who.total(table)
+        return sums
+
+    def part(self, cohorts: Sequence[Cohort], rows: Sequence[Indices]) -> Self:
+        """Return one that reads the load of some rows of each cohort, and is not to clear."""
+        own = copy(self)
+        own.cohorts = tuple(cohorts)
+        own.tables = [table[kept] for table, kept in zip(self.tables, rows, strict=False)]
+        return own
+
+    @property
+    def answers_at_once(self) -> bool:  # type: ignore[override]  # it depends on the feedback
+        """Whether an outcome depends on the actions of its own round; then nothing is promised."""
+        return self.feedback == "same-round"
+
+    @property
+    def clipped_share(self) -> float:
+        """Share of the rounds in which [0, 1] cut some outcome; 0 before the first."""
+        return self.clipped / max(self.rounds, 1)
+
+    def settle(self, load: Array) -> Array:
+        """Let the level follow the load; return the level that moves this round's outcome."""
+        before = self.level
+        self.level = (1 - self.adjustment) * before + self.adjustment * load
+        return self.level if self.answers_at_once else before
+
+    def swayed(self, loads: Array, reach: Array | float) -> Array:
+        """Return what ``sway`` does, from the loads of actions (K, A, d) and what a unit moves."""
+        return np.asarray(self.adjustment * reach * np.ptp(loads, axis=1))
+
+    def kept(self, moved: Array) -> Array:
+        """Return the outcome within [0, 1], and count whether it had left."""
+        outcome = np.clip(moved, 0.0, 1.0) + 0.0  # one zero, not two
+        self.clipped += int(bool((np.abs(moved - outcome) > ROUNDING).any()))
+        self.rounds += 1
+        self.outcomes.add(outcome)
+        return outcome
+
+    def described(self) -> dict[str, Any]:
+        """Describe the feedback and the outcomes so far."""
+        return {
+            "feedback": self.feedback,
+            "adjustment": self.adjustment,
+            "clipped_share": self.clipped_share,
+            "mean": self.outcomes.mean.tolist(),
+            "deviation": self.outcomes.deviation().tolist(),
+        }

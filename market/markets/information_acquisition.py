@@ -1,0 +1,141 @@
+r"""Who pays to know: traders buy a signal or read it off a price that it moves.
+
+An asset pays u = theta + e. Who is informed knows theta; e, with variance ``noise``, nobody does.
+Supply x is random, so that the price tells theta only in part (Grossman and Stiglitz 1980, whose
+symbols these are, with mean returns and mean supply 0). With constant risk aversion a and a share
+lambda informed, all demand by mean over a times variance and the price P clears
+
+    lambda (theta - P) / (a var_e) + (1 - lambda) (E[u | P] - P) / (a var(u | P)) = x,
+    E[u | P] = rho w,  w = theta - (a var_e / lambda) x,  var(u | P) = var_theta (1 - rho) + var_e,
+    rho = var_theta / (var_theta + (a var_e / lambda)^2 var_x).
+
+The outcome is what each side may expect of its trade, exp(-a W) with e integrated out, in the mean
+over ``assets`` that are drawn alike:
+
+    y_0 = exp(-(theta - P)^2 / (2 var_e))                   informed
+    y_1 = exp(-(E[u | P] - P)^2 / (2 var(u | P)))           uninformed
+
+so that with utility ``affine`` not to know costs y_1 and to know, at the price c, exp(a c) y_0.
+lambda is the smoothed share who buy (``market.markets.aggregate``). Those who know are as well off
+as the others if and only if exp(2 a c) = var(u | P) / var_e: at the share ``informed_share``.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from regretless.market import register
+from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError
+from regretless.market.game.market import Decisions
+from regretless.market.game.protocols import Cohort
+from regretless.market.markets.aggregate import Moments, Settling
+
+
+def informed_share(
+    cost: float, *, aversion: float, signal: float, noise: float, supply: float
+) -> float:
+    """Return the share at which knowing is worth its price; 1 where all would know, 0 if nobody.
+
+    Parameters
+    ----------
+    cost, aversion : float
+        c and a.
+    signal, noise, supply : float
+        The variances of theta, e and x.
+    """
+    hidden = np.expm1(2 * aversion * cost) * noise / signal  # 1 - rho at which it is
+    if hidden >= 1:
+        return 0.0
+    if hidden <= 0:
+        return 1.0
+    return float(min(1.0, aversion * noise * np.sqrt(supply * (1 - hidden) / (hidden * signal))))
+
+
+@register.market("information")
+class Information(Settling):
+    """An asset market in which action 1 is to buy the signal.
+
+    Parameters
+    ----------
+    cohorts, rng, feedback, adjustment : as in ``Settling``
+        Over two outcomes, with two actions; the load is the share who buy. Signals and supply are
+        normal, drawn from the market's stream.
+    aversion : float
+        Absolute risk aversion, positive.
+    signal, noise, supply : float
+        Variances of what can be known, of what cannot, and of supply; positive.
+    start : float
+        The share informed before the first round.
+    assets : int
+        How many are traded in a round.
+
+    Raises
+    ------
+    UserError
+        If a number is not positive, or there are other actions or outcomes.
+    """
+
+    REMEMBERED = ("informed",)
+    weighs = True
+    meant: ClassVar[Mapping[str, str]] = {"share": "share who buy"}
+
+    def __init__(  # noqa: PLR0913 - keyword-only from the third
+        self,
+        cohorts: Sequence[Cohort],
+        rng: np.random.Generator,
+        *,
+        aversion: float = 1.0,
+        signal: float = 1.0,
+        noise: float = 1.0,
+        supply: float = 1.0,
+        start: float = 0.5,
+        assets: int = 1,
+        feedback: str = "lagged",
+        adjustment: float = 0.05,
+    ) -> None:
+        level = np.array([float(start)])
+        super().__init__(cohorts, rng, start=level, feedback=feedback, adjustment=adjustment)
+        if self.goods != 2 or any(cohort.loss.actions != 2 for cohort in cohorts):
+            raise UserError("market 'information': give 2 outcomes, and 2 actions to all")
+        if min(aversion, signal, noise, supply) <= 0 or not 0 <= start <= 1 or assets < 1:
+            raise UserError(
+                "market.start is a share, all other numbers of market 'information' are positive"
+            )
+        self.aversion, self.signal, self.noise, self.supply = aversion, signal, noise, supply
+        self.informed, self.assets = Moments(1), assets
+
+    def aggregate(self, decisions: Decisions) -> Array:
+        """Count who does not know, and who does."""
+        return sum((played.per_action(2) for played in self.taken(decisions)), np.zeros(2))
+
+    def answer(self, fundamental: Array, load: Array) -> Array:
+        """Tell what each side may expect at the price."""
+        share = load[1:] / max(load.sum(), 1)
+        (settled,) = self.settle(share)
+        self.informed.add(np.array([settled]))
+        drawn = self.rng.normal(size=(2, self.assets))
+        theta, supply = drawn * np.sqrt([[self.signal], [self.supply]])
+        price, mean, variance = self._priced(float(settled), theta, supply)
+        self.last = {"share": share}
+        gaps = np.stack([(theta - price) ** 2 / self.noise, (mean - price) ** 2 / variance])
+        return self.kept(np.exp(-gaps / 2).mean(1))
+
+    def _priced(self, informed: float, theta: Array, supply: Array) -> tuple[Array, Array, float]:
+        """Return the prices, and what they tell: means and the variance of the assets' payoffs."""
+        knowing = informed / (self.aversion * self.noise)  # what theta moves demand by
+        precision = knowing**2 * self.signal
+        rho = precision / (precision + self.supply)
+        mean = rho * (theta - supply / knowing) if informed else np.zeros(self.assets)
+        variance = self.signal * (1 - rho) + self.noise
+        others = (1 - informed) / (self.aversion * variance)
+        return (knowing * theta + others * mean - supply) / (knowing + others), mean, variance
+
+    def described(self) -> dict[str, Any]:
+        """Describe the share informed so far."""
+        return super().described() | {"informed": float(self.informed.mean[0])}
+
+    def told(self) -> str:
+        """Sum up the share informed."""
+        return f"Market: {self.informed.mean[0]:.1%} of the traders are informed on average"

@@ -1,0 +1,136 @@
+r"""Shops that order before they know demand, keep what is left over, and see sales, not demand.
+
+Each agent has a stock s, which lasts; action a orders up to q_a (its place in [0, 1] times A - 1):
+
+    stock raised to max(s, q_a), as far as cash goes, at ``cost`` a unit
+    sales = min(stock, D), paid at ``price`` a unit,         D = fundamental_0, everybody's demand
+    what is left over is kept, and costs ``holding`` a unit and round
+
+What is published is demand, or, where it is censored, the most that anybody sold:
+
+    y = D                              seen = "demand"
+    y = min(D, greatest stock)         seen = "sales": of a shop that is sold out nobody knows more
+
+A shop that sells out wins ``price - cost`` less than it could have, and pays for what stays on the
+shelf; a unit left over is worth its cost next round. So the best order-up-to level in every round
+is the newsvendor's quantile of demand (Arrow, Harris and Marschak 1951; carry-over with lost
+sales: Karlin 1958),
+
+    P(D <= q) = underage / (underage + overage),    underage = price - cost, overage = holding,
+
+which utility ``newsvendor`` with these two reads. Where sales are seen, forecasts learn from demand
+cut off at the stock, orders follow, and the level spirals down (Cooper, Homem-de-Mello and
+Kleywegt 2006); the regret that is measured at sales says nothing of it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from regretless.market import register
+from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError, closest
+from regretless.market.game.accounts import UNIT, Accounts
+from regretless.market.game.market import Decisions, Market
+from regretless.market.game.protocols import Cohort
+from regretless.market.markets.aggregate import Moments
+
+SEEN = ("demand", "sales")
+
+
+@register.market("shops")
+class Shops(Market):
+    """Inventories under demand that may be censored.
+
+    Parameters
+    ----------
+    cohorts, rng : as in ``Market``
+        Over one outcome, demand, and with actions that order evenly spaced levels of [0, 1].
+    price, cost, holding : float
+        Of a unit sold, bought, and left over for a round.
+    seen : "demand" or "sales"
+        What is published.
+    cash : float, or table by cohort's name
+        What each begins with, to pay orders and storage from.
+
+    Raises
+    ------
+    UserError
+        If a parameter leaves its range or there are several outcomes.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("levels", "unmet")
+    meant: ClassVar[Mapping[str, str]] = {
+        "level": "mean stock, of the greatest",
+        "sold": "units sold by all",
+    }
+
+    def __init__(  # noqa: PLR0913 - keyword-only from the third
+        self,
+        cohorts: Sequence[Cohort],
+        rng: np.random.Generator,
+        *,
+        price: float = 4.0,
+        cost: float = 1.0,
+        holding: float = 1.0,
+        seen: str = "demand",
+        cash: float | dict[str, float] = 100.0,
+    ) -> None:
+        super().__init__(cohorts, rng)
+        if seen not in SEEN:
+            raise UserError(f"market.seen '{seen}'; {closest(seen, SEEN)}")
+        if self.goods != 1:
+            raise UserError(f"market 'shops': {self.goods} outcomes; demand is one")
+        if not 0 <= cost < price or holding < 0:
+            raise UserError("market.cost, market.holding: give 0 <= cost < price, holding >= 0")
+        self.price, self.cost, self.holding, self.seen = price, cost, holding, seen
+        self.accounts: Accounts = Accounts(cohorts, cash, [0.0])
+        self.levels, self.unmet = Moments(1), Moments(1)
+        self.answers_at_once = seen == "sales"
+        self._orders = [
+            np.tile(np.linspace(0, 1, c.loss.actions), (len(c.loss), 1)) for c in cohorts
+        ]
+
+    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
+        """Fill the shelves, sell, and publish."""
+        here = np.concatenate(
+            [
+                np.zeros(len(c.row_of), bool) if d is None else d.actions >= 0
+                for c, d in zip(self.cohorts, decisions, strict=True)
+            ]
+        )
+        cash, before = self.accounts.cash[:-1], self.accounts.goods[:-1, 0]
+        ordered = np.maximum(self.chosen(self._orders, decisions) - before, 0.0)
+        if self.cost:
+            ordered = np.minimum(ordered, np.floor(cash / self.cost / UNIT) * UNIT)
+        held = before + ordered
+        sold = np.minimum(held, fundamental[0]) * here
+        left = (held - sold) * here
+        self.accounts.move(
+            self.price * sold - self.cost * ordered - self.holding * left, (ordered - sold)[:, None]
+        )
+        most = held[here].max(initial=0.0)
+        shown = fundamental if self.seen == "demand" else np.minimum(fundamental, most)
+        mean = np.array([held[here].mean() if here.any() else 0.0])
+        self.levels.add(mean)
+        self.unmet.add(np.array([max(fundamental[0] - mean[0], 0.0)]))
+        self.last = {"fundamental": fundamental, "level": mean, "sold": np.array([sold.sum()])}
+        return shown
+
+    def described(self) -> dict[str, Any]:
+        """Describe stocks and demand that was not met so far."""
+        cash = self.accounts.cash[:-1].mean()
+        return {
+            "seen": self.seen,
+            "level": float(self.levels.mean[0]),
+            "unmet": float(self.unmet.mean[0]),
+            "cash": float(cash),
+        }
+
+    def told(self) -> str:
+        """Sum up stocks and demand that was not met."""
+        return (
+            f"Market: shops that see {self.seen} stock up to {self.levels.mean[0]:.3f} on average; "
+            f"{self.unmet.mean[0]:.3f} of demand a round is not met"
+        )

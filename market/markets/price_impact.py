@@ -1,0 +1,274 @@
+r"""Crowding: what agents' demand and the forecast did to each other, read from the logs of a run.
+
+    concentration  sum_g (D_g / sum_h D_h)^2, the Herfindahl index of a round's demand D: 1/d where
+                   it is spread evenly over d goods, 1 where all of it goes to one
+    churn          1/2 sum_g |D_g(t) - D_g(t-1)|: the share of all budgets that moved from one good
+                   to another since the round before; large in cobweb cycles (Ezekiel 1938)
+    miss           mean over the goods of |label_g - y_g|: the drawn label forecast's distance to
+                   the outcome
+    miss_before    the same distance to the fundamental, the outcome before the market moved it
+    confirmed      miss_before - miss: by how much the market brought the outcome nearer to what had
+                   been said. Above 0 the forecast fulfilled itself, below 0 it defeated itself
+                   (Merton 1948; "performative" in Perdomo et al. 2020)
+
+The functions are pure: they read the tables ``rounds`` and ``forecasts`` of a run with a market.
+Rounds in which nobody demands anything have no concentration (NaN). Where several blocks are
+broadcast their drawn labels are averaged; without labels the last three are NaN. ``Tally`` keeps
+the means of the first two while a run goes on.
+
+An endogenous market: what agents buy moves prices, and prices move what goods yield.
+
+An action spends a budget on the d goods. Its demand for good g is read off the loss itself,
+
+    gain_ag  = max(0, l(a, y with y_g = 0) - l(a, y with y_g = 1)),   the other coordinates at 1/2,
+    share_ag = gain_ag / max_b sum_h gain_bh,
+
+so that an agent's most exposed action spends the whole budget of 1, an action that gains half as
+much from all goods together spends half of it, and one that gains from none stays out. (Were every
+action to spend the whole budget, one whose loss hardly depends on any good would move prices as
+much as a full position.) For linear and separable losses the shares are proportional to what the
+goods are worth to the action; for other forms they are a reading at the middle of the cube.
+
+Demand is the mean over the agents who are present, and the price follows it (tatonnement with
+smoothing, Walras; Nerlove 1958):
+
+    D_g(t)   = mean over agents of share of the action played in round t,   sum_g D_g <= 1
+    p_g(t+1) = (1 - adjustment) p_g(t) + adjustment D_g(t),                 p_g(0) = 1/d
+    y_g(t)   = clip(fundamental_g(t) - impact (price_g - 1/d), 0, 1),
+
+with the price of before the round where feedback is lagged, else that of after it
+(``market.markets.aggregate``).
+
+Prices are shares of the agents' total budget, from 0 to 1; 1/d is what equal shares come to and
+has no effect. With impact > 0 crowded goods yield less (congestion), with impact < 0 more
+(momentum). If everybody spends the whole budget the shifts add up to 0 over the goods.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from regretless.market import register
+from regretless.market.core.arrays import Array
+from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.errors import UserError
+from regretless.market.game.market import Decisions, at_ends
+from regretless.market.game.protocols import Cohort
+from regretless.market.losses import Loss
+from regretless.market.markets.aggregate import Settling
+
+MEASURES = ("concentration", "churn", "miss", "miss_before", "confirmed")
+
+
+def concentration(demand: ArrayLike) -> Array:
+    """Compute the Herfindahl index of each round's demand.
+
+    Parameters
+    ----------
+    demand : array (T, d)
+        At least 0.
+
+    Returns
+    -------
+    array (T,)
+        From 1/d to 1; NaN where nothing is demanded.
+    """
+    table = np.asarray(demand, dtype=np.float64)
+    total = table.sum(1, keepdims=True)
+    shares = np.divide(table, total, out=np.full(table.shape, np.nan), where=total > 0)
+    return np.asarray((shares**2).sum(1))
+
+
+def churn(demand: ArrayLike) -> Array:
+    """Compute the share of all budgets that changed goods since the round before.
+
+    Parameters
+    ----------
+    demand : array (T, d)
+
+    Returns
+    -------
+    array (T,)
+        From 0 to 1; NaN in the first round.
+    """
+    table = np.asarray(demand, dtype=np.float64)
+    moved = np.abs(np.diff(table, axis=0)).sum(1) / 2
+    return np.concatenate([np.full(min(1, len(table)), np.nan), moved])
+
+
+class Tally(Remembering):
+    """Running means of concentration and churn, in bounded memory.
+
+    Parameters
+    ----------
+    goods : int
+        d.
+    """
+
+    REMEMBERED = ("_demand", "_sums", "_counts")
+
+    def __init__(self, goods: int) -> None:
+        self._demand = np.full(goods, np.nan)
+        self._sums, self._counts = np.zeros(2), np.zeros(2)
+
+    def add(self, demand: Array) -> None:
+        """Add a round's demand (d,)."""
+        table = np.stack([self._demand, demand])
+        found = np.array([concentration(table)[1], churn(table)[1]])
+        self._sums += np.nan_to_num(found)
+        self._counts += ~np.isnan(found)
+        self._demand = demand
+
+    def means(self) -> dict[str, float]:
+        """Return ``concentration`` and ``churn``; 0 where no round had one."""
+        means = self._sums / np.maximum(self._counts, 1)
+        return dict(zip(MEASURES, means.tolist(), strict=False))
+
+
+def crowding(rounds: pd.DataFrame, forecasts: pd.DataFrame) -> pd.DataFrame:
+    """Measure every round.
+
+    Parameters
+    ----------
+    rounds, forecasts : DataFrame
+        Tables of a run with a market; all its rounds, in order.
+
+    Returns
+    -------
+    DataFrame
+        A row per round: ``round`` and ``MEASURES``.
+
+    Raises
+    ------
+    ValueError
+        If the run had no market.
+    """
+    demand, outcome = columns(rounds, "demand"), columns(rounds, "y")
+    if not demand.shape[1]:
+        raise ValueError("the rounds have no demand; give the tables of a run with a market")
+    label = drawn_labels(forecasts, len(rounds), demand.shape[1])
+    miss = np.abs(label - outcome).mean(1)
+    before = np.abs(label - columns(rounds, "fundamental")).mean(1)
+    values = concentration(demand), churn(demand), miss, before, before - miss
+    frame = {"round": rounds["round"].to_numpy()} | dict(zip(MEASURES, values, strict=True))
+    return pd.DataFrame(frame)
+
+
+def columns(table: pd.DataFrame, name: str) -> Array:
+    """Return the numbered columns of a table, ``name_0`` and so on, as an array (rows, count)."""
+    count = sum(column.rpartition("_")[0] == name for column in table.columns)
+    return table[[f"{name}_{i}" for i in range(count)]].to_numpy(dtype=np.float64)
+
+
+def drawn_labels(forecasts: pd.DataFrame, rounds: int, goods: int) -> Array:
+    """Return the label forecast that was broadcast each round (T, d), mean over the blocks."""
+    drawn = forecasts[forecasts["drawn"].astype(bool)]
+    labels = columns(drawn, "label")
+    if not labels.shape[1]:
+        return np.full((rounds, goods), np.nan)
+    return np.asarray(labels.reshape(rounds, -1, goods).mean(1))
+
+
+LEAST = 1e-9  # gains of losses in [0, 1] below this are rounding errors
+
+
+def exposure(loss: Loss) -> Array:
+    """Return the share of its agent's budget that each action spends on each good.
+
+    Parameters
+    ----------
+    loss : Loss
+        Of stack shape (...), over d goods.
+
+    Returns
+    -------
+    array (..., A, d)
+        In [0, 1]; over the goods they sum to at most 1, and to 1 for the most exposed action.
+    """
+    low, high = at_ends(loss)
+    gain = low - high
+    gain = np.where(gain > LEAST, gain, 0.0)
+    budget = gain.sum(-1).max(-1)[..., None, None]
+    return np.asarray(np.divide(gain, budget, out=np.zeros(gain.shape), where=budget > 0))
+
+
+@register.market("prices")
+class Prices(Settling):
+    """Prices, and how they move outcomes.
+
+    Parameters
+    ----------
+    cohorts, rng, feedback, adjustment : as in ``Settling``
+        Their actions are demand, their prices the level.
+    impact : float
+        In [-1, 1]: by how much a good's yield falls as its price rises by 1.
+
+    Raises
+    ------
+    UserError
+        If a parameter leaves its range or the cohorts' losses are over different goods.
+    """
+
+    REMEMBERED = ("tally",)
+    weighs = True
+
+    def __init__(
+        self,
+        cohorts: Sequence[Cohort],
+        rng: np.random.Generator,
+        *,
+        feedback: str = "lagged",
+        impact: float = 0.4,
+        adjustment: float = 0.5,
+    ) -> None:
+        if not -1 <= impact <= 1:
+            raise UserError(f"market.impact = {impact}; give a number in [-1, 1]")
+        start = np.ones(cohorts[0].loss.outcomes)
+        start /= len(start)
+        shares = [exposure(cohort.loss) for cohort in cohorts]
+        rules: Any = {"feedback": feedback, "adjustment": adjustment, "tables": shares}
+        super().__init__(cohorts, rng, start=start, **rules)
+        self.impact, self.tally = impact, Tally(self.goods)
+
+    def aggregate(self, decisions: Decisions) -> Array:
+        """Return how many agents are there, and the budgets that they spend on each good."""
+        return self.spent(decisions)
+
+    def answer(self, fundamental: Array, load: Array) -> Array:
+        """Let a round's demand move the price, and the price the outcome."""
+        agents, *spent = load.sum(0)
+        demand = np.array(spent) / max(agents, 1)
+        price = self.settle(demand)
+        outcome = self.kept(fundamental - self.impact * (price - 1 / self.goods))
+        self.tally.add(demand)
+        self.last = {"fundamental": fundamental, "demand": demand, "price": price}
+        return outcome
+
+    def sway(self, place: int) -> Array:
+        """Return what an agent's budget does to yields (K, d)."""
+        return self.swayed(self.tables[place], abs(self.impact) / self.agents)
+
+    def described(self) -> dict[str, Any]:
+        """Describe the market and what demand did in it so far, for a manifest."""
+        return {
+            "feedback": self.feedback,
+            "impact": self.impact,
+            "adjustment": self.adjustment,
+            "reference": 1 / self.goods,
+            "clipped_share": self.clipped_share,
+            **self.tally.means(),
+        }
+
+    def told(self) -> str:
+        """Sum up what demand did, in one line."""
+        kind = "congestion" if self.impact > 0 else "momentum" if self.impact else "no effect"
+        means = self.tally.means()
+        return (
+            f"Market: {self.feedback} {kind} ({self.impact:g}), concentration of demand "
+            f"{means['concentration']:.2f} (evenly spread {1 / self.goods:.2f}), "
+            f"{means['churn']:.0%} of all budgets changed goods a round, "
+            f"{self.clipped_share:.1%} of outcomes clipped"
+        )

@@ -1,0 +1,1 @@
+"""Threads, large tables, order-independent sums, small linear programs."""

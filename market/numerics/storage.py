@@ -1,0 +1,118 @@
+"""Large tables: in memory, or in files that the system maps into it and drops from it again.
+
+How weights lie in memory, so that a pass over many losses reads little and adds up fast.
+
+A table of weights (K, A, n) is read action by action or, where many losses have one, number by
+number with the actions side by side in memory: still of shape (K, A, n), but the last axis but one
+has the step of one number, and actions fill vector registers (``market.response.expected_rows``).
+
+Reading is all that such a pass waits for. Weights that 32 bits hold to the last bit are read at
+half the width (``narrowed``) and widened before they are multiplied: the same sums again.
+"""
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regretless.market.core.arrays import Array
+from regretless.market.numerics.threads import FEWEST
+
+LARGE = 1 << 19  # numbers of a table that may be a file
+
+
+@contextmanager
+def on_disk(*, wanted: bool = True) -> Iterator[None]:
+    """Let ``room`` be in files: temporary ones that nobody else sees and that go with the table."""
+    before = _mapping.set(wanted)
+    try:
+        yield
+    finally:
+        _mapping.reset(before)
+
+
+def room(*shape: int) -> Array:
+    """Return a table of zeros, a large one in a file where that is wanted (``on_disk``)."""
+    size = int(np.prod(shape))
+    if size < LARGE or not _mapping.get():
+        return np.zeros(shape)
+    with tempfile.TemporaryFile() as file:
+        if hasattr(os, "posix_fallocate"):  # a disk that is full says so now
+            os.posix_fallocate(file.fileno(), 0, 8 * size)
+        return np.asarray(np.memmap(file, np.float64, "w+", shape=shape))
+
+
+def is_mapped(table: Any) -> bool:
+    """Whether a table, or what it is a view of, is in a file."""
+    while isinstance(table, np.ndarray) and not isinstance(table, np.memmap):
+        table = table.base
+    return isinstance(table, np.memmap)
+
+
+def free() -> float:
+    """Return how many bytes of memory can be had; infinite where the system does not say."""
+    try:
+        said = re.search(r"MemAvailable: *(\d+) kB", Path("/proc/meminfo").read_text("ascii"))
+    except OSError:
+        said = None
+    return 1024.0 * int(said[1]) if said else np.inf
+
+
+_mapping = ContextVar("mapping", default=False)
+
+
+MANY = 1000  # losses; fewer are in cache whatever their order
+
+
+class Fresh(np.ndarray[Any, np.dtype[np.float64]]):
+    """A table that was made to be handed over: nobody else holds it, so that it is not copied."""
+
+
+def fresh(table: Array) -> Fresh:
+    """Hand a table over that lies well and of which nobody keeps a view."""
+    return table.view(Fresh)
+
+
+def lies_well(weights: Array) -> bool:
+    """Whether many losses' weights have their actions side by side, few losses' their numbers."""
+    many = weights.ndim == 3 and len(weights) > MANY
+    return bool((weights.swapaxes(1, 2) if many else weights).flags.c_contiguous)
+
+
+def laid(losses: int, actions: int, numbers: int) -> Array:
+    """Return a table of zeros (K, A, n) that lies well, in a file where ``on_disk`` says so."""
+    if losses > MANY:
+        return room(losses, numbers, actions).swapaxes(1, 2)
+    return room(losses, actions, numbers)
+
+
+def copied(weights: Array) -> Array:
+    """Copy weights (K, A, n) so that they lie well; a file, or a fresh table, is nobody else's."""
+    if weights.ndim != 3:
+        return np.array(weights, order="C")
+    if (is_mapped(weights) or isinstance(weights, Fresh)) and lies_well(weights):
+        return np.asarray(weights)
+    table = laid(*weights.shape)
+    table[...] = weights
+    return table
+
+
+def side_by_side(weights: Array) -> Array:
+    """Return weights (K, A, n) that lie well: the same table where it does already."""
+    return weights if lies_well(weights) else copied(weights)
+
+
+def narrowed(weights: Array) -> NDArray[Any]:
+    """Return weights that lie well in memory in 32 bits where that loses nothing, else as is."""
+    if len(weights) < FEWEST or not lies_well(weights) or is_mapped(weights):
+        return weights
+    with np.errstate(over="ignore"):
+        narrow = weights.astype(np.float32, order="K")
+    return narrow if np.array_equal(narrow, weights) else weights

@@ -1,0 +1,503 @@
+"""What a cohort does in a round: a law of play per row and an action per agent.
+
+Where all play is pure the law is a one-hot table of mostly zeros, so that one integer per row takes
+its place and the table is made only for who reads it.
+
+Frozen records that travel between the rooms, in the order in which a round makes them.
+
+Shapes: d coordinates of an outcome, n functions of a basis, m atoms of a law, f features.
+
+Deviations: single agents who play something else than their rule says, in the eyes of all.
+
+The rule still decides, so that nobody's random numbers move; what the agent does in its place is
+what the market clears, the ledger charges and an adversary foresees. Its regret stays exact. It no
+longer chooses by what it expected, so that its expectation is left out, and with it its bound.
+
+The read-only past that players may see: outcomes of earlier rounds, in bounded memory.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from regretless.market.core.arrays import Array, Indices, Mask, draw_index
+from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.errors import UserError, closest
+from regretless.market.core.own_code import kept, sealed
+
+ARRAYS = ("law", "actions", "predicted", "present", "choices")
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What a cohort's K rows do in a round.
+
+    Parameters
+    ----------
+    law : array (K, A) or None
+        The law of play; None where ``choices`` says it all.
+    actions : int array (N,)
+        The action that each of the cohort's N agents played; rows may stand for several agents.
+    predicted : array (K, A) or None
+        The losses that the row expected when it chose; None where it forms no expectation.
+    present : bool array (K,) or None
+        The rows that took part; None for all. The others have law of play 0 and action -1.
+    choices : int array (K,) or None
+        The action of each row where all play is pure, -1 for rows that took no part; it comes with
+        ``predicted``, and then the law of play is spelled out only where somebody reads it.
+    counts : callable or None
+        Draws, once, how many agents of each row played each action (K, A), where a row is a crowd
+        that is counted (``market.game.seats``) and draws; its action is that of one of them.
+
+    Raises
+    ------
+    ValueError
+        Without a law, if choices or predicted losses are missing.
+    """
+
+    law: Array | None
+    actions: Indices
+    predicted: Array | None = None
+    present: Mask | None = None
+    choices: Indices | None = None
+    counts: Callable[[], Array] | None = None
+
+    def __post_init__(self) -> None:
+        if self.law is None and (self.choices is None or self.predicted is None):
+            raise ValueError("a decision needs a law of play, or choices and predicted losses")
+
+    def sealed(self) -> "Decision":
+        """Return the same for who may not write into it."""
+        parts = {name: getattr(self, name) for name in ARRAYS}
+        shown: Any = {n: None if part is None else sealed(part) for n, part in parts.items()}
+        return replace(self, **shown)
+
+    @cached_property
+    def probabilities(self) -> Array:
+        """The law of play (K, A) that the ledger charges: one-hot for a pure choice."""
+        if self.law is not None:
+            return self.law
+        choices: Any = self.choices
+        predicted: Any = self.predicted
+        spelled = one_hot(np.maximum(choices, 0), predicted.shape[1])
+        spelled[choices < 0] = 0.0
+        return spelled
+
+
+def one_hot(actions: Indices, count: int) -> Array:
+    """Turn actions (K,) into probabilities (K, count)."""
+    rows = np.zeros((len(actions), count))
+    rows[np.arange(len(actions)), actions] = 1.0
+    return rows
+
+
+Shown = Callable[[], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What everybody sees before the round: named features.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Feature names.
+    values : array (f,)
+        Their values. ``context["month"]`` and ``context[0]`` both read one.
+    logged : int or None
+        How many of them tables show, from the first; None for all.
+    index : (str, str) or None
+        A column of the rounds table and what it says, where rounds have names, such as dates.
+    own : dict
+        What each agent of a cohort sees alone, by name (N,) (``market.game.seats``).
+    """
+
+    names: tuple[str, ...] = ()
+    values: Array = field(default_factory=lambda: np.empty(0))
+    logged: int | None = None
+    index: tuple[str, str] | None = None
+    own: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", kept(self.values))
+
+    def of(self, agent: int) -> "Context":
+        """Return what one agent of a cohort sees: its own numbers in place of everybody's."""
+        if not self.own:
+            return self
+        return replace(self, own={name: float(seen[agent]) for name, seen in self.own.items()})
+
+    @property
+    def shown(self) -> Array:
+        """What tables show of the values."""
+        return self.values[: self.logged]
+
+    def __getitem__(self, key: str | int) -> Any:
+        if key in self.own:
+            return self.own[str(key)]
+        if isinstance(key, str):
+            if key not in self.names:
+                known = [*self.names, *self.own]
+                raise KeyError(f"no feature '{key}' in the context; {closest(key, known)}")
+            key = self.names.index(key)
+        return float(self.values[key])
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """A prediction spelled out as weighted outcomes whose mean of s(y) is the prediction.
+
+    Parameters
+    ----------
+    outcomes : array (e, d)
+        At most n + 1 of them.
+    weights : array (e,)
+        Probabilities.
+    """
+
+    outcomes: Array
+    weights: Array
+
+    def __post_init__(self) -> None:
+        for name in ("outcomes", "weights"):
+            object.__setattr__(self, name, sealed(getattr(self, name)))
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """A law over predictions of one block, before the draw.
+
+    Parameters
+    ----------
+    points : array (m, n)
+        Predictions in the block's basis, each coordinate in [0, 1].
+    weights : array (m,)
+        Probabilities.
+    certificate : float or None
+        Worst case of the mixture's normalised min-max value over every possible s(y), computed
+        from the mixture itself; None for a forecaster that plays no such game.
+    labels : array (m, d) or None
+        The label forecast of each atom, an outcome.
+    ensembles : tuple of Ensemble or None
+        The ensemble forecast of each atom, where predictions are kept in the hull of all s(y).
+    """
+
+    points: Array
+    weights: Array
+    certificate: float | None = None
+    labels: Array | None = None
+    ensembles: tuple[Ensemble, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("points", "weights", "labels"):
+            if (array := getattr(self, name)) is not None:
+                object.__setattr__(self, name, sealed(np.asarray(array)))
+
+    @cached_property
+    def mean(self) -> Array:
+        """Mean prediction (n,)."""
+        return sealed(np.asarray(self.weights @ self.points))
+
+    def draw(self, rng: np.random.Generator) -> "Forecast":
+        """Draw one prediction."""
+        return Forecast(self, draw_index(self.weights, rng))
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """A mixture and the atom that was drawn from it and is broadcast.
+
+    Parameters
+    ----------
+    index : int
+        The drawn atom.
+    """
+
+    mixture: Mixture
+    index: int
+
+    @property
+    def point(self) -> Array:
+        """The prediction that is broadcast (n,)."""
+        return np.asarray(self.mixture.points[self.index])
+
+    @property
+    def label(self) -> Array | None:
+        """The label forecast that goes with it (d,), where one exists."""
+        return None if self.mixture.labels is None else self.mixture.labels[self.index]
+
+    @property
+    def ensemble(self) -> Ensemble | None:
+        """The ensemble forecast that goes with it, where one exists."""
+        return None if self.mixture.ensembles is None else self.mixture.ensembles[self.index]
+
+    @property
+    def certificate(self) -> float | None:
+        """The mixture's certificate."""
+        return self.mixture.certificate
+
+
+class Announcement:
+    """What an adversary is shown: as much as it declared to see (``market.game.adversary_view``).
+
+    Parameters
+    ----------
+    blocks : tuple of Mixture or None
+        One per block; None where they are not declared.
+    **told : callables
+        Whatever else is shown, by the name of the property that reads it.
+    """
+
+    def __init__(self, blocks: tuple[Mixture, ...] | None = None, **told: Shown) -> None:
+        self.told = told if blocks is None else told | {"blocks": lambda: blocks}
+
+    def _ask(self, name: str, sight: str) -> Any:
+        if name not in self.told:
+            raise UserError(f"it reads {name} without having declared it; add '{sight}' to sees")
+        return self.told[name]()
+
+    @property
+    def blocks(self) -> tuple[Mixture, ...]:
+        """The mixture of every block; ValueError where they are not declared, as for all below."""
+        return tuple(self._ask("blocks", "mixture"))
+
+    @cached_property
+    def play(self) -> tuple[Array | None, ...]:
+        """Law of play (K, A) of each cohort given the mixtures; None if absent or scripted."""
+        return tuple(self._ask("play", "play"))
+
+    def moved(self, outcomes: Array) -> Array:
+        """Return what a market that was settled before would make of outcomes (m, d)."""
+        return np.asarray(self.told["moved"]()(outcomes)) if "moved" in self.told else outcomes
+
+    @property
+    def rollout(self) -> Any:
+        """Play to come under outcomes that are only imagined: a ``Rollout``."""
+        return self._ask("rollout", "play")
+
+    @property
+    def drawn(self) -> tuple[Forecast, ...]:
+        """The drawn forecast of every block, for those alone who break the rule."""
+        return tuple(self._ask("drawn", "draw"))
+
+    @cached_property
+    def induced(self) -> tuple[Array | None, ...]:
+        """Law of play (K, A) of each cohort at the drawn forecasts; None as in ``play``."""
+        return tuple(self._ask("induced", "draw"))
+
+    @cached_property
+    def mean_label(self) -> Array:
+        """Mean label forecast (d,) over atoms, averaged over the blocks."""
+        labels = [block.weights @ block.labels for block in self.blocks if block.labels is not None]
+        if not labels:
+            raise ValueError("no block of this forecast carries labels")
+        return sealed(np.asarray(np.mean(labels, axis=0)))
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeLaw:
+    """The law over outcomes that an adversary seals.
+
+    Parameters
+    ----------
+    points : array (m, d)
+        Outcomes in [0, 1].
+    weights : array (m,)
+        Probabilities.
+
+    Raises
+    ------
+    ValueError
+        If an outcome leaves [0, 1], is not a number, or the weights are no probabilities.
+    """
+
+    points: Array
+    weights: Array
+
+    def __post_init__(self) -> None:
+        try:
+            points = np.atleast_2d(np.array(self.points, dtype=np.float64))
+            weights = np.atleast_1d(np.array(self.weights, dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            raise UserError("an outcome must be a number in [0, 1]") from error
+        for bad in points[~((points >= 0) & (points <= 1))][:1]:
+            raise UserError(f"an outcome must be a number in [0, 1], not {bad!s}; clip it")
+        if weights.shape != points.shape[:1] or not (weights >= 0).all():
+            raise UserError("an outcome law needs one weight of at least 0 per outcome")
+        if abs(weights.sum() - 1) > 1e-9:
+            raise UserError(f"the weights of an outcome law sum to {weights.sum()}, not 1")
+        for name, value in {"points": points, "weights": weights}.items():
+            value.flags.writeable = False  # sealed
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def pure(cls, y: ArrayLike) -> Self:
+        """Return the law that is certain of one outcome."""
+        return cls(np.asarray(y)[None], np.ones(1))
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """Draw one outcome (d,)."""
+        return np.asarray(self.points[draw_index(self.weights, rng)])
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """One complete round.
+
+    Parameters
+    ----------
+    number : int
+        Counted from 0.
+    forecasts : tuple of Forecast
+        One per block.
+    law : OutcomeLaw
+        What the adversary had sealed.
+    decisions : tuple of Decision or None
+        One per cohort, None for one of which nobody is there.
+    outcome : array (d,)
+    losses : tuple of array (K, A) or None
+        One per cohort: the losses of all actions at the outcome; None as above.
+    sums : dict of str to array (2, 2 + A), optional
+        What the agents of each cohort come to (``market.game.adversary_view.summed``), where the
+        adversary is told.
+    """
+
+    number: int
+    context: Context
+    forecasts: tuple[Forecast, ...]
+    law: OutcomeLaw
+    decisions: tuple[Decision | None, ...]
+    outcome: Array
+    losses: tuple[Array | None, ...] = ()
+    sums: Mapping[str, Array] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """What has come to light after a round, as an adversary that learns is told.
+
+    Parameters
+    ----------
+    number : int
+        Of the round, counted from 0.
+    outcome : array (d,)
+    play : dict of str to array (A,)
+        By the name of each cohort its agents' mean law of play: one-hot where an agent chose, the
+        law where its ledger is charged one, zeros where nobody was there.
+    """
+
+    number: int
+    outcome: Array
+    play: Mapping[str, Array]
+
+
+def checked_suggestion(policy: Callable[[Any], int], x: Any, actions: int) -> int:
+    """Ask a policy and check its answer; UserError if it is not one of the actions."""
+    answer = policy(x)
+    try:
+        suggestion = int(answer)
+    except (TypeError, ValueError):
+        suggestion = -1
+    if not 0 <= suggestion < actions or suggestion != answer:
+        name = getattr(policy, "name", getattr(policy, "__name__", repr(policy)))
+        wanted = f"return an action from 0 to {actions - 1}"
+        raise UserError(f"policy '{name}' suggests {answer!r}; {wanted}")
+    return suggestion
+
+
+Policy = Callable[[Any], int]
+
+
+@dataclass(frozen=True, eq=False)
+class Deviations:
+    """Who of a cohort deviates, and to what.
+
+    Parameters
+    ----------
+    rows : dict of int to (int, policy)
+        By the row of each, its place among the cohort's N agents and the policy that it plays: a
+        call from what it sees to an action.
+    actions : int
+        A.
+    """
+
+    rows: Mapping[int, tuple[int, Policy]]
+    actions: int
+
+    def _told(self, context: Context) -> dict[int, int]:
+        return {
+            row: checked_suggestion(policy, context.of(agent), self.actions)
+            for row, (agent, policy) in self.rows.items()
+        }
+
+    def decision(self, decided: Decision, context: Context) -> Decision:
+        """Put the deviations in the place of what the rows would have done."""
+        if not self.rows:
+            return decided
+        actions, predicted = decided.actions.copy(), decided.predicted
+        law, choices = decided.law, decided.choices
+        law = None if law is None else law.copy()
+        choices = None if choices is None else choices.copy()
+        predicted = None if predicted is None else predicted.copy()
+        for row, action in self._told(context).items():
+            agent = self.rows[row][0]
+            actions[agent] = action
+            if choices is not None:
+                choices[row] = action
+            if law is not None:
+                law[row] = np.eye(self.actions)[action]
+            if predicted is not None:
+                predicted[row] = np.nan
+        return replace(decided, actions=actions, predicted=predicted, law=law, choices=choices)
+
+    def law(self, law: Array, context: Context) -> Array:
+        """Put the deviations into a law of play (K, A)."""
+        if not self.rows:
+            return law
+        told = self._told(context)
+        law = law.copy()
+        law[list(told)] = np.eye(self.actions)[list(told.values())]
+        return law
+
+
+NO_DEVIATIONS = Deviations({}, 0)
+
+
+WINDOW = 4096
+
+
+class History(Remembering):
+    """The last outcomes and the running mean of all.
+
+    Parameters
+    ----------
+    outcomes : int
+        Coordinates of an outcome, d.
+    """
+
+    REMEMBERED = ("rounds", "_sum", "_ring")
+
+    def __init__(self, outcomes: int) -> None:
+        self.rounds = 0
+        self._sum = np.zeros(outcomes)
+        self._ring = np.zeros((WINDOW, outcomes))
+
+    @property
+    def mean(self) -> Array:
+        """Mean outcome so far (d,); one half before the first round."""
+        return self._sum / self.rounds if self.rounds else np.full_like(self._sum, 0.5)
+
+    def last(self, count: int = 1) -> Array:
+        """Return the last outcomes, oldest first, at most ``WINDOW``: an array (<= count, d)."""
+        count = min(count, self.rounds, WINDOW)
+        return self._ring[np.arange(self.rounds - count, self.rounds) % WINDOW]
+
+    def add(self, outcome: Array) -> None:
+        """Append an outcome; for the referee only."""
+        self._ring[self.rounds % WINDOW] = outcome
+        self._sum += outcome
+        self.rounds += 1
