@@ -45,8 +45,8 @@ from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import handed
-from regretless.market.game.basis import Hull
 from regretless.market.game.protocols import tell
+from regretless.market.losses.basis import Hull
 
 # Of the zones of `python -m paper anchoring` the widest that meets its aims on every stream.
 DEAD_ZONE = 0.25

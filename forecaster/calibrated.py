@@ -43,7 +43,7 @@ from regretless.forecaster.events.protected import LossGroup, moved_mass
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, grid_points
 from regretless.market.core.errors import UserError
-from regretless.market.game.basis import Hull
+from regretless.market.losses.basis import Hull
 from regretless.market.records import Mixture
 
 USUAL, MOST = 1000, 20_000  # grid points by default, and at most

@@ -21,8 +21,8 @@ from regretless.forecaster.bases.linear import LinearBasis
 from regretless.forecaster.events.protected import LossGroup, Policy
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
-from regretless.market.game.basis import Basis
 from regretless.market.losses import Linear, Loss
+from regretless.market.losses.basis import Basis
 from regretless.market.records import Mixture
 from regretless.market.response import SmoothResponse
 

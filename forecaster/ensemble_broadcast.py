@@ -18,8 +18,8 @@ from regretless.forecaster.minimax.image import Image
 from regretless.forecaster.minimax.supports_of_bases import support_of
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.game.basis import Basis
 from regretless.market.game.protocols import Forecaster, tell
+from regretless.market.losses.basis import Basis
 from regretless.market.records import Forecast, Mixture
 
 

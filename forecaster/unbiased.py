@@ -28,7 +28,7 @@ from regretless.forecaster.tolerance import slack_limit, tolerance_at
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.randomness import stream
-from regretless.market.game.basis import Hull
+from regretless.market.losses.basis import Hull
 from regretless.market.records import Forecast, Mixture
 
 WEIGHTS = ("adaptive", "second-order", "exponential")

@@ -12,8 +12,8 @@ from typing import Any
 
 from paper import samples
 from regretless.forecaster import bases
-from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
+from regretless.market.losses.basis import Basis
 
 Plan = dict[int, tuple[float, ...]]
 Build = Callable[[list[Any], float], Basis]

@@ -24,7 +24,7 @@ from regretless.market.game.protocols import Adversary as AdversaryRole
 from regretless.market.game.protocols import Forecaster, Resumable
 from regretless.market.game.round import commit_and_draw, decide, finish, offer
 from regretless.market.losses import Linear
-from regretless.market.losses.spaces import Box
+from regretless.market.losses.outcome_spaces import Box
 from regretless.market.records import Announcement, Context, Ensemble, Forecast, History, Mixture
 from regretless.market.response import TIE
 from regretless.scenarios import load

@@ -31,7 +31,7 @@ from regretless.market.core.randomness import stream
 from regretless.market.game.adversary_view import sight_of
 from regretless.market.game.protocols import Adversary, Follower, Payoff
 from regretless.market.losses import LipschitzLoss, Loss
-from regretless.market.losses.spaces import Box
+from regretless.market.losses.outcome_spaces import Box
 from regretless.market.records import (
     Announcement,
     Context,

@@ -28,8 +28,8 @@ from numpy.typing import ArrayLike
 from scipy.special import comb
 
 from regretless.market.core.arrays import Array
-from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss, SeparablePower
+from regretless.market.losses.basis import Basis
 
 
 def signed_powers(loss: SeparablePower) -> tuple[Array, Array]:

@@ -32,8 +32,8 @@ from regretless.forecaster.bases.approximation.lattice import rounded
 from regretless.forecaster.bases.approximation.mrelu import MReLUCover
 from regretless.forecaster.bases.relu import ConvexBasis
 from regretless.market.core.arrays import Array
-from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
+from regretless.market.losses.basis import Basis
 
 MOST_CELLS = 100_000
 MOST_KEPT = 1_000_000  # values on the lattice that are kept

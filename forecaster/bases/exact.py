@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.approximation.functions import LossFunctions, stacked
 from regretless.market.core.arrays import Array
-from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
+from regretless.market.losses.basis import Basis
 
 
 class ExactLossesBasis(Basis):

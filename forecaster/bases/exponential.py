@@ -49,9 +49,9 @@ from scipy.special import factorial, ive
 
 from regretless.forecaster.bases.approximation.multisets import monomials, multinomials, multisets
 from regretless.market.core.arrays import Array, Mask
-from regretless.market.game.basis import Basis
 from regretless.market.losses import ExponentialOfSum, Loss
-from regretless.market.losses.transforms import check_floor, transformed
+from regretless.market.losses.basis import Basis
+from regretless.market.losses.sums import check_floor, transformed
 
 SLACK = 1e-9  # relative, for sums of weights that rounding has moved above the reach
 ROUNDING = 1e-14  # relative error of a sum of monomials with large coefficients

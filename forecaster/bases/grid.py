@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array, grid_points
-from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
+from regretless.market.losses.basis import Basis
 
 MOST_CELLS = 200_000
 SLACK = 1e-9  # relative, for constants and quotients that rounding has moved

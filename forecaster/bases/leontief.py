@@ -31,8 +31,8 @@ from scipy import sparse
 from regretless.forecaster.bases.approximation import lattice
 from regretless.forecaster.bases.approximation.mrelu import MReLUCover
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss, MinimumOfRatios
+from regretless.market.losses.basis import Basis
 
 MOST_POINTS = 20_000
 LISTED = 2500

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
-from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss, SeparablePower
+from regretless.market.losses.basis import Basis
 from regretless.market.numerics.storage import side_by_side
 
 

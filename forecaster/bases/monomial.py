@@ -23,9 +23,9 @@ from scipy.special import comb
 
 from regretless.forecaster.bases.approximation.multisets import monomials, multinomials, multisets
 from regretless.market.core.arrays import Array
-from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss, PowerOfSum
-from regretless.market.losses.transforms import check_floor, transformed
+from regretless.market.losses.basis import Basis
+from regretless.market.losses.sums import check_floor, transformed
 
 
 class MonomialBasis(Basis):

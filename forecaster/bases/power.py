@@ -28,8 +28,8 @@ from scipy.special import comb
 
 from regretless.forecaster.bases.bernstein import signed_powers
 from regretless.market.core.arrays import Array
-from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss, SeparablePower
+from regretless.market.losses.basis import Basis
 
 GRID = 20_000
 MOST_EXPONENTS = 24  # beyond this the interpolation is no smaller than an exact list

@@ -27,8 +27,8 @@ from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.approximation.certify import ROUNDING, ErrorCertificate, certify
 from regretless.market.core.arrays import Array, grid_points
-from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
+from regretless.market.losses.basis import Basis
 
 BUDGET = 10_000_000  # evaluations that a certificate may take
 TOLERANCE = 0.1

@@ -23,8 +23,8 @@ from regretless.forecaster.bases.approximation.selection import Selection, pivot
 from regretless.forecaster.bases.approximation.sup_norm import Fit
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.randomness import stream
-from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
+from regretless.market.losses.basis import Basis
 
 SAMPLE, UNSEEN, CHUNK = 2000, 6000, 1000
 START = 6  # functions from pivoted QR before the greedy steps

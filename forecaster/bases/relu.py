@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
-from regretless.market.game.basis import Basis
 from regretless.market.losses import Convex1D, Loss
+from regretless.market.losses.basis import Basis
 
 ROUNDING = 1e-9
 

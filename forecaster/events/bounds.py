@@ -109,7 +109,7 @@ import numpy as np
 from regretless.forecaster.events.draws import drawn
 from regretless.forecaster.events.second_order import GAINS, STEEPEST
 from regretless.market.core.arrays import Array
-from regretless.market.game.basis import Hull
+from regretless.market.losses.basis import Hull
 
 GROWTH = math.exp(1 / 3) / 2  # k: a weight is at most this multiple of its potential
 LOGARITHM = 3 / (2 * math.log(2))

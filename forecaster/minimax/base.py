@@ -18,7 +18,7 @@ import numpy as np
 from regretless.forecaster.events.protected import Rows
 from regretless.forecaster.minimax.walk import field_at
 from regretless.market.core.arrays import Array
-from regretless.market.game.basis import Hull
+from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble
 
 LIGHTEST = 1e-9  # atoms with less weight are dropped

@@ -13,7 +13,7 @@ from regretless.forecaster.minimax.objective import cheapest
 from regretless.forecaster.minimax.program import best_against, best_mixture
 from regretless.market.core.arrays import Array, grid_points
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.game.basis import Hull
+from regretless.market.losses.basis import Hull
 from regretless.market.records import Ensemble
 
 WALKS = 12  # from nature's answers, at most

@@ -33,7 +33,7 @@ from regretless.forecaster.minimax.program import best_against
 from regretless.forecaster.minimax.support import Support, values
 from regretless.forecaster.minimax.walk import GOLDEN, INSET, WALK, field_at, undominated
 from regretless.market.core.arrays import Array, Integers
-from regretless.market.game.basis import Hull
+from regretless.market.losses.basis import Hull
 
 Source = WeightedOutcomes | int  # weighted outcomes, or a step of the walk
 

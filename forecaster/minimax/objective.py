@@ -30,7 +30,7 @@ from regretless.forecaster.minimax.base import (
     fields_at,
 )
 from regretless.market.core.arrays import Array
-from regretless.market.game.basis import Hull
+from regretless.market.losses.basis import Hull
 from regretless.market.numerics.linear_program import Program, UnsolvedError, solver
 
 Objective = Callable[[Array], Array]  # points (m, n) to values (m,), the less the better

@@ -22,7 +22,7 @@ from regretless.forecaster.bases.approximation.lattice import lattice_points
 from regretless.forecaster.bases.exponential import ExponentialBasis
 from regretless.forecaster.minimax import support
 from regretless.market.core.arrays import Array, grid_points
-from regretless.market.game.basis import Basis
+from regretless.market.losses.basis import Basis
 
 KNOTS = 2049
 MOST_POINTS, MOST_NUMBERS = 20_000, 600_000  # of a grid, and in its table of s

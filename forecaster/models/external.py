@@ -26,7 +26,7 @@ from regretless.forecaster.models.base import Base, Model, features
 from regretless.forecaster.models.outcomes import OutcomeModel, Spread
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.market.game.basis import Basis
+from regretless.market.losses.basis import Basis
 
 Ask = Callable[[Any, Array, int], Array]
 

@@ -23,7 +23,7 @@ import numpy as np
 from regretless.forecaster.models.base import Model, features, kept
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError, closest
-from regretless.market.game.basis import Basis
+from regretless.market.losses.basis import Basis
 
 WINDOW = 64  # marks that are remembered
 SURE = 8  # marks without which the forecast is believed as it is

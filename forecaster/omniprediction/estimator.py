@@ -39,7 +39,7 @@ from regretless.forecaster.omniprediction.suggestions import (
 )
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
-from regretless.market.game.basis import Basis
+from regretless.market.losses.basis import Basis
 from regretless.market.regret import definitions
 
 

@@ -16,8 +16,8 @@ from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss, unique_losses
+from regretless.market.losses.basis import Basis
 
 EventKind = Literal["coordinates", "losses"]
 

@@ -17,8 +17,8 @@ from regretless.forecaster.omniprediction.suggestions import checked_features, n
 from regretless.market.core.arrays import Array, Indices, draw_rows
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
+from regretless.market.losses.basis import Basis
 from regretless.market.records import Mixture, one_hot
 from regretless.market.response import best_response
 

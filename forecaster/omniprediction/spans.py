@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from regretless.forecaster import bases
-from regretless.market.game.basis import Basis
 from regretless.market.losses import Convex1D, Loss, SeparablePower
+from regretless.market.losses.basis import Basis
 
 DELTA = 0.05
 FEW_EXPONENTS, FEW_FUNCTIONS, MOST_DEGREE = 6, 24, 16

@@ -38,8 +38,8 @@ from regretless.forecaster.omniprediction.suggestions import called
 from regretless.market import losses
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
-from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
+from regretless.market.losses.basis import Basis
 
 FORMAT = "regretless offline omnipredictor 5"
 FORMS: dict[str, type[Loss]] = {

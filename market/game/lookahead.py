@@ -23,9 +23,9 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.game.basis import Basis
 from regretless.market.game.protocols import Cohort
 from regretless.market.game.seats import Seat
+from regretless.market.losses.basis import Basis
 from regretless.market.records import Context, Mixture
 
 Laws = tuple[Array | None, ...]

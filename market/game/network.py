@@ -32,7 +32,7 @@ from scipy.sparse.csgraph import dijkstra
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError
 from regretless.market.game.adversary_view import alone
-from regretless.market.game.basis import Basis
+from regretless.market.losses.basis import Basis
 from regretless.market.records import Ensemble, Forecast, Mixture
 
 NEVER = -1  # the distance of whom no news reaches

@@ -31,7 +31,6 @@ from regretless.market.game.adversary_view import (
     summed,
     teach,
 )
-from regretless.market.game.basis import Basis
 from regretless.market.game.lookahead import GameView
 from regretless.market.game.market import (
     PERSONAL,
@@ -44,6 +43,7 @@ from regretless.market.game.market import (
 from regretless.market.game.network import Network, Relay
 from regretless.market.game.protocols import Adversary, Cohort, Forecaster, Resumable, tell
 from regretless.market.game.seats import Seat, present
+from regretless.market.losses.basis import Basis
 from regretless.market.records import (
     Context,
     Forecast,

@@ -15,16 +15,14 @@ with g a power or the logarithm. Every form gives the losses of all actions at o
 many, its exact range over the cube or over any box, and the affine map onto [0, 1].
 """
 
-from regretless.market.losses.averaged import AveragedLoss, averaged
 from regretless.market.losses.base import Loss
-from regretless.market.losses.convex import Convex1D
-from regretless.market.losses.distinct import unique_losses
-from regretless.market.losses.lipschitz import LipschitzLoss
+from regretless.market.losses.lipschitz import AveragedLoss, LipschitzLoss, averaged
+from regretless.market.losses.minimum import MinimumOfRatios
 from regretless.market.losses.of_sum import ExponentialOfSum, PowerOfSum
 from regretless.market.losses.orders import Orders
-from regretless.market.losses.ratios import MinimumOfRatios
+from regretless.market.losses.piecewise import Convex1D, Trade
 from regretless.market.losses.separable import Linear, SeparablePower
-from regretless.market.losses.trade import Trade
+from regretless.market.losses.unique import unique_losses
 
 __all__ = [
     "AveragedLoss",

@@ -6,15 +6,16 @@ every formula works on all at once.
 Normalisation. ``normalised`` maps the exact range of a loss over the cube onto [0, 1] and keeps
 the affine map: the loss in the utility's own units is ``unit_offset + unit_scale * l``.
 
-Enclosures. ``enclosure(low, high)`` is the range of every action's loss over boxes of outcomes.
-The range over the cube is the special case [0, 1]^d, and errors of bases are certified with it.
+Enclosures. ``enclosure`` and ``slopes`` are the ranges of the loss and of its partial derivatives
+over boxes of outcomes, with which errors of bases are certified. At kinks the slopes hold the
+derivatives of both sides, which is what the mean value theorem needs.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,10 +23,19 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.numerics.storage import Fresh, copied, fresh, laid
 
+Range = tuple[Array, Array]
+
 MANY = 50_000  # losses whose ranges are computed at a time
 UNITS = {"offset": "a", "unit_scale": "", "unit_offset": ""}  # axes of the fields that all have
+STEEPEST = 1e150  # stands for an infinite slope, and can be multiplied and added up
 
 
+def default(value: float) -> Any:
+    """Return a field whose default is this number for all."""
+    return field(default_factory=lambda: np.full((), value))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Loss(ABC):
     """A loss form: frozen arrays and formulas over them.
 
@@ -45,9 +55,12 @@ class Loss(ABC):
     AXES: ClassVar[Mapping[str, str]]
     PROPORTIONAL: ClassVar[tuple[str, ...]]  # fields that scale with the loss
 
-    offset: Array
-    unit_scale: Array
-    unit_offset: Array
+    offset: Array = default(0.0)
+    unit_scale: Array = default(1.0)
+    unit_offset: Array = default(0.0)
+
+    def __post_init__(self) -> None:
+        self._settle()
 
     @property
     def outcomes(self) -> int:
@@ -59,12 +72,23 @@ class Loss(ABC):
         """Losses (T, ..., A) at outcomes (T, 1 for each stacked axis, d)."""
 
     @abstractmethod
-    def _between(self, low: Array, high: Array) -> tuple[Array, Array]:
+    def _between(self, low: Array, high: Array) -> Range:
         """Least and greatest loss (T, ..., A) over boxes with ends as in ``_at``."""
+
+    def _slopes(self, low: Array, high: Array) -> Range:
+        """Least and greatest derivatives over boxes (T, 1 for each axis, d), to be broadcast."""
+        return np.array(-STEEPEST), np.array(STEEPEST)
 
     @abstractmethod
     def lipschitz(self) -> Array:
         """Bound |l(a, y) - l(a, z)| / max_j |y_j - z_j| over the cube, shape (...)."""
+
+    def in_unit_cube(self, low: Array, side: Array) -> "Loss":
+        """Return u -> l(low + side u), for ``low`` and ``side`` (d,); ValueError if undefined."""
+        raise ValueError(
+            f"a {self.form} loss of transformed outcomes is defined on the unit cube only; "
+            "state it there, or as a LipschitzLoss"
+        )
 
     @property
     def actions(self) -> int:
@@ -77,20 +101,10 @@ class Loss(ABC):
         return self.offset.shape[:-1]
 
     def losses(self, y: ArrayLike) -> Array:
-        """Losses of all actions at one outcome or at many.
-
-        Parameters
-        ----------
-        y : array (d,) or (T, d)
-            Outcomes in [0, 1].
-
-        Returns
-        -------
-        array (..., A) or (T, ..., A)
-        """
+        """Losses (..., A) of all actions at one outcome (d,), or (T, ..., A) at many (T, d)."""
         return self._at(self._spread(np.asarray(y, dtype=np.float64)))
 
-    def enclosure(self, low: ArrayLike, high: ArrayLike) -> tuple[Array, Array]:
+    def enclosure(self, low: ArrayLike, high: ArrayLike) -> Range:
         """Least and greatest loss of every action over boxes of outcomes.
 
         Parameters
@@ -105,7 +119,19 @@ class Loss(ABC):
         ends = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
         return self._between(self._spread(ends[0]), self._spread(ends[1]))
 
-    def range(self) -> tuple[Array, Array]:
+    def slopes(self, low: Array, high: Array) -> Range:
+        """Least and greatest partial derivatives over boxes (T, d): (T, ..., A, d) twice.
+
+        ``STEEPEST`` stands where there is no bound.
+        """
+        axes = *(1,) * self.offset.ndim, self.outcomes
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            least, most = self._slopes(low.reshape(-1, *axes), high.reshape(-1, *axes))
+        shape = len(low), *self.offset.shape, self.outcomes
+        least, most = np.broadcast_to(least, shape), np.broadcast_to(most, shape)
+        return np.maximum(least, -STEEPEST), np.minimum(most, STEEPEST)
+
+    def range(self) -> Range:
         """Least and greatest loss of any action over the cube, each of shape (...)."""
         if len(self.stack) == 1 and len(self) >= 2 * MANY:  # part by part: boxes take room
             ends = np.linspace(0, len(self), len(self) // MANY + 1, dtype=np.intp)
@@ -122,7 +148,7 @@ class Loss(ABC):
             name: fresh(_divided(getattr(self, name), scale, len(self.AXES[name])))
             for name in self.PROPORTIONAL
         }
-        return replace(  # type: ignore[type-var]  # every form is a dataclass
+        return replace(
             self,
             offset=(self.offset - low[..., None]) / scale[..., None],
             unit_scale=self.unit_scale * scale,
@@ -134,19 +160,19 @@ class Loss(ABC):
         """Pick from a stack of losses along its first axis."""
         if not self.stack:
             raise TypeError("this is a single loss, not a stack")
-        picked = {name: _picked(getattr(self, name), index) for name in self.AXES}
-        return replace(self, **picked)  # type: ignore[type-var]  # every form is a dataclass
+        return replace(self, **{n: _picked(getattr(self, n), index) for n in self.AXES})
 
     def as_stack(self) -> Self:
-        """View a single loss as a stack of one."""
-        lifted = {name: np.asarray(getattr(self, name))[None] for name in self.AXES}
-        return replace(self, **lifted)  # type: ignore[type-var]  # every form is a dataclass
+        """View a single loss as a stack of one; a stack is returned as it is."""
+        if self.stack:
+            return self
+        return replace(self, **{n: np.asarray(getattr(self, n))[None] for n in self.AXES})
 
     def rows(self) -> Array:
         """Return the parameters that decide each action's loss, (..., A, P), units left out.
 
-        Two actions of losses with the same ``form`` and ``identity`` are equal functions of the
-        outcome if their rows are.
+        Two actions of losses with the same ``identity`` are equal functions of the outcome if
+        their rows are.
         """
         shape = self.offset.shape
         parts = []
@@ -191,6 +217,16 @@ class Loss(ABC):
                 raise ValueError(f"{name} holds a number that is not finite")
             full = *shape[: len(shape) - len(axes)], *(sizes[axis] for axis in trailing)
             object.__setattr__(self, name, np.broadcast_to(value, full))
+
+
+def product(first: Range, second: Range) -> Range:
+    """Range of a product of two quantities in these ranges."""
+    ones, others = ([np.clip(end, -STEEPEST, STEEPEST) for end in pair] for pair in (first, second))
+    products = [one * other for one in ones for other in others]
+    return (
+        np.minimum(np.minimum(products[0], products[1]), np.minimum(products[2], products[3])),
+        np.maximum(np.maximum(products[0], products[1]), np.maximum(products[2], products[3])),
+    )
 
 
 def _divided(value: Array, scale: Array, trailing: int) -> Array:

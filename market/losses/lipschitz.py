@@ -1,17 +1,34 @@
-r"""Any loss at all, as a function of the outcome with its Lipschitz constant.
+r"""Any loss at all, as a function of the outcome with its Lipschitz constant; averages over noise.
 
 The constant L is in sup norm, |l(a, y) - l(a, z)| <= L max_j |y_j - z_j|. It is believed, not
 checked; ranges over boxes are as wide as it allows and never wider than the declared range.
+
+Outcomes of one's own. Where every farm has its own rain, agent i meets z_i = clip(y + e_i, 0, 1)
+with noise e_i of a law that is known. What it expects to lose is again a loss of y,
+
+    l~(a, y) = sum_m w_m l(a, clip(y + e_m, 0, 1)),
+
+so that forecaster, ledger and theorems need nothing new: regret is over l~, the mean over the
+agent's own luck. It is as steep as l at most, since clipping and averaging never stretch. The law
+puts on each coordinate that it shakes
+
+    -sqrt(3) sigma, 0, sqrt(3) sigma    with weights 1/6, 2/3, 1/6,
+
+whose first five moments are the normal law's (Gauss and Hermite's three nodes), independently.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Any, ClassVar
 
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import Loss
+from regretless.market.losses.base import UNITS, Loss, Range, default
+
+NODES = ((-np.sqrt(3.0), 1 / 6), (0.0, 2 / 3), (np.sqrt(3.0), 1 / 6))
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +47,11 @@ class LipschitzLoss(Loss):
         Coordinates of an outcome, d.
     low, high : array (...) or float
         Range of the function over the cube, [0, 1] unless said.
-    amplitude, offset, unit_scale, unit_offset : as in the other forms
+    amplitude : array (...) or float
+        The factor in front.
     row : array (...)
         Which of the function's losses these are; set when a stack is cut.
+    offset, unit_scale, unit_offset : as in ``Loss``
 
     Raises
     ------
@@ -48,8 +67,7 @@ class LipschitzLoss(Loss):
         "low": "",
         "high": "",
         "amplitude": "",
-        "unit_scale": "",
-        "unit_offset": "",
+        **UNITS,
         "row": "",
     }
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("amplitude",)
@@ -58,12 +76,9 @@ class LipschitzLoss(Loss):
     constant: Array
     shape: tuple[int, ...]
     dimension: int
-    low: Array = field(default_factory=lambda: np.zeros(()))
-    high: Array = field(default_factory=lambda: np.ones(()))
-    amplitude: Array = field(default_factory=lambda: np.ones(()))
-    offset: Array = field(default_factory=lambda: np.zeros(()))
-    unit_scale: Array = field(default_factory=lambda: np.ones(()))
-    unit_offset: Array = field(default_factory=lambda: np.zeros(()))
+    low: Array = default(0.0)
+    high: Array = default(1.0)
+    amplitude: Array = default(1.0)
     row: Array | None = None
 
     def __post_init__(self) -> None:
@@ -97,6 +112,10 @@ class LipschitzLoss(Loss):
         """Return the declared constant, in units of this loss."""
         return np.asarray(self.constant * np.abs(self.amplitude))
 
+    def in_unit_cube(self, low: Array, side: Array) -> Loss:
+        """Wrap it: its constant holds everywhere."""
+        return wrapped(self, low, side)
+
     def _values(self, y: Array) -> Array:
         """Evaluate the function at spread outcomes: (T, ..., A)."""
         assert self.row is not None  # noqa: S101 - set on construction
@@ -116,7 +135,7 @@ class LipschitzLoss(Loss):
     def _at(self, y: Array) -> Array:
         return np.asarray(self.offset + self.amplitude[..., None] * self._values(y))
 
-    def _between(self, low: Array, high: Array) -> tuple[Array, Array]:
+    def _between(self, low: Array, high: Array) -> Range:
         if ((low <= 0) & (high >= 1)).all():
             shape = *low.shape[: low.ndim - 1 - len(self.stack)], *self.offset.shape
             least = np.broadcast_to(self.low[..., None], shape)
@@ -128,3 +147,78 @@ class LipschitzLoss(Loss):
             greatest = np.minimum(middle + reach, self.high[..., None])
         ends = self.amplitude[..., None] * least, self.amplitude[..., None] * greatest
         return self.offset + np.minimum(*ends), self.offset + np.maximum(*ends)
+
+    def _slopes(self, low: Array, high: Array) -> Range:
+        bound = np.asarray(self.lipschitz()[..., None, None])
+        return -bound, bound
+
+
+@dataclass(frozen=True, eq=False)
+class AveragedLoss(LipschitzLoss):
+    """A loss averaged over noise around the outcome; ``averaged`` makes it."""
+
+    form: ClassVar[str] = "averaged"
+
+
+def averaged(loss: Loss, deviation: float, coordinates: Sequence[int]) -> AveragedLoss:
+    """Average a loss over noise around the outcome.
+
+    Parameters
+    ----------
+    loss : Loss
+        One, or a stack.
+    deviation : float
+        sigma, at least 0.
+    coordinates : sequence of int
+        Which of the outcome's are shaken, 3^c nodes in all.
+    """
+    low, high = loss.range()
+    return AveragedLoss(
+        partial(_mean, loss, *_law(deviation, coordinates, loss.outcomes)),
+        constant=loss.lipschitz(),
+        **_around(loss, low, high),
+    )
+
+
+def wrapped(loss: Loss, low: Array, side: Array) -> LipschitzLoss:
+    """Return u -> l(low + side u), for a loss whose Lipschitz constant holds everywhere.
+
+    Parameters
+    ----------
+    loss : Loss
+    low, side : array (d,)
+    """
+    least, greatest = loss.enclosure(low, low + side)
+    return LipschitzLoss(
+        lambda u: loss.losses(low + side * u),
+        constant=loss.lipschitz() * side.max(),
+        **_around(loss, least.min(-1), greatest.max(-1)),
+    )
+
+
+def _around(loss: Loss, low: Array, high: Array) -> dict[str, Any]:
+    """Return the fields of a loss that calls another one, within its range."""
+    return {
+        "shape": loss.offset.shape,
+        "dimension": loss.outcomes,
+        "low": low,
+        "high": high,
+        "unit_scale": loss.unit_scale,
+        "unit_offset": loss.unit_offset,
+    }
+
+
+def _law(deviation: float, coordinates: Sequence[int], size: int) -> tuple[Array, Array]:
+    """Return the nodes (m, d) and their weights (m,)."""
+    nodes = list(product(NODES, repeat=len(coordinates)))
+    shifts = np.zeros((len(nodes), size))
+    shifts[:, list(coordinates)] = [[deviation * at for at, _ in node] for node in nodes]
+    return shifts, np.array([np.prod([weight for _, weight in node]) for node in nodes])
+
+
+def _mean(loss: Loss, shifts: Array, weights: Array, y: Array) -> Array:
+    """Return the mean losses (T, ..., A) at outcomes (T, d)."""
+    total = np.zeros((len(y), *loss.offset.shape))
+    for shift, weight in zip(shifts, weights, strict=True):
+        total += weight * loss.losses(np.clip(y + shift, 0.0, 1.0))
+    return total

@@ -8,16 +8,16 @@ exponentials over g are these with A > 0 and A < 0. Both are monotone in the sum
 beta, have their turning point at 0, so ranges over boxes are exact.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import UNITS, Loss
-from regretless.market.losses.sums import offset_sum
-from regretless.market.losses.transforms import check_floor, slope, to_power, transformed
+from regretless.market.losses.base import UNITS, Loss, Range, default, product
+from regretless.market.losses.sums import check_floor, offset_sum, slope, to_power, transformed
 
 
 class OfSum(Loss):
@@ -31,24 +31,51 @@ class OfSum(Loss):
     amplitude: Array
     intercept: Array | float = 0.0
 
-    def _sum(self, y: Array) -> Array:
-        """Compute S (T, ..., A) at outcomes spread over the stack."""
-        inner = transformed(y, self.power[..., None], self.floor[..., None])
-        return offset_sum(self.intercept, self.weights, inner)
+    def alike(self) -> bool:
+        """Whether all losses of a stack have the same function g."""
+        return bool(np.ptp(self.power) == 0 and np.ptp(self.floor) == 0)
 
-    def _sum_between(self, low: Array, high: Array) -> tuple[Array, Array]:
+    @abstractmethod
+    def _outer(self, total: Array) -> Array:
+        """Apply the function of the sum."""
+
+    @abstractmethod
+    def _steepness(self, least: Array, most: Array) -> Range:
+        """Return the range of its derivative over ranges of the sum."""
+
+    @abstractmethod
+    def _moved(self, shift: Array, weights: Array) -> "OfSum":
+        """Return the loss with these weights and more in the sum, by ``shift`` (..., A)."""
+
+    def in_unit_cube(self, low: Array, side: Array) -> Loss:
+        """Absorb the map into weights and a constant where g is y itself."""
+        if (self.power != 1).any() or self.floor.any():
+            return super().in_unit_cube(low, side)
+        return self._moved(self.weights @ low, self.weights * side)
+
+    def sum_range(self) -> Range:
+        """Least and greatest S over the cube, each (..., A)."""
+        corner = self._spread(np.zeros(self.outcomes))
+        return self._sum_between(corner, corner + 1.0)
+
+    def _at(self, y: Array) -> Array:
+        inner = transformed(y, self.power[..., None], self.floor[..., None])
+        total = offset_sum(self.intercept, self.weights, inner)
+        return np.asarray(self.offset + self.amplitude * self._outer(total))
+
+    def _sum_between(self, low: Array, high: Array) -> Range:
         """Least and greatest S over boxes; g is monotone."""
         ends = [transformed(y, self.power[..., None], self.floor[..., None]) for y in (low, high)]
         terms = [self.weights * end[..., None, :] for end in ends]
         least = self.intercept + np.minimum(*terms).sum(-1)
         return least, self.intercept + np.maximum(*terms).sum(-1)
 
-    def sum_range(self) -> tuple[Array, Array]:
-        """Least and greatest S over the cube, each (..., A)."""
-        corner = self._spread(np.zeros(self.outcomes))
-        return self._sum_between(corner, corner + 1.0)
+    def _mapped(self, first: Array, second: Array) -> Range:
+        """Apply the outer affine map to a pair of ends."""
+        ends = self.amplitude * first, self.amplitude * second
+        return self.offset + np.minimum(*ends), self.offset + np.maximum(*ends)
 
-    def _slope(self, outer: Array) -> Array:
+    def _bounded(self, outer: Array) -> Array:
         """Bound the slope (...), given a bound on the outer function's slope (..., A)."""
         rates = slope(self.power, self.floor)[..., None, None]
         inner = (np.abs(self.weights) * np.where(self.weights == 0, 0, rates)).sum(-1)
@@ -56,10 +83,23 @@ class OfSum(Loss):
         steepest = np.where(still, 0, outer) * np.where(still, 0, inner)
         return np.asarray((np.abs(self.amplitude) * steepest).max(-1))
 
-    def _mapped(self, first: Array, second: Array) -> tuple[Array, Array]:
-        """Apply the outer affine map to a pair of ends."""
-        ends = self.amplitude * first, self.amplitude * second
-        return self.offset + np.minimum(*ends), self.offset + np.maximum(*ends)
+    def _slopes(self, low: Array, high: Array) -> Range:
+        """Multiply the outer derivative by amplitude, weight and g', which is 0 below the floor."""
+        power, floor = self.power[..., None, None], self.floor[..., None, None]
+        terms = [self.weights * transformed(y, power, floor) for y in (low, high)]
+        outer = self._steepness(
+            np.asarray(self.intercept + np.minimum(*terms).sum(-1)),
+            np.asarray(self.intercept + np.maximum(*terms).sum(-1)),
+        )
+        size = np.where(power == 0, 1.0, power)
+        ends = [size * np.maximum(y, floor) ** (power - 1) for y in (low, high)]
+        least, most = np.minimum(*ends), np.maximum(*ends)
+        flat, partly = high <= floor, low < floor
+        least = np.where(flat, 0.0, np.where(partly, np.minimum(least, 0), least))
+        most = np.where(flat, 0.0, np.where(partly, np.maximum(most, 0), most))
+        scale = self.amplitude[..., None] * self.weights
+        inner = product((scale, scale), (least, most))
+        return product((outer[0][..., None], outer[1][..., None]), inner)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,13 +138,10 @@ class PowerOfSum(OfSum):
 
     weights: Array
     exponent: Array
-    power: Array = field(default_factory=lambda: np.ones(()))
-    floor: Array = field(default_factory=lambda: np.zeros(()))
-    intercept: Array = field(default_factory=lambda: np.zeros(()))
-    amplitude: Array = field(default_factory=lambda: np.ones(()))
-    offset: Array = field(default_factory=lambda: np.zeros(()))
-    unit_scale: Array = field(default_factory=lambda: np.ones(()))
-    unit_offset: Array = field(default_factory=lambda: np.zeros(()))
+    power: Array = default(1.0)
+    floor: Array = default(0.0)
+    intercept: Array = default(0.0)
+    amplitude: Array = default(1.0)
 
     def __post_init__(self) -> None:
         self._settle()
@@ -122,9 +159,12 @@ class PowerOfSum(OfSum):
         beta = self.exponent[..., None]
         with np.errstate(divide="ignore"):
             outer = np.abs(beta) * np.maximum(np.abs(low) ** (beta - 1), np.abs(high) ** (beta - 1))
-        return self._slope(outer)
+        return self._bounded(outer)
 
-    def _raised(self, total: Array) -> Array:
+    def _moved(self, shift: Array, weights: Array) -> OfSum:
+        return replace(self, weights=weights, intercept=self.intercept + shift)
+
+    def _outer(self, total: Array) -> Array:
         """Raise sums to the exponent; where it is no integer, below 0 is a rounding error."""
         if (self.exponent == 2).all():
             return np.asarray(np.square(total))
@@ -132,15 +172,13 @@ class PowerOfSum(OfSum):
         least = np.where(beta == np.round(beta), -np.inf, 0.0)
         return to_power(np.maximum(total, least), beta)
 
-    def _at(self, y: Array) -> Array:
-        return np.asarray(self.offset + self.amplitude * self._raised(self._sum(y)))
-
-    def _between(self, low: Array, high: Array) -> tuple[Array, Array]:
+    def _between(self, low: Array, high: Array) -> Range:
         least, greatest = self._sum_between(low, high)
-        ends = self._raised(least), self._raised(greatest)
-        across = (least < 0) & (greatest > 0)
-        bottom = np.where(across, np.minimum(0, np.minimum(*ends)), np.minimum(*ends))
-        return self._mapped(bottom, np.maximum(*ends))
+        return self._mapped(*_turned(least, greatest, self._outer(least), self._outer(greatest)))
+
+    def _steepness(self, least: Array, most: Array) -> Range:
+        beta = self.exponent[..., None]
+        return _turned(least, most, beta * least ** (beta - 1), beta * most ** (beta - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,12 +205,9 @@ class ExponentialOfSum(OfSum):
     }
 
     weights: Array
-    power: Array = field(default_factory=lambda: np.ones(()))
-    floor: Array = field(default_factory=lambda: np.zeros(()))
-    amplitude: Array = field(default_factory=lambda: -np.ones(()))
-    offset: Array = field(default_factory=lambda: np.zeros(()))
-    unit_scale: Array = field(default_factory=lambda: np.ones(()))
-    unit_offset: Array = field(default_factory=lambda: np.zeros(()))
+    power: Array = default(1.0)
+    floor: Array = default(0.0)
+    amplitude: Array = default(-1.0)
 
     def __post_init__(self) -> None:
         self._settle()
@@ -180,11 +215,23 @@ class ExponentialOfSum(OfSum):
 
     def lipschitz(self) -> Array:
         """Bound the slope in sup norm."""
-        return self._slope(np.exp(self.sum_range()[1]))
+        return self._bounded(np.exp(self.sum_range()[1]))
 
-    def _at(self, y: Array) -> Array:
-        return np.asarray(self.offset + self.amplitude * np.exp(self._sum(y)))
+    def _moved(self, shift: Array, weights: Array) -> OfSum:
+        return replace(self, weights=weights, amplitude=self.amplitude * np.exp(shift))
 
-    def _between(self, low: Array, high: Array) -> tuple[Array, Array]:
-        least, greatest = self._sum_between(low, high)
-        return self._mapped(np.exp(least), np.exp(greatest))
+    def _outer(self, total: Array) -> Array:
+        return np.asarray(np.exp(total))
+
+    def _between(self, low: Array, high: Array) -> Range:
+        return self._mapped(*self._steepness(*self._sum_between(low, high)))
+
+    def _steepness(self, least: Array, most: Array) -> Range:
+        return np.exp(least), np.exp(most)
+
+
+def _turned(least: Array, most: Array, first: Array, last: Array) -> Range:
+    """Range of a power between its values at the ends, which may turn at 0 in between."""
+    across = (least < 0) & (most > 0)
+    ends = np.minimum(first, last), np.maximum(first, last)
+    return np.where(across, np.minimum(0, ends[0]), ends[0]), ends[1]

@@ -8,7 +8,7 @@ The paper writes (a_j - y_j)^p, which is negative for odd p; the absolute value 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Self
 
@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import UNITS, Loss
-from regretless.market.losses.sums import offset_sum
-from regretless.market.losses.transforms import to_power
+from regretless.market.losses.base import STEEPEST, UNITS, Loss, Range, default, product
+from regretless.market.losses.sums import offset_sum, to_power
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +30,9 @@ class SeparablePower(Loss):
         One row per action, one column per coordinate of the outcome. Leading axes stack losses.
     exponent : array (...) or float
         The common power, positive, one per stacked loss.
-    offset : array (..., A) or float
-        The constant of each action.
-    unit_scale, unit_offset : array (...)
-        The loss in the utility's own units is ``unit_offset + unit_scale * loss``.
     centre : array (..., A, d) or float
         Where each coordinate's power is 0.
+    offset, unit_scale, unit_offset : as in ``Loss``
 
     Raises
     ------
@@ -49,11 +45,8 @@ class SeparablePower(Loss):
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("weights",)
 
     weights: Array
-    exponent: Array = field(default_factory=lambda: np.ones(()))
-    offset: Array = field(default_factory=lambda: np.zeros(()))
-    unit_scale: Array = field(default_factory=lambda: np.ones(()))
-    unit_offset: Array = field(default_factory=lambda: np.zeros(()))
-    centre: Array = field(default_factory=lambda: np.zeros(()))
+    exponent: Array = default(1.0)
+    centre: Array = default(0.0)
 
     def __post_init__(self) -> None:
         self._settle()
@@ -71,6 +64,11 @@ class SeparablePower(Loss):
         powers = self.exponent.ravel()
         return bool(len(powers) and (powers == powers[0]).all())
 
+    @property
+    def linear(self) -> bool:
+        """Whether all are linear."""
+        return not self.centred and bool((self.exponent == 1).all())
+
     def lipschitz(self) -> Array:
         """Bound the slope in sup norm; infinite where an exponent is below 1."""
         steep = self.exponent[..., None, None] - 1
@@ -82,24 +80,39 @@ class SeparablePower(Loss):
         bound: Array = slopes.sum(-1).max(-1)
         return bound
 
+    def in_unit_cube(self, low: Array, side: Array) -> Loss:
+        """Absorb the map of outcomes into weights and centres."""
+        if self.linear:
+            units = {"unit_scale": self.unit_scale, "unit_offset": self.unit_offset}
+            return Linear(self.weights * side, self.offset + self.weights @ low, **units)
+        weights = self.weights * side ** self.exponent[..., None, None]
+        return replace(self, weights=weights, centre=(self.centre - low) / side)
+
     def _at(self, y: Array) -> Array:
         if self.centred:
             distance = np.abs(y[..., None, :] - self.centre)
             powers = distance ** self.exponent[..., None, None]
             return np.asarray(self.offset + (self.weights * powers).sum(-1))
-        return offset_sum(self.offset, self.weights, self._powers(y))
-
-    def _powers(self, y: Array) -> Array:
         common = self.exponent.reshape(-1)[:1] if self.alike else self.exponent[..., None]
-        return to_power(y, common)
+        return offset_sum(self.offset, self.weights, to_power(y, common))
 
-    def _between(self, low: Array, high: Array) -> tuple[Array, Array]:
+    def _between(self, low: Array, high: Array) -> Range:
         left, right = low[..., None, :] - self.centre, high[..., None, :] - self.centre
         power = self.exponent[..., None, None]
         near = self.weights * np.maximum(np.maximum(left, -right), 0) ** power
         far = self.weights * np.maximum(np.abs(left), np.abs(right)) ** power
         least = self.offset + np.minimum(near, far).sum(-1)
         return least, self.offset + np.maximum(near, far).sum(-1)
+
+    def _slopes(self, low: Array, high: Array) -> Range:
+        left, right = low - self.centre, high - self.centre
+        rho = self.exponent[..., None, None]
+        first = rho * np.abs(left) ** (rho - 1) * np.where(left >= 0, 1.0, -1.0)
+        last = rho * np.abs(right) ** (rho - 1) * np.where(right > 0, 1.0, -1.0)
+        steep = (rho < 1) & (left <= 0) & (right >= 0)
+        least = np.where(steep, -STEEPEST, np.minimum(first, last))
+        most = np.where(steep, STEEPEST, np.maximum(first, last))
+        return product((self.weights, self.weights), (least, most))
 
 
 @dataclass(frozen=True, eq=False, init=False)

@@ -23,7 +23,7 @@ from regretless.market.exploitability.bimatrix import Bimatrix, read_game
 from regretless.market.game.budget import UNLIMITED, Means, Unlimited
 from regretless.market.game.market import Market
 from regretless.market.game.protocols import Adversary, Cohort
-from regretless.market.losses.spaces import Box, Polytope
+from regretless.market.losses.outcome_spaces import Box, Polytope
 from regretless.scenarios.build.construct import construct, with_length
 from regretless.scenarios.build.data import Table
 from regretless.scenarios.spec.cohort import CohortSpec

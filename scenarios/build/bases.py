@@ -23,7 +23,6 @@ import numpy as np
 
 from regretless.forecaster import bases
 from regretless.market.core.errors import UserError, closest
-from regretless.market.game.basis import Basis
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
@@ -33,6 +32,7 @@ from regretless.market.losses import (
     SeparablePower,
     unique_losses,
 )
+from regretless.market.losses.basis import Basis
 from regretless.scenarios.build.construct import construct
 
 Form = TypeVar("Form", bound=Loss)

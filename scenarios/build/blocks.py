@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
-from regretless.market.game.basis import Basis
 from regretless.market.losses import Loss
+from regretless.market.losses.basis import Basis
 from regretless.market.numerics.storage import side_by_side
 from regretless.scenarios.build.bases import make, natural_kind, variant
 from regretless.scenarios.build.populations import Draft

@@ -31,10 +31,10 @@ from regretless.market import register
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
-from regretless.market.game.basis import Basis
 from regretless.market.game.network import Relay
 from regretless.market.game.seats import Stay
 from regretless.market.losses import Loss, unique_losses
+from regretless.market.losses.basis import Basis
 from regretless.market.numerics.storage import side_by_side
 from regretless.market.response import TIE
 from regretless.scenarios.build.blocks import coefficients

@@ -16,8 +16,8 @@ from regretless.forecaster.models.base import Base
 from regretless.forecaster.turns import TakingTurns
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.errors import UserError, closest
-from regretless.market.game.basis import Basis
 from regretless.market.game.protocols import Forecaster
+from regretless.market.losses.basis import Basis
 from regretless.scenarios.build.construct import construct, offering
 from regretless.scenarios.build.models import OWN, Models
 from regretless.scenarios.spec.forecaster import KINDS, ForecasterSpec

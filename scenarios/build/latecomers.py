@@ -26,11 +26,11 @@ from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array, Mask
 from regretless.market.core.errors import UserError
-from regretless.market.game.basis import Basis
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.round import Block
 from regretless.market.game.seats import Stay
 from regretless.market.losses import Loss, unique_losses
+from regretless.market.losses.basis import Basis
 from regretless.scenarios.build.cohorts import (
     Anybody,
     Place,

@@ -17,8 +17,8 @@ from regretless.forecaster.models.outcomes import ColumnForecast
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, closest
-from regretless.market.game.basis import Basis
 from regretless.market.game.round import Block
+from regretless.market.losses.basis import Basis
 from regretless.market.regret.model_comparison import NOT_COMPARED, Followed, NotCompared
 from regretless.scenarios.build.cohorts import Placement
 from regretless.scenarios.build.construct import construct

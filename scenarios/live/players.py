@@ -16,7 +16,7 @@ from regretless.agents.adversaries import Confined
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import Adversary
-from regretless.market.losses.spaces import Box
+from regretless.market.losses.outcome_spaces import Box
 from regretless.market.model import MarketModel
 from regretless.market.records import Context, History
 from regretless.scenarios.build.adversaries import make_adversary

@@ -51,7 +51,7 @@ from regretless.market.game.protocols import Follower
 from regretless.market.game.round import Block, Game, play_round
 from regretless.market.game.seats import ALWAYS, Seat, whole
 from regretless.market.losses import Linear
-from regretless.market.losses.spaces import Polytope
+from regretless.market.losses.outcome_spaces import Polytope
 from regretless.market.model import MarketModel
 from regretless.market.records import Announcement, Context, Forecast, History, OutcomeLaw, Round
 from regretless.market.regret.ledger import Ledger

@@ -19,8 +19,8 @@ from regretless.forecaster.bases import DirectSumBasis, LinearBasis, PowerBasis
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from regretless.market.game.basis import Basis
     from regretless.market.losses import SeparablePower
+    from regretless.market.losses.basis import Basis
 
 Array = NDArray[np.float64]
 

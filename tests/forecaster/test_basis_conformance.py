@@ -17,7 +17,6 @@ from regretless.agents.utilities.forms import CARA, CES, CobbDouglas, Leontief, 
 from regretless.forecaster import bases
 from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.protected import LossGroup, arrays_of, respond
-from regretless.market.game.basis import Basis
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
@@ -28,6 +27,7 @@ from regretless.market.losses import (
     PowerOfSum,
     SeparablePower,
 )
+from regretless.market.losses.basis import Basis
 from regretless.market.response import best_response, expected_losses
 
 Array = NDArray[np.float64]

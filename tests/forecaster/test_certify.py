@@ -11,7 +11,6 @@ import pytest
 from numpy.typing import NDArray
 
 from regretless.forecaster.bases.approximation.certify import ROUNDING, ErrorCertificate, certify
-from regretless.forecaster.bases.approximation.slopes import STEEPEST, loss_slopes
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
@@ -22,6 +21,7 @@ from regretless.market.losses import (
     PowerOfSum,
     SeparablePower,
 )
+from regretless.market.losses.base import STEEPEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -230,7 +230,7 @@ def test_slopes_of_a_loss_hold_all_its_difference_quotients(name: str) -> None:
     """Between two points of a box that differ in one coordinate, by the mean value theorem."""
     loss = MAKERS[name]()
     low, high = boxes(1)
-    least, most = loss_slopes(loss, low, high)
+    least, most = loss.slopes(low, high)
     assert least.shape == most.shape == (60, STACK, ACTIONS, 2)
     assert (least <= most).all()
     rng = np.random.default_rng(2)
@@ -249,7 +249,7 @@ def test_slopes_of_a_small_box_are_the_derivative(name: str) -> None:
     """They are no wider than the box: nearly a number wherever the loss is smooth."""
     loss = MAKERS[name]()
     low = np.random.default_rng(3).uniform(0.15, 0.95, (40, 2))
-    least, most = loss_slopes(loss, low, low + 1e-7)
+    least, most = loss.slopes(low, low + 1e-7)
     assert np.quantile(most - least, 0.95) < 1e-4
 
 
@@ -257,7 +257,7 @@ def test_nothing_is_claimed_without_a_bound() -> None:
     """For a power below 1 about a centre in the box, and for a form that is not known."""
     steep = SeparablePower(np.ones((1, 2)), np.array(0.3))
     for loss in (steep, Unknown()):
-        least, most = loss_slopes(loss, np.zeros((4, 2)), np.ones((4, 2)))
+        least, most = loss.slopes(np.zeros((4, 2)), np.ones((4, 2)))
         assert least.shape == (4, 1, 2)
         assert (least <= -STEEPEST).all()
         assert (most >= STEEPEST).all()

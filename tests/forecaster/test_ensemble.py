@@ -34,9 +34,9 @@ from regretless.forecaster.minimax.support import Support
 from regretless.forecaster.minimax.supports_of_bases import support_of
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
-from regretless.market.game.basis import Basis
 from regretless.market.game.round import play_round
 from regretless.market.losses import MinimumOfRatios, PowerOfSum, SeparablePower
+from regretless.market.losses.basis import Basis
 from regretless.market.model import MarketModel
 from regretless.market.records import Forecast, Mixture, Round
 from regretless.market.response import TIE, best_response, expected_losses, quantal_response

@@ -27,8 +27,8 @@ from regretless.forecaster.bases.approximation.lattice import (
 from regretless.forecaster.bases.approximation.mrelu import MReLUCover, suffix_piece
 from regretless.forecaster.bases.convex_rank import ConvexRankBasis
 from regretless.forecaster.bases.leontief import LeontiefBasis, paper_stride, worst_cases
-from regretless.market.game.basis import Basis
 from regretless.market.losses import Convex1D, Linear, Loss, MinimumOfRatios
+from regretless.market.losses.basis import Basis
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.intp]

@@ -24,8 +24,8 @@ from regretless.forecaster.bases.exponential import (
 )
 from regretless.forecaster.bases.monomial import MonomialBasis
 from regretless.forecaster.bases.power import PowerBasis
-from regretless.market.game.basis import Basis
 from regretless.market.losses import ExponentialOfSum, Linear, Loss, PowerOfSum, SeparablePower
+from regretless.market.losses.basis import Basis
 
 Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, int, int], Loss]

@@ -16,7 +16,6 @@ from regretless.forecaster.bases import ExactLossesBasis, LinearBasis, ReducedBa
 from regretless.forecaster.bases.approximation.functions import LossFunctions
 from regretless.forecaster.bases.approximation.selection import Selection, pivots, tour
 from regretless.forecaster.bases.approximation.sup_norm import SLACK, SupNormFit
-from regretless.market.game.basis import Basis
 from regretless.market.losses import (
     Convex1D,
     Linear,
@@ -26,6 +25,7 @@ from regretless.market.losses import (
     PowerOfSum,
     SeparablePower,
 )
+from regretless.market.losses.basis import Basis
 
 Array = NDArray[np.float64]
 
@@ -133,7 +133,9 @@ def test_working_points_are_shared_and_grow_in_place() -> None:
 def mixed() -> list[Loss]:
     """Stacks with twins within and between them, constants, and a single loss."""
     table = np.array([[[0.2, 0.8], [0.5, 0.5]], [[0.2, 0.8], [0.0, 0.0]]])
-    kinked = Convex1D(np.ones((2, 2, 1)), np.array([0.3, 0.6])[:, None], -0.5, 0.3, dimension=2)
+    kinked = Convex1D(
+        np.ones((2, 2, 1)), np.array([0.3, 0.6])[:, None], -0.5, offset=0.3, dimension=2
+    )
     return [
         Linear(table, 0.25),
         Linear(table[1], 0.25),

@@ -25,7 +25,7 @@ from regretless.forecaster.minimax.cube import Box, CubeSolver, Simplex
 from regretless.forecaster.minimax.objective import WithObjective
 from regretless.forecaster.minimax.program import best_mixture
 from regretless.forecaster.tolerance import slack_limit, tolerance_at
-from regretless.market.game.basis import Basis
+from regretless.market.losses.basis import Basis
 from regretless.market.numerics.linear_program import Program
 from regretless.market.numerics.linear_program import solver as highs
 

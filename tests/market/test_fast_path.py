@@ -350,7 +350,7 @@ def test_many_outcomes_and_one_at_a_time(
     exponent = np.full(rows, 0.7) if shared else rng.uniform(0.3, 2, rows)
     for loss in (
         Linear(rng.normal(size=(*shape, 4)), rng.normal(size=shape)),
-        SeparablePower(rng.normal(size=(*shape, 4)), exponent, rng.normal(size=shape)),
+        SeparablePower(rng.normal(size=(*shape, 4)), exponent, offset=rng.normal(size=shape)),
     ):
         outcomes = rng.random((3, 4))
         one_by_one = np.array([loss.losses(outcome) for outcome in outcomes])

@@ -15,8 +15,7 @@ from benchmarks.crowds import NarrowCrowd
 from regretless.forecaster.bases import LinearBasis
 from regretless.market.core.errors import UserError
 from regretless.market.losses import ExponentialOfSum, Linear, SeparablePower, unique_losses
-from regretless.market.losses.sums import weighted_sums
-from regretless.market.losses.transforms import to_power
+from regretless.market.losses.sums import to_power, weighted_sums
 from regretless.market.numerics import storage
 from regretless.market.numerics.threads import FEWEST
 from regretless.market.response import expected_losses

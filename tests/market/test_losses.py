@@ -82,13 +82,13 @@ def linear(shape: Shape) -> Loss:
 
 def separable(shape: Shape) -> Loss:
     exponent = shape.per_loss(st.floats(0.125, 4))
-    return SeparablePower(shape.table(EIGHTHS), exponent, shape.per_action(EIGHTHS))
+    return SeparablePower(shape.table(EIGHTHS), exponent, offset=shape.per_action(EIGHTHS))
 
 
 def centred(shape: Shape) -> Loss:
     exponent = shape.per_loss(st.sampled_from([0.5, 1.0, 1.5, 2.0, 3.0]))
     centre = shape.table(FEW_EIGHTHS)
-    return SeparablePower(shape.table(EIGHTHS), exponent, shape.per_action(EIGHTHS), centre=centre)
+    return SeparablePower(shape.table(EIGHTHS), exponent, centre, offset=shape.per_action(EIGHTHS))
 
 
 def inside(shape: Shape) -> dict[str, Array]:
@@ -144,14 +144,14 @@ def convex(shape: Shape) -> Loss:
         shape.table(SHARES),  # as many kinks as there are outcomes, for the variety
         shape.table(FEW_EIGHTHS),
         shape.per_action(EIGHTHS),
-        shape.per_action(EIGHTHS),
+        offset=shape.per_action(EIGHTHS),
         coordinate=shape.draw(st.integers(0, shape.outcomes - 1)),
         dimension=shape.outcomes,
     )
 
 
 def trade(shape: Shape) -> Loss:
-    return Trade(shape.table(EIGHTHS), shape.table(UNIT), shape.per_action(EIGHTHS))
+    return Trade(shape.table(EIGHTHS), shape.table(UNIT), offset=shape.per_action(EIGHTHS))
 
 
 def lipschitz(shape: Shape) -> Loss:
@@ -484,7 +484,7 @@ def test_a_constant_loss_normalises_to_zero(offset: list[float], low: float) -> 
 @pytest.mark.parametrize(
     "loss",
     [
-        SeparablePower(np.zeros((2, 3)), np.array(0.5), np.array(4.0), centre=np.array(0.5)),
+        SeparablePower(np.zeros((2, 3)), np.array(0.5), np.array(0.5), offset=np.array(4.0)),
         PowerOfSum(np.zeros((2, 3)), np.array(2.0), intercept=np.array([2.0, -2.0])),
         ExponentialOfSum(np.zeros((2, 3)), amplitude=np.array(4.0)),
         MinimumOfRatios(np.ones((2, 3)), amplitude=np.array(0.0), offset=np.array(4.0)),
@@ -517,7 +517,7 @@ STACKS: dict[str, Any] = {
     "power of a sum": PowerOfSum(WEIGHTS, EACH, intercept=np.arange(12.0).reshape(4, 3)),
     "exponential of a sum": ExponentialOfSum(WEIGHTS / 7, EACH - 0.5, EACH / 9),
     "minimum of ratios": MinimumOfRatios(np.arange(24.0).reshape(4, 3, 2)),
-    "trade": Trade(WEIGHTS - 3, WEIGHTS / 7, EACH[:, None]),
+    "trade": Trade(WEIGHTS - 3, WEIGHTS / 7, offset=EACH[:, None]),
     "convex": Convex1D(WEIGHTS, WEIGHTS / 7, slope=-EACH[:, None], coordinate=1, dimension=2),
     "lipschitz": LipschitzLoss(
         Distance(np.arange(24.0).reshape(4, 3, 2) / 24, 1.0), EACH * 2, (4, 3), 2
@@ -691,7 +691,7 @@ def test_outcomes_of_a_wrong_length_are_refused(name: str, y: Any) -> None:
 def test_a_loss_keeps_its_own_numbers() -> None:
     """Changing the caller's arrays later changes nothing."""
     weights, offset = np.ones((2, 2)), np.zeros(2)
-    loss = SeparablePower(weights, np.array(0.5), offset)
+    loss = SeparablePower(weights, np.array(0.5), offset=offset)
     weights[0, 0], offset[0] = 9.0, 9.0
     assert np.array_equal(loss.losses([1.0, 1.0]), [2.0, 2.0])
 

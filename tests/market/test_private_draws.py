@@ -145,7 +145,7 @@ def test_what_own_actions_matter_is_the_widest_gap_over_all_small_moves() -> Non
         gaps = [loss.losses(low + sign * sway[k])[k] - loss.losses(low)[k] for sign in signs]
         found[k] = max((gap[:, None] - gap).max() for gap in gaps)
     assert matters(loss, sway) == pytest.approx(found)
-    curved = SeparablePower(np.ones((1, 2, 1)), np.array([2.0]), np.zeros((1, 2)))
+    curved = SeparablePower(np.ones((1, 2, 1)), np.array([2.0]))
     assert matters(curved, np.array([[0.1]])) == pytest.approx(0.1 * 2 * curved.lipschitz())
 
 

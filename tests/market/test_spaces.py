@@ -20,7 +20,7 @@ from regretless.market.losses import (
     PowerOfSum,
     SeparablePower,
 )
-from regretless.market.losses.spaces import Box, Polytope
+from regretless.market.losses.outcome_spaces import Box, Polytope
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
 

@@ -16,7 +16,7 @@ from paper.__main__ import TABLES, main
 from paper.families import FAMILIES
 from paper.study_table import StudyTable
 from paper.tables import STUDIES
-from regretless.market.game.basis import Basis
+from regretless.market.losses.basis import Basis
 from regretless.scenarios.build.bases import MAKERS, natural_kind
 
 ROUNDING = 1e-9

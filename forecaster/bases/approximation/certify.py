@@ -30,7 +30,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from regretless.forecaster.bases.approximation.slopes import loss_slopes
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.losses import Loss
 
@@ -248,7 +247,7 @@ class _Search:
         bound = np.empty(len(owner))
         for k, part in self._runs(owner):
             boxes, form = index[part], self.weights[k].T
-            under, over = loss_slopes(self.parts[k], low[boxes], high[boxes])
+            under, over = self.parts[k].slopes(low[boxes], high[boxes])
             slope = (under + over).swapaxes(1, 2) / 2 - middle[boxes] @ form
             width = (over - under).swapaxes(1, 2) / 2 + radius[boxes] @ np.abs(form)
             drift = (half[boxes, :, None] * (np.abs(slope) + width)).sum(1)

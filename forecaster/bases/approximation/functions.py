@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.bases.approximation.slopes import loss_slopes
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.losses import Loss
 
@@ -96,7 +95,7 @@ class LossFunctions:
         """Ranges of all partial derivatives over boxes (T, d): (T, d, size) twice."""
         ends: tuple[list[Array], list[Array]] = ([], [])
         for loss, actions in self._parts:
-            for end, part in zip(ends, loss_slopes(loss, low, high), strict=True):
+            for end, part in zip(ends, loss.slopes(low, high), strict=True):
                 end.append(part[:, np.arange(len(actions)), actions])
         least, greatest = (
             np.moveaxis(np.concatenate(end, axis=1), 1, -1) / self.scale for end in ends

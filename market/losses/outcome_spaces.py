@@ -11,13 +11,11 @@ convex losses of one coordinate), and as a ``LipschitzLoss`` for minima of ratio
 with a Lipschitz constant of their own.
 """
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.market import losses
 from regretless.market.core.arrays import Array
+from regretless.market.losses.base import Loss
 
 
 class Box:
@@ -59,7 +57,7 @@ class Box:
         """Move outcomes (..., d) of the cube into the space; here they are in it already."""
         return np.asarray(u, dtype=np.float64)
 
-    def pulled_back(self, loss: losses.Loss) -> losses.Loss:
+    def pulled_back(self, loss: Loss) -> Loss:
         """Turn a loss (..., A) in own units into the same loss over the cube.
 
         ``loss`` itself may be evaluated anywhere in the space; its range there is what
@@ -67,62 +65,7 @@ class Box:
         """
         if loss.outcomes != self.outcomes:
             raise ValueError(f"a loss over {loss.outcomes} outcomes in {self.outcomes} dimensions")
-        span = self.high - self.low
-        plain = isinstance(loss, losses.PowerOfSum | losses.ExponentialOfSum) and not (
-            (loss.power != 1).any() or loss.floor.any()
-        )
-        match loss:
-            case losses.SeparablePower() if not loss.centred and (loss.exponent == 1).all():
-                units = {"unit_scale": loss.unit_scale, "unit_offset": loss.unit_offset}
-                return losses.Linear(
-                    loss.weights * span, loss.offset + loss.weights @ self.low, **units
-                )
-            case losses.SeparablePower():
-                sides = span ** loss.exponent[..., None, None]
-                return losses.SeparablePower(
-                    loss.weights * sides,
-                    loss.exponent,
-                    loss.offset,
-                    loss.unit_scale,
-                    loss.unit_offset,
-                    centre=(loss.centre - self.low) / span,
-                )
-            case losses.PowerOfSum() if plain:
-                shifted = loss.intercept + loss.weights @ self.low
-                return replace(loss, weights=loss.weights * span, intercept=shifted)
-            case losses.ExponentialOfSum() if plain:
-                factor = loss.amplitude * np.exp(loss.weights @ self.low)
-                return replace(loss, weights=loss.weights * span, amplitude=factor)
-            case losses.Convex1D():
-                low, side = self.low[loss.coordinate], span[loss.coordinate]
-                return replace(
-                    loss,
-                    kinks=loss.kinks * side,
-                    knots=(loss.knots - low) / side,
-                    slope=loss.slope * side,
-                    offset=loss.offset + loss.slope * low,
-                )
-            case losses.MinimumOfRatios() | losses.LipschitzLoss():
-                return self._wrapped(loss)
-        raise ValueError(
-            f"a {loss.form} loss of transformed outcomes is defined on the unit cube only; "
-            "state it there, or as a LipschitzLoss"
-        )
-
-    def _wrapped(self, loss: losses.MinimumOfRatios | losses.LipschitzLoss) -> losses.Loss:
-        """Wrap a loss whose Lipschitz constant holds everywhere."""
-        low, high = loss.enclosure(self.low, self.high)
-        steepest = loss.lipschitz() * (self.high - self.low).max()
-        return losses.LipschitzLoss(
-            lambda u: loss.losses(self.from_unit(u)),
-            constant=steepest,
-            shape=loss.offset.shape,
-            dimension=self.outcomes,
-            low=low.min(-1),
-            high=high.max(-1),
-            unit_scale=loss.unit_scale,
-            unit_offset=loss.unit_offset,
-        )
+        return loss.in_unit_cube(self.low, self.high - self.low)
 
 
 class Polytope(Box):

@@ -6,13 +6,14 @@ a_j is how much of input j one unit of output takes; an input with a_j = 0 is no
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from regretless.market.core.arrays import Array
-from regretless.market.losses.base import UNITS, Loss
+from regretless.market.losses.base import UNITS, Loss, Range, default, product
+from regretless.market.losses.lipschitz import wrapped
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +39,7 @@ class MinimumOfRatios(Loss):
     PROPORTIONAL: ClassVar[tuple[str, ...]] = ("amplitude",)
 
     requirements: Array
-    amplitude: Array = field(default_factory=lambda: -np.ones(()))
-    offset: Array = field(default_factory=lambda: np.zeros(()))
-    unit_scale: Array = field(default_factory=lambda: np.ones(()))
-    unit_offset: Array = field(default_factory=lambda: np.zeros(()))
+    amplitude: Array = default(-1.0)
 
     def __post_init__(self) -> None:
         self._settle()
@@ -54,7 +52,11 @@ class MinimumOfRatios(Loss):
             rates = np.where(self.requirements > 0, 1 / self.requirements, 0.0)
         return np.asarray((np.abs(self.amplitude) * rates.max(-1)).max(-1))
 
-    def _minimum(self, y: Array) -> Array:
+    def in_unit_cube(self, low: Array, side: Array) -> Loss:
+        """Wrap it: a minimum of affine functions is no minimum of ratios."""
+        return wrapped(self, low, side)
+
+    def _at(self, y: Array) -> Array:
         least: Array | None = None
         for j in range(self.outcomes):
             column = self.requirements[..., j]
@@ -62,11 +64,19 @@ class MinimumOfRatios(Loss):
             if not (column > 0).all():
                 ratio = np.where(column > 0, ratio, np.inf)
             least = ratio if least is None else np.minimum(least, ratio, out=least)
-        return np.asarray(least)
+        return np.asarray(self.offset + self.amplitude * np.asarray(least))
 
-    def _at(self, y: Array) -> Array:
-        return np.asarray(self.offset + self.amplitude * self._minimum(y))
-
-    def _between(self, low: Array, high: Array) -> tuple[Array, Array]:
+    def _between(self, low: Array, high: Array) -> Range:
         ends = self._at(low), self._at(high)
         return np.minimum(*ends), np.maximum(*ends)
+
+    def _slopes(self, low: Array, high: Array) -> Range:
+        """Return A / a_j where input j is scarcest, 0 elsewhere."""
+        needed = self.requirements > 0
+        rates = 1 / np.where(needed, self.requirements, np.inf)
+        under, over = (np.where(needed, end * rates, np.inf) for end in (low, high))
+        possible = under <= over.min(-1, keepdims=True)
+        rivals = np.where(np.eye(self.outcomes, dtype=bool), np.inf, under[..., None, :]).min(-1)
+        scale = self.amplitude[..., None] * rates
+        sole, among = (chance.astype(np.float64) for chance in (over < rivals, possible))
+        return product((scale, scale), (sole, among))

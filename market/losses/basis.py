@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
-from regretless.market.losses import Loss
+from regretless.market.losses.base import Loss
 
 Form = TypeVar("Form", bound=Loss)
 

@@ -1,0 +1,151 @@
+r"""Piecewise linear losses: convex ones of one coordinate, and what orders are worth at a price.
+
+    convex in y_j   l(a, y) = offset_a + slope_a y_j + sum_k kinks_ak max(y_j - knots_ak, 0)
+    trade           l(a, y) = offset_a - sum_g max(0, quantity_ag (limit_ag - y_g))
+
+Newsvendor, pinball and hinge losses are of the first form, with kinks >= 0 and one coordinate j for
+a whole stack; any convex function of one coordinate is a limit of these. In the second y_g is the
+price of good g. A quantity above 0 is bought wherever the price is below the limit, one below 0
+sold wherever it is above. With the limit at what a unit is worth to the agent this is minus its
+gain from trade (the consumer's or producer's surplus, Marshall 1890).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from regretless.market.core.arrays import Array
+from regretless.market.losses.base import UNITS, Loss, Range, default
+
+
+@dataclass(frozen=True, eq=False)
+class Convex1D(Loss):
+    """Loss ``offset + slope * y_j + sum_k kinks_k * max(y_j - knots_k, 0)``.
+
+    Parameters
+    ----------
+    kinks : array (..., A, m)
+        By how much the slope rises at each knot, at least 0.
+    knots : array (..., A, m)
+        Where it does.
+    slope : array (..., A) or float
+        The slope left of all knots.
+    coordinate : int
+        j.
+    dimension : int
+        Coordinates of an outcome, d.
+    offset, unit_scale, unit_offset : as in ``Loss``
+
+    Raises
+    ------
+    ValueError
+        If a kink is negative or the coordinate does not exist.
+    """
+
+    form: ClassVar[str] = "convex-1d"
+    AXES: ClassVar[Mapping[str, str]] = {"kinks": "am", "knots": "am", "slope": "a", **UNITS}
+    PROPORTIONAL: ClassVar[tuple[str, ...]] = ("kinks", "slope")
+
+    kinks: Array
+    knots: Array
+    slope: Array = default(0.0)
+    coordinate: int = 0
+    dimension: int = 1
+
+    def __post_init__(self) -> None:
+        self._settle()
+        if (self.kinks < 0).any():
+            raise ValueError("kinks must be at least 0: the loss is convex")
+        if not 0 <= self.coordinate < self.dimension:
+            raise ValueError(f"coordinate {self.coordinate} is not one of {self.dimension}")
+
+    @property
+    def outcomes(self) -> int:
+        """Number of coordinates of an outcome, d."""
+        return self.dimension
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """Return the form and the coordinate that matters."""
+        return (self.form, self.coordinate)
+
+    def lipschitz(self) -> Array:
+        """Bound the slope: it is steepest at one of the ends."""
+        first = self.slope + np.where(self.knots <= 0, self.kinks, 0.0).sum(-1)
+        last = self.slope + np.where(self.knots < 1, self.kinks, 0.0).sum(-1)
+        return np.asarray(np.maximum(np.abs(first), np.abs(last)).max(-1))
+
+    def in_unit_cube(self, low: Array, side: Array) -> Loss:
+        """Move the knots and scale the slopes."""
+        start, length = low[self.coordinate], side[self.coordinate]
+        return replace(
+            self,
+            kinks=self.kinks * length,
+            knots=(self.knots - start) / length,
+            slope=self.slope * length,
+            offset=self.offset + self.slope * start,
+        )
+
+    def _along(self, y: Array) -> Array:
+        """Losses (T, ..., A) where the coordinate has values that broadcast against (..., A)."""
+        rises = self.kinks * np.maximum(y[..., None] - self.knots, 0)
+        return np.asarray(self.offset + self.slope * y + rises.sum(-1))
+
+    def _at(self, y: Array) -> Array:
+        return self._along(y[..., self.coordinate, None])
+
+    def _between(self, low: Array, high: Array) -> Range:
+        left, right = (end[..., self.coordinate, None] for end in (low, high))
+        ends = self._along(left), self._along(right)
+        least = np.minimum(*ends)
+        for k in range(self.knots.shape[-1]):  # a convex broken line is least at an end or a knot
+            least = np.minimum(least, self._along(np.clip(self.knots[..., k], left, right)))
+        return least, np.maximum(*ends)
+
+    def _slopes(self, low: Array, high: Array) -> Range:
+        own = np.arange(self.outcomes) == self.coordinate
+        left, right = (end[..., self.coordinate, None] for end in (low, high))
+        least = self.slope + np.where(self.knots <= left, self.kinks, 0.0).sum(-1)
+        most = self.slope + np.where(self.knots < right, self.kinks, 0.0).sum(-1)
+        return least[..., None] * own, most[..., None] * own
+
+
+@dataclass(frozen=True, eq=False)
+class Trade(Loss):
+    """Loss ``offset - sum_g max(0, quantity_g * (limit_g - y_g))``.
+
+    Parameters
+    ----------
+    quantity : array (..., A, d)
+        Units of each good, below 0 for a sale.
+    limit : array (..., A, d) or float
+        The price from which on an order does not trade.
+    offset, unit_scale, unit_offset : as in ``Loss``
+    """
+
+    form: ClassVar[str] = "trade"
+    AXES: ClassVar[Mapping[str, str]] = {"quantity": "ad", "limit": "ad", **UNITS}
+    PROPORTIONAL: ClassVar[tuple[str, ...]] = ("quantity",)
+
+    quantity: Array
+    limit: Array
+
+    def lipschitz(self) -> Array:
+        """Bound the slope in sup norm: what all orders of an action come to."""
+        return np.asarray(np.abs(self.quantity).sum(-1).max(-1))
+
+    def _at(self, y: Array) -> Array:
+        losses = np.array(self.offset)
+        for g in range(self.outcomes):  # a sum over a short last axis takes three times as long
+            gain = self.quantity[..., g] * (self.limit[..., g] - y[..., None, g])
+            losses = losses - np.maximum(gain, 0.0, out=gain)
+        return losses
+
+    def _between(self, low: Array, high: Array) -> Range:
+        ends = [
+            np.maximum(0.0, self.quantity * (self.limit - y[..., None, :])) for y in (low, high)
+        ]
+        least = self.offset - np.maximum(*ends).sum(-1)
+        return least, self.offset - np.minimum(*ends).sum(-1)
