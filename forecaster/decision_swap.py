@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.bases.linear import LinearBasis
+from regretless.forecaster.bases.polynomial import LinearBasis
 from regretless.forecaster.events.protected import LossGroup, Policy
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array

@@ -15,7 +15,6 @@ from regretless.forecaster.bases import LipschitzGridBasis
 from regretless.forecaster.minimax.base import HullSolver, PlainSolver, Solution
 from regretless.forecaster.minimax.cube import Simplex
 from regretless.forecaster.minimax.image import Image
-from regretless.forecaster.minimax.supports_of_bases import support_of
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.protocols import Forecaster, tell
@@ -33,7 +32,7 @@ def ensemble_solver(basis: Basis, *, off_ties: bool = False) -> PlainSolver:
     """
     if isinstance(basis, LipschitzGridBasis):
         return Simplex(basis.size, places=basis.points, off_ties=off_ties)
-    return Image(support_of(basis), off_ties=off_ties)
+    return Image(basis.support(), off_ties=off_ties)
 
 
 def has_ensembles(forecaster: Forecaster) -> bool:

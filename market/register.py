@@ -93,5 +93,6 @@ policy = Registry("policy")
 forecaster = Registry("forecaster")
 measure = Measures("measure")
 market = Registry("market")
+basis = Registry("basis")
 
 ANSWERS = (response, agent, learner)  # what a cohort's ``response`` may name: names differ

@@ -10,7 +10,6 @@ from pydantic import BaseModel
 
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest
-from regretless.scenarios.build.bases import MAKERS
 from regretless.scenarios.spec.files import catalogue
 from regretless.scenarios.spec.forecaster import KINDS
 from regretless.scenarios.spec.scenario import ScenarioSpec
@@ -42,7 +41,7 @@ def _also() -> dict[str, list[Json]]:
     A name of the user's own is possible everywhere, so that names are proposed and not demanded.
     """
     text: Json = {"type": "string"}
-    bases = {"enum": ["auto", *MAKERS]}
+    bases = {"enum": ["auto", *register.basis.names()]}
     baselines = register.forecaster.names()
     models = {"type": "array", "items": {"anyOf": [{"enum": ["panel", *baselines]}, {}]}}
     answers = [name for kind in register.ANSWERS for name in kind.names()]

@@ -1,22 +1,17 @@
-"""Bases in which losses are linear, one file each."""
+"""Bases in which losses are linear, each in one file with its support and its registered maker."""
 
-from regretless.forecaster.bases.bernstein import BernsteinBasis
-from regretless.forecaster.bases.convex_rank import ConvexRankBasis
-from regretless.forecaster.bases.direct_sum import DirectSumBasis
-from regretless.forecaster.bases.exact import ExactLossesBasis
-from regretless.forecaster.bases.exponential import (
+from regretless.forecaster.bases.convex import ConvexRankBasis, OptimisedConvexBasis, ReLUBasis
+from regretless.forecaster.bases.default import default_basis, natural_kind, variant
+from regretless.forecaster.bases.grid import LipschitzGridBasis, RampBasis
+from regretless.forecaster.bases.leontief import LeontiefBasis
+from regretless.forecaster.bases.multisets import (
     ChebyshevExponentialBasis,
+    MonomialBasis,
     TaylorExponentialBasis,
 )
-from regretless.forecaster.bases.grid import LipschitzGridBasis
-from regretless.forecaster.bases.leontief import LeontiefBasis
-from regretless.forecaster.bases.linear import LinearBasis
-from regretless.forecaster.bases.monomial import MonomialBasis
-from regretless.forecaster.bases.optimised_convex import OptimisedConvexBasis
-from regretless.forecaster.bases.power import PowerBasis
-from regretless.forecaster.bases.ramp import RampBasis
+from regretless.forecaster.bases.of_losses import DirectSumBasis, ExactLossesBasis
+from regretless.forecaster.bases.polynomial import BernsteinBasis, LinearBasis, PowerBasis
 from regretless.forecaster.bases.reduced import ReducedBasis
-from regretless.forecaster.bases.relu import ReLUBasis
 
 __all__ = [
     "BernsteinBasis",
@@ -34,4 +29,7 @@ __all__ = [
     "ReLUBasis",
     "ReducedBasis",
     "TaylorExponentialBasis",
+    "default_basis",
+    "natural_kind",
+    "variant",
 ]

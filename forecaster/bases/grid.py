@@ -1,39 +1,61 @@
-r"""Indicators of the cells of a grid: a basis for every L-Lipschitz loss, whatever its form.
+r"""Bases on a grid: indicators of its cells, and ramps, which interpolate at its knots.
+
+**Cells** (``LipschitzGridBasis``), for every L-Lipschitz loss, whatever its form:
 
     s_i(y) = 1[y in cell i],   r_i(a) = l(a, point_i) - c(a),   r_0(a) = c(a),    n = cells^d.
 
-One indicator is 1 and the others are 0, so ``sum_i s_i = 1`` on the simplex, where predictions
-should live, and any constant c(a) may move into the offset. The median of an action's values
-makes ``sum |r_i|`` least.
+Any constant c(a) may move into the offset, and the median of an action's values makes
+``sum |r_i|`` least. Predictions live on the simplex. *Centred*, with the cell's centre as its
+point, the error is L / (2 cells) with L in sup norm. *As printed* (paper, basis for L-Lipschitz
+functions) each coordinate is rounded to the nearest of 1/cells, 2/cells, ..., 1: what is close to 0
+is rounded up by as much as 1/cells, and the error is L / cells.
 
-Centred (the default): the point of a cell is its centre. With L in sup norm the error is
-L / (2 cells), so ceil(L / (2 delta)) cells per axis suffice.
-
-As printed (paper, basis for L-Lipschitz functions): each coordinate is rounded to the nearest of
-1/cells, 2/cells, ..., 1, with ceil(L / delta) cells per axis. There is no point at 0, so what is
-close to 0 is rounded up by as much as 1/cells: the error is L / cells, twice that of the centres
-for each cell.
-
-Lambda. The paper has 1, the Lipschitz constant between two *images* s(y) and s(y'). Regret is
+The paper has lambda 1, the Lipschitz constant between two *images* s(y) and s(y'). Regret is
 bounded through biases ``sum_i r_i B_i`` of arbitrary predictions in the simplex, and there only
 ``sum |r_i| |B_i|`` helps: for values in [0, 1] less their median it is at most n/2 times the
 greatest bias. It is needed: let predictions be uniform on one half of the cells and outcomes
 cycle through the other half. Every bias is 2/n, yet an action that is best on the first half and
 worst on the second has a swap regret that does not vanish with n.
+
+**Ramps** (``RampBasis``), for CES and its limits. With knots t_0 < ... < t_m per coordinate,
+ramp_i(v) = clip((v - t_(i-1)) / (t_i - t_(i-1)), 0, 1) and ramp_0 = 1, the multilinear interpolant
+of a loss at the knots is
+
+    sum_(i in {0..m}^d) w_i prod_j ramp_(i_j)(y_j),    w = the d-fold mixed differences of l,
+
+so the functions are the products other than the constant, n = (m + 1)^d - 1. If l is minus the
+distribution function of a positive measure the weights are minus the measure of the knots' boxes:
+of one sign, and lambda is at most the range of l, 1 for a normalised loss. That is so for CES
+utility with rho < 0 or 0 < rho <= 1 / (d - 1), for Cobb-Douglas with exponents in (0, 1), and for
+Leontief. Hat functions, which span the same, would need lambda up to n / 2.
+
+Interpolation of a loss that is convex along each coordinate (a utility with diminishing returns)
+lies above it, so half of the greatest excess is taken off, read from the middles of the knots'
+boxes: that halves the error. Knots are t = floor + (1 - floor) u^2 for even u, finer towards the
+floor, where such utilities are steep.
 """
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from regretless.forecaster.bases.certify import ROUNDING, ErrorCertificate, certify
+from regretless.forecaster.minimax.support import listed
+from regretless.market import register
 from regretless.market.core.arrays import Array, grid_points
 from regretless.market.losses import Loss
-from regretless.market.losses.basis import Basis
+from regretless.market.losses.basis import Basis, Support, steepest
 
 MOST_CELLS = 200_000
 SLACK = 1e-9  # relative, for constants and quotients that rounding has moved
+BUDGET = 10_000_000  # evaluations that a certificate of ramps may take
+TOLERANCE = 0.1
+MOST = 2000  # ramps
+NUMBERS = 1 << 22  # in one table of losses at outcomes
 
 
 class LipschitzGridBasis(Basis):
@@ -103,10 +125,10 @@ class LipschitzGridBasis(Basis):
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Return each action's median over the cells, and its values less the median."""
         self.check_outcomes(loss)
-        steepest = float(loss.lipschitz().max())
-        if not steepest <= self.constant * (1 + SLACK):
+        most = steepest([loss])
+        if not most <= self.constant * (1 + SLACK):
             raise ValueError(
-                f"a loss has Lipschitz constant {steepest:.6g}, above the basis's {self.constant:g}"
+                f"a loss has Lipschitz constant {most:.6g}, above the basis's {self.constant:g}"
             )
         values = np.moveaxis(loss.losses(self.points), 0, -1)
         offset = np.ascontiguousarray(np.median(values, axis=-1))
@@ -121,3 +143,221 @@ class LipschitzGridBasis(Basis):
         total = weights.sum(-1, keepdims=True)
         shares = np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / self.size)
         return np.asarray(shares @ self.points)
+
+    def support(self) -> Support:
+        """List the points: the functions are constant around them."""
+        return listed(self, self.points)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A loss with its coefficients, and its error at and between the knots."""
+
+    loss: Loss
+    offset: Array
+    weights: Array
+    sampled: float
+
+
+class RampBasis(Basis):
+    """Products of ramps, for a given population of losses of any form.
+
+    Family: ``losses``. The error is certified over all outcomes by interval arithmetic, lambda is
+    the greatest sum of absolute weights. Any other loss over the same outcomes has coefficients,
+    for which neither is claimed.
+
+    Parameters
+    ----------
+    losses : sequence of Loss
+        Single losses or stacks, over the same outcomes.
+    knots : int
+        Knots along each coordinate, m + 1 >= 2.
+    floor : float
+        The first knot: a level below which no loss moves, in [0, 1).
+    error : float, optional
+        Take the fewest knots, at most ``MOST`` functions, whose certified error is at most this;
+        ``knots`` is not used then.
+    budget : int
+        Most evaluations of (loss, action, box) for a certificate. The certified error is closer
+        to the true one the larger this is.
+
+    Attributes
+    ----------
+    certificate : ErrorCertificate
+        Bounds on the greatest error over the family, from above (``error``) and below.
+
+    Raises
+    ------
+    ValueError
+        If the losses are over different outcomes, the parameters are out of range, or no number
+        of knots reaches the wanted error.
+    """
+
+    def __init__(
+        self,
+        losses: Sequence[Loss],
+        *,
+        knots: int = 4,
+        floor: float = 0.0,
+        error: float | None = None,
+        budget: int = BUDGET,
+    ) -> None:
+        if len({loss.outcomes for loss in losses}) != 1:
+            raise ValueError("ramps need losses, all over the same number of outcomes")
+        if not 0 <= floor < 1:
+            raise ValueError(f"a floor of {floor} is not in [0, 1)")
+        if error is None and knots < 2:
+            raise ValueError(f"{knots} knots along a coordinate; at least 2 are needed")
+        if error is not None and not error > 0:
+            raise ValueError(f"an error of {error} is not positive")
+        self.outcomes, self.floor, self.budget = losses[0].outcomes, floor, budget
+        if error is None:
+            self._place(knots)
+            self.certificate = self._certify([self._fit(loss) for loss in losses], None, budget)
+        else:
+            self.certificate = self._search(losses, error, budget)
+        self.error = self.certificate.upper
+        sums = [np.abs(self.coefficients(loss)[1]).sum(-1).max() for loss in losses]
+        self.lipschitz = float(max(sums))
+
+    def transform(self, y: ArrayLike) -> Array:
+        """Map outcomes (..., d) to the products of ramps (..., n)."""
+        return self._products(self._ramps(np.asarray(y, dtype=np.float64)))
+
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
+        """Mixed differences of the loss at the knots, centred between its excesses."""
+        self.check_outcomes(loss)
+        fitted = self._fit(loss)
+        return fitted.offset, fitted.weights
+
+    def certified_error(self, losses: Loss) -> float:
+        """Bound the error of these losses, of the family or not, by interval arithmetic."""
+        return self._certify([self._fit(losses)], None, self.budget).upper
+
+    def enclose(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Ranges (T, n) of the functions over boxes (T, d): they ascend in every coordinate."""
+        return self.transform(low), self.transform(high)
+
+    def slopes(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Ranges (T, d, n) of the functions' partial derivatives over boxes (T, d)."""
+        rates = np.concatenate([[0.0], 1 / np.diff(self.knots)])
+        starts, ends = np.insert(self.knots[:-1], 0, 0), np.insert(self.knots[1:], 0, 0)
+        left, right = low[..., None], high[..., None]
+        inside = rates * ((starts <= left) & (right <= ends))
+        touched = rates * ((starts < right) & (left < ends))
+        least, most = self._ramps(low), self._ramps(high)
+        for_each = []
+        for j in range(self.outcomes):
+            pair = least.copy(), most.copy()
+            pair[0][:, j], pair[1][:, j] = inside[:, j], touched[:, j]
+            for_each.append([self._products(ramps) for ramps in pair])
+        under, over = zip(*for_each, strict=True)
+        return np.stack(under, axis=1), np.stack(over, axis=1)
+
+    def inverse(self, points: Array) -> Array:
+        """Rebuild y_j from the ramps of that coordinate alone: its own broken line."""
+        count = len(self.knots)
+        steps = np.diff(self.knots)
+        labels = [
+            self.floor + points[..., np.arange(1, count) * count**power - 1] @ steps
+            for power in reversed(range(self.outcomes))
+        ]
+        return np.clip(np.stack(labels, axis=-1), 0.0, 1.0)
+
+    def support(self) -> Support:
+        """List the knots: between them the functions are multilinear."""
+        return listed(self, grid_points(self.knots, self.outcomes))
+
+    def _place(self, knots: int) -> None:
+        """Set the knots, and with them the size."""
+        self.knots = self.floor + (1 - self.floor) * np.linspace(0, 1, knots) ** 2
+        self.size = knots**self.outcomes - 1
+        self.convex_image = self.size == 1 and self.floor == 0
+
+    def _ramps(self, y: Array) -> Array:
+        """All ramps of every coordinate (..., d, m + 1)."""
+        ramps = np.clip((y[..., None] - self.knots[:-1]) / np.diff(self.knots), 0.0, 1.0)
+        return np.concatenate([np.ones((*y.shape, 1)), ramps], axis=-1)
+
+    def _products(self, ramps: Array) -> Array:
+        """Products (..., n) over the coordinates, the constant left out."""
+        products = ramps[..., 0, :]
+        for j in range(1, self.outcomes):
+            wider = products[..., :, None] * ramps[..., j, None, :]
+            products = wider.reshape(*wider.shape[:-2], wider.shape[-2] * wider.shape[-1])
+        return np.ascontiguousarray(products[..., 1:])
+
+    def _fit(self, loss: Loss) -> _Fit:
+        """Interpolate a loss."""
+        values = loss.losses(grid_points(self.knots, self.outcomes))
+        table = values.reshape(*[len(self.knots)] * self.outcomes, *values.shape[1:])
+        for axis in range(self.outcomes):
+            table = np.diff(table, axis=axis, prepend=0.0)
+        weights = np.moveaxis(table.reshape(values.shape), 0, -1)
+        offset, weights = weights[..., 0], np.ascontiguousarray(weights[..., 1:])
+        least, most = self._excess(loss, offset, weights)
+        sampled = float((most - least).max()) / 2
+        return _Fit(loss, offset - (least + most) / 2, weights, sampled)
+
+    def _excess(self, loss: Loss, offset: Array, weights: Array) -> tuple[Array, Array]:
+        """Least and greatest height (..., A) of the form above the loss, at and between knots."""
+        middles = (self.knots[1:] + self.knots[:-1]) / 2
+        outcomes = grid_points(np.sort(np.concatenate([self.knots, middles])), self.outcomes)
+        rows = max(1, NUMBERS // max(offset.size, self.size))
+        least, most = np.zeros(offset.shape), np.zeros(offset.shape)
+        for first in range(0, len(outcomes), rows):
+            part = outcomes[first : first + rows]
+            form = np.moveaxis(weights @ self.transform(part).T, -1, 0) + offset
+            excess = form - loss.losses(part)
+            least = np.minimum(least, excess.min(0))
+            most = np.maximum(most, excess.max(0))
+        return least, most
+
+    def _certify(self, fits: list[_Fit], wish: float | None, budget: int) -> ErrorCertificate:
+        """Bound the error over the family, worst stack first; up to the wish all is the same."""
+        upper, lower, evaluations = 0.0, 0.0, 0
+        tolerance = TOLERANCE if wish is None else 0.0
+        for fit in sorted(fits, key=lambda fit: -fit.sampled):
+            found = certify(
+                fit.loss,
+                fit.offset,
+                fit.weights,
+                self.enclose,
+                slopes=self.slopes,
+                cells=np.unique([0.0, *self.knots]),
+                target=max(wish or 0.0, (1 + tolerance) * lower),
+                tolerance=tolerance,
+                limit=wish or math.inf,
+                budget=budget // len(fits),
+            )
+            upper, lower = max(upper, found.upper), max(lower, found.lower)
+            evaluations += found.evaluations
+        return ErrorCertificate(upper, lower, evaluations)
+
+    def _search(self, losses: Sequence[Loss], wish: float, budget: int) -> ErrorCertificate:
+        """Take the fewest knots whose certified error is at most the wish; ValueError if none."""
+        best = (math.inf, 0)
+        knots = 2
+        while knots**self.outcomes - 1 <= MOST:
+            self._place(knots)
+            fits = [self._fit(loss) for loss in losses]
+            if max(fit.sampled for fit in fits) <= wish:  # otherwise a certificate is hopeless
+                found = self._certify(fits, wish - ROUNDING, budget)
+                if found.upper <= wish:
+                    return found
+                best = min(best, (found.upper, knots))
+            knots += 1
+        reached = f"{best[1]} knots have {best[0]:.3g}" if best[1] else "not even on a sample"
+        raise ValueError(f"no {knots - 1} knots or fewer have an error of {wish:.3g}: {reached}")
+
+
+@register.basis("lipschitz-grid")
+def cells(losses: Sequence[Loss], *, error: float = 0.1, centred: bool = True) -> Basis:
+    """Take the losses' steepest slope as constant."""
+    constant = steepest(losses)
+    if not np.isfinite(constant):
+        raise ValueError("a loss is infinitely steep; a grid needs a Lipschitz constant")
+    return LipschitzGridBasis(losses[0].outcomes, constant=constant, error=error, centred=centred)
+
+
+register.basis("ramps")(RampBasis)

@@ -1,65 +1,80 @@
-r"""The paper's basis for Leontief losses: rounding, MReLUs, dyadic boxes.
+r"""The paper's basis for Leontief losses: rounding, multivariate ReLUs, dyadic boxes.
 
 Family. ``offset + A min_j y_j / a_j`` with a_j / |A| >= 1/L for all j, in other words L-Lipschitz
 in every input (A = -1 is the paper's; the amplitude of a normalised loss goes into a).
 
-Construction (Lu, Roth and Shi, the section on Leontief functions), with delta = 1/m:
+Construction (Lu, Roth and Shi, the section on Leontief functions, after Gopalan et al. at d = 1),
+with delta = 1/m. Outcomes are rounded to z in {bottom..top}^d, and MReLU_i(z) =
+max(z_1 - i_1, ..., z_d - i_d, 0) for a threshold i.
 
-1. b_j = Round(m / (a_j L)), z_j = Round(m y_j), both in {1..m-1}, and g(z) = min_j b_j z_j. Then
-   |f - L delta^2 g| <= L delta^2 (2 m - 1), below the printed 2 L delta. Rounding to {0..m}, the
-   option ``nearest``, halves it: L delta^2 (m - 1/4).
-2. g is a sum of MReLUs (``lattice``), those of a coarse grid with s = ceil(m^(d/(d+2))) and dyadic
-   boxes (``mrelu``). The family of g is finite, and its worst member decides lambda. Where it has
-   more than ``LISTED`` members, the worst orthant bounds them all (g is a mixture of orthants with
-   total weight top min_j b_j <= top^2), 10 to 60 times less tightly.
+**Rounding.** b_j = Round(m / (a_j L)), z_j = Round(m y_j), both in {1..m-1}, and
+g(z) = min_j b_j z_j. Then |f - L delta^2 g| <= L delta^2 (2 m - 1), below the printed 2 L delta.
+Rounding to {0..m}, the option ``nearest``, halves it: L delta^2 (m - 1/4). Both are attained.
 
-The proposition has 3 L delta and lets near-identities of the boxes spend the rest; where there are
-several inputs they would have more columns than there are boxes at every practical size. The basis
-is larger than the lattice whose points it replaces, let alone than a grid of cells with the same
-error: 133 functions at d = 2, m = 10, where the lattice has 81 points and the printed construction,
-which counts every box of {1..2m}^d, 3,702. Use a basis of real losses where size matters; this one
-is the paper's.
+**Lattice functions in MReLUs** (corollary of the lemma "indicator to MReLU"). Any g on {1..top}^d,
+taken as 0 elsewhere, has coefficients on {0..top+1}^d: with the mixed difference
+D g(i) = sum_sigma (-1)^{|sigma|} g(i - sigma) over sigma in {0,1}^d, the printed double sum is
+c_i = (-1)^d (D g(i) - D g(i + (1..1))). Thresholds top and top + 1 act alike on the lattice.
+
+Orthants. D of the indicator of {z >= q} is a product over j of (1 at q_j, -1 at top + 1), so its
+coefficients sum to 2^{d+1} in absolute value. And g(z) = min_j b_j z_j is a mixture of orthants
+whose weights are at least 0 and sum to top min_j b_j. Hence sum_i |c_i| <= 2^{d+1} top min_j b_j,
+which grows like m^2; the printed bound 12^{d+1} m^3 is a factor m above.
+
+Zeros. c_i = 0 where two coordinates of i lie in {2..top-1} with |b_j i_j - b_k i_k| at least
+max(b_j, b_k). The statement holds. The printed proof does not: with b = (1, 1), i = (2, 4) the
+forward sum over sigma_j at a fixed sigma_k is not 0 for the smaller product j (it is 2 - 3); one
+has to sum over the coordinate of the larger product in both halves.
+
+**Cover.** R_s holds the MReLUs whose thresholds are multiples of s = ceil(m^(d/(d+2))) (0 among
+them: the printed indices 1..m/s do not reach the thresholds below s). Any other is reached from
+the multiples below it by at most d (s - 1) unit steps, and one step is the indicator of a box,
+
+    MReLU_i - MReLU_{i + e_j} = 1[z_j >= i_j + 1] prod_{k != j} 1[z_j - z_k >= i_j - i_k + 1],
+
+in the turned coordinates (z_j, z_j - z_k), shifted so that the least value is 0 (the printed shift
+is m). Such a box is a disjoint union of dyadic boxes, products of {a 2^h, ..., (a + 1) 2^h - 1}.
+
+Dyadic intervals. Every interval of {1..2m} is a disjoint union of at most 2 log2(2m). The printed
+2 log2(m) is too few: {1..4} needs the three pieces {1}, {2, 3}, {4}. The printed lengths 2^h,
+h <= ln(2m), do not suffice either: {16..31} at m = 16 is one piece with h = 4 > ln 32. An interval
+without an upper end, the only kind that steps need, takes at most one piece of each length, and
+each piece is a right half (a is odd) unless it is the whole axis.
+
+Boxes that no point reaches or no step takes get no function, and what is the same everywhere goes
+into the constant. The paper replaces the N boxes of one shape by the columns of a near-identity
+(Alon: random signs, 4 ln N / mu^2 of them for an error mu) and has 3 L delta in all. These are as
+many as the boxes at every practical size, so the boxes themselves are kept.
+
+**Lambda.** The family of g is finite, and its worst member decides. Where it has more than
+``LISTED`` members the worst orthant bounds them all, 10 to 60 times less tightly.
+
+The basis is larger than the lattice whose points it replaces, let alone than a grid of cells with
+the same error: 133 functions at d = 2, m = 10, where the lattice has 81 points and the printed
+construction, which counts every box of {1..2m}^d, 3,702. Use a basis of real losses where size
+matters; this one is the paper's.
 """
 
+import itertools
 import math
-from typing import Self
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from regretless.forecaster.bases.approximation import lattice
-from regretless.forecaster.bases.approximation.mrelu import MReLUCover
-from regretless.market.core.arrays import Array, Indices
+from regretless.forecaster.minimax.support import listed
+from regretless.market import register
+from regretless.market.core.arrays import Array, Indices, Mask, grid_points
 from regretless.market.losses import Loss, MinimumOfRatios
-from regretless.market.losses.basis import Basis
+from regretless.market.losses.basis import Basis, Support, of_form, steepest
+
+Entries = list[tuple[Indices, Indices]]
 
 MOST_POINTS = 20_000
 LISTED = 2500
-
-
-def worst_cases(top: int, dimension: int) -> sparse.csr_array:
-    """Mixtures of MReLUs, one of which is as bad as any g can be in every convex measure.
-
-    Returns
-    -------
-    sparse array (rows, thresholds)
-        The coefficients of all g, or of all orthants times top^2 if there are too many.
-    """
-    if top**dimension > LISTED:
-        return lattice.orthant_coefficients(top, dimension) * float(top**2)
-    members = lattice.lattice_points(1, top, dimension)
-    return sparse.csr_array(np.stack([min_coefficients(b, top) for b in members]))
-
-
-def min_coefficients(b: Indices, top: int) -> Array:
-    """Coefficients of g(z) = min_j b_j z_j over the thresholds {0..top}^d, flat."""
-    return lattice.merged(lattice.mrelu_coefficients(lattice.least_products(b, top))).ravel()
-
-
-def paper_stride(cells: int, dimension: int) -> int:
-    """Spacing of the coarse thresholds, s = ceil(m^(d/(d+2)))."""
-    return math.ceil(round(math.pow(cells, dimension / (dimension + 2)), 9))
 
 
 class LeontiefBasis(Basis):
@@ -106,7 +121,7 @@ class LeontiefBasis(Basis):
     def transform(self, y: ArrayLike) -> Array:
         """Map outcomes (d,) or (T, d) to (n,) or (T, n): constant on each cell of the lattice."""
         outcomes = np.asarray(y, dtype=np.float64)
-        z = lattice.rounded(self.cells * outcomes, self.bottom, self.top).reshape(-1, self.outcomes)
+        z = rounded(self.cells * outcomes, self.bottom, self.top).reshape(-1, self.outcomes)
         return self.cover.transform(z).reshape(*outcomes.shape[:-1], self.size)
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
@@ -128,4 +143,357 @@ class LeontiefBasis(Basis):
         if (ratios.requirements * self.cells < rates * (1 - 1e-9)).any():
             raise ValueError(f"a requirement is below |amplitude| / {self.constant:.6g} (1/L)")
         needed = np.where(rates > 0, ratios.requirements, 1.0)
-        return lattice.rounded(rates / needed, self.bottom, self.top)
+        return rounded(rates / needed, self.bottom, self.top)
+
+    def support(self) -> Support:
+        """List the lattice: the functions are constant around its points."""
+        return listed(self, lattice_points(self.bottom, self.top, self.outcomes) / self.cells)
+
+
+def worst_cases(top: int, dimension: int) -> sparse.csr_array:
+    """Mixtures of MReLUs, one of which is as bad as any g can be in every convex measure.
+
+    Returns
+    -------
+    sparse array (rows, thresholds)
+        The coefficients of all g, or of all orthants times top^2 if there are too many.
+    """
+    if top**dimension > LISTED:
+        return orthant_coefficients(top, dimension) * float(top**2)
+    members = lattice_points(1, top, dimension)
+    return sparse.csr_array(np.stack([min_coefficients(b, top) for b in members]))
+
+
+def min_coefficients(b: Indices, top: int) -> Array:
+    """Coefficients of g(z) = min_j b_j z_j over the thresholds {0..top}^d, flat."""
+    return merged(mrelu_coefficients(least_products(b, top))).ravel()
+
+
+def paper_stride(cells: int, dimension: int) -> int:
+    """Spacing of the coarse thresholds, s = ceil(m^(d/(d+2)))."""
+    return math.ceil(round(math.pow(cells, dimension / (dimension + 2)), 9))
+
+
+def rounded(x: ArrayLike, bottom: int, top: int) -> Indices:
+    """Round to the nearest integer of {bottom..top}.
+
+    Rounding m y to the paper's {1..m-1} moves it by up to 1, to {0..m} by up to 1/2: with the
+    coefficients rounded alike, (2 m - 1) / m^2 and (m - 1/4) / m^2 bound the error of the product
+    of two numbers in [0, 1], and both are attained.
+    """
+    nearest = np.rint(np.asarray(x, dtype=np.float64))
+    return np.asarray(np.clip(nearest, bottom, top), dtype=np.intp)
+
+
+def lattice_points(bottom: int, top: int, dimension: int) -> Indices:
+    """List {bottom..top}^d in lexicographic order, (count, d)."""
+    return grid_points(np.arange(bottom, top + 1), dimension)
+
+
+def mrelu(z: Indices, threshold: Indices) -> Indices:
+    """MReLU of lattice points (..., d) at thresholds (..., d), broadcast."""
+    return np.asarray(np.maximum((z - threshold).max(-1), 0))
+
+
+def least_products(b: Sequence[int] | Indices, top: int) -> Indices:
+    """Tabulate g(z) = min_j b_j z_j over {1..top}^d, an array of d axes."""
+    ticks = np.arange(1, top + 1)
+    table = b[0] * ticks
+    for factor in b[1:]:
+        table = np.minimum.outer(table, factor * ticks)
+    return np.asarray(table)
+
+
+def mrelu_coefficients(values: ArrayLike) -> Array:
+    """Coefficients c of any lattice function in MReLUs.
+
+    Parameters
+    ----------
+    values : array (top, ..., top), d axes
+        The function on {1..top}^d.
+
+    Returns
+    -------
+    array (top + 2, ..., top + 2)
+        Over the thresholds {0..top+1}^d.
+    """
+    table = np.pad(np.asarray(values, dtype=np.float64), 1)
+    for axis in range(table.ndim):
+        table = np.diff(table, axis=axis)
+    sign = (-1) ** table.ndim
+    return np.asarray(sign * (np.pad(table, (1, 0)) - np.pad(table, (0, 1))))
+
+
+def merged(coefficients: Array) -> Array:
+    """Add the last threshold of every axis to the one before: on the lattice they act alike."""
+    for axis in range(coefficients.ndim):
+        rest, last = np.split(coefficients, [coefficients.shape[axis] - 1], axis=axis)
+        coefficients = rest + np.pad(
+            last, [(rest.shape[k] - 1 if k == axis else 0, 0) for k in range(rest.ndim)]
+        )
+    return coefficients
+
+
+def orthant_coefficients(top: int, dimension: int) -> sparse.csr_array:
+    """Tabulate the merged coefficients of all orthants {z >= q}, q in {1..top}^d.
+
+    Returns
+    -------
+    sparse array (top^d, (top + 1)^d)
+        Rows in the order of ``lattice_points(1, top, d)``, columns in that of the thresholds
+        ``lattice_points(0, top, d)``.
+    """
+    corners = lattice_points(1, top, dimension)
+    rows, columns, entries = [], [], []
+    for sigma in itertools.product([False, True], repeat=dimension):
+        sign = (-1.0) ** (dimension + sum(sigma))
+        ends = np.where(sigma, top + 1, corners)
+        for threshold, entry in ((ends, sign), (ends - 1, -sign)):
+            rows.append(np.arange(len(corners)))
+            columns.append(threshold_index(np.minimum(threshold, top), top))
+            entries.append(np.full(len(corners), entry))
+    place = (np.concatenate(rows), np.concatenate(columns))
+    shape = (len(corners), (top + 1) ** dimension)
+    return sparse.csr_array((np.concatenate(entries), place), shape=shape)
+
+
+def threshold_index(threshold: Indices, top: int) -> Indices:
+    """Position of thresholds (..., d) in ``lattice_points(0, top, d)``."""
+    weights = (top + 1) ** np.arange(threshold.shape[-1])[::-1]
+    return np.asarray(threshold @ weights)
+
+
+def turned(z: Indices, axis: int, bottom: int, top: int) -> Indices:
+    """Coordinates (z_j, z_j - z_k for k != j), shifted so that the least value is 0.
+
+    Parameters
+    ----------
+    z : array (..., d)
+        Lattice points.
+    axis : int
+        j.
+    """
+    own = z[..., axis, None]
+    return np.concatenate([own - bottom, own - np.delete(z, axis, -1) + (top - bottom)], -1)
+
+
+def step_lows(threshold: Indices, axis: int, bottom: int, top: int) -> Indices:
+    """Lower ends of the box on which MReLU_i - MReLU_{i + e_j} is 1, in turned coordinates.
+
+    It has no upper ends: the printed ones, m and 2m, are the greatest values.
+    """
+    return turned(threshold, axis, bottom, top) + 1
+
+
+def suffix_piece(low: Indices, height: int, h: int) -> Indices:
+    """Piece with length 2^h of the intervals {low .. 2^height - 1}.
+
+    Returns
+    -------
+    array like low
+        a, or -1 where the interval has no piece of this length.
+    """
+    length = (1 << height) - low
+    start = low + (length & ((1 << h) - 1))  # shorter pieces stand to the left of longer ones
+    return np.where((length >> h) & 1, start >> h, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """The dyadic boxes with sides 2^h_1, ..., 2^h_d that steps use and points reach.
+
+    Attributes
+    ----------
+    sides : tuple of int
+        h_1, ..., h_d.
+    dims : tuple of int
+        Boxes along each axis.
+    codes : array
+        Flat positions of the boxes that are kept, ascending.
+    start : int
+        Number of boxes kept in the shapes before this one.
+    """
+
+    sides: tuple[int, ...]
+    dims: tuple[int, ...]
+    codes: Indices
+    start: int
+
+    def locate(self, cells: Indices) -> Indices:
+        """Row of each box (..., d) among those kept; -1 where it is not kept."""
+        code = _cell_code(cells, self.dims)
+        row = np.searchsorted(self.codes, code)
+        row = np.minimum(row, len(self.codes) - 1)
+        return np.where((cells >= 0).all(-1) & (self.codes[row] == code), row, -1)
+
+
+def _cell_code(cells: Indices, dims: Sequence[int]) -> Indices:
+    """Flat positions of boxes (..., d) in an array of the given shape."""
+    weights = np.array([math.prod(dims[k + 1 :]) for k in range(len(dims))])
+    return np.asarray(cells @ weights)
+
+
+def _used_shapes(points: Indices, heights: Sequence[int]) -> list[Shape]:
+    """List the boxes that intervals without upper ends can use, where points reach them.
+
+    Axis j is {0 .. 2^heights_j - 1}. The box that holds all points is left out, and so are shapes
+    without boxes.
+    """
+    shapes, start = [], 0
+    ends = np.array(heights)
+    for sides in itertools.product(*[range(height + 1) for height in heights]):
+        whole = np.array(sides) == ends
+        if whole.all():
+            continue
+        dims = tuple(1 << (height - h) for height, h in zip(heights, sides, strict=True))
+        cells = points >> np.array(sides)
+        right = ((cells & 1 == 1) | whole).all(-1)
+        codes = np.unique(_cell_code(cells[right], dims))
+        if len(codes):
+            shapes.append(Shape(sides, dims, codes, start))
+            start += len(codes)
+    return shapes
+
+
+def _only(shapes: Sequence[Shape], kept: Mask) -> list[Shape]:
+    """Keep the boxes where the mask over the boxes of all shapes is true."""
+    result, start = [], 0
+    for shape in shapes:
+        codes = shape.codes[kept[shape.start : shape.start + len(shape.codes)]]
+        if len(codes):
+            result.append(replace(shape, codes=codes, start=start))
+            start += len(codes)
+    return result
+
+
+class MReLUCover:
+    """MReLUs with thresholds {0..top}^d as sums of functions with range [0, 1].
+
+    Parameters
+    ----------
+    dimension : int
+        d.
+    bottom, top : int
+        The lattice is {bottom..top}^d.
+    stride : int
+        s.
+
+    Attributes
+    ----------
+    coarse : array (R, d)
+        Thresholds of the coarse MReLUs, those that are constant left out.
+    low, high : array (R,)
+        Their least and greatest values on the
+    spaces : list of lists of Shape
+        The dyadic boxes in use, one list for each turned space.
+    size : int
+        Number of functions: coarse MReLUs, scaled to [0, 1], then boxes, space by space and shape
+        by shape.
+    table : sparse array (thresholds, size)
+        Coefficients of the MReLUs.
+    constant : array (thresholds,)
+        Their constants.
+    """
+
+    def __init__(self, dimension: int, bottom: int, top: int, stride: int) -> None:
+        self.dimension, self.bottom, self.top, self.stride = dimension, bottom, top, stride
+        self.thresholds = lattice_points(0, top, dimension)
+        # The last threshold, (top..top), is zero on the lattice: it needs no base and no steps.
+        self._moving = self.thresholds[:-1]
+        self._bases = self._moving // stride * stride
+        coarse = np.unique(self._bases, axis=0)
+        low, high = self._extremes(coarse)
+        varies = high > low
+        self.coarse, self.low, self.high = coarse[varies], low[varies], high[varies]
+        base, fixed = self._start()
+        path, steps, everywhere = self._path(), *self._steps()
+        taken = path @ steps
+        used = np.diff(sparse.csc_array(taken).indptr) > 0
+        self.table = sparse.csr_array(sparse.hstack([base, -taken[:, np.flatnonzero(used)]]))
+        self.size = self.table.shape[1]
+        self.spaces = [_only(self._shapes, mask) for mask in np.split(used, dimension)]
+        self.constant = fixed - path @ everywhere
+
+    def _extremes(self, thresholds: Indices) -> tuple[Indices, Indices]:
+        """Least and greatest value on the lattice of MReLUs (..., d)."""
+        ones = np.ones(self.dimension, dtype=np.intp)
+        return mrelu(self.bottom * ones, thresholds), mrelu(self.top * ones, thresholds)
+
+    def _start(self) -> tuple[sparse.csr_array, Array]:
+        """Weights of coarse functions, scaled to [0, 1], and constants, for each threshold."""
+        low, high = self._extremes(self._bases)
+        moves = np.flatnonzero(high > low)
+        positions = threshold_index(self.coarse, self.top)
+        columns = np.searchsorted(positions, threshold_index(self._bases[moves], self.top))
+        shape = len(self.thresholds), len(self.coarse)
+        base = sparse.csr_array(((high - low)[moves].astype(float), (moves, columns)), shape=shape)
+        return base, np.append(low.astype(float), 0.0)
+
+    def _steps(self) -> tuple[sparse.csr_array, Array]:
+        """Dyadic boxes of each unit step (d * thresholds, d * boxes); 1 where it is everywhere."""
+        span, count = self.top - self.bottom, len(self.thresholds)
+        heights = (span.bit_length(), *[(2 * span).bit_length()] * (self.dimension - 1))
+        # The turned coordinates of all points are the same set in each of the d spaces.
+        points = lattice_points(self.bottom, self.top, self.dimension)
+        self._shapes = _used_shapes(turned(points, 0, self.bottom, self.top), heights)
+        boxes = sum(len(shape.codes) for shape in self._shapes)
+        place: Entries = []
+        everywhere = np.zeros(self.dimension * count)
+        for axis in range(self.dimension):
+            lows = step_lows(self.thresholds, axis, self.bottom, self.top)
+            everywhere[axis * count :][:count] = (lows == 0).all(-1)
+            for shape in self._shapes:
+                sides = zip(lows.T, heights, shape.sides, strict=True)
+                box = shape.locate(np.stack([suffix_piece(*side) for side in sides], -1))
+                step = np.flatnonzero(box >= 0)
+                place.append((axis * count + step, axis * boxes + shape.start + box[step]))
+        return _marks(place, (self.dimension * count, self.dimension * boxes)), everywhere
+
+    def _path(self) -> sparse.csr_array:
+        """Which unit steps lead to each threshold, (thresholds, d * thresholds)."""
+        count = len(self.thresholds)
+        place: Entries = []
+        for axis in range(self.dimension):
+            # coordinates before this one have arrived, those behind it still stand at the base
+            here = np.concatenate([self._moving[:, :axis], self._bases[:, axis:]], -1)
+            for offset in range(self.stride - 1):
+                walks = np.flatnonzero(here[:, axis] + offset < self._moving[:, axis])
+                step = here[walks]
+                step[:, axis] += offset
+                place.append((walks, axis * count + threshold_index(step, self.top)))
+        return _marks(place, (count, self.dimension * count))
+
+    def transform(self, z: Indices) -> Array:
+        """Values (T, size) of all functions at lattice points (T, d)."""
+        values = np.zeros((len(z), self.size))
+        start = len(self.coarse)
+        reach = self.high - self.low
+        values[:, :start] = (mrelu(z[:, None, :], self.coarse) - self.low) / reach
+        for axis, shapes in enumerate(self.spaces):
+            w = turned(z, axis, self.bottom, self.top)
+            for shape in shapes:
+                row = shape.locate(w >> np.array(shape.sides))
+                inside = np.flatnonzero(row >= 0)
+                values[inside, start + row[inside]] = 1.0
+                start += len(shape.codes)
+        return values
+
+    def weight(self, mixtures: Any) -> float:
+        """Greatest sum of |coefficients| of the given mixtures of MReLUs (rows)."""
+        return float(abs(mixtures @ self.table).sum(-1).max(initial=0.0))
+
+
+def _marks(place: Entries, shape: tuple[int, int]) -> sparse.csr_array:
+    """Sparse array of ones at the given rows and columns."""
+    rows = np.concatenate([row for row, _ in place] or [np.zeros(0, dtype=np.intp)])
+    columns = np.concatenate([column for _, column in place] or [np.zeros(0, dtype=np.intp)])
+    return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+
+
+@register.basis("leontief")
+def leontief(losses: Sequence[Loss], *, error: float = 0.2, nearest: bool = True) -> Basis:
+    """Take the losses' steepest slope as constant."""
+    constant = steepest(of_form(losses, MinimumOfRatios))
+    return LeontiefBasis.covering(
+        losses[0].outcomes, constant=constant, error=error, nearest=nearest
+    )

@@ -15,9 +15,9 @@ from typing import Self
 import numpy as np
 import scipy
 
-from regretless.forecaster.minimax.support import Support
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
+from regretless.market.losses.basis import Support
 from regretless.market.records import Ensemble
 
 LIGHTEST = 1e-12  # outcomes with less weight are dropped

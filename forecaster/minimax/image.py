@@ -30,10 +30,10 @@ from regretless.forecaster.minimax.ensembles import (
 )
 from regretless.forecaster.minimax.objective import cheapest
 from regretless.forecaster.minimax.program import best_against
-from regretless.forecaster.minimax.support import Support, values
+from regretless.forecaster.minimax.support import values
 from regretless.forecaster.minimax.walk import GOLDEN, INSET, WALK, field_at, undominated
 from regretless.market.core.arrays import Array, Integers
-from regretless.market.losses.basis import Hull
+from regretless.market.losses.basis import Hull, Support
 
 Source = WeightedOutcomes | int  # weighted outcomes, or a step of the walk
 

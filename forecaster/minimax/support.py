@@ -14,47 +14,19 @@ w^2 / 8 max |f''|, by (b - a) w / 4 for a slope in [a, b], and by the range of f
 axis by axis is an average of the ends, so the errors of the axes add up.
 """
 
-from abc import ABC, abstractmethod
 from itertools import product
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from regretless.market.core.arrays import Array, grid_points
+from regretless.market.losses.basis import Basis, Support, Vertex
 
 ROUNDING = 1e-12  # of s(y), which is in [0, 1]
 PRECISION = 3e-4  # gap per unit of |h|_1 at which cells are not split any more
 SPLITS, WIDEST = 8, 512  # rounds of splitting, and children in one of them
-
-
-class Vertex(NamedTuple):
-    """An outcome y (d,) and its s(y) (n,)."""
-
-    outcome: Array
-    image: Array
-
-
-class Support(ABC):
-    """The best outcomes of a basis in every direction.
-
-    Attributes
-    ----------
-    outcomes : int
-        Coordinates of an outcome, d.
-    size : int
-        Functions of the basis, n.
-    """
-
-    outcomes: int
-    size: int
-
-    @abstractmethod
-    def best(self, direction: Array) -> Vertex:
-        """Return the best outcome found in a direction (n,)."""
-
-    @abstractmethod
-    def bound(self, direction: Array, *, enough: float = -np.inf) -> float:
-        """Bound ``direction . s(y)`` over all outcomes, no closer than ``enough``."""
+MOST_POINTS, MOST_NUMBERS = 20_000, 600_000  # of a grid, and in its table of s
+LARGEST_LIST = 8_000_000  # numbers in the s of listed outcomes
 
 
 def values(images: Array, direction: Array) -> Array:
@@ -94,6 +66,26 @@ class ListedSupport(Support):
         """Return the greatest value of the list: there is none between."""
         slack = excess(direction, self._none, self._none)
         return float(values(self._images, direction).max() + slack)
+
+
+def listed(basis: Basis, places: Array) -> ListedSupport:
+    """List outcomes (V, d), between which s is linear or takes no other value."""
+    if len(places) * basis.size > LARGEST_LIST:
+        raise ValueError(f"{len(places)} x {basis.size} numbers are too many; use a coarser basis")
+    return ListedSupport(places, basis.transform(places))
+
+
+def along(basis: Basis, knots: Array, coordinate: int) -> ListedSupport:
+    """List the knots of the one coordinate that matters."""
+    places = np.full((len(knots), basis.outcomes), 0.5)
+    places[:, coordinate] = knots
+    return listed(basis, places)
+
+
+def grid_levels(size: int, outcomes: int, low: float, high: float) -> Array:
+    """Even levels along an axis of the grid of a ``CellSupport``, as many as the limits allow."""
+    points = min(MOST_POINTS, MOST_NUMBERS // size)
+    return np.linspace(low, high, max(int(points ** (1 / outcomes) + 1e-9), 2))
 
 
 class SeparableSupport(Support):

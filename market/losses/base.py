@@ -188,6 +188,11 @@ class Loss(ABC):
         """Whatever else decides the losses: the form and what is not an array."""
         return (self.form,)
 
+    @property
+    def family(self) -> tuple[float, ...]:
+        """What losses of this form must have in common to share a basis made for the form."""
+        return ()
+
     def __len__(self) -> int:
         if not self.stack:
             raise TypeError("this is a single loss, not a stack")

@@ -10,8 +10,9 @@ counts for regret is lambda sqrt(n) at a given delta.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +26,36 @@ Form = TypeVar("Form", bound=Loss)
 Hull = Literal["box", "simplex", "image"]
 
 READOUT_POINTS = 1024
+
+
+class Vertex(NamedTuple):
+    """An outcome y (d,) and its s(y) (n,)."""
+
+    outcome: Array
+    image: Array
+
+
+class Support(ABC):
+    """The best outcomes of a basis in every direction of R^n.
+
+    Attributes
+    ----------
+    outcomes : int
+        Coordinates of an outcome, d.
+    size : int
+        Functions of the basis, n.
+    """
+
+    outcomes: int
+    size: int
+
+    @abstractmethod
+    def best(self, direction: Array) -> Vertex:
+        """Return the best outcome found in a direction (n,)."""
+
+    @abstractmethod
+    def bound(self, direction: Array, *, enough: float = -np.inf) -> float:
+        """Bound ``direction . s(y)`` over all outcomes, no closer than ``enough``."""
 
 
 class Basis(ABC):
@@ -80,6 +111,11 @@ class Basis(ABC):
         table = np.linalg.lstsq(design, outcomes, rcond=1e-8)[0]
         return table[0], np.ascontiguousarray(table[1:])
 
+    def support(self) -> Support:
+        """Return the support oracle, with which ensembles are made; ValueError if there is none."""
+        known = "powers, bernstein, monomials, chebyshev, ramps, relu or reduced"
+        raise ValueError(f"there is no ensemble forecast for {type(self).__name__}; use {known}")
+
     def accept(self, loss: Loss, form: type[Form]) -> Form:
         """Return the loss if it has this form and length; ValueError otherwise."""
         if not isinstance(loss, form):
@@ -105,3 +141,17 @@ class Basis(ABC):
         It is the declared error unless a basis measures its error and proves less.
         """
         return self.error
+
+
+def of_form(losses: Sequence[Loss], form: type[Form]) -> list[Form]:
+    """Return the losses if all have this form; ValueError otherwise."""
+    own = [loss for loss in losses if isinstance(loss, form)]
+    if len(own) != len(losses):
+        other = next(loss.form for loss in losses if not isinstance(loss, form))
+        raise ValueError(f"it does not serve {other} losses; leave the basis out for the default")
+    return own
+
+
+def steepest(losses: Sequence[Loss]) -> float:
+    """Return the greatest Lipschitz constant of some losses."""
+    return max(float(loss.lipschitz().max()) for loss in losses)

@@ -31,6 +31,12 @@ class OfSum(Loss):
     amplitude: Array
     intercept: Array | float = 0.0
 
+    @property
+    def family(self) -> tuple[float, ...]:
+        """Return power and floor of the function g."""
+        return float(self.power.flat[0]), float(self.floor.flat[0])
+
+    @property
     def alike(self) -> bool:
         """Whether all losses of a stack have the same function g."""
         return bool(np.ptp(self.power) == 0 and np.ptp(self.floor) == 0)

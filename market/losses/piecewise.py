@@ -71,6 +71,11 @@ class Convex1D(Loss):
         """Return the form and the coordinate that matters."""
         return (self.form, self.coordinate)
 
+    @property
+    def family(self) -> tuple[float, ...]:
+        """Return the coordinate that matters."""
+        return (self.coordinate,)
+
     def lipschitz(self) -> Array:
         """Bound the slope: it is steepest at one of the ends."""
         first = self.slope + np.where(self.knots <= 0, self.kinks, 0.0).sum(-1)

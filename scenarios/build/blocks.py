@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from regretless.forecaster.bases import natural_kind, variant
+from regretless.market import register
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError
+from regretless.market.core.errors import UserError, closest
 from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis
 from regretless.market.numerics.storage import side_by_side
-from regretless.scenarios.build.bases import make, natural_kind, variant
+from regretless.scenarios.build.construct import construct
 from regretless.scenarios.build.populations import Draft
 
 Key = tuple[str, tuple[float, ...], str]
@@ -59,6 +62,32 @@ def _basis(kind: str, drafts: Sequence[Draft]) -> Basis:
     losses = [draft.told for draft in drafts]
     losses += [draft.loss for draft in drafts if draft.reported is not None]
     return make(f"cohort.{first.name}.basis", kind, losses, **first.basis.parameters)
+
+
+def make(where: str, kind: str, losses: Sequence[Loss], **parameters: Any) -> Basis:
+    """Make the basis for cohorts with these losses.
+
+    Parameters
+    ----------
+    where : str
+        The key in the scenario file, for error lines.
+    losses : sequence of stacks
+    **parameters
+        From the scenario file.
+
+    Raises
+    ------
+    UserError
+        If the kind is unknown, or the losses or parameters do not fit it.
+    """
+    if kind not in register.basis:
+        known = closest(kind, ["auto", *register.basis.names()])
+        raise UserError(f"{where}: unknown basis '{kind}'; {known}")
+    error = parameters.get("error", 1.0)
+    if isinstance(error, bool) or not isinstance(error, int | float) or error <= 0:
+        raise UserError(f"{where}: error = {error!r}; give a positive number")
+    basis: Basis = construct(f"{where} '{kind}'", register.basis[kind], losses, **parameters)
+    return basis
 
 
 def coefficients(name: str, basis: Basis, loss: Loss) -> tuple[Array, Array]:

@@ -17,6 +17,7 @@ from regretless.agents.utilities.forms import CARA, CES, CobbDouglas, Leontief, 
 from regretless.forecaster import bases
 from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.protected import LossGroup, arrays_of, respond
+from regretless.market import register
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
@@ -419,23 +420,21 @@ CASES: dict[str, Case] = {
     "sum of one": Case(
         lambda: bases.DirectSumBasis([bases.LinearBasis(2)]), linear(2), refused=UNLESS_LINEAR
     ),
-}
-if hasattr(bases, "OptimisedConvexBasis"):
-    CASES["optimised"] = Case(lambda: bases.OptimisedConvexBasis(error=0.04), convex(1.0))
-    CASES["optimised of one coordinate"] = Case(
+    "optimised": Case(lambda: bases.OptimisedConvexBasis(error=0.04), convex(1.0)),
+    "optimised of one coordinate": Case(
         lambda: bases.OptimisedConvexBasis(error=0.3, outcomes=2, coordinate=1, constant=4.0),
         convex(4.0, 2, 1),
-    )
-    CASES["optimised with a cap"] = Case(
+    ),
+    "optimised with a cap": Case(
         lambda: bases.OptimisedConvexBasis(error=0.05, cap=3.0), convex(1.0)
-    )
-if hasattr(bases, "RampBasis"):
-    CASES["ramps"] = Case(lambda: bases.RampBasis(crowd(), knots=5), members, refused=ANY)
-    CASES["one ramp"] = Case(
+    ),
+    "ramps": Case(lambda: bases.RampBasis(crowd(), knots=5), members, refused=ANY),
+    "one ramp": Case(
         lambda: bases.RampBasis([Linear(np.ones((STACK, ACTIONS, 1)))], knots=2),
         lambda _, stack: Linear(np.ones((stack, ACTIONS, 1))),
         refused=ANY,
-    )
+    ),
+}
 
 EVERY = pytest.mark.parametrize("name", CASES)
 
@@ -459,7 +458,58 @@ def box(basis: Basis, count: int = 60) -> Array:
 
 def test_every_exported_basis_has_a_case() -> None:
     tested = {type(case.basis).__name__ for case in CASES.values()}
-    assert set(bases.__all__) - tested == set()
+    assert {name for name in bases.__all__ if name.endswith("Basis")} - tested == set()
+
+
+FAMILIES: dict[str, Draw] = {
+    "linear": linear(2),
+    "powers": powers([0.3, 2.0], 2),
+    "targets": lambda rng, stack: targets(2, 2)(rng, stack)[:1],
+    "sums": sums(2, 2),
+    "exponentials": exponentials(1.0, 2),
+    "convex": convex(1.0, 2, 1),
+    "ratios": ratios(2.0, 2),
+    "waves": waves(2.0, 2),
+}
+
+
+@pytest.mark.parametrize("kind", register.basis.names())
+def test_a_registered_basis_serves_a_family_as_it_declares(kind: str) -> None:
+    """Made from the losses, for the families that it accepts; whoever registers one is tested."""
+    served = 0
+    for draw in FAMILIES.values():
+        losses = draw(np.random.default_rng(0), 3)
+        try:
+            basis = register.basis[kind]([losses])
+            offset, weights = basis.coefficients(losses)
+        except ValueError:
+            continue
+        served += 1
+        table = basis.transform(points(2))
+        assert table.shape == (len(points(2)), basis.size)
+        assert (table.min(), table.max()) == (0, 1) or 0 <= table.min() < table.max() <= 1
+        assert offset.shape == losses.offset.shape
+        assert weights.shape == (*losses.offset.shape, basis.size)
+        assert basis.audit(losses, points(2)) <= basis.certified_error(losses) + EXACT
+        support, direction = basis.support(), np.random.default_rng(1).normal(size=basis.size)
+        best = (table @ direction).max()
+        assert best <= support.bound(direction) + EXACT
+        outcome, image = support.best(direction)
+        assert basis.transform(outcome) == pytest.approx(image, abs=1e-12)
+    assert served
+
+
+def test_losses_of_several_forms_get_the_sum_of_their_default_bases() -> None:
+    """One part for each family, exact or within the wanted error."""
+    rng = np.random.default_rng(0)
+    losses = [FAMILIES[name](rng, 3) for name in ("linear", "targets", "exponentials", "convex")]
+    basis = bases.default_basis(losses, error=0.05)
+    assert isinstance(basis, bases.DirectSumBasis)
+    assert len(basis.parts) >= 3
+    for loss in losses:
+        assert basis.audit(loss, points(2)) <= 0.05
+    few = bases.default_basis([ratios(2.0, 2)(rng, 2)], listed=8)
+    assert isinstance(few, bases.ExactLossesBasis)
 
 
 @EVERY

@@ -2,59 +2,43 @@
 
 from __future__ import annotations
 
-import functools
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from regretless.forecaster.bases.optimised_convex import (
+from regretless.forecaster.bases.convex import (
+    ConvexBasis,
     ConvexTable,
     OptimisedConvexBasis,
+    ReLUBasis,
     distances,
-    smallest_table,
+    tables,
 )
-from regretless.forecaster.bases.relu import ConvexBasis, ReLUBasis
 from regretless.market.losses import Convex1D, Linear, Loss
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Array = NDArray[np.float64]
 
 ROUNDING = 1e-11
 FINE = np.linspace(0, 1, 1999)
 
-MAKERS: dict[str, Callable[[], ConvexBasis]] = {
-    "relu 0.25": lambda: ReLUBasis(error=0.25),
-    "relu 0.1": lambda: ReLUBasis(error=0.1),
-    "relu 0.02": lambda: ReLUBasis(error=0.02),
-    "relu 0.005": lambda: ReLUBasis(error=0.005),
-    "relu of the second of three": lambda: ReLUBasis(error=0.05, outcomes=3, coordinate=1),
-    "relu of slopes up to 4": lambda: ReLUBasis(error=0.1, constant=4.0),
-    "optimised 0.25": lambda: OptimisedConvexBasis(error=0.26),
-    "optimised 0.1": lambda: OptimisedConvexBasis(error=0.1),
-    "optimised 0.02": lambda: OptimisedConvexBasis(error=0.02),
-    "optimised 0.01": lambda: OptimisedConvexBasis(error=0.01),
-    "optimised with a loose cap": lambda: OptimisedConvexBasis(error=0.02, cap=3.0),
-    "optimised for the last of three": lambda: OptimisedConvexBasis(
-        error=0.1, outcomes=3, coordinate=2
-    ),
-    "optimised for slopes up to 4": lambda: OptimisedConvexBasis(error=0.4, constant=4.0),
-}
+THIRD = {"outcomes": 3, "coordinate": 2}
+WISHES: list[tuple[type[ConvexBasis], dict[str, Any]]] = [
+    *((ReLUBasis, {"error": error}) for error in (0.25, 0.1, 0.005)),
+    *((OptimisedConvexBasis, {"error": error}) for error in (0.26, 0.1, 0.02, 0.01)),
+    (OptimisedConvexBasis, {"error": 0.02, "cap": 3.0}),
+    *((kind, {"error": 0.1} | THIRD) for kind in (ReLUBasis, OptimisedConvexBasis)),
+    *((kind, {"error": 0.4, "constant": 4.0}) for kind in (ReLUBasis, OptimisedConvexBasis)),
+]
 
 
-@functools.cache
-def built(name: str) -> ConvexBasis:
-    """Each basis is built once."""
-    return MAKERS[name]()
-
-
-@pytest.fixture(params=MAKERS)
+@pytest.fixture(params=WISHES)
 def basis(request: pytest.FixtureRequest) -> ConvexBasis:
     """Every basis in turn."""
-    return built(request.param)
+    kind, wish = request.param
+    made: ConvexBasis = kind(**wish)
+    return made
 
 
 def outcomes(basis: ConvexBasis) -> Array:
@@ -89,30 +73,11 @@ def members(basis: ConvexBasis, seed: int = 1) -> Convex1D:
     return along(basis, basis.constant * kinks, knots, basis.constant * slope)
 
 
-def test_the_functions_have_range_zero_to_one(basis: ConvexBasis) -> None:
-    """One outcome gives (n,), many (T, n); every function fills its range."""
-    points = outcomes(basis)
-    table = basis.transform(points)
-    assert table.shape == (len(points), basis.size)
-    assert table.min() == 0
-    assert table.max() == 1
-    assert table.min(0) == pytest.approx(np.zeros(basis.size), abs=2e-2)
-    assert table.max(0) == pytest.approx(np.ones(basis.size), abs=2e-2)
-    assert np.array_equal(basis.transform(points[7]), table[7])
-    assert np.array_equal(table[:, 0], FINE)
-
-
 def test_the_declared_error_holds_for_every_hinge(basis: ConvexBasis) -> None:
     """Hinges are the extreme members; the error that they need is nearly the declared one."""
     worst = basis.audit(hinges(basis), outcomes(basis))
     assert worst <= basis.error + ROUNDING
     assert worst >= 0.9 * basis.error
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_declared_error_holds_for_random_members(basis: ConvexBasis, seed: int) -> None:
-    """Sums of kinks within the slopes are no worse than one."""
-    assert basis.audit(members(basis, seed), outcomes(basis)) <= basis.error + ROUNDING
 
 
 def test_the_declared_lipschitz_constant_is_the_largest(basis: ConvexBasis) -> None:
@@ -124,49 +89,6 @@ def test_the_declared_lipschitz_constant_is_the_largest(basis: ConvexBasis) -> N
     ]
     assert max(sums) <= basis.lipschitz + ROUNDING
     assert max(sums) >= 0.98 * basis.lipschitz
-
-
-def test_a_stack_has_the_coefficients_of_its_rows(basis: ConvexBasis) -> None:
-    """With or without leading axes, contiguous."""
-    losses = members(basis)
-    offset, weights = basis.coefficients(losses)
-    assert offset.shape == (30, 4)
-    assert weights.shape == (30, 4, basis.size)
-    assert weights.flags.c_contiguous
-    for k in range(3):
-        single = basis.coefficients(losses[k])
-        assert single[1].shape == (4, basis.size)
-        assert single[0] == pytest.approx(offset[k], abs=1e-13)
-        assert single[1] == pytest.approx(weights[k], abs=1e-13)
-
-
-def test_two_leading_axes_are_served(basis: ConvexBasis) -> None:
-    """A stack of stacks has coefficients of its shape."""
-    flat = members(basis)
-    deep = along(
-        basis,
-        flat.kinks.reshape(5, 6, 4, 5),
-        flat.knots.reshape(5, 6, 4, 5),
-        flat.slope.reshape(5, 6, 4),
-    )
-    expected = basis.coefficients(flat)[1].reshape(5, 6, 4, basis.size)
-    assert basis.coefficients(deep)[1] == pytest.approx(expected, abs=1e-13)
-
-
-def test_the_label_is_the_coordinate(basis: ConvexBasis) -> None:
-    """The first function is the outcome itself; what no loss depends on is set to 1/2."""
-    points = outcomes(basis)[::100]
-    labels = basis.inverse(basis.transform(points))
-    assert np.array_equal(labels[:, basis.coordinate], points[:, basis.coordinate])
-    assert (np.delete(labels, basis.coordinate, axis=1) == 0.5).all()
-    assert basis.inverse(basis.transform(points[3])).shape == (basis.outcomes,)
-    beyond = np.full((2, basis.size), [[-0.1], [1.1]])
-    assert np.array_equal(basis.inverse(beyond)[:, basis.coordinate], [0.0, 1.0])
-
-
-def test_only_the_identity_has_a_convex_image(basis: ConvexBasis) -> None:
-    """Two functions of one coordinate trace a curve."""
-    assert basis.convex_image == (basis.size == basis.outcomes == 1)
 
 
 def test_losses_outside_the_family_are_refused(basis: ConvexBasis) -> None:
@@ -186,31 +108,12 @@ def test_losses_outside_the_family_are_refused(basis: ConvexBasis) -> None:
             basis.coefficients(other)
 
 
-@pytest.mark.parametrize("make", [ReLUBasis, OptimisedConvexBasis])
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        ({"error": 0.0}, "not positive"),
-        ({"error": float("nan")}, "not positive"),
-        ({"error": 0.1, "constant": 0.0}, "not positive"),
-        ({"error": 0.1, "coordinate": 1}, "not one of 1"),
-        ({"error": 0.1, "outcomes": 2, "coordinate": -1}, "not one of 2"),
-    ],
-)
-def test_what_no_basis_can_have_is_refused(
-    make: Callable[..., ConvexBasis], wrong: dict[str, float], says: str
-) -> None:
-    """Errors and constants are positive, the coordinate exists."""
-    with pytest.raises(ValueError, match=says):
-        make(**wrong)
-
-
 def test_an_optimised_basis_needs_a_cap_and_a_reachable_error() -> None:
-    """A linear loss needs the cap 1, and the search ends at 64 functions."""
+    """A linear loss needs the cap 1, and there are tables down to some error."""
     for cap in (0.9, float("inf"), float("nan")):
         with pytest.raises(ValueError, match="below 1"):
             OptimisedConvexBasis(error=0.1, cap=cap)
-    with pytest.raises(ValueError, match="more than 64 functions"):
+    with pytest.raises(ValueError, match="that of the finest table; use ReLUBasis"):
         OptimisedConvexBasis(error=1e-4)
 
 
@@ -254,19 +157,20 @@ def test_an_optimised_basis_is_smaller_by_a_factor(error: float) -> None:
 
 def test_a_loose_cap_is_kept_and_saves_functions() -> None:
     """Sums of coefficients may reach the cap, and no more functions are needed."""
-    loose, tight = built("optimised with a loose cap"), built("optimised 0.02")
+    loose, tight = OptimisedConvexBasis(error=0.02, cap=3.0), OptimisedConvexBasis(error=0.02)
     assert 1 <= loose.lipschitz <= 3 + ROUNDING
     assert loose.size <= tight.size
 
 
-def test_steeper_losses_are_the_same_problem_in_other_units() -> None:
-    """Error and constant scale together, and the table is found once."""
-    flat, steep = built("optimised 0.1"), built("optimised for slopes up to 4")
-    assert isinstance(flat, OptimisedConvexBasis)
-    assert isinstance(steep, OptimisedConvexBasis)
-    assert steep.table is flat.table is smallest_table(0.1, 1.0)
-    assert steep.error == 4 * flat.error
-    assert steep.lipschitz == 4 * flat.lipschitz
+def test_every_shipped_table_is_what_it_declares() -> None:
+    """Functions in [0, 1] that fill it, the outcome first, fewer for a greater error."""
+    for table in tables():
+        assert table.functions[:, 0] == pytest.approx(np.linspace(0, 1, len(table.rows)))
+        assert table.functions.min(0) == pytest.approx(0, abs=1e-6)
+        assert table.functions.max(0) == pytest.approx(1, abs=1e-6)
+        assert table.lipschitz <= 3
+    tight = [table.error for table in tables() if table.lipschitz <= 1 + ROUNDING]
+    assert tight == sorted(tight, reverse=True)
 
 
 def test_the_certificate_covers_what_lies_between_the_grid_points() -> None:
@@ -274,16 +178,6 @@ def test_the_certificate_covers_what_lies_between_the_grid_points() -> None:
     exact = ConvexTable(distances(5), np.column_stack([np.zeros(5), np.eye(5)]))
     # |y - t| at y = t = 1/8 is 0, the mean of its four neighbours 1/8
     assert 0.125 <= exact.error <= 0.25 + ROUNDING
-
-
-def test_the_same_wish_gives_the_same_basis() -> None:
-    """The search is deterministic."""
-    smallest_table.cache_clear()
-    first = OptimisedConvexBasis(error=0.06).table
-    smallest_table.cache_clear()
-    second = OptimisedConvexBasis(error=0.06).table
-    assert np.array_equal(first.functions, second.functions)
-    assert np.array_equal(first.rows, second.rows)
 
 
 def test_a_loss_may_be_a_newsvendor_in_units_of_its_range() -> None:

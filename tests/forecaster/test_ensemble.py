@@ -30,13 +30,11 @@ from regretless.forecaster.minimax.ensembles import (
     nearest_outcomes,
 )
 from regretless.forecaster.minimax.image import Image
-from regretless.forecaster.minimax.support import Support
-from regretless.forecaster.minimax.supports_of_bases import support_of
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
 from regretless.market.losses import MinimumOfRatios, PowerOfSum, SeparablePower
-from regretless.market.losses.basis import Basis
+from regretless.market.losses.basis import Basis, Support
 from regretless.market.model import MarketModel
 from regretless.market.records import Forecast, Mixture, Round
 from regretless.market.response import TIE, best_response, expected_losses, quantal_response
@@ -83,7 +81,7 @@ SERVED: dict[str, tuple[Any, float]] = {
 def served(name: str) -> tuple[Basis, Support]:
     """Make a basis and its support oracle."""
     basis = SERVED[name][0]()
-    return basis, support_of(basis)
+    return basis, basis.support()
 
 
 def scattered(outcomes: int, count: int = 20_000) -> Array:
@@ -485,9 +483,9 @@ def test_what_cannot_be_is_refused_in_one_line() -> None:
     early = cohort("monomials", "best-response") | {"name": "early"}
     assert "has no ensembles" in refusal(early, cohort("monomials", joins=5))
     with pytest.raises(ValueError, match="no ensemble forecast for DirectSumBasis"):
-        support_of(bases.DirectSumBasis([bases.LinearBasis(2)]))
+        bases.DirectSumBasis([bases.LinearBasis(2)]).support()
     with pytest.raises(ValueError, match="too many; use a coarser basis"):
-        support_of(bases.LipschitzGridBasis(2, constant=1.0, error=0.008))
+        bases.LipschitzGridBasis(2, constant=1.0, error=0.008).support()
     loss = SeparablePower(SHARES, np.array(0.5))
     heard = Forecast(Mixture(np.zeros((1, 2)), np.ones(1)), 0)
     with pytest.raises(ValueError, match="no ensemble"):

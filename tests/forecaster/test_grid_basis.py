@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from regretless.forecaster.bases.grid import LipschitzGridBasis
 from regretless.market.losses import (
-    Convex1D,
-    ExponentialOfSum,
     Linear,
     LipschitzLoss,
-    Loss,
-    MinimumOfRatios,
     SeparablePower,
 )
 from regretless.market.regret.definitions import swap_regret
 
 Array = NDArray[np.float64]
 
-CHECKED = settings(deadline=None, max_examples=20, derandomize=True)
 STACK, ACTIONS = 6, 3
 
 
@@ -35,26 +28,6 @@ def waves(outcomes: int, constant: float) -> LipschitzLoss:
         return np.abs(phase - 1)
 
     return LipschitzLoss(function, np.array(constant), (STACK, ACTIONS), outcomes)
-
-
-def drawn(form: str, outcomes: int, seed: int) -> Loss:
-    """Draw a stack of normalised losses of a form."""
-    rng = np.random.default_rng(seed)
-    weights = rng.normal(size=(STACK, ACTIONS, outcomes))
-    if form == "linear":
-        return Linear(weights).normalised()
-    if form == "separable":
-        return SeparablePower(weights, np.array(2.0), centre=rng.random(weights.shape)).normalised()
-    if form == "exponential":
-        return ExponentialOfSum(weights).normalised()
-    if form == "ratios":
-        return MinimumOfRatios(1.0 + np.abs(weights)).normalised()
-    knots = rng.random((STACK, ACTIONS, 3))
-    kinks = np.abs(rng.normal(size=knots.shape))
-    return Convex1D(kinks, knots, -rng.random(knots.shape[:2]), dimension=outcomes).normalised()
-
-
-FORMS = ["linear", "separable", "exponential", "ratios", "convex"]
 
 
 def lattice(outcomes: int) -> Array:
@@ -111,29 +84,6 @@ def test_the_declared_error_is_true_and_reached(outcomes: int, *, centred: bool)
     basis = LipschitzGridBasis(outcomes, constant=2.0, error=0.23, centred=centred)
     measured = basis.audit(waves(outcomes, 2.0), lattice(outcomes))
     assert 0.9 * basis.error <= measured <= basis.error + 1e-12
-
-
-@pytest.mark.parametrize("form", FORMS)
-@given(seed=st.integers(0, 2**32 - 1))
-@CHECKED
-def test_losses_of_every_form_are_served(form: str, seed: int) -> None:
-    """Any form with a finite constant, within error and Lipschitz constant."""
-    loss = drawn(form, 2, seed)
-    constant = float(loss.lipschitz().max())
-    for centred in (True, False):
-        basis = LipschitzGridBasis(2, constant=constant, error=constant / 9, centred=centred)
-        offset, weights = basis.coefficients(loss)
-        assert offset.shape == (STACK, ACTIONS)
-        assert weights.shape == (STACK, ACTIONS, basis.size)
-        for array in (offset, weights):
-            assert array.flags.c_contiguous
-            assert array.dtype == np.float64
-        assert basis.audit(loss, lattice(2)) <= basis.error + 1e-12
-        assert np.abs(weights).sum(-1).max() <= basis.lipschitz
-        for k in (0, STACK - 1):
-            single = basis.coefficients(loss[k])
-            assert single[0] == pytest.approx(offset[k], abs=1e-14)
-            assert single[1] == pytest.approx(weights[k], abs=1e-14)
 
 
 def test_the_median_makes_the_coefficients_least() -> None:

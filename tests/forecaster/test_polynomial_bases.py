@@ -16,15 +16,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import iv
 
-from regretless.forecaster.bases.approximation.multisets import monomials, multinomials, multisets
-from regretless.forecaster.bases.bernstein import BernsteinBasis
-from regretless.forecaster.bases.exponential import (
+from regretless.forecaster.bases.multisets import (
     ChebyshevExponentialBasis,
+    MonomialBasis,
     TaylorExponentialBasis,
+    monomials,
+    multinomials,
+    multisets,
 )
-from regretless.forecaster.bases.monomial import MonomialBasis
-from regretless.forecaster.bases.power import PowerBasis
-from regretless.market.losses import ExponentialOfSum, Linear, Loss, PowerOfSum, SeparablePower
+from regretless.forecaster.bases.polynomial import BernsteinBasis, PowerBasis
+from regretless.market.losses import ExponentialOfSum, Loss, PowerOfSum, SeparablePower
 from regretless.market.losses.basis import Basis
 
 Array = NDArray[np.float64]
@@ -158,15 +159,6 @@ CASES: dict[str, Case] = {
     ),
     "chebyshev rough": Case(chebyshev(2, 0.1, 0.1), 2, exponentials(0.1), 0.01),
 }
-CONVEX = [
-    "bernstein 1",
-    "binomial 1",
-    "homogeneous 1",
-    "homogeneous of one",
-    "monomial 1",
-    "taylor rough",
-    "chebyshev rough",
-]
 EVERY = pytest.mark.parametrize("name", CASES)
 SEEDS = given(seed=st.integers(0, 2**32 - 1))
 
@@ -181,21 +173,6 @@ def lattice(outcomes: int) -> Array:
 
 
 @EVERY
-def test_size_range_and_rows(name: str) -> None:
-    """The declared size, values in [0, 1], and the same row by row."""
-    basis = CASES[name].basis
-    outcomes = lattice(basis.outcomes)
-    table = basis.transform(outcomes)
-    assert basis.size == CASES[name].size
-    assert table.shape == (len(outcomes), basis.size)
-    assert table.min() >= 0
-    assert table.max() <= 1
-    assert (np.ptp(table, axis=0) > 0.1).all()  # no function is idle
-    for k in (0, 9):
-        assert basis.transform(outcomes[k]) == pytest.approx(table[k], abs=1e-15)
-
-
-@EVERY
 @SEEDS
 @CHECKED
 def test_the_measured_error_is_within_the_declared_error(name: str, seed: int) -> None:
@@ -205,55 +182,6 @@ def test_the_measured_error_is_within_the_declared_error(name: str, seed: int) -
         losses = CASES[name].losses(seed, actions=actions)
         allowed = basis.error + 1e-12 if basis.error else 1e-10
         assert basis.audit(losses, lattice(basis.outcomes)) <= allowed
-
-
-@EVERY
-@SEEDS
-@CHECKED
-def test_a_stack_has_the_coefficients_of_its_members(name: str, seed: int) -> None:
-    """Shapes, layout, and the same numbers for one loss as within a stack."""
-    basis, losses = CASES[name].basis, CASES[name].losses(seed)
-    offset, weights = basis.coefficients(losses)
-    assert offset.shape == (STACK, ACTIONS)
-    assert weights.shape == (STACK, ACTIONS, basis.size)
-    for array in (offset, weights):
-        assert array.flags.c_contiguous
-        assert array.dtype == np.float64
-    for k in (0, STACK - 1):
-        single = basis.coefficients(losses[k])
-        assert single[0].shape == (ACTIONS,)
-        assert single[0] == pytest.approx(offset[k], rel=1e-12, abs=1e-12)
-        assert single[1] == pytest.approx(weights[k], rel=1e-12, abs=1e-12)
-
-
-@EVERY
-def test_the_label_of_a_true_transform_is_the_outcome(name: str) -> None:
-    """On the image labels are exact, up to the floor."""
-    case = CASES[name]
-    basis, outcomes = case.basis, lattice(case.basis.outcomes)
-    labels = basis.inverse(basis.transform(outcomes))
-    assert labels == pytest.approx(np.maximum(outcomes, case.floor), abs=1e-6)
-    assert basis.inverse(basis.transform(outcomes[5])) == pytest.approx(labels[5])
-
-
-@EVERY
-@SEEDS
-@CHECKED
-def test_labels_serve_where_the_image_is_convex(name: str, seed: int) -> None:
-    """There the label of any prediction of the box has the losses that the prediction promises."""
-    basis, losses = CASES[name].basis, CASES[name].losses(seed)
-    box = np.random.default_rng(seed).random((40, basis.size))
-    labels = basis.inverse(box)
-    assert ((labels >= 0) & (labels <= 1)).all()
-    if basis.convex_image:
-        offset, weights = basis.coefficients(losses)
-        promised = offset + np.einsum("kan,tn->tka", weights, box)
-        gap = np.abs(promised - losses.losses(labels)).max()
-        assert gap <= basis.error + 1e-9
-
-
-def test_convex_images_are_those_of_one_function_per_coordinate() -> None:
-    assert [name for name, case in CASES.items() if case.basis.convex_image] == CONVEX
 
 
 def raw_targets(degree: int, outcomes: int) -> SeparablePower:
@@ -307,26 +235,6 @@ def test_the_median_makes_bernstein_coefficients_least() -> None:
         assert least <= np.abs(weights - constant).sum() + 1e-12
 
 
-def test_powers_about_zero_are_unchanged_beside_centred_ones() -> None:
-    """A stack may mix them; each row has the coefficients that it has alone."""
-    basis = PowerBasis([0.5, 1.0, 2.0], 2)
-    weights = np.ones((3, 1, 2)) * [1.0, -2.0]
-    centre = np.array([[[0.0, 0.0]], [[0.3, 0.0]], [[0.0, 0.0]]])
-    mixed = SeparablePower(weights, np.array([0.5, 2.0, 1.0]), centre=centre)
-    _, table = basis.coefficients(mixed)
-    assert table[0, 0] == pytest.approx([1, 0, 0, -2, 0, 0])
-    assert table[1, 0] == pytest.approx([0, -0.6, 1, 0, 0, -2])
-    assert table[2, 0] == pytest.approx([0, 1, 0, 0, -2, 0])
-    assert basis.audit(mixed, lattice(2)) <= 1e-12
-
-
-def test_a_centre_without_weight_does_not_matter() -> None:
-    """An odd power about a point inside is no polynomial, unless nobody weighs it."""
-    loss = SeparablePower([[1.0, 0.0]], np.array(3.0), centre=np.array([[1.0, 0.4]]))
-    for basis in (BernsteinBasis(2, 3), PowerBasis.binomial(3, 2)):
-        assert basis.audit(loss, lattice(2)) <= 1e-12
-
-
 @pytest.mark.parametrize(("outcomes", "degree", "homogeneous"), [(3, 2, True), (2, 5, False)])
 def test_lambda_of_the_papers_sums(outcomes: int, degree: int, *, homogeneous: bool) -> None:
     """1 for A = 1 and absolute weights that add up to 1: bound and reached."""
@@ -335,17 +243,6 @@ def test_lambda_of_the_papers_sums(outcomes: int, degree: int, *, homogeneous: b
     losses = PowerOfSum(weights, np.array(degree), np.array(0.5))
     assert np.abs(basis.coefficients(losses)[1]).sum(-1) == pytest.approx(np.ones((50, 4)))
     assert basis.lipschitz == 1
-
-
-@SEEDS
-@CHECKED
-def test_lambda_of_normalised_sums_of_one_sign(seed: int) -> None:
-    """With an intercept too it is the range of the loss, so 1 for one action."""
-    rng = np.random.default_rng(seed)
-    weights, intercept = rng.random((STACK, 1, 2)), rng.random((STACK, 1))
-    losses = PowerOfSum(weights, rng.integers(1, 5, STACK), intercept=intercept).normalised()
-    table = MonomialBasis(2, 4).coefficients(losses)[1]
-    assert np.abs(table).sum(-1) == pytest.approx(np.ones((STACK, 1)))
 
 
 def test_published_figures_of_the_exponential() -> None:
@@ -380,25 +277,6 @@ def test_lambda_of_taylors_series(name: str, seed: int) -> None:
     assert np.abs(basis.coefficients(end)[1]).sum() == pytest.approx(basis.lipschitz)
 
 
-def test_taylors_amplitude_is_reached() -> None:
-    """By Cobb-Douglas at the end of the reach."""
-    basis = TaylorExponentialBasis(2, reach=0.5, error=0.1)
-    loss = ExponentialOfSum(np.array([[0.2, 0.3]]), np.zeros(()), np.array(0.01)).normalised()
-    most = np.abs(basis.coefficients(loss)[1]).sum()
-    assert most == pytest.approx(basis.lipschitz * basis.amplitude)
-
-
-@pytest.mark.parametrize("name", CHEBYSHEV)
-@SEEDS
-@CHECKED
-def test_lambda_of_chebyshevs_series(name: str, seed: int) -> None:
-    """A bound for normalised losses of every size, with other actions or alone."""
-    basis, case = CASES[name].basis, CASES[name]
-    for actions in (1, ACTIONS):
-        weights = basis.coefficients(case.losses(seed, actions=actions))[1]
-        assert np.abs(weights).sum(-1).max() <= basis.lipschitz * (1 + 1e-12)
-
-
 @pytest.mark.parametrize("name", CHEBYSHEV)
 def test_chebyshevs_declarations_are_the_worst_over_the_reach(name: str) -> None:
     """Equal weights of every size: error and lambda are bounds on another grid, and reached."""
@@ -430,84 +308,6 @@ def test_chebyshevs_error_rises_with_the_half_width(degree: int) -> None:
         if basis.degree == degree:
             assert basis.error == pytest.approx(at, abs=1e-6)
     assert ChebyshevExponentialBasis(1, reach=reach, error=errors[-1] + 1e-6).degree == degree
-
-
-def exponential_loss(total: float, power: float = 0.0, floor: float = 0.01) -> ExponentialOfSum:
-    """Two stacked losses, the second with absolute weights that add up to ``total``."""
-    weights = np.array([[[0.1, 0.1]], [[total / 2, -total / 2]]])
-    return ExponentialOfSum(weights, np.array(power), np.array(floor))
-
-
-def of_sum(beta: float, power: float = 1.0, floor: float = 0.0, inside: float = 0.0) -> PowerOfSum:
-    """Two stacked losses, the second with another exponent or intercept than 2 and 0."""
-    weights, exponent = np.ones((2, 1, 2)), np.array([2.0, beta])
-    intercept = np.array([[0.0], [inside]])
-    return PowerOfSum(weights, exponent, np.array(power), np.array(floor), intercept)
-
-
-def about(centre: float, exponent: float) -> SeparablePower:
-    """Two stacked losses, the second about this centre."""
-    weights = np.ones((2, 1, 2))
-    return SeparablePower(weights, np.array([2.0, exponent]), centre=weights * [[[0]], [[centre]]])
-
-
-UNSERVED: dict[str, tuple[Callable[[], Basis], Callable[[], Loss], str]] = {
-    "bernstein form": (lambda: BernsteinBasis(2, 3), lambda: of_sum(2), "power-of-sum"),
-    "bernstein length": (lambda: BernsteinBasis(3, 3), lambda: Linear(np.ones((1, 2))), "2 outc"),
-    "bernstein fraction": (lambda: BernsteinBasis(2, 3), lambda: about(0, 1.5), "not an integer"),
-    "bernstein degree": (lambda: BernsteinBasis(2, 3), lambda: about(0.5, 4), "not an integer"),
-    "bernstein kink": (lambda: BernsteinBasis(2, 3), lambda: about(0.5, 3), "only for an even p"),
-    "bernstein tip": (lambda: BernsteinBasis(2, 3), lambda: about(0.999, 1), "only for an even p"),
-    "powers kink": (lambda: PowerBasis.binomial(3, 2), lambda: about(0.5, 3), "only for an even"),
-    "powers root": (lambda: PowerBasis([0.5, 2, 1], 2), lambda: about(-1, 0.5), "only for an even"),
-    "powers degree": (lambda: PowerBasis.binomial(3, 2), lambda: about(0.5, 4), "not among"),
-    "powers missing": (lambda: PowerBasis([2.0], 2), lambda: about(0.5, 2), "exact PowerBasis of"),
-    "powers inexact": (
-        lambda: PowerBasis([1.0, 2.0], 2, exact=False),
-        lambda: about(0.5, 2),
-        "BernsteinBasis",
-    ),
-    "monomial form": (lambda: MonomialBasis(2, 3), lambda: about(0, 2), "separable-power"),
-    "monomial length": (lambda: MonomialBasis(3, 3), lambda: of_sum(2), "2 outcomes"),
-    "monomial power": (lambda: MonomialBasis(2, 3), lambda: of_sum(2, 0.5), "other functions"),
-    "monomial floor": (lambda: MonomialBasis(2, 3), lambda: of_sum(2, 1, 0.1), "other functions"),
-    "monomial fraction": (lambda: MonomialBasis(2, 3), lambda: of_sum(1.5), "not an integer"),
-    "monomial negative": (
-        lambda: MonomialBasis(2, 3, floor=0.1),
-        lambda: PowerOfSum(np.ones((1, 2)), np.array(-1.0), np.ones(()), np.array(0.1)),
-        "not an integer",
-    ),
-    "monomial degree": (lambda: MonomialBasis(2, 3), lambda: of_sum(4), "not an integer"),
-    "homogeneous degree": (
-        lambda: MonomialBasis(2, 2, homogeneous=True),
-        lambda: of_sum(1),
-        "not homogeneous of degree 2",
-    ),
-    "homogeneous intercept": (
-        lambda: MonomialBasis(2, 2, homogeneous=True),
-        lambda: of_sum(2, inside=0.1),
-        "not homogeneous of degree 2",
-    ),
-    **{
-        f"{kind} {what}": (make(2, 1.0, 0.1), loss, says)
-        for kind, make in (("taylor", taylor), ("chebyshev", chebyshev))
-        for what, loss, says in (
-            ("form", lambda: of_sum(2), "power-of-sum"),
-            ("length", lambda: ExponentialOfSum(np.ones((1, 3))), "3 outcomes"),
-            ("reach", lambda: exponential_loss(1.001), r"add up to 1\.001, beyond reach 1"),
-            ("power", lambda: exponential_loss(0.5, 1.0), "other functions than ln y"),
-            ("floor", lambda: exponential_loss(0.5, 0.0, 0.02), "above 0.01"),
-        )
-    },
-}
-
-
-@pytest.mark.parametrize("name", UNSERVED)
-def test_losses_outside_the_family_are_refused(name: str) -> None:
-    """With the reason; one of a stack is enough."""
-    make, loss, says = UNSERVED[name]
-    with pytest.raises(ValueError, match=says):
-        make().coefficients(loss())
 
 
 IMPOSSIBLE: dict[str, tuple[Callable[[], Basis], str]] = {

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from regretless.forecaster.bases.ramp import RampBasis
+from regretless.forecaster.bases.grid import RampBasis
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
@@ -114,20 +114,6 @@ def grid(outcomes: int) -> Array:
     return np.array(list(itertools.product(np.linspace(0, 1, ticks) ** 1.7, repeat=outcomes)))
 
 
-def test_size_and_range(case: tuple[RampBasis, Loss]) -> None:
-    """One function per knot other than the first; each is 0 at the bottom and 1 at the top."""
-    basis, _ = case
-    assert basis.size == len(basis.knots) ** basis.outcomes - 1
-    points = grid(basis.outcomes)
-    table = basis.transform(points)
-    assert table.shape == (len(points), basis.size)
-    assert table.min() == 0
-    assert table.max() == 1
-    assert np.array_equal(basis.transform(np.zeros(basis.outcomes)), np.zeros(basis.size))
-    assert np.array_equal(basis.transform(np.ones(basis.outcomes)), np.ones(basis.size))
-    assert np.array_equal(basis.transform(points[11]), table[11])
-
-
 def test_the_declared_error_is_certified(case: tuple[RampBasis, Loss]) -> None:
     """No outcome of a fine grid is further off, and the certificate is close to the truth."""
     basis, loss = case
@@ -135,16 +121,6 @@ def test_the_declared_error_is_certified(case: tuple[RampBasis, Loss]) -> None:
     assert measured <= basis.error + ROUNDING
     assert basis.error == basis.certificate.upper
     assert basis.error <= 1.6 * max(measured, basis.certificate.lower) + 1e-3
-
-
-def test_the_declared_lipschitz_constant_is_the_largest_sum(case: tuple[RampBasis, Loss]) -> None:
-    """Lambda is measured on the losses that the basis is for."""
-    basis, loss = case
-    offset, weights = basis.coefficients(loss)
-    assert offset.shape == loss.offset.shape
-    assert weights.shape == (*loss.offset.shape, basis.size)
-    assert weights.flags.c_contiguous
-    assert np.abs(weights).sum(-1).max() == basis.lipschitz
 
 
 @pytest.mark.parametrize("name", MEASURES)
@@ -162,56 +138,6 @@ def test_beyond_the_range_of_exponents_ces_is_no_measure(outcomes: int) -> None:
     loss = ces(outcomes, 0.95, 0.95)
     weights = RampBasis([loss], knots=3, floor=LEAST, budget=1).coefficients(loss)[1]
     assert weights.max() > 1e-4
-
-
-def test_the_form_interpolates_up_to_a_constant(case: tuple[RampBasis, Loss]) -> None:
-    """At all knots it is off by the same amount, which centres its error between them."""
-    basis, loss = case
-    offset, weights = basis.coefficients(loss)
-    knots = np.array(list(itertools.product(basis.knots, repeat=basis.outcomes)))
-    form = offset + np.einsum("...an,tn->t...a", weights, basis.transform(knots))
-    shift = form - loss.losses(knots)
-    assert shift == pytest.approx(np.broadcast_to(shift[0], shift.shape), abs=1e-12)
-    assert np.abs(shift).max() <= basis.error
-
-
-def test_a_stack_has_the_coefficients_of_its_rows() -> None:
-    """One loss at a time or all at once, with one leading axis or two."""
-    basis, loss = built("ces, complements")
-    offset, weights = basis.coefficients(loss)
-    for k in range(STACK):
-        single = basis.coefficients(loss[k])
-        assert single[0] == pytest.approx(offset[k], abs=1e-13)
-        assert single[1] == pytest.approx(weights[k], abs=1e-13)
-    deep = Linear(np.random.default_rng(0).normal(size=(2, 3, 4, 3)))
-    assert basis.coefficients(deep)[1].shape == (2, 3, 4, basis.size)
-
-
-def test_a_loss_of_another_form_has_coefficients_too() -> None:
-    """The basis serves whoever comes, without a claim on the error."""
-    basis, _ = built("leontief")
-    for loss in (ces(3, -1.0, -0.5), Linear(shares(3)), cobb_douglas(3)):
-        assert np.isfinite(basis.coefficients(loss)[1]).all()
-    linear = Linear(shares(3))
-    assert basis.audit(linear, grid(3)) <= ROUNDING  # linear losses are interpolated exactly
-
-
-def test_labels_are_the_outcomes(case: tuple[RampBasis, Loss]) -> None:
-    """Each coordinate is its own broken line in the ramps; below the floor it is the floor."""
-    basis, _ = case
-    points = grid(basis.outcomes)[::7]
-    labels = basis.inverse(basis.transform(points))
-    assert labels == pytest.approx(np.maximum(points, basis.floor), abs=1e-12)
-    assert basis.inverse(basis.transform(points[5])) == pytest.approx(labels[5], abs=1e-15)
-    assert basis.convex_image == (basis.size == 1)
-
-
-def test_two_knots_of_one_coordinate_are_the_outcome_itself() -> None:
-    """The only ramps whose image is convex."""
-    basis = RampBasis([Linear(np.ones((1, 1)))], knots=2)
-    assert basis.convex_image
-    assert basis.transform([0.3]) == pytest.approx([0.3])
-    assert basis.error <= 1e-9
 
 
 def test_slopes_hold_the_difference_quotients(case: tuple[RampBasis, Loss]) -> None:
@@ -290,12 +216,3 @@ def test_parameters_out_of_range_are_refused(wrong: dict[str, float], says: str)
     """Knots, floor and error."""
     with pytest.raises(ValueError, match=says):
         RampBasis([leontief(2)], **wrong)  # type: ignore[arg-type]
-
-
-def test_losses_over_different_outcomes_are_refused() -> None:
-    """When the basis is built and when it is used."""
-    for losses in ([], [leontief(2), leontief(3)]):
-        with pytest.raises(ValueError, match="same number of outcomes"):
-            RampBasis(losses)
-    with pytest.raises(ValueError, match="outcomes"):
-        built("leontief")[0].coefficients(leontief(2))

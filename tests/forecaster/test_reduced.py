@@ -12,20 +12,16 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief, LpTarget
-from regretless.forecaster.bases import ExactLossesBasis, LinearBasis, ReducedBasis
-from regretless.forecaster.bases.approximation.functions import LossFunctions
-from regretless.forecaster.bases.approximation.selection import Selection, pivots, tour
-from regretless.forecaster.bases.approximation.sup_norm import SLACK, SupNormFit
+from regretless.forecaster.bases import ExactLossesBasis, ReducedBasis
+from regretless.forecaster.bases.of_losses import LossFunctions
+from regretless.forecaster.bases.reduced import SLACK, Selection, SupNormFit, pivots, tour
 from regretless.market.losses import (
     Convex1D,
     Linear,
     LipschitzLoss,
     Loss,
     MinimumOfRatios,
-    PowerOfSum,
-    SeparablePower,
 )
-from regretless.market.losses.basis import Basis
 
 Array = NDArray[np.float64]
 
@@ -107,26 +103,6 @@ def test_the_fit_is_the_optimum(seed: int) -> None:
         assert least - 1e-8 <= grown(values).error <= max(SLACK * least, least + LEAST) + 1e-9
 
 
-def test_the_cap_binds_and_is_what_costs() -> None:
-    """Twice a function needs twice the coefficients."""
-    table = np.linspace(0, 1, 21)[None]
-    for cap in (0.5, 1.0, 2.0, 5.0):
-        found = SupNormFit(table, cap, working=list(range(21)))(2 * table[0])
-        assert found.error == pytest.approx(max(2 - cap, 0) / 2, abs=1e-9)
-        assert found.weights == pytest.approx([min(cap, 2.0)])
-
-
-def test_working_points_are_shared_and_grow_in_place() -> None:
-    """They are handed from one program to the next."""
-    rng = np.random.default_rng(0)
-    table, working = rng.random((2, 300)), [0, 1]
-    fit = SupNormFit(table, 1.0, working=working)
-    for _ in range(3):
-        fit(rng.normal(size=300))
-    assert 2 < len(working) < 100
-    assert len(set(working)) == len(working)
-
-
 # Functions.
 
 
@@ -157,29 +133,6 @@ def test_equal_functions_are_listed_once_and_constants_not_at_all() -> None:
     assert listed.index(Linear([[0.2, 0.8]], 0.26)).tolist() == [[-1]]
 
 
-def test_a_form_or_a_coordinate_more_is_another_function() -> None:
-    """The same numbers in another form, or of another coordinate, do not fool the list."""
-    tent = np.ones((1, 1, 1))
-    pair = [Convex1D(tent, tent / 2, coordinate=j, dimension=2) for j in (0, 1)]
-    assert LossFunctions(pair).size == 2
-    listed = LossFunctions([Linear([[0.3, 0.7]])])
-    assert listed.index(MinimumOfRatios([[0.3, 0.7]], np.ones(()))).tolist() == [[-1]]
-    assert listed.index(SeparablePower([[0.3, 0.7]], np.array(2.0))).tolist() == [[-1]]
-
-
-def test_the_sign_of_a_zero_does_not_matter() -> None:
-    """-0.0 and 0.0 are the same parameter."""
-    one, other = Linear([[0.0, 0.5]]), Linear([[-0.0, 0.5]])
-    assert LossFunctions([one, other]).size == 1
-    assert ExactLossesBasis([one]).audit(other, unseen(2, 10)) == 0
-
-
-def test_units_do_not_make_another_function() -> None:
-    one = Linear([[0.2, 0.8]])
-    other = Linear([[0.2, 0.8]], unit_scale=np.array(7.0), unit_offset=np.array(1.0))
-    assert LossFunctions([one, other]).size == 1
-
-
 def everything(outcomes: int = 2) -> list[Loss]:
     """Stacks of five forms."""
     rng = np.random.default_rng(3)
@@ -197,94 +150,11 @@ def everything(outcomes: int = 2) -> list[Loss]:
     ]
 
 
-def test_values_are_the_losses_stretched_onto_the_unit_interval() -> None:
-    """One row per outcome, one column per distinct action, for any leading shape."""
-    losses = everything()
-    listed, outcomes = LossFunctions(losses), unseen(2, 200)
-    table = listed.values(outcomes)
-    assert table.shape == (len(outcomes), listed.size)
-    assert listed.size == sum(loss.offset.size for loss in losses)
-    assert table.min() >= 0
-    assert table.max() <= 1
-    for loss in losses:
-        index = listed.index(loss)
-        back = listed.low[index] + listed.scale[index] * table[:, index]
-        assert back == pytest.approx(loss.losses(outcomes), abs=1e-12)
-    assert listed.values(outcomes[3]) == pytest.approx(table[3], abs=1e-15)
-
-
-def test_every_function_fills_its_range() -> None:
-    """Up to the declared range of a loss that is only known by its constant."""
-    listed = LossFunctions(everything()[:-1])
-    ticks = np.linspace(0, 1, 41)
-    table = listed.values(np.array(list(itertools.product(ticks, repeat=2))))
-    assert table.min(0)[: 4 * 9] == pytest.approx(np.zeros(36), abs=1e-12)
-    assert table.max(0)[: 4 * 9] == pytest.approx(np.ones(36), abs=1e-12)
-
-
-def test_enclosures_hold_the_values() -> None:
-    """Over random boxes; at a point they are the value."""
-    listed = LossFunctions(everything())
-    rng = np.random.default_rng(4)
-    ends = np.sort(rng.random((2, 50, 2)) ** 2, axis=0)
-    least, most = listed.enclosure(*ends)
-    assert least.shape == most.shape == (50, listed.size)
-    assert (least >= 0).all()
-    assert (most <= 1).all()
-    for _ in range(20):
-        inside = listed.values(ends[0] + rng.random((50, 2)) * (ends[1] - ends[0]))
-        assert (inside >= least - 1e-12).all()
-        assert (inside <= most + 1e-12).all()
-    for end in listed.enclosure(ends[0], ends[0]):
-        assert end == pytest.approx(listed.values(ends[0]), abs=1e-12)
-
-
-def test_a_choice_keeps_the_order_and_the_index() -> None:
-    """Functions in ascending order, whatever the order of the choice; the others are unlisted."""
-    losses = everything()
-    listed, outcomes = LossFunctions(losses), unseen(2, 50)
-    picked = [50, 3, 20, 3, 0, 51]
-    few = listed.chosen(picked)
-    order = sorted(set(picked))
-    assert few.size == len(order) == 5
-    assert np.array_equal(few.values(outcomes), listed.values(outcomes)[:, order])
-    assert np.array_equal(few.low, listed.low[order])
-    assert np.array_equal(few.scale, listed.scale[order])
-    for mine, all_of_them in zip(
-        few.enclosure(outcomes / 2, outcomes), listed.enclosure(outcomes / 2, outcomes), strict=True
-    ):
-        assert np.array_equal(mine, all_of_them[:, order])
-    for loss in losses:
-        before, after = listed.index(loss), few.index(loss)
-        expected = [order.index(i) if i in order else -1 for i in before.ravel()]
-        assert after.ravel().tolist() == expected
-    assert few.chosen([1]).size == 1
-    assert np.array_equal(few.chosen([1]).values(outcomes)[:, 0], few.values(outcomes)[:, 1])
-
-
 def test_lists_of_nothing_are_refused() -> None:
     with pytest.raises(ValueError, match="at least one"):
         LossFunctions([])
     with pytest.raises(ValueError, match="same number of outcomes"):
         LossFunctions([Linear([[1.0]]), Linear([[1.0, 0.0]])])
-
-
-def single_waves() -> LipschitzLoss:
-    """One loss of two actions, not a stack."""
-    return LipschitzLoss(
-        lambda y: np.stack([y.max(-1), 1 - y.min(-1) ** 2], axis=-1), np.array(2.0), (2,), 2
-    )
-
-
-@pytest.mark.parametrize("kind", [ExactLossesBasis, ReducedBasis])
-def test_a_single_lipschitz_loss_is_a_population(kind: Any) -> None:
-    """Also a row that was cut from a stack."""
-    loss = single_waves()
-    basis = kind([loss])
-    assert basis.size == 2
-    assert basis.audit(loss, unseen(2)) <= 1e-6
-    row = everything()[-1][1]
-    assert kind([row]).audit(row, unseen(2)) <= 1e-6
 
 
 # The exact basis.
@@ -316,27 +186,6 @@ def test_the_exact_basis_serves_constants_and_refuses_strangers() -> None:
             basis.coefficients(stranger)
     with pytest.raises(ValueError, match="3 outcomes"):
         basis.coefficients(Linear([[0.2, 0.8, 0.0]]))
-
-
-def attempt(kind: Any, loss: Loss) -> Basis | str:
-    """Make a basis, or return the line with which it was refused."""
-    try:
-        basis: Basis = kind([loss])
-    except ValueError as reason:
-        return str(reason)
-    return basis
-
-
-@pytest.mark.parametrize("kind", [ExactLossesBasis, ReducedBasis])
-def test_a_population_of_constants_has_a_basis(kind: Any) -> None:
-    """Agents to whom nothing matters; or a ValueError that says so."""
-    idle = Linear(np.zeros((2, 3, 2)), 0.5)
-    made = attempt(kind, idle)
-    if isinstance(made, str):
-        assert "constant" in made
-        return
-    assert made.transform(unseen(2)).shape == (len(unseen(2)), made.size)
-    assert made.audit(idle, unseen(2)) == 0
 
 
 # The choice.
@@ -388,22 +237,6 @@ def test_growing_raises_when_it_cannot() -> None:
         random_selection(1).grow(0.01, 3)
     with pytest.raises(ValueError, match="functions leave an error"):
         random_selection(1, cap=0.2).grow(0.05, 25)
-
-
-def test_extending_the_sample_forgets_nothing() -> None:
-    """New points join the working ones; after a reset the errors are bounds again."""
-    choice = random_selection(2)
-    choice.grow(0.1, 25)
-    rng = np.random.default_rng(0)
-    more = rng.random((25, 4))
-    choice.extend(more, more)
-    assert choice.targets.shape == (25, 124)
-    assert choice.working[-4:] == [120, 121, 122, 123]
-    choice.errors[:] = np.inf
-    choice.worst()
-    table = choice.candidates[choice.chosen]
-    best = np.array([optimum(table, values, 1.0) for values in choice.targets])
-    assert (choice.errors >= best - 1e-8).all()
 
 
 def test_a_tour_visits_every_row_and_pivots_explain_most() -> None:
@@ -461,41 +294,6 @@ def test_the_certificate_is_above_what_is_measured(error: float) -> None:
     assert basis.certified_error(alone) <= basis.certified_error(population(1, 2)[2]) + ROUNDING
 
 
-def test_a_larger_error_needs_fewer_functions() -> None:
-    sizes = [reduced(2, error).size for error in (0.1, 0.03)]
-    assert sizes[0] < sizes[1]
-    assert reduced(3, 0.1).size > sizes[0]  # a coordinate more costs functions
-
-
-def test_a_larger_cap_is_used_and_kept() -> None:
-    losses = population(1, 2, count=8)
-    loose = ReducedBasis(losses, error=0.03, cap=2.0)
-    assert 1 < loose.lipschitz <= 2 + ROUNDING
-    assert loose.size <= ReducedBasis(losses, error=0.03).size
-    assert worst(loose, losses, unseen(2)) <= 1.3 * 0.03
-
-
-def test_the_same_seed_gives_the_same_basis() -> None:
-    losses = population(1, 2, count=6)
-    one, two = (ReducedBasis(losses, error=0.05) for _ in range(2))
-    other = ReducedBasis(losses, error=0.05, seed=1)
-    outcomes = unseen(2, 100)
-    assert one.report == two.report
-    assert np.array_equal(one.transform(outcomes), two.transform(outcomes))
-    assert np.array_equal(one._sample, two._sample)
-    assert not np.array_equal(one._sample[:100], other._sample[:100])
-    for loss in losses:
-        for mine, theirs in zip(one.coefficients(loss), two.coefficients(loss), strict=True):
-            assert np.array_equal(mine, theirs)
-
-
-def test_the_order_of_the_cohorts_does_not_break_the_promise() -> None:
-    losses = population(1, 2, count=6)
-    turned = ReducedBasis(losses[::-1], error=0.05)
-    assert turned.error <= 0.05
-    assert worst(turned, losses, turned._sample) <= 0.05
-
-
 def strangers() -> list[Loss]:
     """Losses that the population of seed 1 does not hold."""
     return population(2, 2, count=3)
@@ -526,21 +324,6 @@ def test_unlisted_losses_get_nearly_the_best_coefficients() -> None:
         assert least - 1e-8 <= error <= max(SLACK * least, least + LEAST) + 1e-9
 
 
-def test_the_quick_variant_looks_at_a_part() -> None:
-    """It is another fit only where there are more functions than it looks at."""
-    small = population(1, 2, count=6)
-    same = [ReducedBasis(small, error=0.1, quick=quick).report for quick in (True, False)]
-    assert same[0] == same[1]
-    crowd = population(1, 2, count=70)
-    quick = ReducedBasis(crowd, error=0.1, quick=True)
-    assert quick.report.functions == 600 < 3 * 70 * ACTIONS
-    assert quick.error <= 0.1
-    for loss in crowd:
-        part = loss[:20]
-        assert quick.audit(part, unseen(2, 500)) <= 1.3 * 0.1
-        assert quick.certified_error(part) >= quick.audit(part, unseen(2, 500)) - ROUNDING
-
-
 @pytest.mark.parametrize("seed", [20, 53, 59])
 @pytest.mark.parametrize("error", [0.1, 3e-4, 1e-6])
 def test_the_whole_population_keeps_any_promise(error: float, seed: int) -> None:
@@ -553,50 +336,6 @@ def test_the_whole_population_keeps_any_promise(error: float, seed: int) -> None
         assert basis.size <= agents * actions
 
 
-def test_identical_agents_are_one_agent() -> None:
-    table = np.random.default_rng(1).uniform(0.25, 1.0, (1, 3, 2))
-    many, one = Leontief(np.repeat(table, 50, axis=0)), Leontief(table)
-    basis, lone = ReducedBasis([many, many], error=0.05), ReducedBasis([one], error=0.05)
-    assert basis.report == lone.report
-    assert basis.report.functions == 3
-    offset, weights = basis.coefficients(many)
-    assert np.ptp(offset, axis=0) == pytest.approx(np.zeros(3))
-    assert np.ptp(weights, axis=0) == pytest.approx(np.zeros((3, basis.size)))
-
-
-def test_a_population_of_one() -> None:
-    """A single loss of one action, not a stack."""
-    loss = PowerOfSum([[0.4, 0.6]], np.array(2.0), np.array(0.5)).normalised()
-    basis = ReducedBasis([loss], error=0.05)
-    assert basis.size == 1
-    offset, weights = basis.coefficients(loss)
-    assert (offset.shape, weights.shape) == ((1,), (1, 1))
-    assert basis.audit(loss, unseen(2)) <= 1e-9
-    assert basis.transform(np.array([0.0, 0.0])).shape == (1,)
-    assert basis.coefficients(loss.as_stack())[1].shape == (1, 1, 1)
-
-
-def test_lipschitz_members_are_served_and_certified() -> None:
-    """Whatever function they are."""
-    waves = everything()[-1]
-    losses = [waves, *population(1, 2, count=3)]
-    basis = ReducedBasis(losses, error=0.1)
-    assert basis.error <= 0.1
-    assert basis.audit(waves, unseen(2)) <= 1.3 * 0.1
-    assert basis.certified_error(waves) >= basis.audit(waves, unseen(2)) - ROUNDING
-    assert basis.audit(waves[2], unseen(2)) <= 1.3 * 0.1
-
-
-def test_constant_actions_are_served() -> None:
-    """They have no function; their form is their offset."""
-    losses = [*mixed(), *population(1, 2, count=2)]
-    basis = ReducedBasis(losses, error=0.1)
-    offset, weights = basis.coefficients(mixed()[1])
-    assert offset[1] == pytest.approx(0.25, abs=1e-9)
-    assert np.abs(weights[1]).sum() <= 1 + ROUNDING
-    assert basis.audit(mixed()[1], unseen(2)) <= 0.1
-
-
 @pytest.mark.parametrize("options", [{"error": 0.0}, {"error": -1.0}, {"cap": 0.0}])
 def test_senseless_wishes_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="must be positive"):
@@ -606,21 +345,3 @@ def test_senseless_wishes_are_refused(options: dict[str, float]) -> None:
 def test_a_cap_below_the_losses_is_refused() -> None:
     with pytest.raises(ValueError, match="leave an error of"):
         ReducedBasis(population(1, 2, count=4), error=0.02, cap=0.3)
-
-
-def test_losses_over_other_outcomes_are_refused() -> None:
-    basis = ReducedBasis(population(1, 2, count=2), error=0.1)
-    with pytest.raises(ValueError, match="3 outcomes"):
-        basis.coefficients(Linear([[0.2, 0.3, 0.5]]))
-    with pytest.raises(ValueError, match="same number of outcomes"):
-        ReducedBasis([*population(1, 2, count=2), *population(1, 3, count=2)])
-
-
-def test_labels_follow_the_outcome() -> None:
-    """The linear readout is better than the centre on true transforms."""
-    basis = reduced(2, 0.1)
-    outcomes = np.random.default_rng(0).random((500, 2))
-    misses = np.abs(basis.inverse(basis.transform(outcomes)) - outcomes).mean()
-    assert misses < 0.5 * np.abs(outcomes - 0.5).mean()
-    assert LinearBasis(2).convex_image
-    assert not basis.convex_image

@@ -16,8 +16,9 @@ from paper.__main__ import TABLES, main
 from paper.families import FAMILIES
 from paper.study_table import StudyTable
 from paper.tables import STUDIES
+from regretless.forecaster.bases import natural_kind
+from regretless.market import register
 from regretless.market.losses.basis import Basis
-from regretless.scenarios.build.bases import MAKERS, natural_kind
 
 ROUNDING = 1e-9
 SMALL, SLOW = "mixed population", {("Leontief", "MReLU, as printed", 3)}
@@ -160,7 +161,7 @@ def test_the_default_is_the_default(family: str) -> None:
     (name,) = (n for n, c in FAMILIES[family].choices.items() if c.role == "default")
     outcomes, errors = next(iter(FAMILIES[family].choices[name].plan.items()))
     (losses,) = FAMILIES[family].losses(outcomes)
-    automatic = MAKERS[natural_kind(losses)]([losses])
+    automatic = register.basis[natural_kind(losses)]([losses])
     assert type(automatic) is type(built(family, name, outcomes, errors[0]))
 
 

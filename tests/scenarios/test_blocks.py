@@ -20,6 +20,7 @@ from regretless.agents.utilities.forms import (
     Newsvendor,
 )
 from regretless.forecaster import bases
+from regretless.forecaster.bases import natural_kind
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.losses import (
@@ -33,7 +34,6 @@ from regretless.market.losses import (
     SeparablePower,
 )
 from regretless.market.model import MarketModel
-from regretless.scenarios.build.bases import MAKERS, natural_kind
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.scenario import validated
@@ -171,7 +171,7 @@ NATURAL: dict[str, tuple[Loss, str]] = {
 def test_every_form_has_its_natural_basis(name: str) -> None:
     loss, kind = NATURAL[name]
     assert natural_kind(loss) == kind
-    assert kind in MAKERS
+    assert kind in register.basis.names()
 
 
 def test_every_form_is_covered_above() -> None:
@@ -328,14 +328,15 @@ CLASSES = {
     "exact": "ExactLossesBasis",
     "reduced": "ReducedBasis",
 }
-NARROW = [kind for kind in MAKERS if kind not in {"ramps", "exact", "reduced", "lipschitz-grid"}]
+WIDE = {"ramps", "exact", "reduced", "lipschitz-grid"}
+NARROW = [kind for kind in register.basis.names() if kind not in WIDE]
 
 
 def test_every_kind_is_tried() -> None:
-    assert set(SERVED) == set(CLASSES) == set(MAKERS)
+    assert set(SERVED) == set(CLASSES) == set(register.basis.names())
 
 
-@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("kind", register.basis.names())
 def test_every_kind_serves_some_utility(kind: str) -> None:
     """Five rounds, with finite regrets below the bound from the biases."""
     model = market(cohort(SERVED[kind], basis={"kind": kind}))

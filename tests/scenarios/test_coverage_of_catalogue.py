@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 from registered import built_in
+from regretless.market.markets.settling import FEEDBACKS
 
 from regretless.forecaster import bases
 from regretless.forecaster.models import PANEL
 from regretless.market import register
-from regretless.market.markets.aggregate import FEEDBACKS
-from regretless.scenarios.build.bases import MAKERS
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.files import catalogue, find, read
 from regretless.scenarios.spec.market import MarketSpec, PricesSpec
@@ -112,7 +111,7 @@ def test_every_built_in_name_is_used(kind: str) -> None:
 
 
 def test_every_kind_of_basis_that_a_file_may_name_is_among_them() -> None:
-    assert len(MAKERS) == len(expected()["basis"])
+    assert len(register.basis.names()) == len(expected()["basis"])
 
 
 def test_the_catalogue_is_large_enough() -> None:

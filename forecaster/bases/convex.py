@@ -1,0 +1,431 @@
+r"""Bases for convex losses of one coordinate: broken lines, approximate rank, optimised functions.
+
+**Broken line** (``ReLUBasis``). Let f be convex with slopes in [-L, L], and I its broken line
+through the knots i / n. In a cell of length h = 1 / n in which the slope rises from p to q, the
+chord lies above f by at most h (q - p) / 4, and never below. All rises together are at most 2 L, so
+0 <= I - f <= h L / 2, and the line lowered by half of its greatest excess is within L / (4 n).
+Written in rectifiers max(y_j - t_i, 0), sum |r_i| reaches 3 L. In absolute values,
+
+    I(y) = const + b y_j + sum_i m_i |y_j - t_i|,        |b| + sum_i m_i <= L,
+
+(b the mean of the first and last slope, 2 m_i the rise at t_i), so the functions are y_j and
+|y_j - t_i| / max(t_i, 1 - t_i): lambda is L. A loss whose kinks are all among the knots, evenly
+spaced or not, is its own broken line.
+
+**Approximate rank** (``ConvexRankBasis``; Gopalan et al., which Lu, Roth and Shi extend to d
+coordinates). Let z = Round(m y) in {0..m} and x_i = i / m. Then |f(y) - f(z / m)| <= L / (2 m), and
+
+    f(z / m) = f(0) + sigma ReLU_0(z) + sum_{0<i<m} Delta_i ReLU_i(z),
+    sigma = f(x_1) - f(0),  Delta_i = f(x_{i-1}) - 2 f(x_i) + f(x_{i+1}) >= 0,
+
+with |sigma| <= L / m and sigma + sum_i Delta_i <= L / m. Each ReLU_i is one at a multiple of s
+minus at most s - 1 suffix intervals {i'..m}, each at most one dyadic interval of every length. If
+the intervals of one length share the columns of a near-identity there are
+O(ln^(4/3)(1/e) / e^(2/3)) functions. The constants decide: that falls below the broken line only
+for errors below 1e-9. So all intervals are kept, with s = ceil(m^(1/3)): 2 to 3 times the line.
+
+**Optimised** (``OptimisedConvexBasis``). A convex f is const + b y + sum_k m_k |y - t_k| with
+|b| + sum_k m_k <= L (a limit of such sums). So functions s_1 = y, s_2, ..., s_n with
+
+    | c_0(t) + sum_i c_i(t) s_i(y) - |y - t| | <= e        for all y and t in [0, 1]
+
+approximate every f within L e, with sum |r_i| <= L max(1, max_t sum_i |c_i(t)|). The shipped tables
+of s and c, found by alternating linear programs (``paper/optimised_nodes.py``), are linear between
+the points of an even grid and are certified when they are read. In a
+cell off the diagonal the distance is bilinear like |y - t| itself, so greatest at a corner. In one
+on the diagonal it is affine plus bilinear on each side, so greatest at a corner or where
+|y - t| = 0, and there (1 - u)^2 A_00 + u (1 - u) (A_01 + A_10) + u^2 A_11 for corner values A: at
+most the largest of |A_00|, |A_01 + A_10| / 2 and |A_11|.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from regretless.forecaster.bases.leontief import MReLUCover, rounded
+from regretless.forecaster.minimax.support import along
+from regretless.market import register
+from regretless.market.core.arrays import Array
+from regretless.market.losses import Convex1D, Loss
+from regretless.market.losses.basis import Basis, Support, of_form, steepest
+
+ROUNDING = 1e-9
+MOST_CELLS = 100_000
+MOST_KEPT = 1_000_000  # values on the lattice that are kept
+ERROR = 0.01  # of a broken line whose losses have more kinks than that takes
+TABLES = Path(__file__).with_name("optimised.npz")
+
+
+class ConvexBasis(Basis):
+    """What bases for convex losses of one coordinate share: the family and the label.
+
+    Family: ``Convex1D`` losses of this coordinate with slopes in [-constant, constant].
+
+    Parameters
+    ----------
+    error : float
+        Wanted bound on the distance.
+    outcomes : int
+        Coordinates of an outcome, d.
+    coordinate : int
+        j, the one that the losses depend on.
+    constant : float
+        L, the steepest slope. A newsvendor's or pinball loss mapped onto [0, 1] has one above 1.
+
+    Raises
+    ------
+    ValueError
+        If the coordinate does not exist, or the error or the constant is not positive.
+    """
+
+    knots: Array  # along the coordinate, between which all functions are linear or constant
+
+    def __init__(self, error: float, *, outcomes: int, coordinate: int, constant: float) -> None:
+        if not error > 0:
+            raise ValueError(f"an error of {error} is not positive")
+        if not 0 <= coordinate < outcomes:
+            raise ValueError(f"coordinate {coordinate} is not one of {outcomes}")
+        if not 0 < constant < math.inf:
+            raise ValueError(f"a Lipschitz constant of {constant} is not positive")
+        self.outcomes, self.coordinate, self.constant = outcomes, coordinate, constant
+
+    def convex(self, loss: Loss) -> Convex1D:
+        """Return the loss if it belongs to the family; ValueError otherwise."""
+        found = self.accept(loss, Convex1D)
+        if found.coordinate != self.coordinate:
+            named = f"coordinate {found.coordinate}; the basis is for {self.coordinate}"
+            raise ValueError(f"the loss is convex in {named}")
+        if (most := steepest([found])) > self.constant + ROUNDING:
+            limit = f"the basis is for at most {self.constant:.6g}"
+            raise ValueError(f"the loss has slopes up to {most:.6g}; {limit}")
+        return found
+
+    def inverse(self, points: Array) -> Array:
+        """Read y_j from the first function; the losses do not depend on the rest, set to 1/2."""
+        points = np.asarray(points)
+        labels = np.full((*points.shape[:-1], self.outcomes), 0.5)
+        labels[..., self.coordinate] = np.clip(points[..., 0], 0.0, 1.0)
+        return labels
+
+    def support(self) -> Support:
+        """List the knots."""
+        return along(self, self.knots, self.coordinate)
+
+    def _own(self, y: ArrayLike) -> Array:
+        """Return the coordinate that matters (...)."""
+        return np.asarray(np.asarray(y, dtype=np.float64)[..., self.coordinate])
+
+    def _at_knots(self, loss: Convex1D) -> Array:
+        """Losses (..., A, k) at the knots."""
+        outcomes = np.zeros((len(self.knots), self.outcomes))
+        outcomes[:, self.coordinate] = self.knots
+        return np.moveaxis(loss.losses(outcomes), 0, -1)
+
+
+class ReLUBasis(ConvexBasis):
+    """The outcome and its distances from knots, equally spaced or given; lambda is ``constant``.
+
+    Parameters
+    ----------
+    error : float
+        Wanted bound on the distance; the declared one is ``constant / (4 size)``.
+    outcomes, coordinate, constant : as in ``ConvexBasis``
+    knots : array (m,), optional
+        Inner knots, ascending in (0, 1), in place of as many equally spaced ones as the error
+        wants. The declared error is then 0, that of losses with no other kinks;
+        ``certified_error`` is proved for others, too.
+    """
+
+    def __init__(
+        self,
+        *,
+        error: float,
+        outcomes: int = 1,
+        coordinate: int = 0,
+        constant: float = 1.0,
+        knots: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(error, outcomes=outcomes, coordinate=coordinate, constant=constant)
+        if knots is None:
+            size = max(1, math.ceil(constant / (4 * error) - ROUNDING))
+            self.knots, self.error = np.arange(size + 1) / size, constant / (4 * size)
+        else:
+            self.knots, self.error = np.array([0.0, *np.asarray(knots), 1.0]), 0.0
+        self.size, self.lipschitz = len(self.knots) - 1, constant
+        self._lengths = np.diff(self.knots)
+        self.convex_image = self.size == outcomes == 1
+        inner = self.knots[1:-1]
+        self._reach = np.maximum(inner, 1 - inner)
+
+    def certified_error(self, losses: Loss) -> float:
+        """Return half of the losses' greatest excess, and at least what rounding may do."""
+        excess = float(self._excess(self.convex(losses)).max()) / 2
+        return excess if excess > ROUNDING else 0.0
+
+    def transform(self, y: ArrayLike) -> Array:
+        """Map outcomes (..., d) to (..., n)."""
+        own = self._own(y)[..., None]
+        return np.concatenate([own, np.abs(own - self.knots[1:-1]) / self._reach], axis=-1)
+
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
+        """Interpolate the loss at the knots and lower it by half of its greatest excess."""
+        found = self.convex(loss)
+        values = self._at_knots(found)
+        slopes = np.diff(values, axis=-1) / self._lengths
+        masses = np.maximum(np.diff(slopes, axis=-1), 0.0) / 2  # rounding may make one negative
+        middle = (slopes[..., :1] + slopes[..., -1:]) / 2
+        weights = np.concatenate([middle, masses * self._reach], axis=-1)
+        offset = values[..., 0] - (masses * self.knots[1:-1]).sum(-1) - self._excess(found) / 2
+        return offset, np.ascontiguousarray(weights)
+
+    def _excess(self, loss: Convex1D) -> Array:
+        """Height (..., A) of the broken line above the loss, greatest at a kink of the loss.
+
+        Each kink raises the line above the loss on its own cell only, by a triangle with its top
+        at the kink.
+        """
+        place = np.clip(loss.knots, 0.0, 1.0)
+        cell = np.searchsorted(self.knots[1:-1], place, side="right")
+        length = self._lengths[cell]
+        inside = (place - self.knots[cell]) / length
+        top = np.zeros(loss.offset.shape)
+        for k in range(loss.knots.shape[-1]):
+            same = cell == cell[..., k, None]
+            here = inside[..., k, None]
+            share = np.minimum(here, inside) * (1 - np.maximum(here, inside))
+            height = length * loss.kinks * np.where(same, share, 0.0)
+            top = np.maximum(top, height.sum(-1))
+        return np.asarray(top)
+
+
+class ConvexRankBasis(ConvexBasis):
+    """Coarse ReLUs and dyadic intervals of one rounded coordinate.
+
+    Parameters
+    ----------
+    error, outcomes, coordinate, constant : as in ``ConvexBasis``
+    stride : int, optional
+        s; 1 is the ReLU lattice.
+    """
+
+    inverse = Basis.inverse  # no function is y_j itself
+
+    def __init__(
+        self,
+        *,
+        error: float,
+        outcomes: int = 1,
+        coordinate: int = 0,
+        constant: float = 1.0,
+        stride: int | None = None,
+    ) -> None:
+        super().__init__(error, outcomes=outcomes, coordinate=coordinate, constant=constant)
+        if error / constant < 0.5 / MOST_CELLS:
+            raise ValueError(f"an error of {error} needs more than {MOST_CELLS} cells")
+        self.cells = math.ceil(round(0.5 / (error / constant), 9))
+        self.knots = np.arange(self.cells + 1) / self.cells
+        self.cover = MReLUCover(1, 0, self.cells, stride or coarse_spacing(self.cells))
+        self.size = self.cover.size
+        relus = sparse.csr_array(sparse.eye_array(self.cells + 1))
+        unit = constant / self.cells
+        self.error = unit / 2
+        # sigma = -L/m leaves the most for the rest
+        self.lipschitz = unit * (self.cover.weight(relus[[0]]) + 2 * self.cover.weight(relus))
+
+    def transform(self, y: ArrayLike) -> Array:
+        """Map outcomes (d,) or (T, d) to (n,) or (T, n): constant on each cell of the lattice."""
+        z = rounded(self.cells * self._own(y), 0, self.cells)
+        if (self.cells + 1) * self.size <= MOST_KEPT:
+            return np.take(self._values, z, axis=0)
+        return self.cover.transform(z.reshape(-1, 1)).reshape(*z.shape, self.size)
+
+    @functools.cached_property
+    def _values(self) -> Array:
+        """All functions on the whole lattice (m + 1, n)."""
+        return self.cover.transform(np.arange(self.cells + 1)[:, None])
+
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
+        """Read the slopes' changes off the lattice and write its ReLUs in the functions."""
+        values = self._at_knots(self.convex(loss))
+        slopes = np.diff(values)
+        last = np.zeros_like(slopes[..., :1])
+        relus = np.concatenate([slopes[..., :1], np.diff(slopes), last], -1)
+        flat = relus.reshape(-1, self.cells + 1) @ self.cover.table
+        offset = values[..., 0] + relus @ self.cover.constant
+        weights = np.ascontiguousarray(flat).reshape(*values.shape[:-1], self.size)
+        return np.ascontiguousarray(offset), weights
+
+
+def coarse_spacing(cells: int) -> int:
+    """Spacing of the coarse thresholds, s = ceil(m^(1/3))."""
+    return math.ceil(round(math.cbrt(cells), 9))
+
+
+class OptimisedConvexBasis(ConvexBasis):
+    """The outcome and n - 1 optimised functions of it, from a shipped table.
+
+    The declared error and lambda, at most ``constant * cap``, are maxima over the family. With the
+    cap 1 lambda is L as for ``ReLUBasis``, and n is 3, 7, 11 at errors 0.05 L, 0.02 L, 0.01 L,
+    where that takes 5, 13, 25.
+
+    Parameters
+    ----------
+    error, outcomes, coordinate, constant : as in ``ConvexBasis``
+    cap : float
+        Bound on lambda in units of the constant, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If no table has the error under the cap, or as in ``ConvexBasis``.
+    """
+
+    def __init__(
+        self,
+        *,
+        error: float,
+        outcomes: int = 1,
+        coordinate: int = 0,
+        constant: float = 1.0,
+        cap: float = 1.0,
+    ) -> None:
+        super().__init__(error, outcomes=outcomes, coordinate=coordinate, constant=constant)
+        if not 1 <= cap < math.inf:
+            raise ValueError(f"a cap of {cap} is below 1, which a linear loss needs")
+        self.table = smallest_table(error / constant, cap)
+        self.size = self.table.functions.shape[1]
+        self.knots = np.linspace(0, 1, len(self.table.functions))
+        self.error = constant * self.table.error
+        self.lipschitz = constant * self.table.lipschitz
+        self.convex_image = self.size == outcomes == 1
+
+    def transform(self, y: ArrayLike) -> Array:
+        """Map outcomes (..., d) to (..., n)."""
+        return interpolated(self.table.functions, self._own(y))
+
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
+        """Write every kink as (|y - t| + y - t) / 2 and sum the rows of the |y - t|."""
+        found = self.convex(loss)
+        before, inside = found.knots <= 0, (found.knots > 0) & (found.knots < 1)
+        masses = np.where(inside, found.kinks / 2, 0.0)
+        rises = np.where(before, found.kinks, masses)
+        total = np.zeros((*found.offset.shape, self.size + 1))
+        for k in range(found.knots.shape[-1]):
+            row = interpolated(self.table.rows, np.clip(found.knots[..., k], 0.0, 1.0))
+            total += masses[..., k, None] * row
+        offset = found.offset + total[..., 0] - (rises * found.knots).sum(-1)
+        total[..., 1] += found.slope + rises.sum(-1)
+        return offset, np.ascontiguousarray(total[..., 1:])
+
+
+@dataclass(frozen=True)
+class ConvexTable:
+    """Functions and coefficients that approximate |y - t|, linear between the grid's points.
+
+    Attributes
+    ----------
+    functions : array (G, n)
+        Values at y_g; the first is y.
+    rows : array (G, n + 1)
+        Constant and coefficients for t_g.
+    """
+
+    functions: Array
+    rows: Array
+
+    @property
+    def lipschitz(self) -> float:
+        """Greatest sum of absolute coefficients, and at least the 1 of y alone."""
+        return max(1.0, float(np.abs(self.rows[:, 1:]).sum(1).max()))
+
+    @property
+    def error(self) -> float:
+        """Greatest distance from |y - t| over all y and t."""
+        form = self.rows[:, 0] + self.functions @ self.rows[:, 1:].T
+        corners = np.abs(form - distances(len(form))).max()
+        diagonal = np.abs(np.diag(form, 1) + np.diag(form, -1)).max() / 2
+        return float(max(corners, diagonal)) + 1e-12
+
+
+def distances(count: int) -> Array:
+    """|y - t| on the even grid of ``count`` points."""
+    points = np.linspace(0, 1, count)
+    return np.abs(points[:, None] - points)
+
+
+def interpolated(table: Array, points: Array) -> Array:
+    """Interpolate the rows (G, m) of a table on the even grid at points (...): (..., m)."""
+    place = points * (len(table) - 1)
+    cell = np.clip(np.floor(place), 0, len(table) - 2).astype(np.intp)
+    share = (place - cell)[..., None]
+    return np.asarray((1 - share) * table[cell] + share * table[cell + 1])
+
+
+@functools.cache
+def tables() -> tuple[ConvexTable, ...]:
+    """Read the shipped tables, those of fewest functions first."""
+    with np.load(TABLES, allow_pickle=False) as file:
+        half = [np.asarray(file[name], dtype=np.float64) for name in sorted(file.files)]
+    return tuple(whole(half[k], half[k + 1]) for k in range(0, len(half), 2))
+
+
+def whole(functions: Array, rows: Array) -> ConvexTable:
+    """Rebuild a table from the half of its points up to 1/2: y -> 1 - y swaps s_2..s_n."""
+    upper = np.concatenate([1 - functions[:-1, :1], functions[:-1, :0:-1]], axis=1)[::-1]
+    slope = rows[:-1, 1:2]
+    mirrored = np.concatenate([rows[:-1, :1] + slope, -slope, rows[:-1, :1:-1]], axis=1)[::-1]
+    return ConvexTable(np.concatenate([functions, upper]), np.concatenate([rows, mirrored]))
+
+
+def smallest_table(error: float, cap: float) -> ConvexTable:
+    """Find the fewest functions that approximate every |y - t| within the error, under the cap."""
+    allowed = [table for table in tables() if table.lipschitz <= cap + ROUNDING]
+    for table in allowed:
+        if table.error <= error:
+            return table
+    finest = min(table.error for table in allowed)
+    raise ValueError(
+        f"an error of {error:.3g} of the slope is below {finest:.3g}, that of the finest table; "
+        "use ReLUBasis"
+    )
+
+
+@register.basis("relu")
+def relu(losses: Sequence[Loss], *, error: float | None = None) -> Basis:
+    """Put knots at the losses' own kinks where that takes fewer functions than a fine even grid."""
+    stacks = of_form(losses, Convex1D)
+    described = _described(stacks, ERROR if error is None else error)
+    even = ReLUBasis(**described)
+    kinks = np.unique(np.concatenate([np.unique(loss.knots) for loss in stacks]))
+    own = kinks[(kinks > 0) & (kinks < 1)]
+    if error is not None or len(own) >= even.size:
+        return even
+    return ReLUBasis(**described, knots=own)
+
+
+def _described(losses: Sequence[Convex1D], error: float) -> dict[str, Any]:
+    return {
+        "error": error,
+        "outcomes": losses[0].outcomes,
+        "coordinate": losses[0].coordinate,
+        "constant": steepest(losses),
+    }
+
+
+def _of(kind: Callable[..., Basis]) -> Callable[..., Basis]:
+    def make(losses: Sequence[Loss], *, error: float = 0.02) -> Basis:
+        """Take the losses' steepest slope as constant."""
+        return kind(**_described(of_form(losses, Convex1D), error))
+
+    return make
+
+
+register.basis("convex-rank")(_of(ConvexRankBasis))
+register.basis("optimised-convex")(_of(OptimisedConvexBasis))

@@ -1,0 +1,492 @@
+r"""Monomials of a function g of each coordinate, for powers and exponentials of one sum.
+
+    power        l(a, y) = offset_a + A_a (c_a + S_a)^beta
+    exponential  l(a, y) = offset_a + A_a exp(S_a),              S_a = sum_j w_aj g(y_j),
+
+with g(y) = max(y, floor)^power, or ln max(y, floor). Powers of a sum expand over multisets c of
+coordinates, with c_j the number of times that j occurs and t^c = prod_j t_j ** c_j:
+
+    (v_1 t_1 + ... + v_d t_d)^m = sum over multisets c of size m of (m! / c_1! ... c_d!) v^c t^c.
+
+There are C(d + m - 1, m) of size m, where the paper counts d^m ordered tuples.
+
+**Integer powers** (CES with an integer outer exponent, mean-variance), exactly. The coefficient of
+g^c, c of size s, is A C(beta, s) c_a^(beta - s) (s! / prod_j c_j!) w^c. A homogeneous family
+(c_a = 0, one beta) needs size beta alone; otherwise all sizes from 1, C(d + beta, beta) - 1 in all.
+``sum |r_i| = |A| ((|c_a| + sum_j |w_j|)^beta - |c_a|^beta)``, the paper's A (R d)^beta for c_a = 0
+and |w_j| <= R. It is 1 with A = 1 and weights in the simplex, and for every normalised loss with
+floor 0 and weights and intercept of one sign, where it is the range.
+
+**Exponentials** (Cobb-Douglas, CARA) with sum_j |w_j| <= reach become a polynomial of degree k in
+S, over multisets of sizes 1..k: n = C(d + k, k) - 1. Write M, m, D for the greatest |g|, the least
+|g| and their difference.
+
+*Taylor at 0, as printed* (paper, basis for exponential functions), in t_j = |g(y_j)| / M. The
+paper's functions have the range of g; here the sign of g and the scale M are in the coefficients.
+With C = reach M and the Lagrange remainder, for A = 1,
+
+    error <= e^max(S, 0) C^(k + 1) / (k + 1)!,        sum |r_i| <= C + C^2 / 2! + ... + C^k / k!.
+
+The printed A e^(R d) takes |g| <= 1 for granted: ln y above 0.01 has M = 4.6 and lambda 99 at
+reach 1. A loss *normalised* into [0, 1] has the amplitude 1 / (e^top - e^bottom), with bottom and
+top the ends of S; multiplied by e^max(top, 0) it is at most
+
+    amplitude = e^(reach m) / (1 - e^(-reach D)),
+
+so its error is at most amplitude C^(k + 1) / (k + 1)!, and its lambda at most amplitude times the
+above. Both factors rise with sum_j |w_j| (for the error (k + 1) / C >= 1 / (e^C - 1)), so these
+are bounds for every loss within reach.
+
+*Chebyshev about the middle*, in h_j in [-1, 1], g = middle + h D / 2. Then S is a constant
+plus H u, where H = sum_j |w_j| D / 2 and u, a mean of +-h_j, is in [-1, 1], and
+
+    e^(H u) = I_0(H) + 2 sum_j I_j(H) T_j(u),     error <= 2 sum_{j > k} I_j(H),
+
+reached at u = 1. The amplitude is at most 1 / (2 sinh H) for a normalised loss; several actions
+normalised jointly have less. The polynomial in u is sum_s p_s u^s, and u^s is a mean of monomials
++-h^c. One with all exponents even is in [0, 1] already; any other enters as (1 + h^c) / 2 and
+doubles its coefficient. The even ones have a share of E[(e_1 v_1 + ... + e_d v_d)^s] over random
+signs e, with v_j = |w_j| / sum |w|: convex and symmetric in v, so least for equal weights, and
+
+    sum |r_i| <= sum_s |p_s| (2 - share_s) / (2 sinh H).
+
+Error and lambda are the greatest over all H within reach.
+
+**Support.** The functions are monomials of t = (g(y) - origin) / unit in [-1, 1]^d, and along an
+axis t^c has |f''| <= c (c - 1): a grid of cells in t.
+"""
+
+import itertools
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.polynomial.chebyshev import cheb2poly
+from numpy.typing import ArrayLike
+from scipy.special import comb, factorial, ive
+
+from regretless.forecaster.minimax.support import CellSupport, grid_levels
+from regretless.market import register
+from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.losses import ExponentialOfSum, Loss, PowerOfSum
+from regretless.market.losses.basis import Basis, Support, of_form
+from regretless.market.losses.sums import check_floor, transformed
+
+Counts = Indices
+
+MOST_MULTISETS = 50_000
+SLACK = 1e-9  # relative, for sums of weights that rounding has moved above the reach
+ROUNDING = 1e-14  # relative error of a sum of monomials with large coefficients
+MOST_HALF_WIDTH = 200.0
+GRID = 2000  # half-widths at which Chebyshev errors are taken
+
+
+class OfMultisets(Basis):
+    """Monomials of ``t = (g(y) - origin) / unit``: what all bases of this file share."""
+
+    power: float
+    floor: float
+    counts: Counts  # (n, d)
+    _origin = 0.0
+    _unit = 1.0
+    _signed: Mask = np.zeros((), dtype=np.bool_)  # which can be negative, and are moved into [0, 1]
+
+    def _over(self, power: float, floor: float) -> None:
+        """Set g and its range."""
+        check_floor(np.asarray(power), np.asarray(floor))
+        self.power, self.floor = power, floor
+        self._low, self._high = sorted(self._inner(np.array([0.0, 1.0])).tolist())
+
+    def _list(self, sizes: range) -> None:
+        """List the multisets of these sizes."""
+        self.counts = multisets(self.outcomes, sizes)
+        self._sizes = self.counts.sum(-1)
+        self._multinomials = multinomials(self.counts)
+        self.size = len(self.counts)
+
+    def transform(self, y: ArrayLike) -> Array:
+        """Map outcomes (..., d) to the monomials (..., n), by size, moved into [0, 1]."""
+        inner = (self._inner(np.asarray(y, dtype=np.float64)) - self._origin) / self._unit
+        table = monomials(np.clip(inner, -1.0, 1.0), self.counts)
+        return np.where(self._signed, (1 + table) / 2, table)
+
+    def support(self) -> Support:
+        """Cut the transformed coordinates into cells."""
+        ends = sorted((np.array([self._low, self._high]) - self._origin) / self._unit)
+        levels = grid_levels(self.size, self.outcomes, ends[0], ends[1])
+        return CellSupport(self, levels, self.outcomes)
+
+    def place(self, levels: Array) -> Array:
+        """Turn transformed coordinates (T, d) into outcomes (T, d)."""
+        inner = self._origin + self._unit * levels
+        level = np.exp(inner) if self.power == 0 else np.maximum(inner, 0.0) ** (1 / self.power)
+        return np.clip(level, 0.0, 1.0)
+
+    def images(self, levels: Array) -> Array:
+        """Compute s (T, n) at transformed coordinates."""
+        return self.transform(self.place(levels))
+
+    def errors(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Bound what interpolation misses on boxes; convex functions never rise over it."""
+        bend = self.counts * (self.counts - 1.0) / np.where(self._signed, 2.0, 1.0)[..., None]
+        below = (high - low) ** 2 / 8 @ bend.T
+        even = (self.counts % 2 == 0).all(-1)
+        return np.where(even | (low.min(1) >= 0)[:, None], 0.0, below), below
+
+    def _inner(self, y: Array) -> Array:
+        """Compute g."""
+        return transformed(y, np.asarray(self.power), np.asarray(self.floor))
+
+    def _check(self, loss: PowerOfSum | ExponentialOfSum) -> None:
+        """Raise ValueError unless the loss has this g."""
+        if (loss.power != self.power).any() or (loss.floor != self.floor).any():
+            function = "ln y" if self.power == 0 else f"y^{self.power:g}"
+            raise ValueError(f"a sum of other functions than {function} above {self.floor:g}")
+
+
+class MonomialBasis(OfMultisets):
+    """Products of ``max(y_j, floor) ** power`` over multisets of coordinates.
+
+    Serves ``PowerOfSum`` losses with this power and floor and an integer exponent: 1 to the
+    degree, or the degree alone and intercept 0 if homogeneous. ``lipschitz`` is 1, for the paper's
+    family with A = 1, intercept 0 and weights whose absolute values add up to at most 1; ``error``
+    is 0.
+
+    Parameters
+    ----------
+    outcomes : int
+        Coordinates of an outcome, d.
+    degree : int
+        The greatest exponent, beta, at least 1.
+    power, floor : float
+        The function g; the power is positive, so that g is in [0, 1].
+    homogeneous : bool
+        Monomials of the degree alone.
+
+    Raises
+    ------
+    ValueError
+        If the degree is below 1, the power is not positive, the floor is not in [0, 1), or there
+        are too many monomials.
+    """
+
+    lipschitz = 1.0
+    error = 0.0
+
+    def __init__(
+        self,
+        outcomes: int,
+        degree: int,
+        *,
+        power: float = 1.0,
+        floor: float = 0.0,
+        homogeneous: bool = False,
+    ) -> None:
+        if degree < 1:
+            raise ValueError(f"a degree of {degree} spans no loss; give at least 1")
+        if not power > 0:
+            raise ValueError(f"power {power} leaves [0, 1]; give one above 0")
+        self.outcomes, self.degree, self.homogeneous = outcomes, degree, homogeneous
+        self._over(power, floor)
+        self._list(range(degree if homogeneous else 1, degree + 1))
+        # one monotone function per coordinate, each with the whole of [0, 1] as its range
+        self.convex_image = self.size == outcomes and floor == 0
+
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
+        """Expand the power of the sum by the multinomial theorem."""
+        power = self._family(loss)
+        beta = power.exponent[..., None, None]
+        rest = np.maximum(beta - self._sizes, 0)
+        binomial = comb(beta, self._sizes) * power.intercept[..., None] ** rest
+        products = self._multinomials * monomials(power.weights, self.counts)
+        weights = power.amplitude[..., None] * binomial * products
+        constant = power.intercept ** power.exponent[..., None]
+        offset = np.ascontiguousarray(power.offset + power.amplitude * constant)
+        return offset, np.ascontiguousarray(weights)
+
+    def inverse(self, points: Array) -> Array:
+        """Undo g on the monomials of one coordinate alone, (..., d); exact on the image."""
+        size = self._sizes[0]  # the least; its multisets of one member are in the members' order
+        alone = (self._sizes == size) & (self.counts.max(-1) == size)
+        values = np.clip(np.asarray(points)[..., alone], 0.0, 1.0)
+        return np.asarray(np.clip(values ** (1 / (self.power * size)), self.floor, 1.0))
+
+    def _family(self, loss: Loss) -> PowerOfSum:
+        """Return the loss if it is in the span; ValueError otherwise."""
+        power = self.accept(loss, PowerOfSum)
+        self._check(power)
+        if self.homogeneous and ((power.exponent != self.degree).any() or power.intercept.any()):
+            raise ValueError(f"not homogeneous of degree {self.degree}; use homogeneous=False")
+        beta = power.exponent
+        if ((beta % 1 != 0) | (beta < 1) | (beta > self.degree)).any():
+            raise ValueError(f"an exponent is not an integer from 1 to the degree {self.degree}")
+        return power
+
+
+class ExponentialBasis(OfMultisets):
+    """A power series in the sum of ``t = (g(y) - origin) / unit``.
+
+    Subclasses choose the origin, the unit and the series. They serve ``ExponentialOfSum`` losses
+    with this power and floor and ``sum_j |w_j| <= reach``.
+
+    Parameters
+    ----------
+    outcomes : int
+        Coordinates of an outcome, d.
+    reach : float
+        Greatest sum of absolute weights.
+    error : float
+        The error that is wanted; ``error`` is at most that.
+    power, floor : float
+        The function g: ``max(y, floor) ** power``, or its logarithm for power 0.
+
+    Attributes
+    ----------
+    degree : int
+        k.
+
+    Raises
+    ------
+    ValueError
+        If the parameters are out of range, or there are too many monomials or too large ones.
+    """
+
+    def __init__(
+        self, outcomes: int, *, reach: float, error: float, power: float = 0.0, floor: float = 0.01
+    ) -> None:
+        if not (reach > 0 and error > ROUNDING):
+            raise ValueError(f"reach {reach} must be above 0 and error {error} above {ROUNDING}")
+        self.outcomes, self.reach = outcomes, reach
+        self._over(power, floor)
+        self.degree = self._choose(error)
+        self._list(range(1, self.degree + 1))
+        self._signed = self._leaves_the_unit_interval()
+        self.lipschitz, self.error = self._declare()
+        if self.lipschitz * ROUNDING > self.error:
+            raise ValueError(
+                f"coefficients up to {self.lipschitz:.1e} lose an error of {error:g} to rounding; "
+                "allow a greater error or a smaller reach"
+            )
+
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
+        """Expand the series of the exponential by the multinomial theorem."""
+        family = self._family(loss)
+        direction, series = self._series(family.weights)
+        series = family.amplitude[..., None] * series
+        products = self._multinomials * monomials(direction, self.counts)
+        weights = series[..., self._sizes] * products
+        moved = np.where(self._signed, weights, 0.0)
+        offset = family.offset + series[..., 0] - moved.sum(-1)
+        return np.ascontiguousarray(offset), np.ascontiguousarray(weights + moved)
+
+    def inverse(self, points: Array) -> Array:
+        """Undo g on the monomials of size 1, (..., d); exact on the image above the floor."""
+        first = np.asarray(points)[..., : self.outcomes]
+        inner = np.where(self._signed[: self.outcomes], 2 * first - 1, first)
+        level = np.clip(self._origin + self._unit * inner, self._low, self._high)
+        outcome = np.exp(level) if self.power == 0 else level ** (1 / self.power)
+        return np.clip(outcome, self.floor, 1.0)
+
+    @abstractmethod
+    def _choose(self, error: float) -> int:
+        """Set origin and unit; return the least degree with at most this error, normalised."""
+
+    @abstractmethod
+    def _declare(self) -> tuple[float, float]:
+        """Return lambda and the error at the degree."""
+
+    @abstractmethod
+    def _leaves_the_unit_interval(self) -> Mask:
+        """Say which monomials (n,) can be negative."""
+
+    @abstractmethod
+    def _series(self, weights: Array) -> tuple[Array, Array]:
+        """Return v (..., A, d) and p (..., A, k + 1) with e^S = sum_s p_s (v . t)^s, nearly."""
+
+    def _family(self, loss: Loss) -> ExponentialOfSum:
+        """Return the loss if it is in the family; ValueError otherwise."""
+        family = self.accept(loss, ExponentialOfSum)
+        self._check(family)
+        most = float(np.abs(family.weights).sum(-1).max())
+        if most > self.reach * (1 + SLACK):
+            raise ValueError(f"absolute weights add up to {most:.6g}, beyond reach {self.reach:g}")
+        return family
+
+
+class TaylorExponentialBasis(ExponentialBasis):
+    """Taylor's series at 0, as printed; see the module's text.
+
+    ``error`` holds for losses normalised into [0, 1]. ``lipschitz`` is for the paper's family
+    with A = 1; a normalised loss needs at most ``lipschitz * amplitude``.
+
+    Attributes
+    ----------
+    amplitude : float
+        Bound on the amplitude of a normalised loss times e^max(top of the sum, 0).
+    """
+
+    def _choose(self, error: float) -> int:
+        ends = np.abs([self._low, self._high])
+        self._origin = 0.0
+        self._unit = self._low if ends[0] > ends[1] else self._high
+        self._most = self.reach * float(ends.max())
+        if self._most > math.log(error / ROUNDING):  # e^C is about the largest coefficient
+            raise ValueError(
+                f"Taylor's series up to {self._most:.3g} loses an error of {error:g} to rounding; "
+                "allow a greater error, a smaller reach or a greater floor"
+            )
+        width = self.reach * (self._high - self._low)
+        self.amplitude = math.exp(self.reach * float(ends.min())) / -math.expm1(-width)
+        degree = 1
+        while self._remainder(degree) > error:
+            degree += 1
+        self.convex_image = degree == 1 and float(ends.min()) == 0
+        return degree
+
+    def _declare(self) -> tuple[float, float]:
+        orders = np.arange(1, self.degree + 1)
+        lipschitz = float((self._most**orders / factorial(orders)).sum())
+        return lipschitz, self._remainder(self.degree)
+
+    def _leaves_the_unit_interval(self) -> Mask:
+        return np.zeros(self.size, dtype=np.bool_)
+
+    def _series(self, weights: Array) -> tuple[Array, Array]:
+        series = 1 / factorial(np.arange(self.degree + 1))
+        shape = *weights.shape[:-1], self.degree + 1
+        return weights * self._unit, np.broadcast_to(series, shape)
+
+    def _remainder(self, degree: int) -> float:
+        """Bound the error of a normalised loss."""
+        return self.amplitude * self._most ** (degree + 1) / math.factorial(degree + 1)
+
+
+class ChebyshevExponentialBasis(ExponentialBasis):
+    """Chebyshev's series about the middle of each loss's own range; see the module's text.
+
+    ``lipschitz`` and ``error`` hold for losses normalised into [0, 1].
+    """
+
+    def _choose(self, error: float) -> int:
+        self._origin = (self._low + self._high) / 2
+        self._unit = (self._high - self._low) / 2
+        widest = self.reach * self._unit
+        if widest > MOST_HALF_WIDTH:
+            raise ValueError(
+                f"sums that range over {2 * widest:.3g} are too wide for a series; allow a smaller "
+                "reach or a greater floor"
+            )
+        widths = widest * np.arange(1, GRID + 1) / GRID
+        orders = np.arange(int(2 * widest) + 60)  # later terms are below rounding
+        bessel = ive(orders, widths[:, None])
+        tails = 2 * bessel[:, ::-1].cumsum(-1)[:, ::-1] / -np.expm1(-2 * widths[:, None])
+        errors = tails.max(0)  # entry j: of the degree j - 1
+        degree = max(int((errors > error).sum()) - 1, 1)
+        self._worst = float(errors[degree + 1])
+        self._widths = widths
+        self.convex_image = degree == 1
+        return degree
+
+    def _declare(self) -> tuple[float, float]:
+        even = (self.counts % 2 == 0).all(-1)
+        shares = np.bincount(self._sizes, self._multinomials * even, self.degree + 1)
+        shares = shares / float(self.outcomes) ** np.arange(self.degree + 1)
+        series = np.abs(self._scaled(self._widths)) / -np.expm1(-2 * self._widths)[:, None]
+        totals = np.append(1.0, (series * (2 - shares))[:, 1:].sum(-1))  # 1: the limit at 0
+        peak = int(totals.argmax())
+        # What a peak inside the range can rise above the grid; most are at its upper end.
+        missed = np.ptp(totals[peak - 1 : peak + 2]) if 0 < peak < GRID else 0.0
+        return float(totals[peak] + missed), self._worst
+
+    def _leaves_the_unit_interval(self) -> Mask:
+        return np.asarray((self.counts % 2 == 1).any(-1))
+
+    def _series(self, weights: Array) -> tuple[Array, Array]:
+        total = np.abs(weights).sum(-1, keepdims=True)
+        direction = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+        half_width = total[..., 0] * self._unit
+        top = self._origin * weights.sum(-1) + half_width
+        return direction, np.exp(top)[..., None] * self._scaled(half_width)
+
+    def _scaled(self, half_width: Array) -> Array:
+        """Coefficients (..., k + 1) in u of the series of e^(H u), times e^-H."""
+        orders = np.arange(self.degree + 1)
+        twice = np.where(orders == 0, 1.0, 2.0) * ive(orders, half_width[..., None])
+        table = np.zeros((self.degree + 1, self.degree + 1))
+        for j in orders:
+            table[j, : j + 1] = cheb2poly(np.eye(self.degree + 1)[j])[: j + 1]
+        return np.asarray(twice @ table)
+
+
+def multisets(coordinates: int, sizes: range) -> Counts:
+    """List all multisets of some sizes, by size and then as sorted tuples.
+
+    Parameters
+    ----------
+    coordinates : int
+        d, how many different members there are.
+    sizes : range
+        Sizes, each at least 1.
+
+    Returns
+    -------
+    int array (n, d)
+        How often each coordinate occurs in each multiset.
+
+    Raises
+    ------
+    ValueError
+        If there are more than ``MOST_MULTISETS``.
+    """
+    number = sum(math.comb(coordinates + size - 1, size) for size in sizes)
+    if number > MOST_MULTISETS:
+        raise ValueError(
+            f"{number} monomials of {coordinates} coordinates up to degree {sizes[-1]} exceed "
+            f"{MOST_MULTISETS}; allow a greater error, or a smaller degree, reach or outcome"
+        )
+    members = np.arange(coordinates)
+    tuples = [itertools.combinations_with_replacement(range(coordinates), m) for m in sizes]
+    counts = [(np.array(list(rows))[..., None] == members).sum(1) for rows in tuples]
+    return np.concatenate(counts).astype(np.intp)
+
+
+def multinomials(counts: Counts) -> Array:
+    """Return how many ordered tuples each multiset (n, d) stands for, m! / prod_j c_j!: (n,)."""
+    return np.asarray(comb(counts.cumsum(-1), counts).prod(-1), dtype=np.float64)
+
+
+def monomials(values: Array, counts: Counts) -> Array:
+    """Evaluate t^c for values t (..., d) and multisets (n, d): (..., n)."""
+    powers = np.ones((*values.shape, int(counts.max()) + 1))
+    for power in range(1, powers.shape[-1]):  # products, so that signs and [0, 1] are kept exactly
+        powers[..., power] = powers[..., power - 1] * values
+    result = np.ones((*values.shape[:-1], len(counts)))
+    for j in range(values.shape[-1]):
+        result *= powers[..., j, counts[:, j]]
+    return result
+
+
+@register.basis("monomials")
+def monomial(losses: Sequence[Loss]) -> Basis:
+    """Take the losses' greatest exponent as degree, alone if that is everybody's."""
+    stacks = of_form(losses, PowerOfSum)
+    degree = int(max(float(loss.exponent.max()) for loss in stacks))
+    alike = all((loss.exponent == degree).all() and not loss.intercept.any() for loss in stacks)
+    power, floor = stacks[0].family
+    return MonomialBasis(losses[0].outcomes, degree, power=power, floor=floor, homogeneous=alike)
+
+
+def _series(kind: Callable[..., Basis]) -> Callable[..., Basis]:
+    def make(losses: Sequence[Loss], *, error: float = 0.02) -> Basis:
+        """Take the losses' greatest sum of absolute weights as reach."""
+        stacks = of_form(losses, ExponentialOfSum)
+        reach = max(float(np.abs(loss.weights).sum(-1).max()) for loss in stacks)
+        power, floor = stacks[0].family
+        return kind(losses[0].outcomes, reach=reach, error=error, power=power, floor=floor)
+
+    return make
+
+
+register.basis("taylor")(_series(TaylorExponentialBasis))
+register.basis("chebyshev")(_series(ChebyshevExponentialBasis))

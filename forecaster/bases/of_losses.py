@@ -1,0 +1,262 @@
+r"""Bases of losses themselves: all of them, or several bases side by side.
+
+The loss of action a of loss k, with range [low, high] over the cube, gives the function
+
+    s(y) = (l_k(a, y) - low) / (high - low),        l_k(a, y) = low + (high - low) s(y),
+
+so a normalised loss is its own linear form with sum |r_i| <= 1. Equal functions are listed once.
+
+**Exact.** All functions of a finite population: error 0, lambda 1. The size enters regret only
+through a logarithm, so nothing is statistically better; a reduced basis buys computing time and
+serves agents that were not listed.
+
+**Direct sum.** The concatenation of several bases' functions, for a population of several loss
+forms. A loss uses one part's functions and has coefficient 0 on all others, so a forecaster may
+treat each part as an independent instance.
+
+**Support.** A grid of cells, on each of which a function strays from its interpolant by at most its
+range there, and at most a quarter of the side times the range of its slope, summed over the axes.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from regretless.forecaster.minimax.support import CellSupport, grid_levels
+from regretless.market import register
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.losses import Loss
+from regretless.market.losses.base import Range
+from regretless.market.losses.basis import Basis, Support
+
+Key = tuple[tuple[object, ...], bytes]
+
+
+class LossFunctions:
+    """The distinct actions of several stacks of losses.
+
+    Parameters
+    ----------
+    losses : sequence of Loss
+        Each a stack (K, A) or a single loss, all over outcomes of the same length.
+
+    Attributes
+    ----------
+    size : int
+        Number of distinct functions that are not constant.
+    outcomes : int
+        Coordinates of an outcome, d.
+    low, scale : array (size,)
+        Least loss of each function and the length of its range.
+    """
+
+    def __init__(self, losses: Sequence[Loss]) -> None:
+        if not losses:
+            raise ValueError("give at least one loss")
+        if len({loss.outcomes for loss in losses}) != 1:
+            raise ValueError("the losses need the same number of outcomes")
+        self.outcomes = losses[0].outcomes
+        self._parts: list[tuple[Loss, Indices]] = []
+        self._found: dict[Key, int] = {}
+        self.low, high = np.concatenate([self._list(loss.as_stack()) for loss in losses], axis=1)
+        self.scale = high - self.low
+        self.size = len(self.low)
+        if not self.size:
+            raise ValueError("every loss is constant, there is nothing to forecast")
+
+    def _list(self, loss: Loss) -> Array:
+        """Find the new functions of one stack; their least and greatest loss (2, count)."""
+        low, high = loss.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
+        keys, picked = keys_of(loss), []
+        for place in np.argwhere(high > low):
+            key = keys[place[0]][place[1]]
+            if key not in self._found:
+                self._found[key] = len(self._found)
+                picked.append(place)
+        rows, actions = np.array(picked, dtype=np.intp).reshape(-1, 2).T
+        if len(rows):
+            self._parts.append((loss[rows], actions))
+        return np.stack([low[rows, actions], high[rows, actions]])
+
+    def index(self, loss: Loss) -> Indices:
+        """Find each action of a loss in the list: (K, A), or -1 where it is not there."""
+        return np.array(
+            [[self._found.get(key, -1) for key in row] for row in keys_of(loss.as_stack())]
+        )
+
+    def values(self, y: ArrayLike) -> Array:
+        """Compute all functions at outcomes (..., d): (..., size) in [0, 1]."""
+        outcomes = np.asarray(y, dtype=np.float64)
+        columns = [
+            loss.losses(outcomes)[..., np.arange(len(actions)), actions]
+            for loss, actions in self._parts
+        ]
+        return self._stretched(columns)
+
+    def enclosure(self, low: Array, high: Array) -> Range:
+        """Ranges of all functions over boxes (T, d): (T, size) twice."""
+        parts = [(loss.enclosure(low, high), actions) for loss, actions in self._parts]
+        least, most = (
+            [pair[end][..., np.arange(len(actions)), actions] for pair, actions in parts]
+            for end in (0, 1)
+        )
+        return self._stretched(least), self._stretched(most)
+
+    def _stretched(self, columns: list[Array]) -> Array:
+        table = np.concatenate(columns, axis=-1)
+        return np.asarray(np.clip((table - self.low) / self.scale, 0.0, 1.0))
+
+    def slopes(self, low: Array, high: Array) -> Range:
+        """Ranges of all partial derivatives over boxes (T, d): (T, d, size) twice."""
+        parts = [(loss.slopes(low, high), actions) for loss, actions in self._parts]
+        ends = (
+            np.concatenate([pair[end][:, np.arange(len(own)), own] for pair, own in parts], axis=1)
+            for end in (0, 1)
+        )
+        least, most = (np.moveaxis(end, 1, -1) / self.scale for end in ends)
+        return least, most
+
+    def support(self) -> Support:
+        """Cut the cube into cells, denser towards 0."""
+        levels = grid_levels(self.size, self.outcomes, 0.0, 1.0) ** 2
+        return CellSupport(self, levels, self.outcomes)
+
+    def place(self, levels: Array) -> Array:
+        """Return outcomes (T, d) as they are."""
+        return levels
+
+    def images(self, levels: Array) -> Array:
+        """Compute all functions (T, size)."""
+        return self.values(levels)
+
+    def errors(self, low: Array, high: Array) -> Range:
+        """Bound what interpolation misses on boxes, by the ranges of functions and slopes."""
+        (least, most), (first, last) = self.enclosure(low, high), self.slopes(low, high)
+        by_slope = ((last - first) * (high - low)[..., None]).sum(1) / 4
+        errors = np.minimum(most - least, by_slope)
+        return errors, errors
+
+    def chosen(self, functions: Iterable[int]) -> "LossFunctions":
+        """Keep only these functions, in ascending order."""
+        order = sorted({int(function) for function in functions})
+        kept = object.__new__(LossFunctions)
+        kept.outcomes, kept._parts, start = self.outcomes, [], 0
+        for loss, actions in self._parts:
+            inside = np.array([i - start for i in order if 0 <= i - start < len(actions)], np.intp)
+            if len(inside):
+                kept._parts.append((loss[inside], actions[inside]))
+            start += len(actions)
+        renamed = {old: new for new, old in enumerate(order)}
+        kept._found = {k: renamed[v] for k, v in self._found.items() if v in renamed}
+        kept.low, kept.scale, kept.size = self.low[order], self.scale[order], len(order)
+        return kept
+
+
+def keys_of(loss: Loss) -> list[list[Key]]:
+    """One hashable key for each action of a stack; equal keys are equal functions."""
+    identity = loss.identity
+    table = loss.rows() + 0.0  # the sign of a zero must not tell equal functions apart
+    return [[(identity, row.tobytes()) for row in rows] for rows in table]
+
+
+class ExactLossesBasis(Basis):
+    """Every action of every listed loss is a function.
+
+    Parameters
+    ----------
+    losses : sequence of Loss
+        Stacks or single losses with values in [0, 1]. They are the family.
+    """
+
+    lipschitz = 1.0
+    error = 0.0
+
+    def __init__(self, losses: Sequence[Loss]) -> None:
+        self.functions = LossFunctions(losses)
+        self.outcomes, self.size = self.functions.outcomes, self.functions.size
+
+    def transform(self, y: ArrayLike) -> Array:
+        """Compute the losses at outcomes (..., d), each stretched onto [0, 1]: (..., n)."""
+        return self.functions.values(y)
+
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
+        """Point at each action's own function; ValueError for a loss that was not listed."""
+        self.check_outcomes(loss)
+        many = loss.as_stack()
+        corner = many.losses(np.zeros(self.outcomes))
+        least, greatest = many.enclosure(np.zeros(self.outcomes), np.ones(self.outcomes))
+        index = self.functions.index(many)
+        if ((index < 0) & (greatest > least)).any():
+            raise ValueError("a loss is not among those that this basis lists")
+        offset = np.where(index < 0, corner, self.functions.low[index])
+        weights = np.zeros((*index.shape, self.size))
+        rows, actions = np.nonzero(index >= 0)
+        found = index[rows, actions]
+        weights[rows, actions, found] = self.functions.scale[found]
+        return offset.reshape(loss.offset.shape), weights.reshape(*loss.offset.shape, self.size)
+
+    def support(self) -> Support:
+        """Return that of the functions."""
+        return self.functions.support()
+
+
+class DirectSumBasis(Basis):
+    """Several bases side by side.
+
+    Parameters
+    ----------
+    parts : sequence of Basis
+        All over the same outcomes. A loss is served by the first part that accepts it.
+    """
+
+    def __init__(self, parts: Sequence[Basis]) -> None:
+        if len({part.outcomes for part in parts}) != 1:
+            raise ValueError("the parts of a direct sum need the same number of outcomes")
+        self.parts = tuple(parts)
+        self.outcomes = parts[0].outcomes
+        self.size = sum(part.size for part in parts)
+        self.lipschitz = max(part.lipschitz for part in parts)
+        self.error = max(part.error for part in parts)
+        self.convex_image = len(parts) == 1 and parts[0].convex_image
+        self._starts = np.cumsum([0, *(part.size for part in parts)])
+
+    def block(self, index: int) -> slice:
+        """Columns of the part with this index."""
+        return slice(int(self._starts[index]), int(self._starts[index + 1]))
+
+    def part_of(self, loss: Loss) -> int:
+        """Index of the first part in which the loss is representable; ValueError if none is."""
+        reasons = []
+        for index, part in enumerate(self.parts):
+            try:
+                part.coefficients(loss)
+            except ValueError as reason:
+                reasons.append(str(reason))
+            else:
+                return index
+        raise ValueError("; ".join(reasons))
+
+    def transform(self, y: ArrayLike) -> Array:
+        """Concatenate the parts' functions along the last axis."""
+        return np.concatenate([part.transform(y) for part in self.parts], axis=-1)
+
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
+        """Return the loss's coefficients in its own part, zero elsewhere."""
+        index = self.part_of(loss)
+        offset, own = self.parts[index].coefficients(loss)
+        weights = np.zeros((*own.shape[:-1], self.size))
+        weights[..., self.block(index)] = own
+        return offset, weights
+
+    def certified_error(self, losses: Loss) -> float:
+        """Return what the losses' own part proves."""
+        return self.parts[self.part_of(losses)].certified_error(losses)
+
+    def inverse(self, points: Array) -> Array:
+        """Average of the parts' label forecasts."""
+        labels = [part.inverse(points[..., self.block(i)]) for i, part in enumerate(self.parts)]
+        return np.asarray(np.mean(labels, axis=0))
+
+
+register.basis("exact")(ExactLossesBasis)

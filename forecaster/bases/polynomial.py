@@ -1,0 +1,373 @@
+r"""Polynomial functions of single coordinates: the outcome itself, its powers, Bernstein's.
+
+**Linear.** s(y) = y, exact for linear losses. With values in [0, 1] they have sum |r_i| <= 1.
+
+**Powers**, s_{j,k}(y) = y_j ** rho_k, n = d m, for additive CES losses. A loss whose exponent is
+one of rho_1..rho_m is exact, with lambda 1 when it is normalised. Between the exponents it is
+interpolated, for each y_j, as a polynomial in rho of degree m - 1 (Lagrange form L_k):
+
+    y ** rho = sum_k L_k(rho) y ** rho_k + remainder,
+    |remainder| <= prod_k |rho - rho_k| / m!  *  sup_y |ln y|^m y^rho_1,
+
+and the last factor is (m / (e rho_1))^m, reached at y = exp(-m / rho_1). So ten thousand agents
+with as many exponents need only a handful of functions per coordinate. ``lipschitz`` is then the
+Lebesgue constant of the exponents, sup_rho sum_k |L_k(rho)|.
+
+The L_p losses ``sum_j (a_j - y_j)^p`` of the paper need the exponents 1..p, by the binomial
+expansion. The paper's functions (-y_j)^k leave [0, 1]; here the sign is in the coefficient:
+
+    (y - c)^p = sum_k C(p, k) (-c)^(p - k) y^k,     sum_{k >= 1} |r_k| <= 2^p - 1 for c in [0, 1].
+
+**Bernstein polynomials** span the same with small coefficients:
+
+    s_{j,k}(y) = C(p, k) y_j^k (1 - y_j)^(p - k),   j = 1..d,  k = 0..p,        n = d (p + 1).
+
+A power (y - c)^q has at degree q the coefficients (-c)^(q - k) (1 - c)^k (its polar form at q - k
+zeros and k ones), and raising the degree from q to p replaces them by means of them:
+
+    b_k  <-  sum_i C(q, i) C(p - q, k - i) / C(p, k) b_i.
+
+``sum_k s_{j,k} = 1`` for each coordinate, so a constant per coordinate may move into the offset;
+a median of its coefficients makes ``sum |r_i|`` least (of the medians the one nearest to b_0).
+For the paper's family with a in [0, 1]^d lambda is d, because for each coordinate
+
+    sum_k a^(p - k) (1 - a)^k <= sum_k C(p, k) a^(p - k) (1 - a)^k = 1.
+
+A *normalised* loss needs at most p, whatever d: a monotone power has its p + 1 coefficients inside
+its own range; about c in [1/2, 1] the coefficients c^(q - k) (c - 1)^k of an even power, less the
+median, add up to sum_{k<q} t^k <= q times the range c^q, with t = (1 - c)/c; raising the degree
+multiplies a sum by at most (p + 1) / (q + 1).
+
+**Support.** Along a cell [a, b] of one coordinate a power, concave or convex, strays from its chord
+on one side, by at most (b - a)^2 / 8 max |f''| and by f(b) - f(a). Knots are u^q for even u, with q
+so large that the smallest power is resolved near 0. A Bernstein polynomial has
+|f''| <= 2 p (p - 1).
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import comb
+
+from regretless.forecaster.minimax.support import SeparableSupport
+from regretless.market import register
+from regretless.market.core.arrays import Array
+from regretless.market.losses import Loss, SeparablePower
+from regretless.market.losses.basis import Basis, Support, of_form
+from regretless.market.numerics.storage import side_by_side
+
+GRID = 20_000
+MOST_EXPONENTS = 24  # beyond this the interpolation is no smaller than an exact list
+MOST_EXACT = 6  # distinct exponents that are listed one by one; more are interpolated
+KNOTS = 2049  # of a support
+
+
+class LinearBasis(Basis):
+    """The coordinates of the outcome.
+
+    Parameters
+    ----------
+    outcomes : int
+        Coordinates of an outcome, d.
+    """
+
+    lipschitz = 1.0
+    error = 0.0
+    convex_image = True
+
+    def __init__(self, outcomes: int) -> None:
+        self.outcomes = self.size = outcomes
+
+    def transform(self, y: ArrayLike) -> Array:
+        """Return the outcomes as they are."""
+        return np.asarray(y, dtype=np.float64)
+
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
+        """Return the loss's own offset and weights; ValueError if it is not linear."""
+        power = self.accept(loss, SeparablePower)
+        if not power.linear:
+            raise ValueError("a loss with an exponent other than 1 is not linear; use PowerBasis")
+        return np.ascontiguousarray(power.offset), side_by_side(power.weights)
+
+    def inverse(self, points: Array) -> Array:
+        """Return the predictions: they are label forecasts."""
+        return points
+
+    def support(self) -> Support:
+        """Compare the ends of each coordinate."""
+        return _separable(self, np.array([0.0, 1.0]), np.zeros(self.size), np.zeros(self.size))
+
+
+class PowerBasis(Basis):
+    """The powers ``y_j ** rho_k`` of every coordinate.
+
+    Parameters
+    ----------
+    exponents : array (m,)
+        Distinct and positive; kept in ascending order.
+    outcomes : int
+        Coordinates of an outcome, d.
+    exact : bool
+        Refuse losses whose exponent is not listed (error 0). Otherwise they are interpolated.
+
+    Notes
+    -----
+    An exact basis with the exponents 1..p also serves powers p about other points than 0, where
+    ``|y - c|^p`` is a polynomial on [0, 1]; see ``binomial`` for their lambda.
+    """
+
+    _span: tuple[float, float] | None = None
+
+    def __init__(self, exponents: ArrayLike, outcomes: int, *, exact: bool = True) -> None:
+        self.exponents = np.unique(np.asarray(exponents, dtype=np.float64))
+        if not (self.exponents > 0).all():
+            raise ValueError("exponents must be positive")
+        self.outcomes, self.exact = outcomes, exact
+        self.size = outcomes * len(self.exponents)
+        self.convex_image = len(self.exponents) == 1
+        self.lipschitz, self.error = (1.0, 0.0) if exact else self._declare()
+
+    @classmethod
+    def covering(cls, low: float, high: float, outcomes: int, *, error: float = 0.01) -> Self:
+        """Smallest interpolating basis for exponents in [low, high] within ``error``.
+
+        The nodes are Chebyshev's of the first kind on the interval, which minimise the product
+        in the remainder. ValueError if more than ``MOST_EXPONENTS`` would be needed.
+        """
+        if not 0 < low <= high:
+            raise ValueError(f"the range of exponents {low} to {high} must ascend from above 0")
+        for count in range(2, MOST_EXPONENTS + 1):
+            angles = (2 * np.arange(count) + 1) * np.pi / (2 * count)
+            nodes = (low + high) / 2 - (high - low) / 2 * np.cos(angles)
+            basis = cls(nodes, outcomes, exact=False)
+            basis._span = (low, high)
+            basis.lipschitz, basis.error = basis._declare()
+            if basis.error <= error:
+                return basis
+        raise ValueError(
+            f"exponents from {low} to {high} need more than {MOST_EXPONENTS} powers for an error "
+            f"of {error}; narrow the range or list fewer exponents"
+        )
+
+    @classmethod
+    def binomial(cls, degree: int, outcomes: int) -> Self:
+        """Exponents 1..p for the paper's ``sum_j (a_j - y_j)^p``, a in [0, 1]^d, as printed.
+
+        It is exact, n = p d, and ``lipschitz`` is d (2^p - 1) for that family as it stands.
+        """
+        if degree < 1:
+            raise ValueError(f"a degree of {degree} spans no loss; give at least 1")
+        basis = cls(np.arange(1, degree + 1), outcomes)
+        basis.lipschitz = float(outcomes * (2**degree - 1))
+        return basis
+
+    def transform(self, y: ArrayLike) -> Array:
+        """Map outcomes (..., d) to (..., d m), the powers of a coordinate side by side."""
+        powers = np.asarray(y, dtype=np.float64)[..., None] ** self.exponents
+        return powers.reshape(*powers.shape[:-2], self.size)
+
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
+        """Spread each weight over the powers of its coordinate."""
+        power = self.accept(loss, SeparablePower)
+        shares = self._lagrange(power.exponent)
+        if power.centred:
+            return self._expanded(power)
+        weights = power.weights[..., None] * shares[..., None, None, :]
+        flat = weights.reshape(*power.weights.shape[:-1], self.size)
+        return np.ascontiguousarray(power.offset), np.ascontiguousarray(flat)
+
+    def inverse(self, points: Array) -> Array:
+        """Undo each power and average over the exponents (exact when there is only one)."""
+        powers = np.asarray(points).reshape(*points.shape[:-1], self.outcomes, len(self.exponents))
+        return np.asarray((np.maximum(powers, 0.0) ** (1 / self.exponents)).mean(axis=-1))
+
+    def support(self) -> Support:
+        """Put knots along one coordinate, denser towards 0."""
+        rho = np.tile(self.exponents, self.outcomes)
+        knots = np.linspace(0, 1, KNOTS) ** max(2.0, 2 / float(rho.min()))
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            bend = rho * np.abs(rho - 1) * knots[:, None] ** (rho - 2)
+        bend = np.nan_to_num(np.maximum(bend[:-1], bend[1:]), posinf=1e300)  # at 0: the range
+        by_bend = np.diff(knots)[:, None] ** 2 / 8 * bend
+        errors = np.minimum(by_bend, np.diff(knots[:, None] ** rho, axis=0)).max(0)
+        above, below = np.where(rho < 1, errors, 0.0), np.where(rho > 1, errors, 0.0)
+        return _separable(self, knots, above, below)
+
+    def _expanded(self, power: SeparablePower) -> tuple[Array, Array]:
+        """Binomial coefficients about 0 of a stack in which some power is about another point."""
+        rho = power.exponent[..., None, None]
+        weights, centre = signed_powers(power)
+        whole = self.exponents[self.exponents % 1 == 0]
+        listed = (whole <= rho[..., None]).sum(-1) == rho
+        if not self.exact or ((centre != 0) & ~listed).any():
+            raise ValueError(
+                "a power p about another point than 0 needs an exact PowerBasis of 1..p, or "
+                "BernsteinBasis"
+            )
+        left = rho[..., None] - self.exponents
+        used = (left == 0) | ((left > 0) & (self.exponents % 1 == 0))
+        left = np.where(used, left, 0.0)
+        binomial = np.where(used, comb(rho[..., None], self.exponents), 0.0)
+        table = weights[..., None] * binomial * (-centre[..., None]) ** left
+        flat = table.reshape(*weights.shape[:-1], self.size)
+        offset = power.offset + (weights * (-centre) ** rho).sum(-1)
+        return np.ascontiguousarray(offset), np.ascontiguousarray(flat)
+
+    def _lagrange(self, rho: Array) -> Array:
+        """Lagrange weights (..., m) of exponents (...); unit vectors at the nodes, exactly."""
+        rho = np.asarray(rho, dtype=np.float64)
+        at_node = rho[..., None] == self.exponents
+        if self.exact and not at_node.any(-1).all():
+            raise ValueError(f"an exponent is not among {self.exponents.tolist()}")
+        low, high = self._span or (self.exponents[0], self.exponents[-1])
+        if (rho < low).any() or (rho > high).any():
+            raise ValueError(f"an exponent lies outside the basis's range [{low:.6g}, {high:.6g}]")
+        gaps = rho[..., None] - self.exponents
+        shares = np.empty_like(gaps)
+        for k in range(len(self.exponents)):
+            others = np.delete(np.arange(len(self.exponents)), k)
+            spans = self.exponents[k] - self.exponents[others]
+            shares[..., k] = np.prod(gaps[..., others] / spans, axis=-1)
+        return np.where(at_node.any(-1)[..., None], at_node.astype(np.float64), shares)
+
+    def _declare(self) -> tuple[float, float]:
+        """Return upper bounds on the Lebesgue constant and on the remainder over the range.
+
+        Both are maxima of polynomials of degree at most m, taken on a grid with spacing h. At an
+        inner maximum M the slope is 0, and Markov's inequality bounds the second derivative by
+        (2 / length)^2 m^2 (m^2 - 1) / 3 M, so the grid misses at most the share ``missed``.
+        """
+        low, high = self._span or (self.exponents[0], self.exponents[-1])
+        rho = np.linspace(low, high, GRID + 1)
+        count = len(self.exponents)
+        missed = count**2 * (count**2 - 1) / (6 * GRID**2)
+        products = np.abs(rho[:, None] - self.exponents).prod(-1).max()
+        steepest = (count / (math.e * low)) ** count
+        lebesgue = float(np.abs(self._lagrange(rho)).sum(-1).max())
+        error = float(products / math.factorial(count) * steepest)
+        return lebesgue / (1 - missed), error / (1 - missed)
+
+
+class BernsteinBasis(Basis):
+    """Bernstein polynomials of one degree in every coordinate.
+
+    Serves ``SeparablePower`` losses with an integer exponent up to the degree that are polynomials
+    on [0, 1]: an even exponent, or every centre at or outside the ends. ``lipschitz`` is d, for
+    the paper's ``sum_j (a_j - y_j)^p`` with a in [0, 1]^d and p the degree, as it stands; for a
+    normalised loss ``sum |r_i|`` is at most the degree. ``error`` is 0.
+
+    Parameters
+    ----------
+    outcomes : int
+        Coordinates of an outcome, d.
+    degree : int
+        p, at least 1.
+    """
+
+    error = 0.0
+
+    def __init__(self, outcomes: int, degree: int) -> None:
+        if degree < 1:
+            raise ValueError(f"a degree of {degree} spans no loss; give at least 1")
+        self.outcomes, self.degree = outcomes, degree
+        self.size = outcomes * (degree + 1)
+        self.lipschitz = float(outcomes)
+        self.convex_image = degree == 1
+        self._orders = np.arange(degree + 1)
+        # means that raise degree q to p: row k, column i of matrix q, zero for i above q
+        low, k, i = np.ix_(self._orders, self._orders, self._orders)
+        self._raise = comb(low, i) * comb(degree - low, k - i) / comb(degree, k)
+
+    def transform(self, y: ArrayLike) -> Array:
+        """Map outcomes (..., d) to (..., d (p + 1)), those of a coordinate side by side."""
+        each = np.asarray(y, dtype=np.float64)[..., None]
+        choose, rest = comb(self.degree, self._orders), self.degree - self._orders
+        table = choose * each**self._orders * (1 - each) ** rest
+        return np.asarray(table.reshape(*table.shape[:-2], self.size))
+
+    def coefficients(self, loss: Loss) -> tuple[Array, Array]:
+        """Return the polar forms of the powers at the basis's degree, less a median each."""
+        power = self.accept(loss, SeparablePower)
+        exponent = power.exponent
+        if ((exponent % 1 != 0) | (exponent > self.degree)).any():
+            raise ValueError(f"an exponent is not an integer from 1 to the degree {self.degree}")
+        weights, centre = signed_powers(power)
+        low = np.maximum(exponent[..., None, None, None] - self._orders, 0)
+        polar = (-centre[..., None]) ** low * (1 - centre[..., None]) ** self._orders
+        raised = np.einsum("...ki,...adi->...adk", self._raise[exponent.astype(np.intp)], polar)
+        table = weights[..., None] * raised
+        ordered = np.sort(table, axis=-1)
+        least, most = ordered[..., self.degree // 2], ordered[..., (self.degree + 1) // 2]
+        constant = np.clip(table[..., 0], least, most)
+        flat = (table - constant[..., None]).reshape(*weights.shape[:-1], self.size)
+        return np.ascontiguousarray(power.offset + constant.sum(-1)), np.ascontiguousarray(flat)
+
+    def inverse(self, points: Array) -> Array:
+        """Label forecasts by linear precision, ``y_j = sum_k (k / p) s_{j,k}``, clipped."""
+        table = np.asarray(points).reshape(*points.shape[:-1], self.outcomes, self.degree + 1)
+        return np.clip(table @ (self._orders / self.degree), 0.0, 1.0)
+
+    def support(self) -> Support:
+        """Put even knots along one coordinate."""
+        bend = 2 * self.degree * (self.degree - 1)
+        errors = np.full(self.size, bend / (8 * (KNOTS - 1) ** 2))
+        return _separable(self, np.linspace(0, 1, KNOTS), errors, errors)
+
+
+def signed_powers(loss: SeparablePower) -> tuple[Array, Array]:
+    """Write |y - c|^q without the absolute value, for y in [0, 1].
+
+    Returns
+    -------
+    weights, centre : arrays (..., A, d)
+        The loss is ``offset + sum_j weights_j (y_j - centre_j)^q``; centres of weight 0 are 0.
+
+    Raises
+    ------
+    ValueError
+        If q is not even and some centre is inside (0, 1), or q is no integer about another point
+        than 0.
+    """
+    centre = np.where(loss.weights == 0, 0.0, loss.centre)
+    exponent = loss.exponent[..., None, None]
+    outside = (centre < 0) | (centre >= 1)
+    smooth = (centre == 0) | (exponent % 2 == 0) | ((exponent % 1 == 0) & outside)
+    if not smooth.all():
+        raise ValueError(
+            "|y - c|^p is a polynomial on [0, 1] only for an even p, or an integer p and c outside"
+        )
+    flipped = (centre >= 1) & (exponent % 2 == 1)
+    return np.where(flipped, -loss.weights, loss.weights), centre
+
+
+def _separable(basis: Basis, knots: Array, above: Array, below: Array) -> Support:
+    images = basis.transform(np.repeat(knots[:, None], basis.outcomes, axis=1))
+    return SeparableSupport(knots, images, basis.outcomes, above=above, below=below)
+
+
+@register.basis("linear")
+def linear(losses: Sequence[Loss]) -> Basis:
+    """Make the linear basis."""
+    return LinearBasis(losses[0].outcomes)
+
+
+@register.basis("powers")
+def powers(losses: Sequence[Loss], *, error: float = 0.01) -> Basis:
+    """List the losses' exponents, or interpolate between them where there are many."""
+    exponents = np.unique(
+        np.concatenate([x.exponent.ravel() for x in of_form(losses, SeparablePower)])
+    )
+    if len(exponents) <= MOST_EXACT:
+        return PowerBasis(exponents, losses[0].outcomes)
+    low, high = float(exponents[0]), float(exponents[-1])
+    return PowerBasis.covering(low, high, losses[0].outcomes, error=error)
+
+
+@register.basis("bernstein")
+def bernstein(losses: Sequence[Loss]) -> Basis:
+    """Take the losses' greatest exponent as degree."""
+    degree = max(float(loss.exponent.max()) for loss in of_form(losses, SeparablePower))
+    return BernsteinBasis(losses[0].outcomes, int(degree))
