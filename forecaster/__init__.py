@@ -28,7 +28,7 @@ from regretless.forecaster.models import (
 from regretless.forecaster.unbiased import UnbiasedPrediction
 
 if TYPE_CHECKING:
-    from regretless.forecaster.omniprediction import OfflineOmnipredictor
+    from regretless.forecaster.offline import OfflineOmnipredictor
 
 __all__ = [
     "Aggregate",
@@ -57,6 +57,6 @@ def __getattr__(name: str) -> Any:
     """Import what learns offline when it is first asked for: it needs a fifth of all imports."""
     if name != "OfflineOmnipredictor":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from regretless.forecaster import omniprediction  # noqa: PLC0415
+    from regretless.forecaster import offline  # noqa: PLC0415
 
-    return omniprediction.OfflineOmnipredictor
+    return offline.OfflineOmnipredictor

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from paper import omniprediction_tasks as tasks
 from paper.figures import written
 from regretless.forecaster import OfflineOmnipredictor
-from regretless.forecaster.omniprediction import ContinuousLoss
+from regretless.forecaster.offline import ContinuousLoss
 from regretless.market.core.arrays import Array
 from regretless.scenarios.studies.processes import collect
 

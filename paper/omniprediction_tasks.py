@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from regretless.forecaster.omniprediction import ContinuousLoss, Pinball, SquaredError, theta_net
+from regretless.forecaster.offline import ContinuousLoss, Pinball, SquaredError, theta_net
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream

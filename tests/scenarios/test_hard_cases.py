@@ -7,21 +7,17 @@ import os
 import signal
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from regretless.forecaster import OfflineOmnipredictor
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
-from regretless.market.losses import Linear
 from regretless.scenarios.build import scenario as build
 from regretless.scenarios.cli import commands
 
@@ -296,61 +292,6 @@ def test_a_folder_that_cannot_be_written_is_one_line(desk: Path, refusal: Refusa
 
 
 # Models that nobody fitted.
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Fit a small model beside its table."""
-    folder = tmp_path_factory.mktemp("model")
-    rng = np.random.default_rng(0)
-    days = pd.DataFrame({"share": rng.random(40), "sun": rng.random(40)})
-    losses = Linear(np.array([[[0.2], [0.6]]]))
-    OfflineOmnipredictor([losses], base="ridge").fit(days[["sun"]], days["share"]).save(
-        folder / "m.npz"
-    )
-    return folder
-
-
-def packed(file: Path, plain: bytes, compression: int = zipfile.ZIP_STORED) -> None:
-    """Write a model's plain part, or the zeros that stand for it, into an archive."""
-    text = np.frombuffer(plain, dtype=np.uint8)
-    with (
-        zipfile.ZipFile(file, "w", compression) as archive,
-        archive.open(f"{checkpoint.PLAIN}.npy", "w") as member,
-    ):
-        np.lib.format.write_array(member, text)
-
-
-def forged(model: Path, **changes: Any) -> bytes:
-    """Return the plain part of a good model with other values."""
-    with np.load(model / "m.npz") as arrays:
-        tree = json.loads(arrays[checkpoint.PLAIN].tobytes())
-    return json.dumps(tree | changes).encode()
-
-
-def test_a_forged_model_is_one_line(desk: Path, model: Path) -> None:
-    plain = {
-        "deep": b"[" * 100_000,
-        "list": b"[1]",
-        "no memory": forged(model),
-        "no law": forged(model, fitted={"rounds": 3, "members": {}}),
-        "text for rounds": forged(model, fitted="many", plain="many"),
-        "huge": forged(model, basis={"kind": "linear", "outcomes": 10**15}),
-        "no losses": forged(model, losses={}),
-    }
-    for name, text in plain.items():
-        packed(desk / "forged.npz", text)
-        with pytest.raises(UserError) as refused:
-            OfflineOmnipredictor.load("forged.npz")
-        assert str(refused.value) == "'forged.npz' is no readable model; fit it again", name
-
-
-def test_a_model_that_expands_is_not_read(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    packed(desk / "bomb.npz", bytes(2**22), zipfile.ZIP_DEFLATED)
-    assert (desk / "bomb.npz").stat().st_size < 2**14
-    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("it was read"))
-    with pytest.raises(UserError, match=r"'bomb.npz' is no readable model; fit it again"):
-        OfflineOmnipredictor.load("bomb.npz")
 
 
 def test_a_tree_says_what_cannot_be_kept(tmp_path: Path) -> None:

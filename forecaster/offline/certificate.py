@@ -1,38 +1,42 @@
-r"""A bound on a finished predictor's regret, certified on rows that nothing was learned from.
+r"""A bound on the regret of a fitted predictor, from rows that were held out of the fit.
 
-Let m held-out rows be independent draws of one law, p_i the predictor's law of play at row i, and
-c an assignment of a comparator c_a to every action a. What c would have gained is
+Let the m held-out rows be independent draws from one distribution, p_i the probabilities with which
+the predictor plays each action at row i, and c an assignment of a comparator c_a to every action a.
+The gain of c is
 
     D_i(a, c_a) = l(a, y_i) - l(c_a(x_i), y_i)  in [-1, 1],     X_i = sum_a p_i(a) D_i(a, c_a),
 
-and decision swap regret on fresh rows is the maximum over c of mu(c) = E X. Whoever bets the share
-lambda that mu(c) is below a number u has, if mu(c) >= u, a capital that is a supermartingale:
+and decision swap regret on fresh rows is the maximum over c of mu(c) = E X. If mu(c) >= u, the
+capital of a bet of the share lambda on mu(c) < u is a supermartingale:
 
-    prod_i (1 + lambda (u - X_i)),   0 <= lambda < 1,  u >= 0;
+    prod_i (1 + lambda (u - X_i)),   0 <= lambda < 1,  u >= 0.
 
-by Markov's inequality it exceeds 1 / q with probability at most q (Waudby-Smith and Ramdas 2024).
-Hence mu(c) < u as soon as the logarithm exceeds ln(1 / q). By concavity it is at least
+By Markov's inequality it exceeds 1 / q with probability at most q (Waudby-Smith and Ramdas 2024,
+arXiv:2010.09686). Hence mu(c) < u as soon as its logarithm exceeds ln(1 / q). By concavity the
+logarithm is at least
 
     sum_a B_a(c_a),    B_a(c_a) = sum_i p_i(a) ln(1 + lambda (u - D_i(a, c_a))),
 
-which is exact where the predictor does not randomise. All K losses, ``BETS`` values of lambda and
-all (A + C)^A assignments are covered at once by shares of kappa: ln(1 / q) = ln(K BETS / kappa) +
-sum_a r_a(c_a), where r is little for c_a = a (no change) and r_a = ln A + ln(A + C - 1) for a
-change; shares (1 - 1/A) and 1 / (A (A + C - 1)) sum to one. Both sums are over actions, so that the
-worst assignment is found action by action. The bound falls like 1 / m where nothing would be
-gained, like sqrt(Var / m) else, and no term rises.
+with equality where the predictor does not randomise. A union bound covers all K losses, all values
+of lambda in ``RATES`` and all (A + C)^A assignments: ln(1 / q) = ln(K |RATES| / kappa) +
+sum_a r_a(c_a), with r_a(a) = -ln(1 - 1/A) (no change) and r_a(c) = ln A + ln(A + C - 1) (a change),
+since the shares (1 - 1/A) and 1 / (A (A + C - 1)) sum to one. Both sums are over actions, so the
+worst assignment is found action by action. The bound falls like 1 / m where no comparator gains,
+and like sqrt(Var / m) otherwise.
 
-Omniprediction regret has one comparator for all actions and ln(K BETS / kappa) + ln(A + C).
+Omniprediction regret has one comparator for all actions and ln(K |RATES| / kappa) + ln(A + C).
 """
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from regretless.forecaster.omniprediction.batch_bounds import Measure
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.regret import definitions
+from regretless.market.regret import decision_swap_regret, omniprediction_regret
+
+Measure = Literal["decision_swap", "omniprediction"]
 
 RATES = np.geomspace(0.01, 0.99, 16)  # lambda; fixed before any row is seen
 STEPS = 40  # of bisection
@@ -57,6 +61,22 @@ class Certificate:
     rows: int
 
 
+@dataclass(frozen=True)
+class BatchBound:
+    """A bound on regret on fresh examples, term by term (``online_to_batch``)."""
+
+    online: float
+    sampling: float
+    kept: float
+    basis: float = 0.0
+    net: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """The bound."""
+        return self.online + self.sampling + self.kept + self.basis + self.net
+
+
 def certify(
     table: Array, play: Array, comparators: Indices, *, measure: Measure, kappa: float
 ) -> Certificate:
@@ -67,14 +87,14 @@ def certify(
     table : array (m, A)
         Losses in [0, 1] of every action on held-out rows.
     play : array (m, A)
-        The law of play.
+        Probabilities of play.
     comparators : int array (A + C, m)
         Actions; the first A are the constants.
     kappa : float
         Probability that the bound fails, divided by the number of losses certified at once.
     """
     swap = measure == "decision_swap"
-    rule = definitions.decision_swap_regret if swap else definitions.omniprediction_regret
+    rule = decision_swap_regret if swap else omniprediction_regret
     instead = np.take_along_axis(table, comparators.T, axis=1)  # (m, A + C)
     gains, weights = table[:, :, None] - instead[:, None, :], play
     charges = _charges(play.shape[1], len(comparators))

@@ -1,21 +1,16 @@
-r"""Continuous actions: a net of [0, 1]^m, losses that are Lipschitz in the action, the error.
+r"""Continuous actions: losses that are Lipschitz in an action of [0, 1]^m, played on a net.
 
-**Net.** S_theta is a theta-net of [0, 1]^m if every point is within theta of it in sup norm. k
-points per axis at (i + 1/2) / k have radius 1 / (2 k), and k = ceil(1 / (2 theta)) of them are
-enough: (1 / (2 theta))^m points, where multiples of theta (as the paper prints it) need
-(1 / theta)^m for the same radius.
+**Net.** A theta-net of [0, 1]^m has a point within theta of every point, in sup norm. k points per
+axis at (i + 1/2) / k have radius 1 / (2 k), so k = ceil(1 / (2 theta)) per axis suffice. (Multiples
+of theta, as the paper has it, are 2^m times as many.)
 
-**Error.** Let |l(a, y) - l(b, y)| <= L ||a - b||_inf. A policy into [0, 1]^m whose suggestions are
-snapped to the net loses at most L theta more, so decision swap regret theta-bounded on the net is
-at most L theta larger against policies into [0, 1]^m (the paper's theorem on continuous action
-spaces, there with L = 1). Agents choose from the net; nothing is lost on their side.
+**Error.** Let |l(a, y) - l(b, y)| <= L ||a - b||_inf. A policy into [0, 1]^m that is rounded to the
+net loses at most L theta more. Decision swap regret against policies into [0, 1]^m is therefore at
+most L theta above that on the net (Lu, Roth, Shi, arXiv:2502.12564, continuous action spaces).
 
-**Choice.** The bound on the net is of the order lambda theta^(-3 m / 2) sqrt(n / T), and with the
-net's own L theta the sum is least in order at
-
-    theta = (lambda^2 n / T)^(1 / (3 m + 2)).
-
-Constants are left out there and the theorem is far from tight: a finer net is often better.
+**Choice.** The bound on the net is of the order lambda theta^(-3 m / 2) sqrt(n / T). With L theta
+the sum is of least order at theta = (lambda^2 n / T)^(1 / (3 m + 2)). This ignores constants: a
+finer net is often better.
 """
 
 import math
@@ -27,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.arrays import Array, Indices, grid_points
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Convex1D, LipschitzLoss, Loss, SeparablePower
@@ -58,18 +53,21 @@ def theta_net(theta: float, dimension: int = 1) -> Array:
     if cells**dimension > MOST_POINTS:
         raise UserError(f"theta = {theta}: {cells}^{dimension} actions are too many; raise theta")
     ticks = (np.arange(cells) + 0.5) / cells
-    axes = np.meshgrid(*[ticks] * dimension, indexing="ij")
-    return np.stack([axis.ravel() for axis in axes], axis=-1)
+    return np.asarray(grid_points(ticks, dimension))
 
 
 def radius(net: Array) -> float:
-    """Return the theta of a net made here: half of its spacing."""
-    cells = round(float(len(net)) ** (1 / net.shape[1]))
-    return 1 / (2 * float(cells))
+    """Return the theta of a net: half of its spacing."""
+    return 1 / (2 * _cells(net))
+
+
+def _cells(net: Array) -> int:
+    """Points per axis of a net."""
+    return round(float(len(net) ** (1 / net.shape[1])))
 
 
 def snap(points: ArrayLike, net: Array) -> Indices:
-    """Return the index (T,) of the nearest point of a net made here for points (T, m).
+    """Return the index (T,) of the nearest point of a net for points (T, m).
 
     Raises
     ------
@@ -79,7 +77,7 @@ def snap(points: ArrayLike, net: Array) -> Indices:
     given = np.asarray(points, dtype=np.float64).reshape(len(np.asarray(points)), -1)
     if given.shape[1] != net.shape[1] or not ((given >= 0) & (given <= 1)).all():
         raise UserError(f"a policy must suggest points of [0, 1]^{net.shape[1]}; clip its output")
-    cells = round(len(net) ** (1 / net.shape[1]))
+    cells = _cells(net)
     place = np.minimum(np.floor(given * cells), cells - 1).astype(np.intp)
     return np.asarray(np.ravel_multi_index(tuple(place.T), (cells,) * net.shape[1]), dtype=np.intp)
 
@@ -122,8 +120,8 @@ class ContinuousLoss(ABC):
     def on(self, net: Array) -> Loss:
         """Return the loss whose actions are the points (N, m) of a net."""
 
-    def checked(self, seed: int = 0) -> None:
-        """Hold the declared constant to a sample of actions and outcomes.
+    def check(self, seed: int = 0) -> None:
+        """Compare the declared constant with a sample of actions and outcomes.
 
         Raises
         ------
@@ -133,27 +131,17 @@ class ContinuousLoss(ABC):
         rng = stream(seed, "net", "check")
         far = rng.random((SAMPLE // 2, self.dimension))
         near = np.clip(far + rng.uniform(-0.01, 0.01, far.shape), 0.0, 1.0)
-        actions = np.concatenate([far, near])
-        values = self.on(actions).losses(rng.random((16, self.outcomes)))
+        values = self.on(np.concatenate([far, near])).losses(rng.random((16, self.outcomes)))
         if not ((values >= -ROUNDING) & (values <= 1 + ROUNDING)).all():
-            raise UserError(f"{self.name}: its values leave [0, 1]; scale the loss")
-        half = len(far)
-        for other in (near, np.roll(far, 1, axis=0)):
-            moved = values[:, half:] if other is near else np.roll(values[:, :half], 1, axis=1)
-            apart = np.abs(far - other).max(1)
-            worst = np.abs(values[:, :half] - moved) - self.constant * apart
-            if (worst > ROUNDING).any():
-                _, at = np.unravel_index(int(worst.argmax()), worst.shape)
-                found = float((np.abs(values[:, :half] - moved)[:, at] / apart[at]).max())
+            raise UserError(f"{type(self).__name__}: its values leave [0, 1]; scale the loss")
+        here, there = np.split(values, 2, axis=1)
+        for other, changed in ((near, there), (np.roll(far, 1, axis=0), np.roll(here, 1, axis=1))):
+            slopes = (np.abs(here - changed) - ROUNDING) / np.abs(far - other).max(1)
+            if slopes.max() > self.constant:
                 raise UserError(
-                    f"{self.name}: constant = {self.constant:g}, but between two actions the loss "
-                    f"has slope {found:.4g}; declare at least that"
+                    f"{type(self).__name__}: constant = {self.constant:g}, but between two actions "
+                    f"the loss has slope {slopes.max():.4g}; declare at least that"
                 )
-
-    @property
-    def name(self) -> str:
-        """How error lines call it."""
-        return type(self).__name__
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,464 @@
+r"""Conditional distributions of the outcome, learned from a table: weights on a support.
+
+P(y | x) is a row of weights on S points, so that the expectation of any function of the outcome is
+one product, without the error of a basis and also for a loss that nobody listed:
+
+    E[f(y) | x] = sum_s w_s(x) f(y_s).
+
+The support is at most 1,000 values of one outcome; of several outcomes it is the rows themselves.
+
+**Members.** Extremely randomised trees: the weights are the shares of the rows in the same leaves
+(Geurts, Ernst, Wehenkel 2006; Meinshausen 2006); they are grown on outcomes and their ranks.
+Boosted trees (Friedman 2002) and ridge regression forecast one number per outcome; the distribution
+around a forecast is the forecast plus what it missed on rows with a similar one, by a Gaussian
+kernel. Of several outcomes it is the outcomes of those rows (Walz, Henzi, Ziegel, Gneiting 2024).
+The marginal distribution of all rows is mixed in, for tables from which little can be learned.
+
+**Mixture.** Let F_i be the losses of all listed losses' actions at row i, less each loss's mean
+over actions (what all actions share decides nothing), and P_bi what member b expected there,
+learned on other folds. The distribution is sum_b v_b w^b(x) with
+
+    v = argmin over the simplex of  sum_i | F_i - sum_b v_b P_bi |^2      (Breiman 1996, stacking).
+
+With R'R the Gram matrix of the members' residuals, v is proportional to the non-negative solution
+of least squares in R v = 0 and 1'v = 1: along each ray the sum of squares is least at q / (1 + q),
+and q is the objective above.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import nnls
+from scipy.spatial.distance import cdist
+from scipy.stats import rankdata
+from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor
+from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import GroupKFold, KFold, check_cv
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from regretless.forecaster.offline.fit import Fit
+from regretless.forecaster.offline.listed import Listed
+from regretless.forecaster.offline.tables import Examples, Seen
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.compiled import compiled
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.losses import Loss
+from regretless.market.records import Mixture, one_hot
+from regretless.market.response import best_response
+
+BASES = ("auto", "ridge", "none")
+DIGITS = 12  # of outcomes: rounding in their own units is not to decide between equal splits
+MOST_POINTS = 1000  # of the support of one outcome
+MOST_NEIGHBOURS = 2000  # rows around a forecast
+MOST_ROWS = 5000  # that one tree sees
+MOST_FUNCTIONS = 400  # losses' actions on which members are compared
+CHUNK = 512  # rows whose weights are made at once
+FLOOR = 1e-12  # weight of a row that is not similar: no distribution is empty
+WIDTH, WIDTH_OF_ROWS = 0.7, 0.2  # of kernels, in standard deviations of the forecasts
+LEAST_SPREAD = 1e-6
+RIDGES = np.logspace(-3, 4, 15)  # penalties, per row
+LEAST_SHARE = 1e-3  # below which a member is dropped
+STEPS = 101  # outcomes at which distribution functions are computed
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows to learn from: features (m, f), outcomes (m, d), weights (m,).
+
+    Parameters
+    ----------
+    folds : list of pairs of int array
+        Rows to learn from and rows to test on, which are in one test at most.
+    trees : int
+    points : array (S, d)
+        The support.
+    table, truth : array (S, q), (m, q)
+        The functions on which members are compared, on the support and at the outcomes.
+    """
+
+    features: Array
+    outcomes: Array
+    weights: Array
+    folds: Sequence[tuple[Indices, Indices]]
+    trees: int
+    rng: np.random.Generator
+    points: Array
+    table: Array
+    truth: Array
+
+    @property
+    def every(self) -> Indices:
+        """All rows."""
+        return np.arange(len(self.outcomes))
+
+    def part(self, rows: Indices) -> tuple[Array, Array, Array]:
+        """Features, outcomes and weights of some rows."""
+        return self.features[rows], self.outcomes[rows], self.weights[rows]
+
+    def seed(self) -> int:
+        """Draw a seed for scikit-learn."""
+        return int(self.rng.integers(2**31))
+
+    def counted(self, rows: Indices) -> tuple[Array, Any]:
+        """Weights (m,) of some rows, 0 for others, and these on the support, sparse (m, S).
+
+        An outcome between two points is shared out between them, so that its mean is kept.
+        """
+        weights, knots = np.zeros(len(self.outcomes)), self.points[:, 0]
+        weights[rows] = self.weights[rows]
+        places, shares = self.every[:, None] % len(knots), weights[:, None]
+        if self.outcomes.shape[1] == 1 and len(knots) > 1:
+            given = self.outcomes[:, 0].clip(knots[0], knots[-1])
+            above = np.searchsorted(knots, given).clip(1, len(knots) - 1)
+            up = (given - knots[above - 1]) / (knots[above] - knots[above - 1])
+            places = np.stack([above - 1, above], 1)
+            shares = np.stack([1 - up, up], 1) * weights[:, None]
+        return weights, _sparse(places, shares, len(knots))
+
+
+def support(outcomes: Array, weights: Array) -> Array:
+    """Return values of one outcome that count, ascending, or all rows (m, d) of several."""
+    if outcomes.shape[1] > 1:
+        return outcomes
+    values = np.unique(outcomes[weights > 0])
+    kept = np.linspace(0, len(values) - 1, MOST_POINTS).round().astype(np.intp)
+    return np.asarray(values[np.unique(kept), None])
+
+
+def _sparse(places: Indices, values: Array, columns: int) -> Any:
+    """Put values (m, r) at these columns: sparse (m, columns)."""
+    ends = np.arange(0, places.size + 1, places.shape[1])
+    return sparse.csr_matrix((values.ravel(), places.ravel(), ends), (len(places), columns))
+
+
+class Member(ABC):
+    """A conditional distribution."""
+
+    @abstractmethod
+    def weights(self, features: Array) -> Array:
+        """Weights (m, S) on the support, at features (m, f)."""
+
+    def expected(self, features: Array, table: Array) -> Array:
+        """Return E[f | x] (m, q) of functions with values (S, q) on the support."""
+        return _in_parts(self.weights, features, table)
+
+
+def _in_parts(weigh: Callable[[Array], Array], given: Array, table: Array) -> Array:
+    found = np.empty((len(given), table.shape[1]))
+    for i in range(0, len(given), CHUNK):
+        found[i : i + CHUNK] = weigh(given[i : i + CHUNK]) @ table
+    return found
+
+
+def cross_fitted(grow: Callable[[Sample, Indices], Member], sample: Sample) -> tuple[Member, Array]:
+    """Learn a member of all rows, and what it expects (m, q) of rows in folds left out."""
+    expected = np.full(sample.truth.shape, np.nan)
+    for rows, tested in sample.folds:
+        expected[tested] = grow(sample, rows).expected(sample.features[tested], sample.table)
+    return grow(sample, sample.every), expected
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal(Member):
+    """The distribution of all rows: one row of weights (S,)."""
+
+    of_all: Array
+
+    @classmethod
+    def grown(cls, sample: Sample, rows: Indices) -> "Marginal":
+        """Count some rows."""
+        mass = np.asarray(sample.counted(rows)[1].sum(0)).ravel()
+        return cls(mass / mass.sum())
+
+    def weights(self, features: Array) -> Array:
+        """See ``Member``."""
+        return np.tile(self.of_all, (len(features), 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves(Member):
+    """The rows in the same leaves of a forest.
+
+    Parameters
+    ----------
+    forest : ExtraTreesRegressor
+    shares : sparse array (nodes, S)
+        Of the support's points in every leaf, divided by the number of trees.
+    """
+
+    forest: Any
+    shares: Any
+
+    @classmethod
+    def grown(cls, sample: Sample, rows: Indices) -> "Leaves":
+        """Grow a forest on some rows."""
+        many = len(rows) > MOST_ROWS
+        forest = ExtraTreesRegressor(
+            sample.trees,
+            min_samples_leaf=min(2, max(1, len(rows) // 4)),
+            bootstrap=many,
+            max_samples=MOST_ROWS if many else None,
+            random_state=sample.seed(),
+        )
+        features, outcomes, own = sample.part(rows)
+        target = np.concatenate([outcomes, rankdata(outcomes, axis=0)], axis=1)
+        forest.fit(features, StandardScaler().fit_transform(target), own)
+        weights, onto = sample.counted(rows)
+        inside = _leaves(forest, sample.features).T.tocsr()
+        mass = np.maximum(inside @ weights, FLOOR) * sample.trees
+        return cls(forest, sparse.csr_matrix(sparse.diags(1 / mass) @ inside @ onto))
+
+    def weights(self, features: Array) -> Array:
+        """See ``Member``."""
+        return np.asarray((_leaves(self.forest, features) @ self.shares).toarray())
+
+
+def _leaves(forest: Any, features: Array) -> Any:
+    """0 and 1, sparse (m, nodes of all trees): which row is in which leaf."""
+    firsts = np.cumsum([0, *(tree.tree_.node_count for tree in forest.estimators_)])
+    places = forest.apply(features) + firsts[:-1]
+    return _sparse(places, np.ones(places.shape), firsts[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Around(Member):
+    """Rows with a similar forecast, which lie at some places of the table.
+
+    Parameters
+    ----------
+    model : regressor
+    forecasts, missed : array (r, d)
+        Of these rows, by a model that did not see them; the first errors ascend.
+    mass : array (r,)
+        Weights of these rows.
+    width : array (d,)
+        Of the kernel.
+    places : int array (r,)
+    points : array (S, d)
+    """
+
+    model: Any
+    forecasts: Array
+    missed: Array
+    mass: Array
+    width: Array
+    places: Indices
+    points: Array
+
+    @classmethod
+    def learned(cls, make: "Maker", sample: Sample) -> tuple["Around", Array]:
+        """Learn a forecast and its errors by cross-fitting, and what is expected so (m, q)."""
+        forecasts = np.full(sample.outcomes.shape, np.nan)
+        for rows, tested in sample.folds:
+            made = make(sample, rows).predict(sample.features[tested])
+            forecasts[tested] = made.reshape(len(tested), -1)
+        missed = sample.outcomes - forecasts
+        known = np.flatnonzero(np.isfinite(missed[:, 0]))
+        if len(known) > MOST_NEIGHBOURS:
+            known = sample.rng.choice(known, MOST_NEIGHBOURS, replace=False)
+        known = known[np.argsort(missed[known, 0], kind="stable")]
+        own = forecasts[known], missed[known], sample.weights[known]
+        scale = np.sqrt(StandardScaler().fit(own[0], sample_weight=own[2]).var_)
+        width = (WIDTH if len(scale) == 1 else WIDTH_OF_ROWS) * np.maximum(scale, LEAST_SPREAD)
+        law = cls(make(sample, sample.every), *own, width, known, sample.points)
+        expected = np.full(sample.truth.shape, np.nan)
+        for rows, tested in sample.folds:
+            if (seen := np.isin(known, rows)).any():
+                expected[tested] = _in_parts(law.only(seen).at, forecasts[tested], sample.table)
+            else:  # the first fold of a time split: nobody was forecast before
+                expected[tested] = np.average(sample.truth[rows], 0, sample.weights[rows])
+        return law, expected
+
+    def only(self, rows: Any) -> "Around":
+        """Return the same with some of the rows."""
+        names = ("forecasts", "missed", "mass", "places")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+
+    def weights(self, features: Array) -> Array:
+        """See ``Member``."""
+        return self.at(np.reshape(self.model.predict(features), (len(features), -1)))
+
+    def at(self, here: Array) -> Array:
+        """Weights (m, S) where forecasts are (m, d)."""
+        apart = cdist(here / self.width, self.forecasts / self.width, "sqeuclidean")
+        near = (np.exp(-0.5 * apart) + FLOOR) * self.mass
+        near /= near.sum(1, keepdims=True)
+        found = np.zeros((len(here), len(self.points)))
+        if here.shape[1] > 1 or len(self.points) == 1:
+            found[:, self.places % len(self.points)] = near
+            return np.asarray(found / found.sum(1, keepdims=True))
+        _share(here[:, 0], self.missed[: near.shape[1], 0], near, self.points[:, 0].copy(), found)
+        return np.asarray(found)
+
+
+@compiled(nogil=True)
+def _share(here: Any, missed: Any, near: Any, knots: Any, found: Any) -> None:
+    """Share out m(x) + what was missed, which ascends, between the points of the support beside."""
+    last = len(knots) - 1
+    for i in range(len(here)):
+        b = 0
+        for j in range(len(missed)):
+            point = min(max(here[i] + missed[j], knots[0]), knots[last])
+            while b < last - 1 and knots[b + 1] <= point:
+                b += 1
+            up = (point - knots[b]) / (knots[b + 1] - knots[b])
+            found[i, b] += near[i, j] * (1.0 - up)
+            found[i, b + 1] += near[i, j] * up
+
+
+Maker = Callable[[Sample, Indices], Any]
+
+
+def ridge(sample: Sample, rows: Indices) -> Any:
+    """Fit ridge regression, its penalty by generalised cross-validation (Golub et al. 1979)."""
+    features, outcomes, weights = sample.part(rows)
+    model = make_pipeline(StandardScaler(), RidgeCV(RIDGES * len(rows)))
+    return model.fit(features, outcomes, ridgecv__sample_weight=weights / weights.mean())
+
+
+def boosted(sample: Sample, rows: Indices) -> Any:
+    """Boost trees for every outcome, each on a part of the rows and features."""
+    model = GradientBoostingRegressor(
+        n_estimators=2 * sample.trees,
+        learning_rate=0.07,
+        max_depth=4,
+        max_features=0.8,
+        min_samples_leaf=min(3, max(1, len(rows) // 4)),
+        subsample=max(min(0.6, MOST_ROWS / len(rows)), 1 / len(rows)),
+        random_state=sample.seed(),
+    )
+    return MultiOutputRegressor(model).fit(*sample.part(rows))
+
+
+MEMBERS: dict[str, Callable[[Sample], tuple[Member, Array]]] = {
+    "marginal": partial(cross_fitted, Marginal.grown),
+    "ridge": partial(Around.learned, ridge),
+    "boosting": partial(Around.learned, boosted),
+    "extra trees": partial(cross_fitted, Leaves.grown),
+}
+MIXED = {"auto": tuple(MEMBERS), "ridge": ("marginal", "ridge")}
+
+
+class ConditionalDistribution(Fit):
+    """A mixture of members on a support (S, d), to which everybody best-responds.
+
+    Attributes
+    ----------
+    members : dict of Member
+        By name.
+    shares : array (B,)
+        In the mixture; their sum is 1.
+    points : array (S, d)
+    """
+
+    def __init__(
+        self, listed: Listed, members: Mapping[str, Member], shares: Array, sample: Sample
+    ) -> None:
+        self.listed, self.members, self.shares = listed, dict(members), shares
+        self.rounds, self.points = len(sample.outcomes), sample.points
+
+    @classmethod
+    def learned(cls, estimator: Any, listed: Listed, rows: Examples) -> "ConditionalDistribution":
+        """Learn the distribution of an estimator's ``base``."""
+        sample = _sample(estimator, listed, rows)
+        names = MIXED[estimator.base] if sample.features.shape[1] else ("marginal",)
+        made = [MEMBERS[name](sample) for name in names]
+        mixed = shares_of([expected for _, expected in made], sample.truth, sample.weights)
+        kept = mixed >= LEAST_SHARE
+        members = {name: own for name, (own, _), k in zip(names, made, kept, strict=True) if k}
+        return cls(listed, members, mixed[kept] / mixed[kept].sum(), sample)
+
+    def expected(self, seen: Seen, table: Array) -> Array:
+        """Return E[f | x] (m, q) of functions with values (S, q) on the support."""
+        features, parts = seen.joined, zip(self.shares, self.members.values(), strict=True)
+        return np.asarray(sum(v * member.expected(features, table) for v, member in parts))
+
+    def mean(self, seen: Seen) -> Array:
+        """See ``Fit``."""
+        return self.expected(seen, self.listed.basis.transform(self.points))
+
+    def mixtures(self, seen: Seen) -> tuple[Indices, list[Mixture]]:
+        """See ``Fit``: one prediction per row."""
+        return np.arange(len(seen)), [Mixture(p[None], np.ones(1)) for p in self.mean(seen)]
+
+    def play(self, loss: Loss, seen: Seen, *, gamma: float = 0.0) -> tuple[Array, Array]:
+        """See ``Fit``: the best response of the loss itself."""
+        table = self.expected(seen, loss.losses(self.points))
+        return one_hot(best_response(table), table.shape[1]), table.min(1)
+
+    def outcomes(self, seen: Seen) -> Array:
+        """See ``Fit``."""
+        return self.expected(seen, self.points)
+
+    def quantiles(self, seen: Seen, levels: Sequence[float]) -> Array:
+        """See ``Fit``: from the distribution function at ``STEPS`` values."""
+        found = []
+        for column in self.points.T:
+            steps = np.quantile(column, np.linspace(0, 1, STEPS), method="higher")
+            values = np.unique(column if len(np.unique(column)) <= STEPS else steps)
+            below = self.expected(seen, (column[:, None] <= values).astype(np.float64))
+            place = np.array([(below < level - ROUNDING).sum(1) for level in levels]).T
+            found.append(values[place.clip(max=len(values) - 1)])
+        return np.stack(found, axis=1)
+
+    def alternatives(self, loss: Loss, seen: Seen) -> Indices:
+        """See ``Fit``: what each member would do by itself."""
+        table, features = loss.losses(self.points), seen.joined
+        members = self.members.values()
+        return np.array([best_response(own.expected(features, table)) for own in members])
+
+
+def _sample(estimator: Any, listed: Listed, rows: Examples) -> Sample:
+    """Prepare the rows of an estimator."""
+    rng = stream(estimator.random_state or 0, "omniprediction", "law")
+    features, outcomes = rows.seen.joined, np.round(rows.outcomes, DIGITS)
+    if len(outcomes) < 2:
+        raise UserError("Found array with 1 sample(s) while a minimum of 2 is required; add rows")
+    points = support(outcomes, rows.weights)
+    table, truth = (centred(listed.values(given)) for given in (points, outcomes))
+    kept = np.arange(table.shape[1])
+    if len(kept) > MOST_FUNCTIONS:
+        kept = np.sort(rng.choice(kept, MOST_FUNCTIONS, replace=False))
+    folds = list(folds_of(estimator.cv, features, rows, int(rng.integers(2**31))))
+    own = features, outcomes, rows.weights, folds, estimator.trees, rng
+    return Sample(*own, points, table[:, kept], truth[:, kept])
+
+
+def centred(tables: Sequence[Array]) -> Array:
+    """Put losses (m, K, A) of several stacks side by side, less each loss's mean over actions."""
+    flat = [(t - t.mean(-1, keepdims=True)).reshape(len(t), -1) for t in tables]
+    return np.concatenate(flat, axis=1)
+
+
+def folds_of(cv: Any, features: Array, rows: Examples, seed: int) -> Any:
+    """Split rows for cross-fitting; the rows of a group stay in one fold."""
+    if not isinstance(cv, int | np.integer):
+        return check_cv(cv).split(features, rows.outcomes, rows.groups)
+    if rows.groups is None:
+        folds = KFold(min(int(cv), len(features)), shuffle=True, random_state=seed)
+        return folds.split(features)
+    count = len(np.unique(rows.groups))
+    splitter = GroupKFold(min(int(cv), count), shuffle=True, random_state=seed)
+    return splitter.split(features, groups=rows.groups)
+
+
+def shares_of(expected: Sequence[Array], truth: Array, weights: Array) -> Array:
+    """Mix members: v (B,), from what they expected of functions with values (m, q)."""
+    tested = np.isfinite(expected[0]).all(1)
+    root = np.sqrt(weights[tested])[:, None]
+    residuals = np.array([(root * (own[tested] - truth[tested])).ravel() for own in expected])
+    gram = residuals @ residuals.T
+    values, vectors = np.linalg.eigh(gram / max(gram.trace(), 1e-300))
+    half = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    system = np.vstack([half, np.ones((1, len(expected)))])
+    solution, _ = nnls(system, np.append(np.zeros(len(expected)), 1.0))
+    return np.asarray(solution / solution.sum())

@@ -1,0 +1,590 @@
+"""One predictor learned from a table, for every loss of a list and those near it.
+
+By default a conditional distribution P(y | x) is learned (``conditional``), everybody best-responds
+to it, and its regret on fresh examples is certified on rows held out (``certificate``); then the
+distribution in use is learned again from all rows. With ``base="none"`` it is the paper's offline
+omnipredictor, a mixture of the online forecaster's prediction functions (``online_to_batch``).
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from regretless.forecaster.offline import continuous_actions as nets
+from regretless.forecaster.offline import persistence
+from regretless.forecaster.offline.certificate import BatchBound, Certificate, Measure, certify
+from regretless.forecaster.offline.conditional import BASES, ConditionalDistribution
+from regretless.forecaster.offline.continuous_actions import ContinuousLoss
+from regretless.forecaster.offline.fit import Fit
+from regretless.forecaster.offline.listed import AnyLoss, Choice, Listed, as_list
+from regretless.forecaster.offline.online_to_batch import OnlineToBatch, sample_size
+from regretless.forecaster.offline.tables import (
+    Examples,
+    Seen,
+    checked_features,
+    checked_groups,
+    checked_outcomes,
+    checked_weights,
+    ends_of,
+    scaled,
+    suggested,
+)
+from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.losses.basis import Basis
+from regretless.market.records import Mixture
+from regretless.market.regret import decision_swap_regret, omniprediction_regret
+
+ENOUGH = 1000  # rows from which some are held out; with fewer the distribution needs them more
+HELD, FEWEST_HELD, MOST_HELD = 0.2, 300, 2000
+LEVELS = (0.1, 0.5, 0.9)
+
+
+class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A predictor of s(y), learned from examples, that serves many losses at once.
+
+    Parameters
+    ----------
+    losses : sequence of Loss or of ContinuousLoss
+        What is protected: single losses or stacks with values in [0, 1]; or losses of actions in
+        [0, 1]^m, which are played on a net.
+    policies : sequence
+        Benchmarks c(x): fitted classifiers and other objects whose ``predict`` gives an action
+        index for every row, or callables from a row to one. With continuous actions they give
+        points of [0, 1]^m, which are rounded to the net.
+    basis : Basis, optional
+        In which the losses are linear; by default one that fits them.
+    delta : float, optional
+        Wanted error of a default basis that is not exact.
+    theta : float, optional
+        Radius of the net for continuous actions; the theorem's by default.
+    gamma : float
+        Without a base, a loss that was not listed acts as the nearest listed one if their linear
+        forms are this close, and then has a bound; otherwise it plays its own best response.
+    kappa : float
+        Probability that the bounds fail.
+    rounds_kept : int, optional
+        How many rounds' predictors the online run's mixture holds; by default 10 sqrt(T), with
+        which no term of the bound rises with the number of rows T.
+    burn_in : float
+        Share of the first rounds, whose predictors are never kept; in [0, 1). The paper's is 0.
+    events : "coordinates" or "losses"
+        What the online forecaster is unbiased on.
+    weights : "adaptive" or "exponential"
+    random_state : int or None
+        Root seed of folds, orders and all draws; None counts as 0.
+    base : "auto", "ridge" or "none"
+        What the conditional distribution is mixed of: extremely randomised trees, boosting and
+        ridge regression; ridge regression alone; or the online run without a distribution.
+    trees : int
+        Of the forest, and of each boosted model.
+    cv : int, splitter or list of splits
+        Folds of the cross-fitting; ``TimeSeriesSplit`` and the like for rows in an order.
+    holdout : float or "auto"
+        Share of the rows that nothing is learned from, for certificates. By default a fifth of
+        them, 300 to 2,000, where there are 1,000 rows or more, and none with fewer.
+    refit : bool
+        Whether the distribution in use is learned again from all rows, after the one learned
+        without the held-out rows was certified. With False the certified one is in use.
+    ends : sequence of (low, high), optional
+        What becomes 0 and 1 of each outcome. By default the least and greatest one where an
+        outcome leaves [0, 1].
+
+    Attributes
+    ----------
+    basis_ : Basis
+    net_ : array (N, m) or None
+        The net of continuous actions.
+    n_features_in_ : int
+    ends_ : array (d, 2)
+    fitted_ : ConditionalDistribution or OnlineToBatch
+        What predicts.
+    certified_fit_ : ConditionalDistribution or OnlineToBatch
+        What was learned without the held-out rows: ``fitted_`` itself if that was not refitted.
+    certified_on_holdout_ : float or None
+        The greatest of the listed losses' certificates, which are about ``certified_fit_``; None
+        where no rows were held out.
+    bound_ : float or None
+        The greatest ``bound`` on decision swap regret of a listed loss; None where none holds.
+    notes_ : dict
+        Plain values that ``save`` was given.
+
+    Notes
+    -----
+    Losses are functions of outcomes in [0, 1]; ``ends`` says how the table's get there.
+    """
+
+    def __init__(  # noqa: PLR0913 - scikit-learn's convention: one keyword per parameter
+        self,
+        losses: Sequence[AnyLoss] | AnyLoss,
+        policies: Sequence[Any] = (),
+        *,
+        basis: Basis | None = None,
+        delta: float | None = None,
+        theta: float | None = None,
+        gamma: float = 0.0,
+        kappa: float = 0.01,
+        rounds_kept: int | None = None,
+        burn_in: float = 0.0,
+        events: str = "coordinates",
+        weights: str = "adaptive",
+        random_state: int | None = None,
+        base: str = "auto",
+        trees: int = 100,
+        cv: Any = 5,
+        holdout: float | str = "auto",
+        refit: bool = True,
+        ends: Any = None,
+    ) -> None:
+        self.losses, self.policies = losses, policies
+        self.basis, self.delta, self.theta, self.gamma = basis, delta, theta, gamma
+        self.kappa, self.rounds_kept, self.burn_in = kappa, rounds_kept, burn_in
+        self.events, self.weights, self.random_state = events, weights, random_state
+        self.base, self.trees, self.cv, self.ends = base, trees, cv, ends
+        self.holdout, self.refit = holdout, refit
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the estimator to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether ``fit`` was called."""
+        return hasattr(self, "fitted_")
+
+    # fitting
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
+        """Learn from a table.
+
+        Parameters
+        ----------
+        X : array (m, f), DataFrame or None
+            Features.
+        y : array (m, d) or (m,)
+            Outcomes.
+        sample_weight : array (m,), optional
+            What rows count; with weights that differ nothing is certified.
+        groups : array (m,), optional
+            Rows of one group are in one fold; with groups nothing is certified.
+
+        Raises
+        ------
+        UserError
+            If a parameter, a row, a loss or a policy's suggestion is out of its range.
+        """
+        _check(self)
+        given = checked_outcomes(y)
+        features = checked_features(self, X, rows=len(given))
+        weights = checked_weights(sample_weight, len(given))
+        self.ends_ = ends_of(self.ends, given)
+        outcomes = scaled(given, self.ends_)
+        listed = Listed.of(self, outcomes)
+        self.basis_, self.net_ = listed.basis, listed.net
+        asked = self._suggested(listed, self.policies, X, len(given))
+        groups = checked_groups(groups, len(given))
+        self._learn(listed, Examples(Seen(features, asked), outcomes, weights, groups))
+        self.notes_: dict[str, Any] = {}
+        return self
+
+    def _learn(self, listed: Listed, rows: Examples) -> None:
+        learned = OnlineToBatch.learned if self.base == "none" else ConditionalDistribution.learned
+        held = self._held_out(rows)
+        self.fitted_: Fit = learned(self, listed, rows[~held])
+        self.certified_fit_, self.held_ = self.fitted_, rows[held] if held.any() else None
+        certified = self._certified(listed.singles, "decision_swap", self.kappa)
+        self.certified_on_holdout_ = max((one.total for one in certified), default=None)
+        theorems = [self._theorem(choice) for choice in listed.choices]
+        proved = [bound.total for bound in theorems if bound is not None]
+        self.bound_ = max(proved, default=self.certified_on_holdout_)
+        if self.base != "none" and self.refit and held.any():
+            self.fitted_ = learned(self, listed, rows)
+
+    def _held_out(self, rows: Examples) -> Mask:
+        """Mark the rows that nothing is learned from."""
+        count, share = len(rows.outcomes), self.holdout
+        plain = rows.exchangeable and isinstance(self.cv, int | np.integer)
+        if share == "auto":
+            apt = plain and self.base != "none" and count >= ENOUGH
+            held = int(np.clip(HELD * count, FEWEST_HELD, MOST_HELD)) if apt else 0
+        else:
+            held = min(round(float(share) * count), count - 1)
+        if held and not plain:
+            raise UserError(
+                f"holdout = {share!r}: groups, sample_weight and time splits say that rows are not "
+                "alike, and no certificate holds; leave one of them out"
+            )
+        chosen = np.zeros(count, dtype=bool)
+        chosen[self._stream("holdout").choice(count, held, replace=False)] = True
+        return chosen
+
+    def _stream(self, *name: str) -> np.random.Generator:
+        return stream(self.random_state or 0, "omniprediction", *name)
+
+    def _suggested(self, listed: Listed, policies: Sequence[Any], X: Any, rows: int) -> Indices:
+        return suggested(policies, X, rows, actions=listed.actions, net=listed.net)
+
+    def _seen(self, X: Any) -> Seen:
+        """Features of a table and the fitted policies' suggestions."""
+        check_is_fitted(self)
+        features = checked_features(self, X)
+        asked = self._suggested(self.fitted_.listed, self.policies, X, len(features))
+        return Seen(features, asked)
+
+    # predictions
+
+    def predict(self, X: Any, *, draw: bool = False) -> Array:
+        """Predict s(y) for every row of a table: (m, n).
+
+        Parameters
+        ----------
+        X : array (m, f)
+            As in ``fit``; where there are no features, an array (m, 0).
+        draw : bool
+            A draw of the mixture for each row instead of its mean. Without a base, actions are to
+            be taken on draws, as the mean has no guarantee.
+        """
+        seen = self._seen(X)
+        if not draw:
+            return self.fitted_.mean(seen)
+        place, mixtures = self.fitted_.mixtures(seen)
+        uniforms = self._stream("draw").random(len(seen))
+        found = np.empty((len(seen), self.basis_.size))
+        for i, mixture in enumerate(mixtures):
+            rows = np.flatnonzero(place == i)
+            same = np.zeros(len(rows), dtype=np.intp)
+            found[rows] = mixture.points[draw_rows(mixture.weights[None], uniforms[rows], same)]
+        return found
+
+    def predict_outcome(self, X: Any) -> Array:
+        """Forecast the outcome (m, d), in its own units.
+
+        It is the mean of the conditional distribution. Without a base it is a linear reading of the
+        mean prediction, of which nothing is promised; the mean outcome where the basis is linear.
+        """
+        seen = self._seen(X)
+        return self._in_units(self.fitted_.outcomes(seen))
+
+    def _in_units(self, values: Array) -> Array:
+        """Undo the scaling of values (m, d) or (m, d, k)."""
+        low, high = self.ends_.T.reshape(2, -1, *[1] * (values.ndim - 2))
+        return np.asarray(low + values * (high - low))
+
+    def predict_quantiles(self, X: Any, levels: Sequence[float] = LEVELS) -> Array:
+        """Return quantiles of the outcomes (m, d, levels) in their own units.
+
+        Raises
+        ------
+        UserError
+            If the model has no distribution (``base="none"``), or a level is not in (0, 1).
+        """
+        if not all(0 < level < 1 for level in levels):
+            raise UserError(f"levels = {list(levels)}: give numbers between 0 and 1")
+        seen = self._seen(X)
+        return self._in_units(self.fitted_.quantiles(seen, levels))
+
+    def predict_mixture(self, X: Any) -> tuple[Indices, list[Mixture]]:
+        """Return the mixtures of predictions, and the place (m,) of each row's in their list."""
+        seen = self._seen(X)
+        return self.fitted_.mixtures(seen)
+
+    def act_proba(self, loss: AnyLoss, X: Any) -> Array:
+        """Return the mixed strategy (m, A) of a loss's best response, ties to the lowest.
+
+        Parameters
+        ----------
+        loss : single Loss or ContinuousLoss
+            It need not be listed; without a base it must be in the span of the basis.
+        X : array (m, f)
+        """
+        return self._play(loss, self._seen(X))[0]
+
+    def act(self, loss: AnyLoss, X: Any) -> NDArray[Any]:
+        """Draw an action for every row: indices (m,), or points (m, k) of the net.
+
+        The draws depend on ``random_state`` and on the place of a row in the table alone.
+        """
+        return self._drawn(loss, self.act_proba(loss, X))
+
+    def expected_loss(self, loss: AnyLoss, X: Any) -> Array:
+        """Return what a loss expects of its own action: (m,)."""
+        return self._play(loss, self._seen(X))[1]
+
+    def predict_frame(
+        self,
+        X: Any,
+        *,
+        levels: Sequence[float] = LEVELS,
+        laws: bool = False,
+        names: Mapping[str, Sequence[str]] | None = None,
+    ) -> pd.DataFrame:
+        """Predict everything that people use, a row per row of X, with its index.
+
+        Parameters
+        ----------
+        levels : sequence of float
+            Of the outcomes' quantiles, in (0, 1).
+        laws : bool
+            Also the probability of every action.
+        names : dict, optional
+            ``outcomes``, and ``losses``: a name for each listed loss or stack of losses.
+
+        Returns
+        -------
+        DataFrame
+            Each outcome's mean and quantiles (``sales``, ``sales_q10``) in its own units; of each
+            listed loss ``_action``, drawn, ``_expected_loss`` and with ``laws`` ``_p0`` and so on.
+        """
+        given = dict(names or {})
+        outcomes = given.get("outcomes") or [f"y_{j}" for j in range(len(self.ends_))]
+        means = self.predict_outcome(X)
+        columns: dict[str, Any] = {}
+        levels = levels if self.base != "none" else ()
+        quantiles = self.predict_quantiles(X, levels) if levels else means[:, :, None]
+        for j, name in enumerate(outcomes):
+            columns[name] = means[:, j]
+            columns |= {f"{name}_q{100 * q:g}": quantiles[:, j, k] for k, q in enumerate(levels)}
+        seen = self._seen(X)
+        for title, loss in _titled(as_list(self.losses), given.get("losses")):
+            strategies, expected = self._play(loss, seen)
+            columns[f"{title}_action"] = list(self._drawn(loss, strategies))
+            columns[f"{title}_expected_loss"] = expected
+            if laws:
+                columns |= {f"{title}_p{a}": law for a, law in enumerate(strategies.T)}
+        return pd.DataFrame(columns, index=getattr(X, "index", None))
+
+    def _play(self, loss: AnyLoss, seen: Seen) -> tuple[Array, Array]:
+        return self.fitted_.play(self.fitted_.listed.finite(loss), seen, gamma=self.gamma)
+
+    def _drawn(self, loss: AnyLoss, strategies: Array) -> NDArray[Any]:
+        """Draw actions as people know them: indices, or points of the net."""
+        drawn = draw_rows(strategies, self._stream("act").random(len(strategies)))
+        net: Any = self.net_
+        return np.asarray(net[drawn] if isinstance(loss, ContinuousLoss) else drawn)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return minus the mean loss, over rows and listed losses; higher is better."""
+        seen, outcomes = self._seen(X), scaled(checked_outcomes(y), self.ends_)
+        losses = self.fitted_.listed.singles
+        pairs = [(self._play(own, seen)[0], own.losses(outcomes)) for own in losses]
+        means = np.mean([(played * table).sum(1) for played, table in pairs], axis=0)
+        return -float(np.average(means, weights=sample_weight))
+
+    # regret and bounds
+
+    def decision_swap_regret(
+        self, loss: AnyLoss, policies: Sequence[Any] | None, X: Any, Y: Any
+    ) -> float:
+        """Measure decision swap regret on other examples, in expectation over the draws.
+
+        Parameters
+        ----------
+        loss : single Loss or ContinuousLoss
+        policies : sequence or None
+            Benchmarks beside the constants; None for those of the fit, and what each member of the
+            distribution would do.
+        X : array (m, f)
+        Y : array (m, d)
+
+        Returns
+        -------
+        float
+            Per example, against the best assignment of a benchmark to each action.
+        """
+        return decision_swap_regret(*self._against(loss, policies, X, Y))
+
+    def omniprediction_regret(
+        self, loss: AnyLoss, policies: Sequence[Any] | None, X: Any, Y: Any
+    ) -> float:
+        """Measure the loss above that of the best benchmark; the rest is as above."""
+        return omniprediction_regret(*self._against(loss, policies, X, Y))
+
+    def _against(
+        self, loss: AnyLoss, policies: Sequence[Any] | None, X: Any, Y: Any
+    ) -> tuple[Array, Array, Indices]:
+        """Losses (m, A), mixed strategies (m, A) and benchmarks' actions (A + C, m)."""
+        seen, outcomes = self._seen(X), scaled(checked_outcomes(Y), self.ends_)
+        if policies is None:
+            return self._compared(self.fitted_, loss, seen, outcomes)
+        others = self._suggested(self.fitted_.listed, policies, X, len(seen)).T
+        return self._compared(self.fitted_, loss, seen, outcomes, others)
+
+    def _compared(
+        self, fit: Fit, loss: AnyLoss, seen: Seen, outcomes: Array, others: Indices | None = None
+    ) -> tuple[Array, Array, Indices]:
+        finite = fit.listed.finite(loss)
+        if others is None:
+            others = np.concatenate([seen.suggestions.T, fit.alternatives(finite, seen)])
+        constants = np.tile(np.arange(finite.actions)[:, None], len(outcomes))
+        played = fit.play(finite, seen, gamma=self.gamma)[0]
+        return finite.losses(outcomes), played, np.concatenate([constants, others])
+
+    def _certified(
+        self, losses: Sequence[AnyLoss], measure: Measure, kappa: float
+    ) -> list[Certificate]:
+        """Certify losses all at once; none where no rows were held out."""
+        held, fit, own = self.held_, self.certified_fit_, kappa / max(len(losses), 1)
+        parts = [self._compared(fit, loss, held.seen, held.outcomes) for loss in losses if held]
+        return [certify(*part, measure=measure, kappa=own) for part in parts]
+
+    def certificate(self, loss: AnyLoss, measure: Measure = "decision_swap") -> Certificate | None:
+        """Certify a loss's regret on fresh examples from the rows that were held out.
+
+        It is the regret of ``certified_fit_``. With ``refit`` the distribution in use has learned
+        from these rows too, and no theorem speaks of it.
+
+        Parameters
+        ----------
+        loss : single Loss or ContinuousLoss
+            Listed ones are certified with probability 1 - ``kappa`` all at once; any other with
+            1 - ``kappa`` by itself, if nobody chose it after a look at the held-out rows.
+        measure : "decision_swap" or "omniprediction"
+            Against the constants, the policies and what the distribution's members would do.
+
+        Returns
+        -------
+        Certificate or None
+            None where no rows were held out.
+        """
+        check_is_fitted(self)
+        listed = self.fitted_.listed
+        finite = listed.finite(loss)
+        kappa = self.kappa / (listed.count if listed.holds(finite) else 1)
+        return next(iter(self._certified([finite], measure, kappa)), None)
+
+    def bound(
+        self, loss: AnyLoss, measure: Measure = "decision_swap"
+    ) -> BatchBound | Certificate | None:
+        """Bound a loss's regret on fresh examples, with probability 1 - kappa.
+
+        Parameters
+        ----------
+        loss : single Loss or ContinuousLoss
+        measure : "decision_swap" or "omniprediction"
+
+        Returns
+        -------
+        Certificate, BatchBound or None
+            ``total`` is the bound. With a base it is ``certificate``; without one it is the
+            paper's, term by term, for all listed losses at once, and None for a loss that is
+            neither listed nor within ``gamma`` of one that is.
+        """
+        if self.base != "none":
+            return self.certificate(loss, measure)
+        constant = loss.constant if isinstance(loss, ContinuousLoss) else None
+        return self._theorem(self._choice(loss), measure, constant)
+
+    def online_bound(self, loss: AnyLoss) -> float | None:
+        """Bound a loss's regret in the online run before its outcomes, from certificates.
+
+        None with a base, and for a loss that is neither listed nor near one that is.
+        """
+        choice = self._choice(loss) if self.base == "none" else None
+        return self.fitted_.online_bound(choice) if choice and choice.place else None
+
+    def _choice(self, loss: AnyLoss) -> Choice:
+        check_is_fitted(self)
+        listed = self.fitted_.listed
+        return listed.choose(listed.finite(loss), self.gamma)
+
+    def _theorem(
+        self, choice: Choice, measure: Measure = "decision_swap", constant: float | None = None
+    ) -> BatchBound | None:
+        listed = self.fitted_.listed
+        steepest = listed.steepest if constant is None else constant
+        net = 0.0 if listed.net is None else steepest * nets.radius(listed.net)
+        own = {"kappa": self.kappa, "net": net}
+        return self.fitted_.theorem(choice, measure, **own) if choice.place else None
+
+    def sample_size(self, regret: float) -> int:
+        """Return how many examples suffice for a decision swap regret, with ``base="none"``.
+
+        Parameters
+        ----------
+        regret : float
+            In (0, 1): with probability 1 - ``kappa`` no listed loss regrets more on fresh examples.
+
+        Examples
+        --------
+        >>> from regretless.market.losses import Linear
+        >>> OfflineOmnipredictor([Linear(np.array([[1.0], [0.5]]))], base="none").sample_size(0.1)
+        5144
+        """
+        _check(self)
+        outcomes = as_list(self.losses)[0].outcomes
+        return sample_size(self, Listed.of(self, np.empty((1, outcomes))), regret)
+
+    # files
+
+    def save(self, path: str | Path, *, notes: dict[str, Any] | None = None) -> None:
+        """Write the fitted model to one file with skops, without pickle.
+
+        Parameters
+        ----------
+        notes : dict, optional
+            Plain values to keep beside the model, as ``notes_``.
+
+        Raises
+        ------
+        UserError
+            If a policy, loss or basis is code and not data.
+        """
+        check_is_fitted(self)
+        self.notes_ = dict(notes or {})
+        persistence.save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a model that ``save`` wrote; UserError if it is no such file."""
+        model: Self = persistence.load(cls, Path(path))
+        return model
+
+
+def _titled(losses: Sequence[Any], titles: Sequence[str] | None) -> list[tuple[str, AnyLoss]]:
+    """Name all losses one by one, those of a stack by their numbers."""
+    found: list[tuple[str, AnyLoss]] = []
+    names = titles or [f"loss{s}" for s in range(len(losses))]
+    for title, loss in zip(names, losses, strict=True):
+        single = isinstance(loss, ContinuousLoss) or not loss.stack
+        rows = () if single else range(len(loss))
+        found += [(title, loss)] if single else [(f"{title}_{k}", loss[k]) for k in rows]
+    return found
+
+
+def _whole(value: Any, least: int) -> bool:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return bool(whole and value >= least)
+
+
+def _check(model: OfflineOmnipredictor) -> None:
+    """Raise UserError for a parameter that is out of its range."""
+    kept, delta, seed, cv = model.rounds_kept, model.delta, model.random_state, model.cv
+    share = model.holdout
+    fine = {
+        "kappa": (0 < model.kappa < 1, "a probability such as 0.01"),
+        "rounds_kept": (kept is None or _whole(kept, 1), "a whole number of at least 1, or None"),
+        "burn_in": (0 <= model.burn_in < 1, "a share from 0 to below 1"),
+        "base": (model.base in BASES, f"one of {', '.join(BASES)}"),
+        "trees": (_whole(model.trees, 1), "a whole number of at least 1"),
+        "cv": (not isinstance(cv, int | np.integer) or cv >= 2, "at least 2 folds"),
+        "refit": (isinstance(model.refit, bool | np.bool_), "True or False"),
+        "holdout": (
+            share == "auto" or (not isinstance(share, str) and 0 <= share < 1),
+            "a share from 0 to below 1, or 'auto'",
+        ),
+        "gamma": (model.gamma >= 0, "a number of at least 0"),
+        "delta": (delta is None or delta > 0, "a positive number such as 0.05"),
+        "random_state": (seed is None or _whole(seed, 0), "a whole number of at least 0 or None"),
+    }
+    for name, (good, cure) in fine.items():
+        if not good:
+            raise UserError(f"{name} = {getattr(model, name)!r}: give {cure}")

@@ -1,0 +1,418 @@
+r"""The paper's offline omnipredictor: the online forecaster's prediction functions, as a mixture.
+
+The online forecaster is run over the rows in random order. In round t it is a function p_t from a
+context to a mixture of predictions, where the context is the tuple of the policies' suggestions.
+The offline predictor is the uniform mixture of the p_t of some rounds: their states are kept, and
+each is solved once for each tuple (Lu, Roth, Shi, arXiv:2502.12564, online-to-batch reduction).
+
+**Bound.** Let (x_1, y_1), ..., (x_T, y_T) be independent draws from one distribution and k(p) the
+best response of a loss l with values in [0, 1]. For comparators c_a, one for each action a, let
+
+    g_t(x, y) = E_{p ~ p_t(x)}[ l(k(p), y) - l(c_{k(p)}(x), y) ]   in [-1, 1].
+
+*online*    e = max over assignments of (1/T) sum_t g_t(x_t, y_t), the decision swap regret of the
+run, is measured with the true loss, so no error of a basis enters.
+
+*sampling*  g_t(x_t, y_t) - E g_t(x, y) is a martingale difference within an interval of length 2.
+By Azuma and Hoeffding, for K losses and N = (A + C)^A assignments at once, with probability
+1 - kappa / 2, (1/T) sum_t E g_t <= e + sqrt(2 ln(2 K N / kappa) / T). After a burn-in T counts
+the later rounds alone. Comparators are the A constants and the C policies.
+
+*kept*      The predictor mixes S <= T of the rounds, drawn uniformly without replacement. By
+Hoeffding's bound in Serfling's form (1974), with probability 1 - kappa / 2, the mean over the kept
+rounds exceeds that over all by at most sqrt(2 (1 - (S - 1) / T) ln(2 K N / kappa) / S), or 0 for
+S = T.
+
+*basis*     A loss that was not listed acts as the listed loss l' with the nearest linear form; with
+r their distance on the cube, |l - l'| <= r + delta + delta', which costs twice that.
+
+*net*       Continuous actions: policies into [0, 1]^m are rounded to the net, L theta.
+
+Omniprediction regret has one comparator for all actions: N = A + C.
+
+**Sample complexity.** Before the run e <= D sqrt(3 A Lambda / T) without policies, and at most
+lambda (1 + sqrt A) sqrt(3 A Lambda / T) with C of them (``forecaster.events.bounds``), Lambda =
+O(ln(n A (1 + C) ln T)). Decision swap regret epsilon for all K losses therefore takes
+
+    T = O( (lambda^2 A^2 ln(n A (1 + C) ln T) + A ln(A + C) + ln(K / kappa)) / epsilon^2 )
+
+examples, for an exact basis, where the first A^2 is A without policies. ``sample_size`` computes T
+with the constants.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import Ridge
+
+from regretless.forecaster.events.bounds import BiasBound, GainBound, regret_since
+from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.scalar import LossEvents
+from regretless.forecaster.offline.certificate import BatchBound, Measure
+from regretless.forecaster.offline.fit import Fit
+from regretless.forecaster.offline.listed import Choice, Listed
+from regretless.forecaster.offline.tables import Examples, Seen
+from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.checkpoint import check_like
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.losses import Loss
+from regretless.market.losses.basis import Basis
+from regretless.market.records import Decision, Mixture
+from regretless.market.regret.ledger import Ledger
+from regretless.market.response import best_response, expected_losses
+
+CHUNK = 1024  # rows whose losses are computed at once
+MOST_MEGABYTES = 2048.0
+MOST_ROWS = 10**18
+MEASURES = ("omniprediction", "decision_swap")
+EVENTS = {"coordinates": list, "losses": LossEvents}
+
+
+@dataclass(frozen=True)
+class Statements:
+    """How many statements hold at once, and from how many rounds.
+
+    Parameters
+    ----------
+    losses, actions, policies : int
+        K, A and C.
+    kappa : float
+        Probability that some statement fails.
+    rounds, kept : int
+        T and S.
+    """
+
+    losses: int
+    actions: int
+    policies: int
+    kappa: float
+    rounds: int
+    kept: int
+
+    def logarithm(self, measure: Measure) -> float:
+        """Compute ln(2 K N / kappa)."""
+        choices = self.actions if measure == "decision_swap" else 1
+        count = choices * math.log(self.actions + self.policies)
+        return math.log(2 * self.losses / self.kappa) + count
+
+    def sampling(self, measure: Measure) -> float:
+        """Bound what fresh examples add to the measured regret."""
+        return math.sqrt(2 * self.logarithm(measure) / self.rounds)
+
+    def keeping(self, measure: Measure) -> float:
+        """Bound what the kept rounds add to all."""
+        left = 1 - (self.kept - 1) / self.rounds
+        whole = self.kept == self.rounds
+        return 0.0 if whole else math.sqrt(2 * left * self.logarithm(measure) / self.kept)
+
+
+@dataclass(frozen=True)
+class Suggests:
+    """The policy that reads its suggestion from the tuple of all policies'."""
+
+    place: int
+
+    def __call__(self, x: tuple[int, ...]) -> int:
+        """Return the suggestion."""
+        return int(x[self.place])
+
+
+@dataclass(frozen=True)
+class Run:
+    """How the online forecaster is run.
+
+    Parameters
+    ----------
+    events : "coordinates" or "losses"
+    weights : "adaptive" or "exponential"
+    rounds, policies : int
+        T, all of them, and C.
+    """
+
+    events: str
+    weights: str
+    rounds: int
+    policies: int
+
+    def player(self, listed: Listed) -> UnbiasedPrediction:
+        """Return the online forecaster, before its first round."""
+        rules = tuple(Suggests(j) for j in range(self.policies))
+        pairs = zip(listed.offsets, listed.weights, strict=True)
+        groups = [LossGroup(offset, weights, rules) for offset, weights in pairs]
+        if self.events not in EVENTS:
+            raise UserError(f"events = {self.events!r}: choose from {', '.join(EVENTS)}")
+        events: Any = EVENTS[self.events]
+        own: Any = {"weights": self.weights, "horizon": self.rounds, "hull": listed.basis.hull}
+        try:
+            return UnbiasedPrediction(events(groups), **own)
+        except ValueError as reason:
+            raise UserError(str(reason)) from reason
+
+
+class OnlineToBatch(Fit):
+    """The uniform mixture of kept rounds' prediction functions.
+
+    Parameters
+    ----------
+    listed : Listed
+    run : Run
+    rounds : int
+        The rounds that count, T: all but the burn-in.
+    times : list of int
+        The kept ones.
+    states : tree of arrays
+        Of the player before each of these.
+    online : list of dict
+        Of each stack of losses, by measure: the regret (K,) of the run per round.
+    bias : BiasBound
+        Of the run's biases, from its certificates.
+    readout : array (1 + n, d)
+        The linear reading of an outcome off s(y).
+    """
+
+    times: list[int]
+    states: dict[str, Any]
+    online: list[dict[str, Array]]
+    bias: BiasBound
+    readout: Array
+
+    def __init__(self, listed: Listed, run: Run, **learned: Any) -> None:
+        self.listed, self.run = listed, run
+        self.__setstate__(vars(self) | learned)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return everything but what is made of it again."""
+        return {name: own for name, own in vars(self).items() if not name.startswith("_")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._player = self.run.player(self.listed)
+        self._solved: dict[tuple[int, ...], Mixture] = {}
+        check_like(_at(self.states, 0), self._player.state())
+
+    @classmethod
+    def learned(cls, estimator: Any, listed: Listed, rows: Examples) -> "OnlineToBatch":
+        """Play the online forecaster over the rows in a random order.
+
+        Raises
+        ------
+        UserError
+            If the kept rounds would not fit into memory, or rows count unequally.
+        """
+        if not rows.exchangeable:
+            raise UserError("base = 'none' knows no sample_weight and groups; use base='auto'")
+        rounds, policies = rows.seen.suggestions.shape
+        run = Run(estimator.events, estimator.weights, rounds, policies)
+        player = run.player(listed)
+        burnt = int(estimator.burn_in * rounds)
+        kept = min(estimator.rounds_kept or math.ceil(10 * math.sqrt(rounds)), rounds - burnt)
+        _check_memory(player, kept)
+        rng = stream(estimator.random_state or 0, "omniprediction")
+        order = rng.permutation(rounds)
+        times = np.sort(burnt + rng.choice(rounds - burnt, kept, replace=False))
+        sizes = [offset.shape for offset in listed.offsets]
+        ledgers = [Ledger(*size, policies=policies, measures=MEASURES) for size in sizes]
+        states = _played(player, listed, rows[order], ledgers, times=times, burnt=burnt)
+        return cls(
+            listed,
+            run,
+            rounds=rounds - burnt,
+            times=times.tolist(),
+            states=_stacked(states),
+            online=[{name: own.regret(name) for name in MEASURES} for own in ledgers],
+            bias=player.bias_bound(),
+            readout=readout(listed.basis, rows.outcomes),
+        )
+
+    def at(self, suggestions: Sequence[int]) -> Mixture:
+        """Return all kept rounds' mixtures as one, solved once for each tuple."""
+        key = tuple(int(b) for b in suggestions)
+        if key not in self._solved:
+            solved = [self.in_round(i, key) for i in range(len(self.times))]
+            self._solved[key] = Mixture(
+                np.concatenate([mixture.points for mixture in solved]),
+                np.concatenate([mixture.weights for mixture in solved]) / len(solved),
+            )
+        return self._solved[key]
+
+    def in_round(self, index: int, suggestions: tuple[int, ...]) -> Mixture:
+        """Solve a kept round for a tuple of suggestions."""
+        self._player.restore(_at(self.states, index))
+        return self._player.mixture(suggestions)
+
+    def mixtures(self, seen: Seen) -> tuple[Indices, list[Mixture]]:
+        """See ``Fit``."""
+        if not seen.suggestions.shape[1]:
+            return np.zeros(len(seen), dtype=np.intp), [self.at(())]
+        distinct, place = np.unique(seen.suggestions, axis=0, return_inverse=True)
+        return place.ravel(), [self.at(row) for row in distinct]
+
+    def play(self, loss: Loss, seen: Seen, *, gamma: float = 0.0) -> tuple[Array, Array]:
+        """See ``Fit``."""
+        chosen, (place, mixtures) = self.listed.choose(loss, gamma), self.mixtures(seen)
+        form = chosen.offset[None], chosen.weights[None]
+        strategies = np.array([strategy(*form, mixture)[0] for mixture in mixtures])
+        means = [m.weights @ (form[0] + m.points @ form[1][0].T).min(1) for m in mixtures]
+        return strategies[place] / strategies.sum(1)[place, None], np.array(means)[place]
+
+    def outcomes(self, seen: Seen) -> Array:
+        """See ``Fit``."""
+        design = np.insert(self.mean(seen), 0, 1.0, axis=1)
+        return np.asarray(np.clip(design @ self.readout, 0.0, 1.0))
+
+    def theorem(self, choice: Choice, measure: Measure, *, kappa: float, net: float) -> BatchBound:
+        """See ``Fit``."""
+        stack, row = choice.place or (0, 0)
+        actions = self.listed.offsets[stack].shape[1]
+        own = self.listed.count, actions, self.run.policies, kappa, self.rounds, len(self.times)
+        terms, online = Statements(*own), float(self.online[stack][measure][row])
+        basis = 2 * choice.apart
+        return BatchBound(online, terms.sampling(measure), terms.keeping(measure), basis, net)
+
+    def online_bound(self, choice: Choice) -> float | None:
+        """See ``Fit``.
+
+        None for scalar events after a burn-in: they promise nothing about a part of the rounds.
+        """
+        stack, row = choice.place or (0, 0)
+        burnt, weights = self.run.rounds - self.rounds, self.listed.weights[stack]
+        if burnt and isinstance(self.bias, GainBound):
+            return None
+        policies, error = self.run.policies, self.listed.error(stack)
+        if burnt:
+            bound = regret_since(self.bias, weights, joined=burnt, policies=policies)
+        else:
+            bound = self.bias.regret(weights, policies=policies)
+        return float(bound[row] + 2 * error)
+
+
+def _played(  # noqa: PLR0913 - who plays, what they play, and what is written
+    player: UnbiasedPrediction,
+    listed: Listed,
+    rows: Examples,
+    ledgers: Sequence[Ledger],
+    *,
+    times: Indices,
+    burnt: int,
+) -> list[Any]:
+    """Play all rounds and charge the ledgers; return the states before the kept ones."""
+    states, nobody, kept = [], np.empty(0, dtype=np.intp), set(times.tolist())
+    for t in range(len(rows.outcomes)):
+        if t % CHUNK == 0:
+            part = rows.outcomes[t : t + CHUNK]
+            truths, values = listed.basis.transform(part), listed.values(part)
+        if t in kept:
+            states.append(player.state())
+        suggestions = rows.seen.suggestions[t]
+        mixture = player.mixture(suggestions)
+        forms = zip(ledgers, listed.offsets, listed.weights, values, strict=True)
+        for ledger, offset, weights, table in forms if t >= burnt else ():
+            played = Decision(strategy(offset, weights, mixture), nobody)
+            ledger.add(played, table[t % CHUNK], suggestions)
+        player.update(truths[t % CHUNK])
+    return states
+
+
+def strategy(offset: Array, weights: Array, mixture: Mixture) -> Array:
+    """Return the mixed strategies (K, A) of best responses to the draws of a mixture.
+
+    Parameters
+    ----------
+    offset, weights : array (K, A), (K, A, n)
+        Linear forms of losses; ties go to the lowest action.
+    """
+    found, every = np.zeros(offset.shape), np.arange(len(offset))
+    for point, weight in zip(mixture.points, mixture.weights, strict=True):
+        found[every, best_response(expected_losses(offset, weights, point))] += weight
+    return found
+
+
+def readout(basis: Basis, outcomes: Array) -> Array:
+    """Regress outcomes (m, d) on a constant and their own s(y): coefficients (1 + n, d).
+
+    Predictions differ from means of s(y) by about 1 / sqrt(m), which least squares multiplies where
+    functions of the basis are nearly collinear. Hence ridge regression with that variance (Hoerl
+    and Kennard 1970). The mean of s(y) is still mapped to the mean outcome.
+    """
+    table = basis.transform(outcomes)
+    model = Ridge(alpha=1.0).fit(table, outcomes.reshape(len(outcomes), -1))
+    weights = np.atleast_2d(model.coef_).T
+    return np.vstack([outcomes.mean(0) - table.mean(0) @ weights, weights])
+
+
+def sample_size(estimator: Any, listed: Listed, regret: float) -> int:
+    """Return how many examples suffice for decision swap regret of the listed losses.
+
+    Parameters
+    ----------
+    estimator : OfflineOmnipredictor
+        Whose losses, policies, events, weights and ``kappa`` count; all rounds are kept.
+    regret : float
+        Epsilon, in (0, 1): with probability 1 - kappa no listed loss regrets more on fresh
+        examples, if the solver meets its tolerance.
+
+    Raises
+    ------
+    UserError
+        If no number of examples is enough, because of the error of the basis.
+    """
+    if not 0 < regret < 1:
+        raise UserError(f"regret = {regret!r}: give a number between 0 and 1")
+    policies = len(estimator.policies)
+
+    def most(rounds: int) -> float:
+        run = Run(estimator.events, estimator.weights, rounds, policies)
+        bias, totals = run.player(listed).beforehand(rounds), []
+        for stack, weights in enumerate(listed.weights):
+            own = listed.count, weights.shape[1], policies, estimator.kappa, rounds, rounds
+            online = float(bias.regret(weights, policies=policies).max())
+            error = 2 * listed.error(stack)
+            totals.append(online + error + Statements(*own).sampling("decision_swap"))
+        return max(totals)
+
+    low, high = 0, 1
+    while most(high) > regret:
+        low, high = high, 2 * high
+        if high > MOST_ROWS:
+            raise UserError(f"regret = {regret}: below the error of the basis; lower delta")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if most(middle) > regret else (low, middle)
+    return high
+
+
+def _check_memory(player: UnbiasedPrediction, kept: int) -> None:
+    size = kept * _bytes(player.state()) / 2**20
+    if size > MOST_MEGABYTES:
+        told = f"rounds_kept = {kept}: they take {size:,.0f} MiB"
+        raise UserError(f"{told}; keep fewer, or use events='losses'")
+
+
+def _bytes(tree: Any) -> int:
+    if isinstance(tree, dict):
+        return sum(_bytes(part) for part in tree.values())
+    return int(getattr(tree, "nbytes", 0))
+
+
+def _stacked(states: Sequence[Any]) -> Any:
+    """Put trees of the same shape side by side: arrays and numbers get a first axis."""
+    first = states[0]
+    if isinstance(first, dict):
+        return {key: _stacked([state[key] for state in states]) for key in first}
+    if isinstance(first, np.ndarray):
+        return np.array(states)
+    return first if all(state == first for state in states) else np.array(states)
+
+
+def _at(tree: Any, index: int) -> Any:
+    """Return one of the trees that were put side by side."""
+    if isinstance(tree, dict):
+        return {key: _at(part, index) for key, part in tree.items()}
+    if not isinstance(tree, np.ndarray):
+        return tree
+    return tree[index] if tree.ndim > 1 else tree[index].item()

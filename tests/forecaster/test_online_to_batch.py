@@ -1,0 +1,258 @@
+"""The paper's offline omnipredictor: its bound on fresh examples, its mixture, its sample size."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from numpy.typing import NDArray
+
+pytest.importorskip("sklearn")
+from regretless.agents.utilities.forms import CARA, CES, CobbDouglas
+from regretless.forecaster.events.bounds import spread
+from regretless.forecaster.offline import OfflineOmnipredictor, Threshold
+from regretless.forecaster.offline.online_to_batch import Statements
+from regretless.market.core.errors import UserError
+from regretless.market.core.randomness import stream
+from regretless.market.losses import Linear
+from regretless.market.regret import decision_swap_regret, omniprediction_regret
+from regretless.market.response import expected_losses
+
+Array = NDArray[np.float64]
+online = partial(OfflineOmnipredictor, base="none")
+
+RULES = (Threshold(0, 0.5, 0, 1), Threshold(1, 0.5, 2, 0))
+MEASURES: Any = ("decision_swap", "omniprediction")
+
+
+def examples(rows: int, seed: int = 0) -> tuple[Array, Array]:
+    """Draw features (m, 2) and outcomes (m, 2) that depend on them."""
+    rng = np.random.default_rng(seed)
+    features = rng.random((rows, 2))
+    means = np.stack([0.2 + 0.6 * (features[:, 0] > 0.5), 0.3 + 0.4 * features[:, 1]], axis=1)
+    return features, np.clip(means + 0.15 * rng.standard_normal((rows, 2)), 0, 1)
+
+
+def losses(seed: int = 0) -> Any:
+    """Draw four CES losses with three actions."""
+    rng = np.random.default_rng(seed)
+    return CES(rng.dirichlet(np.ones(2), (4, 3)), np.array([0.5, 1.0, 0.5, 1.0]))
+
+
+@pytest.fixture(scope="module")
+def model() -> OfflineOmnipredictor:
+    return online([losses()], RULES, rounds_kept=40).fit(*examples(300))
+
+
+@pytest.mark.parametrize("events", ["coordinates", "losses"])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_regret_on_fresh_examples_stays_below_the_bound(events: str, seed: int) -> None:
+    own, fresh = losses(seed), examples(4000, seed + 100)
+    fitted = online([own], RULES, events=events, rounds_kept=60, random_state=seed)
+    fitted.fit(*examples(400, seed))
+    for loss in own:
+        swap = fitted.decision_swap_regret(loss, None, *fresh)
+        best = fitted.omniprediction_regret(loss, None, *fresh)
+        for measure, measured in zip(MEASURES, (swap, best), strict=True):
+            bound = fitted.bound(loss, measure)
+            assert measured <= bound.total
+            assert measured <= bound.online + 0.05  # far below: the terms are worst cases
+        assert best <= swap + 1e-12
+    assert fitted.bound_ == max(fitted.bound(loss).total for loss in own)
+
+
+def test_sample_size_grows_as_the_theorem_says_and_is_enough() -> None:
+    """Sixteen times the rows: a quarter of the regret where there is nothing to learn but noise."""
+    loss = Linear(np.array([[1.0], [-1.0]]), np.array([0.0, 1.0]))  # y, or 1 - y
+    model = online([loss])
+    sizes = [model.sample_size(regret) for regret in (0.4, 0.2, 0.1)]
+    assert all(4 <= more / fewer <= 6 for fewer, more in pairwise(sizes))
+    coins, regrets = np.random.default_rng(0), []
+    for rows in (50, 800):
+        fits = [
+            online([loss], rounds_kept=9).fit(None, coins.integers(2, size=rows))
+            for _ in "12345678"
+        ]
+        regrets.append(np.mean([fit.bound(loss).online for fit in fits]))
+        assert rows < model.sample_size(float(regrets[-1]))
+    assert 2 < regrets[0] / regrets[1] < 8
+    run = model.fit(None, coins.integers(2, size=sizes[0]))
+    assert run.bound(loss).online <= run.online_bound(loss) < 0.4
+
+
+@pytest.mark.parametrize("regret", [0.0, 1.0])
+def test_sample_sizes_are_of_regrets_between_0_and_1(regret: float) -> None:
+    with pytest.raises(UserError, match="give a number between 0 and 1"):
+        online([losses()]).sample_size(regret)
+
+
+def test_it_learns_what_the_policies_tell_apart() -> None:
+    fitted = online([losses()], RULES[:1], rounds_kept=100).fit(*examples(2000))
+    for side, least, most in ((0.2, 0.15, 0.3), (0.8, 0.7, 0.85)):
+        assert least < fitted.predict_outcome(np.array([[side, 0.5]]))[0, 0] < most
+
+
+def test_a_forecast_of_the_outcome_is_the_mean_of_what_came() -> None:
+    """Also where no function of the basis is the outcome itself, and the outcomes are lopsided."""
+    rng = np.random.default_rng(3)
+    outcomes, shares = rng.beta(0.3, 6.0, (400, 2)), rng.dirichlet(np.ones(2), (3, 3))
+    model = online([CES(shares, 0.5), CobbDouglas(shares)], rounds_kept=50).fit(None, outcomes)
+    forecast = model.predict_outcome(np.empty((1, 0)))[0]
+    assert np.abs(forecast - outcomes.mean(0)).max() < 0.03
+
+
+def test_online_regret_is_that_of_the_log_and_below_its_own_bound() -> None:
+    """All rounds' predictors on their own rows: the log, replayed from the kept states."""
+    own, (features, outcomes) = losses(), examples(200)
+    fitted = online([own], RULES, rounds_kept=200).fit(features, outcomes)
+    rows = stream(0, "omniprediction").permutation(200)
+    suggestions = np.stack([rule.predict(features[rows]) for rule in RULES])
+    form = [part[None] for part in fitted.basis_.coefficients(own[0])]
+    play = np.zeros((200, 3))
+    for t, asked in enumerate(suggestions.T):
+        law = fitted.fitted_.in_round(t, tuple(asked))
+        for point, weight in zip(law.points, law.weights, strict=True):
+            play[t, expected_losses(*form, point)[0].argmin()] += weight
+    comparators = np.concatenate([np.tile(np.arange(3)[:, None], 200), suggestions])
+    log = own[0].losses(outcomes[rows]), play / play.sum(1, keepdims=True), comparators
+    for measure, rule in zip(MEASURES, (decision_swap_regret, omniprediction_regret), strict=True):
+        bound = fitted.bound(own[0], measure)
+        assert bound.kept == 0.0  # all rounds are kept
+        assert bound.online == pytest.approx(rule(*log), abs=1e-9)
+        assert bound.online <= fitted.online_bound(own[0])
+
+
+@given(
+    losses=some.integers(1, 50),
+    actions=some.integers(1, 9),
+    policies=some.integers(0, 9),
+    rounds=some.integers(1, 3000),
+    share=some.floats(0.001, 1.0),
+)
+def test_terms_of_the_bound(
+    losses: int, actions: int, policies: int, rounds: int, share: float
+) -> None:
+    kept = max(1, int(share * rounds))
+    own = Statements(losses, actions, policies, 0.05, rounds, kept)
+    swap, best = (own.sampling(measure) for measure in MEASURES)
+    assert best <= swap + 1e-12
+    assignments = (actions + policies) ** actions
+    assert swap == pytest.approx(math.sqrt(2 * math.log(2 * losses * assignments / 0.05) / rounds))
+    assert (own.keeping("decision_swap") == 0) == (kept == rounds)
+
+
+def test_kept_term_covers_what_sampling_rounds_does() -> None:
+    rng = np.random.default_rng(0)
+    values = np.where(rng.random(500) < 0.5, -1.0, 1.0)  # the widest spread
+    most = Statements(1, 1, 0, 0.05, 500, 50).keeping("omniprediction")
+    excess = [rng.choice(values, 50, replace=False).mean() - values.mean() for _ in range(4000)]
+    assert np.mean(np.array(excess) > most) <= 0.05 / 2
+    assert np.max(excess) > 0.5 * most  # of the right size
+
+
+@pytest.mark.parametrize("events", ["coordinates", "losses"])
+def test_a_burn_in_leaves_the_first_rounds_out(tmp_path: Path, events: str) -> None:
+    pytest.importorskip("skops")
+    own, path = losses(), tmp_path / "m.skops"
+    fitted = online([own], RULES, burn_in=0.6, events=events, rounds_kept=500).fit(*examples(200))
+    fitted.save(path)
+    assert fitted.fitted_.rounds == 80
+    assert fitted.fitted_.times == list(range(120, 200))
+    bound, a_priori = fitted.bound(own[0]), fitted.online_bound(own[0])
+    assert bound.kept == 0.0
+    assert bound.sampling == Statements(4, 3, 2, 0.01, 80, 80).sampling("decision_swap")
+    assert (a_priori is None) == (events == "losses")
+    assert a_priori is None or bound.online <= a_priori
+    again = OfflineOmnipredictor.load(path)
+    assert (again.bound(own[0]), again.online_bound(own[0])) == (bound, a_priori)
+
+
+def test_a_prediction_is_the_uniform_mixture_of_the_kept_rounds(
+    model: OfflineOmnipredictor,
+) -> None:
+    features = examples(50, 5)[0]
+    place, laws = model.predict_mixture(features)
+    asked = np.stack([rule.predict(features) for rule in RULES], axis=1)
+    assert len(laws) == len(np.unique(asked, axis=0)) == 4
+    for row, key in zip(place, asked, strict=True):
+        rounds = [model.fitted_.in_round(i, tuple(key)) for i in range(40)]
+        assert laws[row].points.tobytes() == np.concatenate([r.points for r in rounds]).tobytes()
+        assert laws[row].mean == pytest.approx(np.mean([r.mean for r in rounds], axis=0))
+        assert laws[row].weights.sum() == pytest.approx(1)
+    assert model.predict(features) == pytest.approx(np.array([laws[i].mean for i in place]))
+
+
+def test_play_is_the_best_response_to_each_atom(model: OfflineOmnipredictor) -> None:
+    own, (features, _) = losses()[2], examples(20, 7)
+    offset, weights = model.basis_.coefficients(own)
+    place, laws = model.predict_mixture(features)
+    for row, law in zip(model.act_proba(own, features), (laws[i] for i in place), strict=True):
+        actions = (offset + law.points @ weights.T).argmin(1)
+        assert row == pytest.approx(np.bincount(actions, law.weights, minlength=3))
+
+
+def test_draws_follow_the_law(model: OfflineOmnipredictor) -> None:
+    features, own = np.tile([[0.2, 0.2]], (4000, 1)), losses()[0]
+    shares = np.bincount(model.act(own, features), minlength=3) / 4000
+    assert shares == pytest.approx(model.act_proba(own, features)[0], abs=0.04)
+    drawn = model.predict(features, draw=True)
+    assert drawn.mean(0) == pytest.approx(model.predict(features)[0], abs=0.04)
+    points = model.predict_mixture(features)[1][0].points
+    assert {tuple(p) for p in drawn} <= {tuple(p) for p in points}
+
+
+def test_a_loss_that_was_not_listed_acts_and_has_a_bound_only_within_gamma() -> None:
+    outcomes, blank = examples(60)[1], np.empty((1, 0))
+    with pytest.raises(UserError, match="basis does not serve"):
+        online([losses()[0]], rounds_kept=10).fit(None, outcomes).act(CARA(np.eye(2), 1.0), blank)
+    linear = online([Linear(np.eye(2))], gamma=0.1, rounds_kept=10).fit(None, outcomes)
+    close, far = Linear(np.eye(2) * 0.95), Linear(np.eye(2) * 0.5)
+    bound, listed = linear.bound(close), linear.bound(Linear(np.eye(2)))
+    assert bound.basis == pytest.approx(2 * 0.05)
+    assert bound.total == pytest.approx(listed.total + 0.1)
+    assert linear.bound(far) is linear.online_bound(far) is None
+    assert linear.act_proba(far, blank).shape == (1, 2)
+
+
+def test_no_policies_and_no_features_predict_the_mean() -> None:
+    _, outcomes = examples(1500)
+    loss = Linear(np.array([[0.5, -0.5], [-0.5, 0.5]]), 0.5)
+    fitted = online([loss], rounds_kept=1500).fit([], outcomes)
+    assert fitted.predict(np.empty((3, 0)))[2] == pytest.approx(outcomes.mean(0), abs=0.05)
+
+
+def test_policies_see_tables_once_and_callables_see_rows_and_names() -> None:
+    asked, (features, outcomes) = [], examples(60)
+
+    class Counting(Threshold):
+        def predict(self, X: Any) -> Any:  # noqa: N803
+            asked.append(len(X))
+            return super().predict(X)
+
+    frame = pd.DataFrame(features, columns=["rain", "sun"])
+    made = [
+        online([losses()], [rule], rounds_kept=9).fit(table, outcomes).predict(table)
+        for rule, table in (
+            (lambda x: int(x["rain"] > 0.5), frame),
+            (lambda x: int(x[0] > 0.5), features),
+            (Counting(0, 0.5, 0, 1), features),
+        )
+    ]
+    assert asked == [60, 60]
+    assert made[0].tobytes() == made[1].tobytes() == made[2].tobytes()
+
+
+def test_the_bound_in_coordinates_knows_the_spread_of_the_losses() -> None:
+    own = losses()
+    fitted = online([own], rounds_kept=2).fit(None, examples(100)[1])
+    norms = spread(fitted.basis_.coefficients(own)[1])
+    first, second = (fitted.online_bound(own[k]) for k in (0, 1))
+    assert second / first == pytest.approx(norms[1] / norms[0])
