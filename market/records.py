@@ -19,6 +19,7 @@ The read-only past that players may see: outcomes of earlier rounds, in bounded 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -129,7 +130,8 @@ class Context:
         """Return what one agent of a cohort sees: its own numbers in place of everybody's."""
         if not self.own:
             return self
-        return replace(self, own={name: float(seen[agent]) for name, seen in self.own.items()})
+        own = {name: float(seen[agent]) for name, seen in self.own.items()}
+        return replace(self, own=MappingProxyType(own))
 
     @property
     def shown(self) -> Array:

@@ -28,7 +28,7 @@ cohorts in the same ledger.
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -324,8 +324,7 @@ class ScriptedCohort(Cohort, Remembering):
         """Ask the crowd, or every agent in turn."""
         heard = self._heard(forecast)
         if self.crowd is not None:
-            seen = replace(context, own=dict(context.own))
-            return self._decision(self.crowd, self.crowd.act_many(heard, seen))
+            return self._decision(self.crowd, self.crowd.act_many(heard, context))
         choices = [
             self._choice(agent, heard[place], context.of(place)) if here else (0, self._idle)
             for place, (agent, here) in enumerate(zip(self.agents, self._here, strict=True))

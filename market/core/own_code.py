@@ -28,7 +28,7 @@ from regretless.market.core.errors import UserError, brief
 PROJECT = "regretless"
 INSTALLED = {"site-packages", "dist-packages"}  # folders of other packages
 STDLIB = Path(sysconfig.get_path("stdlib")).resolve()
-READ_ONLY = "read-only"  # in what NumPy says of an array that is not to be written
+READ_ONLY = "read-only", "mappingproxy"  # in what is said of arrays and tables not to be written
 own_packages: set[str] = set()  # of what is registered, beside this project
 
 
@@ -81,7 +81,7 @@ def blamed(error: BaseException) -> str | None:
 
 def is_writing(error: BaseException) -> bool:
     """Whether an error is that of writing into what is read-only."""
-    return isinstance(error, FrozenInstanceError) or READ_ONLY in str(error)
+    return isinstance(error, FrozenInstanceError) or any(word in str(error) for word in READ_ONLY)
 
 
 def _is_own(frame: FrameType) -> bool:

@@ -36,6 +36,7 @@ covers regret to those, since the forecast was made in ignorance of the signal.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -378,7 +379,7 @@ class Signal(NoSignal):
     def seen(self, context: Context, outcome: Array) -> Context:
         """Draw a round's signals, and add them to the context of the cohort."""
         drawn = outcome[self.coordinate] + self.noise * self.rng.standard_normal(len(self.noise))
-        return replace(context, own={self.name: sealed(drawn)})
+        return replace(context, own=MappingProxyType({self.name: sealed(drawn)}))
 
 
 def suggestions(policies: Any, context: Context, actions: int) -> Indices:

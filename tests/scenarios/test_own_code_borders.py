@@ -186,7 +186,11 @@ KINDS = (
     register.utility,
 )
 SEEN = {"adversary": "own-adversary"}  # whose context has a number
+SIGNAL = {"keys": 'signal = { noise = 0.1 }\npolicies = ["own-policy"]'}
 WRITERS = [
+    ("act", 'context.own["signal"] = 9.0', SIGNAL),
+    ("act_many", 'contexts.own["signal"] = np.full(2, 9.0)', SIGNAL),
+    ("act_many", "contexts.own.clear()", SIGNAL),
     ("act", "context.values[0] = 9.0", SEEN),
     ("act", "context.values = np.ones(1)", SEEN),
     ("act", "forecast.label[:] = 0.0", {}),
@@ -372,32 +376,3 @@ def test_lists_of_the_file_are_copies(
     before = repr(given.spec)
     given.build()
     assert repr(given.spec) == before
-
-
-SIGNAL = 'signal = { noise = 0.1 }\npolicies = ["own-policy"]'
-
-
-@pytest.mark.parametrize(
-    ("hole", "line"),
-    [
-        ("act", 'context.own["signal"] = 9.0'),
-        ("act_many", 'contexts.own["signal"] = np.full(2, 9.0)'),
-        ("act_many", "contexts.own.clear()"),
-    ],
-)
-def test_who_writes_a_key_of_what_it_sees_alone_changes_nothing(
-    desk: Path, hole: str, line: str
-) -> None:
-    """Neither for others, nor for its own policies and next rounds."""
-    found = []
-    for written in ("pass", line):
-        write(desk, hole, written, keys=SIGNAL)
-        import_modules(["borders"])
-        model = load(str(desk / "borders.toml")).build()
-        model.run()
-        found.append(model.agents_frame())
-        sys.modules.pop("borders")
-        for registry in KINDS:
-            for name in [name for name in registry.names() if name.startswith("own-")]:
-                registry._known.pop(name)
-    assert found[0].equals(found[1])

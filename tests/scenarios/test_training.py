@@ -24,6 +24,7 @@ from regretless.scenarios.cli.commands import main
 from regretless.scenarios.report.page import write_report
 from regretless.scenarios.report.training_page import sentence
 from regretless.scenarios.studies.processes import crew
+from regretless.scenarios.training import file_of
 from regretless.scenarios.training import train as training
 from regretless.scenarios.training.attack import attacks, written
 from regretless.scenarios.training.rehearsals import Rehearsals
@@ -186,7 +187,7 @@ def test_what_is_written_is_a_scenario_that_plays_as_judged(tmp_path: Path) -> N
         training.HALF, size=training.JUDGED
     )
     for seed in seeds[:3].tolist():
-        model = load(str(tmp_path / "out" / "attack-them-1.toml")).build(seed=seed)
+        model = load(str(tmp_path / "out" / file_of("them 1"))).build(seed=seed)
         model.run()
         surplus.append(model.agents_frame().query("cohort == 'them 1'")["leader_surplus"].mean())
     assert min(surplus) <= table["high"][1]
@@ -246,7 +247,7 @@ def test_interrupted_training_resumes_to_the_same_bytes(
     later = train(scenario, order, tmp_path / "cut", resume=True, progress=done.append)
     assert min(done) > 96
     assert later.equals(whole)
-    for name in ("curve.csv", "attackers.csv", "attack-them-0.toml", "attack-them-1.toml"):
+    for name in ("curve.csv", "attackers.csv", file_of("them 0"), file_of("them 1")):
         kept = [(tmp_path / folder / name).read_bytes() for folder in ("whole", "cut")]
         assert kept[0] == kept[1]
 
