@@ -1,7 +1,6 @@
 """Bases in which losses are linear, each in one file with its support and its registered maker."""
 
 from regretless.forecaster.bases.convex import ConvexRankBasis, OptimisedConvexBasis, ReLUBasis
-from regretless.forecaster.bases.default import default_basis, natural_kind, variant
 from regretless.forecaster.bases.grid import LipschitzGridBasis, RampBasis
 from regretless.forecaster.bases.leontief import LeontiefBasis
 from regretless.forecaster.bases.multisets import (
@@ -29,7 +28,4 @@ __all__ = [
     "ReLUBasis",
     "ReducedBasis",
     "TaylorExponentialBasis",
-    "default_basis",
-    "natural_kind",
-    "variant",
 ]

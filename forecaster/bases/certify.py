@@ -45,21 +45,11 @@ FINEST = 1 << 30  # boxes along a side; coordinates are 32-bit
 
 @dataclass(frozen=True)
 class ErrorCertificate:
-    """What a search has proved.
+    """What a search has proved."""
 
-    Attributes
-    ----------
-    upper : float
-        No outcome is further from its linear form than this.
-    lower : float
-        Some outcome is as far as this.
-    evaluations : int
-        Triples (loss, action, box) that it took.
-    """
-
-    upper: float
-    lower: float
-    evaluations: int
+    upper: float  # no outcome is further from its linear form than this
+    lower: float  # some outcome is as far as this
+    evaluations: int  # triples (loss, action, box) that it took
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,6 @@ matters; this one is the paper's.
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -67,11 +66,9 @@ from scipy import sparse
 
 from regretless.forecaster.minimax.support import listed
 from regretless.market import register
-from regretless.market.core.arrays import Array, Indices, Mask, grid_points
+from regretless.market.core.arrays import Array, Indices, grid_points
 from regretless.market.losses import Loss, MinimumOfRatios
 from regretless.market.losses.basis import Basis, Support, of_form, steepest
-
-Entries = list[tuple[Indices, Indices]]
 
 MOST_POINTS = 20_000
 LISTED = 2500
@@ -151,13 +148,7 @@ class LeontiefBasis(Basis):
 
 
 def worst_cases(top: int, dimension: int) -> sparse.csr_array:
-    """Mixtures of MReLUs, one of which is as bad as any g can be in every convex measure.
-
-    Returns
-    -------
-    sparse array (rows, thresholds)
-        The coefficients of all g, or of all orthants times top^2 if there are too many.
-    """
+    """Mixtures of MReLUs, one of which is as bad as any g: all g, or orthants times top^2."""
     if top**dimension > LISTED:
         return orthant_coefficients(top, dimension) * float(top**2)
     members = lattice_points(1, top, dimension)
@@ -175,12 +166,7 @@ def paper_stride(cells: int, dimension: int) -> int:
 
 
 def rounded(x: ArrayLike, bottom: int, top: int) -> Indices:
-    """Round to the nearest integer of {bottom..top}.
-
-    Rounding m y to the paper's {1..m-1} moves it by up to 1, to {0..m} by up to 1/2: with the
-    coefficients rounded alike, (2 m - 1) / m^2 and (m - 1/4) / m^2 bound the error of the product
-    of two numbers in [0, 1], and both are attained.
-    """
+    """Round to the nearest integer of {bottom..top}."""
     nearest = np.rint(np.asarray(x, dtype=np.float64))
     return np.asarray(np.clip(nearest, bottom, top), dtype=np.intp)
 
@@ -205,18 +191,7 @@ def least_products(b: Sequence[int] | Indices, top: int) -> Indices:
 
 
 def mrelu_coefficients(values: ArrayLike) -> Array:
-    """Coefficients c of any lattice function in MReLUs.
-
-    Parameters
-    ----------
-    values : array (top, ..., top), d axes
-        The function on {1..top}^d.
-
-    Returns
-    -------
-    array (top + 2, ..., top + 2)
-        Over the thresholds {0..top+1}^d.
-    """
+    """Coefficients over {0..top+1}^d of a function on {1..top}^d, with d axes each."""
     table = np.pad(np.asarray(values, dtype=np.float64), 1)
     for axis in range(table.ndim):
         table = np.diff(table, axis=axis)
@@ -235,14 +210,7 @@ def merged(coefficients: Array) -> Array:
 
 
 def orthant_coefficients(top: int, dimension: int) -> sparse.csr_array:
-    """Tabulate the merged coefficients of all orthants {z >= q}, q in {1..top}^d.
-
-    Returns
-    -------
-    sparse array (top^d, (top + 1)^d)
-        Rows in the order of ``lattice_points(1, top, d)``, columns in that of the thresholds
-        ``lattice_points(0, top, d)``.
-    """
+    """Tabulate the merged coefficients of all orthants {z >= q}: (top^d, (top + 1)^d)."""
     corners = lattice_points(1, top, dimension)
     rows, columns, entries = [], [], []
     for sigma in itertools.product([False, True], repeat=dimension):
@@ -264,15 +232,7 @@ def threshold_index(threshold: Indices, top: int) -> Indices:
 
 
 def turned(z: Indices, axis: int, bottom: int, top: int) -> Indices:
-    """Coordinates (z_j, z_j - z_k for k != j), shifted so that the least value is 0.
-
-    Parameters
-    ----------
-    z : array (..., d)
-        Lattice points.
-    axis : int
-        j.
-    """
+    """Coordinates (z_j, z_j - z_k for k != j) of z (..., d), shifted so that the least is 0."""
     own = z[..., axis, None]
     return np.concatenate([own - bottom, own - np.delete(z, axis, -1) + (top - bottom)], -1)
 
@@ -285,85 +245,11 @@ def step_lows(threshold: Indices, axis: int, bottom: int, top: int) -> Indices:
     return turned(threshold, axis, bottom, top) + 1
 
 
-def suffix_piece(low: Indices, height: int, h: int) -> Indices:
-    """Piece with length 2^h of the intervals {low .. 2^height - 1}.
-
-    Returns
-    -------
-    array like low
-        a, or -1 where the interval has no piece of this length.
-    """
+def suffix_piece(low: Indices, height: int | Indices, h: int | Indices) -> Indices:
+    """Return a of the piece {a 2^h, ...} of {low .. 2^height - 1}; -1 if none is so long."""
     length = (1 << height) - low
     start = low + (length & ((1 << h) - 1))  # shorter pieces stand to the left of longer ones
     return np.where((length >> h) & 1, start >> h, -1)
-
-
-@dataclass(frozen=True, eq=False)
-class Shape:
-    """The dyadic boxes with sides 2^h_1, ..., 2^h_d that steps use and points reach.
-
-    Attributes
-    ----------
-    sides : tuple of int
-        h_1, ..., h_d.
-    dims : tuple of int
-        Boxes along each axis.
-    codes : array
-        Flat positions of the boxes that are kept, ascending.
-    start : int
-        Number of boxes kept in the shapes before this one.
-    """
-
-    sides: tuple[int, ...]
-    dims: tuple[int, ...]
-    codes: Indices
-    start: int
-
-    def locate(self, cells: Indices) -> Indices:
-        """Row of each box (..., d) among those kept; -1 where it is not kept."""
-        code = _cell_code(cells, self.dims)
-        row = np.searchsorted(self.codes, code)
-        row = np.minimum(row, len(self.codes) - 1)
-        return np.where((cells >= 0).all(-1) & (self.codes[row] == code), row, -1)
-
-
-def _cell_code(cells: Indices, dims: Sequence[int]) -> Indices:
-    """Flat positions of boxes (..., d) in an array of the given shape."""
-    weights = np.array([math.prod(dims[k + 1 :]) for k in range(len(dims))])
-    return np.asarray(cells @ weights)
-
-
-def _used_shapes(points: Indices, heights: Sequence[int]) -> list[Shape]:
-    """List the boxes that intervals without upper ends can use, where points reach them.
-
-    Axis j is {0 .. 2^heights_j - 1}. The box that holds all points is left out, and so are shapes
-    without boxes.
-    """
-    shapes, start = [], 0
-    ends = np.array(heights)
-    for sides in itertools.product(*[range(height + 1) for height in heights]):
-        whole = np.array(sides) == ends
-        if whole.all():
-            continue
-        dims = tuple(1 << (height - h) for height, h in zip(heights, sides, strict=True))
-        cells = points >> np.array(sides)
-        right = ((cells & 1 == 1) | whole).all(-1)
-        codes = np.unique(_cell_code(cells[right], dims))
-        if len(codes):
-            shapes.append(Shape(sides, dims, codes, start))
-            start += len(codes)
-    return shapes
-
-
-def _only(shapes: Sequence[Shape], kept: Mask) -> list[Shape]:
-    """Keep the boxes where the mask over the boxes of all shapes is true."""
-    result, start = [], 0
-    for shape in shapes:
-        codes = shape.codes[kept[shape.start : shape.start + len(shape.codes)]]
-        if len(codes):
-            result.append(replace(shape, codes=codes, start=start))
-            start += len(codes)
-    return result
 
 
 class MReLUCover:
@@ -377,23 +263,19 @@ class MReLUCover:
         The lattice is {bottom..top}^d.
     stride : int
         s.
-
-    Attributes
-    ----------
-    coarse : array (R, d)
-        Thresholds of the coarse MReLUs, those that are constant left out.
-    low, high : array (R,)
-        Their least and greatest values on the
-    spaces : list of lists of Shape
-        The dyadic boxes in use, one list for each turned space.
-    size : int
-        Number of functions: coarse MReLUs, scaled to [0, 1], then boxes, space by space and shape
-        by shape.
-    table : sparse array (thresholds, size)
-        Coefficients of the MReLUs.
-    constant : array (thresholds,)
-        Their constants.
     """
+
+    size: int  # functions: coarse MReLUs, scaled to [0, 1], then boxes, space by space
+    coarse: Indices  # (R, d) thresholds of the coarse MReLUs, those that are constant left out
+    low: Indices  # (R,) their least value on the lattice
+    high: Indices  # (R,) and their greatest
+    boxes: Indices  # codes of the dyadic boxes in use, ascending
+    table: sparse.csr_array  # (thresholds, size) coefficients of the MReLUs
+    constant: Array  # (thresholds,) their constants
+    _sides: Indices  # (shapes, d) logarithms of the sides of dyadic boxes
+    _weights: Indices  # (shapes, d) and how their boxes are numbered
+    _first: Indices  # (shapes,)
+    _count: int
 
     def __init__(self, dimension: int, bottom: int, top: int, stride: int) -> None:
         self.dimension, self.bottom, self.top, self.stride = dimension, bottom, top, stride
@@ -405,14 +287,41 @@ class MReLUCover:
         low, high = self._extremes(coarse)
         varies = high > low
         self.coarse, self.low, self.high = coarse[varies], low[varies], high[varies]
+        self._list_shapes(top - bottom)
         base, fixed = self._start()
         path, steps, everywhere = self._path(), *self._steps()
         taken = path @ steps
-        used = np.diff(sparse.csc_array(taken).indptr) > 0
-        self.table = sparse.csr_array(sparse.hstack([base, -taken[:, np.flatnonzero(used)]]))
+        used = np.flatnonzero(np.diff(sparse.csc_array(taken).indptr))
+        self.boxes = self.boxes[used]
+        place = np.searchsorted(self._first, self.boxes % self._count, side="right")
+        shapes = np.unique(place - 1)
+        self._sides, self._weights = self._sides[shapes], self._weights[shapes]
+        self._first = self._first[shapes]
+        self.table = sparse.csr_array(sparse.hstack([base, -taken[:, used]]))
         self.size = self.table.shape[1]
-        self.spaces = [_only(self._shapes, mask) for mask in np.split(used, dimension)]
         self.constant = fixed - path @ everywhere
+
+    def _list_shapes(self, span: int) -> None:
+        """List the sides 2^h of dyadic boxes, and number the boxes of all shapes."""
+        self._heights = np.array([span.bit_length()] + [(2 * span).bit_length()] * self.dimension)[
+            : self.dimension
+        ]
+        sides = itertools.product(*[range(height + 1) for height in self._heights])
+        self._sides = np.array(list(sides))[:-1]  # the box that holds all points is left out
+        dims = 1 << (self._heights - self._sides)
+        sizes = np.cumprod(dims[:, ::-1], axis=1)[:, ::-1]
+        self._weights = np.append(sizes[:, 1:], np.ones_like(dims[:, :1]), axis=1)
+        self._first, self._count = np.cumsum(sizes[:, 0]) - sizes[:, 0], int(sizes[:, 0].sum())
+
+    def _codes(self, cells: Indices, axis: int) -> Indices:
+        """Return numbers for boxes (T, shapes, d) of a turned space; -1 where there is none."""
+        code = self._first + (cells * self._weights).sum(-1) + axis * self._count
+        return np.where((cells >= 0).all(-1), code, -1)
+
+    def _codes_of(self, z: Indices, axis: int) -> Indices:
+        """Return those of the boxes in which lattice points (T, d) lie, one of each shape."""
+        w = turned(z, axis, self.bottom, self.top)
+        return self._codes(w[:, None] >> self._sides, axis)
 
     def _extremes(self, thresholds: Indices) -> tuple[Indices, Indices]:
         """Least and greatest value on the lattice of MReLUs (..., d)."""
@@ -430,29 +339,25 @@ class MReLUCover:
         return base, np.append(low.astype(float), 0.0)
 
     def _steps(self) -> tuple[sparse.csr_array, Array]:
-        """Dyadic boxes of each unit step (d * thresholds, d * boxes); 1 where it is everywhere."""
-        span, count = self.top - self.bottom, len(self.thresholds)
-        heights = (span.bit_length(), *[(2 * span).bit_length()] * (self.dimension - 1))
-        # The turned coordinates of all points are the same set in each of the d spaces.
+        """Dyadic boxes of each unit step (d * thresholds, boxes); 1 where it is everywhere."""
         points = lattice_points(self.bottom, self.top, self.dimension)
-        self._shapes = _used_shapes(turned(points, 0, self.bottom, self.top), heights)
-        boxes = sum(len(shape.codes) for shape in self._shapes)
-        place: Entries = []
-        everywhere = np.zeros(self.dimension * count)
+        codes, everywhere = [], []
         for axis in range(self.dimension):
             lows = step_lows(self.thresholds, axis, self.bottom, self.top)
-            everywhere[axis * count :][:count] = (lows == 0).all(-1)
-            for shape in self._shapes:
-                sides = zip(lows.T, heights, shape.sides, strict=True)
-                box = shape.locate(np.stack([suffix_piece(*side) for side in sides], -1))
-                step = np.flatnonzero(box >= 0)
-                place.append((axis * count + step, axis * boxes + shape.start + box[step]))
-        return _marks(place, (self.dimension * count, self.dimension * boxes)), everywhere
+            everywhere.append((lows == 0).all(-1))
+            pieces = suffix_piece(lows[:, None], self._heights, self._sides)
+            code = self._codes(pieces, axis)
+            codes.append(np.where(np.isin(code, self._codes_of(points, axis)), code, -1))
+        every = np.concatenate(codes)
+        self.boxes = np.unique(every[every >= 0])
+        step, shape = np.nonzero(every >= 0)
+        column = np.searchsorted(self.boxes, every[step, shape])
+        return _marks(step, column, (len(every), len(self.boxes))), np.concatenate(everywhere)
 
     def _path(self) -> sparse.csr_array:
         """Which unit steps lead to each threshold, (thresholds, d * thresholds)."""
         count = len(self.thresholds)
-        place: Entries = []
+        rows, columns = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
         for axis in range(self.dimension):
             # coordinates before this one have arrived, those behind it still stand at the base
             here = np.concatenate([self._moving[:, :axis], self._bases[:, axis:]], -1)
@@ -460,8 +365,10 @@ class MReLUCover:
                 walks = np.flatnonzero(here[:, axis] + offset < self._moving[:, axis])
                 step = here[walks]
                 step[:, axis] += offset
-                place.append((walks, axis * count + threshold_index(step, self.top)))
-        return _marks(place, (count, self.dimension * count))
+                rows.append(walks)
+                columns.append(axis * count + threshold_index(step, self.top))
+        shape = count, self.dimension * count
+        return _marks(np.concatenate(rows), np.concatenate(columns), shape)
 
     def transform(self, z: Indices) -> Array:
         """Values (T, size) of all functions at lattice points (T, d)."""
@@ -469,13 +376,11 @@ class MReLUCover:
         start = len(self.coarse)
         reach = self.high - self.low
         values[:, :start] = (mrelu(z[:, None, :], self.coarse) - self.low) / reach
-        for axis, shapes in enumerate(self.spaces):
-            w = turned(z, axis, self.bottom, self.top)
-            for shape in shapes:
-                row = shape.locate(w >> np.array(shape.sides))
-                inside = np.flatnonzero(row >= 0)
-                values[inside, start + row[inside]] = 1.0
-                start += len(shape.codes)
+        for axis in range(self.dimension if len(self.boxes) else 0):
+            codes = self._codes_of(z, axis)
+            column = np.minimum(np.searchsorted(self.boxes, codes), len(self.boxes) - 1)
+            rows, shape = np.nonzero(self.boxes[column] == codes)
+            values[rows, start + column[rows, shape]] = 1.0
         return values
 
     def weight(self, mixtures: Any) -> float:
@@ -483,10 +388,8 @@ class MReLUCover:
         return float(abs(mixtures @ self.table).sum(-1).max(initial=0.0))
 
 
-def _marks(place: Entries, shape: tuple[int, int]) -> sparse.csr_array:
+def _marks(rows: Indices, columns: Indices, shape: tuple[int, int]) -> sparse.csr_array:
     """Sparse array of ones at the given rows and columns."""
-    rows = np.concatenate([row for row, _ in place] or [np.zeros(0, dtype=np.intp)])
-    columns = np.concatenate([column for _, column in place] or [np.zeros(0, dtype=np.intp)])
     return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
 
 

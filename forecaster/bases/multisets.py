@@ -420,24 +420,9 @@ class ChebyshevExponentialBasis(ExponentialBasis):
 
 
 def multisets(coordinates: int, sizes: range) -> Counts:
-    """List all multisets of some sizes, by size and then as sorted tuples.
+    """List how often each coordinate occurs in each multiset (n, d), by size, as sorted tuples.
 
-    Parameters
-    ----------
-    coordinates : int
-        d, how many different members there are.
-    sizes : range
-        Sizes, each at least 1.
-
-    Returns
-    -------
-    int array (n, d)
-        How often each coordinate occurs in each multiset.
-
-    Raises
-    ------
-    ValueError
-        If there are more than ``MOST_MULTISETS``.
+    ValueError if there are more than ``MOST_MULTISETS``.
     """
     number = sum(math.comb(coordinates + size - 1, size) for size in sizes)
     if number > MOST_MULTISETS:

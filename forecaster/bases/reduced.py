@@ -58,28 +58,14 @@ FEW, FINE, COARSE = 1000, 0.04, 0.1
 
 @dataclass(frozen=True)
 class Reduction:
-    """What a reduced basis achieves on its population.
+    """What a reduced basis achieves on its population."""
 
-    Parameters
-    ----------
-    functions : int
-        Distinct functions that it was fitted to.
-    size : int
-        n, functions kept.
-    lipschitz : float
-        Greatest sum |r_i|.
-    cost : float
-        lambda sqrt(n), the factor in regret.
-    sampled_error, unseen_error : float
-        Greatest error on the sample of the fit, and on outcomes that it did not see.
-    """
-
-    functions: int
-    size: int
-    lipschitz: float
-    cost: float
-    sampled_error: float
-    unseen_error: float
+    functions: int  # distinct functions that it was fitted to
+    size: int  # n, functions kept
+    lipschitz: float  # greatest sum |r_i|
+    cost: float  # lambda sqrt(n), the factor in regret
+    sampled_error: float  # greatest error on the sample of the fit
+    unseen_error: float  # and on outcomes that it did not see
 
 
 class ReducedBasis(Basis):
@@ -193,17 +179,7 @@ class ReducedBasis(Basis):
 
 
 class _Search:
-    """Choose functions and fit everybody, until the promise is kept on unseen outcomes.
-
-    Attributes
-    ----------
-    selection : Selection
-    sample : array (M, d)
-    offset, weights : array (N,), (N, n)
-        Coefficients of every listed function's loss.
-    sampled, unseen : array (N,)
-        Errors.
-    """
+    """Choose functions and fit everybody, until the promise is kept on unseen outcomes."""
 
     def __init__(self, listed: LossFunctions, *, error: float, cap: float, seed: int) -> None:
         self.listed, self.error = listed, error
@@ -301,17 +277,7 @@ def scattered(count: int, outcomes: int, *, seed: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Coefficients of one function.
-
-    Parameters
-    ----------
-    offset : float
-        r_0.
-    weights : array (n,)
-        r.
-    error : float
-        Greatest error over the whole sample.
-    """
+    """Coefficients of one function, and its greatest error over the whole sample."""
 
     offset: float
     weights: Array
@@ -415,37 +381,16 @@ def tour(table: Array) -> Indices:
 
 @dataclass(eq=False)
 class Selection:
-    """A growing choice among candidate functions.
+    """A growing choice among candidate functions."""
 
-    Parameters
-    ----------
-    targets : array (N, M)
-        Values on the sample of the functions to approximate.
-    candidates : array (N, M)
-        The same functions stretched onto [0, 1]; the choice is among these.
-    cap : float
-        Bound on sum |r_i|.
-    chosen : list of int
-        To begin with.
-    precision : float
-        To which errors are minimised.
-
-    Attributes
-    ----------
-    errors : array (N,)
-        Upper bound on each target's error with the present choice.
-    order : int array (N,)
-        A tour of the targets, in which neighbours are alike.
-    """
-
-    targets: Array
-    candidates: Array
-    cap: float
-    chosen: list[int]
-    precision: float
+    targets: Array  # (N, M) values on the sample of the functions to approximate
+    candidates: Array  # (N, M) the same stretched onto [0, 1]; the choice is among these
+    cap: float  # bound on sum |r_i|
+    chosen: list[int]  # to begin with
+    precision: float  # to which errors are minimised
     working: list[int] = field(default_factory=list)
-    errors: Array = field(init=False)
-    order: Indices = field(init=False)
+    errors: Array = field(init=False)  # (N,) bounds on each target's error with the present choice
+    order: Indices = field(init=False)  # (N,) a tour of the targets, in which neighbours are alike
 
     def __post_init__(self) -> None:
         if not self.working:
@@ -479,13 +424,7 @@ class Selection:
             fresh[row] = True
 
     def grow(self, error: float, most: int) -> float:
-        """Add functions until every target is within ``error``; return the greatest error.
-
-        Raises
-        ------
-        ValueError
-            If more than ``most`` functions would be needed.
-        """
+        """Add functions until every target is within ``error``; ValueError if that takes more."""
         row = self.worst()
         while self.errors[row] > error:
             if len(self.chosen) >= most or row in self.chosen:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from regretless.forecaster.bases.certify import ROUNDING, ErrorCertificate, certify
+from regretless.forecaster.bases.certify import ROUNDING, certify
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
@@ -162,33 +162,6 @@ def test_a_target_is_good_enough() -> None:
     loose = certify(loss, offset, weights, enclose, tolerance=0.02, target=2 * error)
     assert error <= loose.upper <= 2 * error + ROUNDING
     assert loose.evaluations < exact.evaluations / 5
-
-
-def test_a_stack_has_the_largest_of_its_certificates() -> None:
-    """One by one or all at once, with the same boxes for the worst of them."""
-    loss, offset, weights, _ = fitted("ces, negative")
-    singles = [
-        certify(loss[k], offset[k], weights[k], enclose, slopes=derivatives, tolerance=0.05)
-        for k in range(STACK)
-    ]
-    whole = certify(loss, offset, weights, enclose, slopes=derivatives, tolerance=0.05)
-    assert isinstance(whole, ErrorCertificate)
-    assert max(one.lower for one in singles) <= whole.upper
-    assert whole.lower <= max(one.upper for one in singles)
-
-
-def test_what_does_not_fit_is_refused() -> None:
-    """Shapes, stacks along several axes, edges that do not ascend."""
-    loss, offset, weights, _ = fitted("linear")
-    with pytest.raises(ValueError, match="coefficients of shape"):
-        certify(loss, offset[:2], weights, enclose)
-    with pytest.raises(ValueError, match="coefficients of shape"):
-        certify(loss, offset, weights[:, :1], enclose)
-    with pytest.raises(ValueError, match="along 2 axes"):
-        certify(Linear(np.ones((2, 2, 1, 2))), np.zeros((2, 2, 1)), np.ones((2, 2, 1, 5)), enclose)
-    for edges in ([0.0, 0.5, 0.5, 1.0], [0.1, 1.0], [0.0, 0.9]):
-        with pytest.raises(ValueError, match="edges must ascend"):
-            certify(loss, offset, weights, enclose, cells=np.array(edges))
 
 
 def boxes(seed: int) -> tuple[Array, Array]:

@@ -69,14 +69,6 @@ def test_size_and_transform(
     assert np.array_equal(basis.transform(basis.points), np.eye(basis.size))
 
 
-def test_printed_rounding_is_to_the_nearest_of_the_printed_points() -> None:
-    """The points are 1/4, 2/4, 3/4, 1: what is near 0 goes up, not to 0."""
-    basis = LipschitzGridBasis(1, constant=1.0, error=0.25, centred=False)
-    assert basis.points[:, 0] == pytest.approx([0.25, 0.5, 0.75, 1.0])
-    outcomes = np.array([[0.0], [0.1], [0.37], [0.38], [0.62], [0.63], [0.87], [0.88], [1.0]])
-    assert basis.transform(outcomes).argmax(-1).tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 3]
-
-
 @pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("outcomes", [1, 2])
 def test_the_declared_error_is_true_and_reached(outcomes: int, *, centred: bool) -> None:

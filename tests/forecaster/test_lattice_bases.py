@@ -84,14 +84,6 @@ def test_rounding_is_within_its_bound_and_attains_it(
     assert even.tolist() == [1, 2, bottom, top]
 
 
-def test_the_bound_of_the_nearest_rounding_is_attained() -> None:
-    """Halves that are rounded up in both factors miss by (m - 1/4) / m^2."""
-    x = (10 - 0.5 + 1e-12) / 10
-    b = rounded(10 * x, 0, 10)
-    assert b == 10
-    assert b * b / 100 - x * x == pytest.approx(0.0975)
-
-
 # --- MReLUs
 
 

@@ -132,34 +132,6 @@ def test_weights_are_a_measure_where_the_loss_is_one(name: str) -> None:
     assert basis.lipschitz <= 1 + ROUNDING
 
 
-@pytest.mark.parametrize("outcomes", [3, 4])
-def test_beyond_the_range_of_exponents_ces_is_no_measure(outcomes: int) -> None:
-    """With rho above 1 / (d - 1) some weights are positive."""
-    loss = ces(outcomes, 0.95, 0.95)
-    weights = RampBasis([loss], knots=3, floor=LEAST, budget=1).coefficients(loss)[1]
-    assert weights.max() > 1e-4
-
-
-def test_slopes_hold_the_difference_quotients(case: tuple[RampBasis, Loss]) -> None:
-    """The ranges that the certificate uses enclose values and slopes over random boxes."""
-    basis, _ = case
-    rng = np.random.default_rng(3)
-    low, high = np.sort(rng.random((2, 40, basis.outcomes)), axis=0)
-    least, most = basis.enclose(low, high)
-    inside = low + (high - low) * rng.random(low.shape)
-    values = basis.transform(inside)
-    assert (least <= values).all()
-    assert (values <= most).all()
-    under, over = basis.slopes(low, high)
-    assert under.shape == over.shape == (40, basis.outcomes, basis.size)
-    for j in range(basis.outcomes):
-        moved = inside.copy()
-        moved[:, j] = low[:, j] + (high - low)[:, j] * rng.random(40)
-        quotient = (basis.transform(moved) - values) / (moved - inside)[:, j, None]
-        assert (quotient >= under[:, j] - 1e-9).all()
-        assert (quotient <= over[:, j] + 1e-9).all()
-
-
 # error of plain interpolation as published for some population, d = 3, y_min = 0.1
 PUBLISHED = {
     4: {"ces": 0.065, "cobb-douglas": 0.021, "leontief": 0.236},

@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief, LpTarget
 from regretless.forecaster.bases import ExactLossesBasis, ReducedBasis
 from regretless.forecaster.bases.of_losses import LossFunctions
-from regretless.forecaster.bases.reduced import SLACK, Selection, SupNormFit, pivots, tour
+from regretless.forecaster.bases.reduced import SLACK, Selection, SupNormFit, pivots
 from regretless.market.losses import (
     Convex1D,
     Linear,
@@ -150,13 +150,6 @@ def everything(outcomes: int = 2) -> list[Loss]:
     ]
 
 
-def test_lists_of_nothing_are_refused() -> None:
-    with pytest.raises(ValueError, match="at least one"):
-        LossFunctions([])
-    with pytest.raises(ValueError, match="same number of outcomes"):
-        LossFunctions([Linear([[1.0]]), Linear([[1.0, 0.0]])])
-
-
 # The exact basis.
 
 
@@ -231,23 +224,6 @@ def test_growing_reaches_the_error_and_no_further() -> None:
     assert max(optimum(shorter, values, 1.0) for values in choice.targets) > 0.1 - LEAST
 
 
-def test_growing_raises_when_it_cannot() -> None:
-    """Too few functions allowed, or a cap below what a function itself needs."""
-    with pytest.raises(ValueError, match=r"3 functions leave an error of .*; wanted 0.01"):
-        random_selection(1).grow(0.01, 3)
-    with pytest.raises(ValueError, match="functions leave an error"):
-        random_selection(1, cap=0.2).grow(0.05, 25)
-
-
-def test_a_tour_visits_every_row_and_pivots_explain_most() -> None:
-    table = np.random.default_rng(1).random((40, 90))
-    assert sorted(tour(table).tolist()) == list(range(40))
-    clusters = np.repeat(np.random.default_rng(2).random((3, 90)), 5, axis=0)
-    assert {row // 5 for row in pivots(clusters, 3)} == {0, 1, 2}
-    order = tour(clusters + 1e-6 * np.random.default_rng(3).random(clusters.shape))
-    assert len(list(itertools.groupby(row // 5 for row in order))) == 3
-
-
 # The reduced basis.
 
 PROMISES = [(2, 0.1), (2, 0.03), (3, 0.1)]
@@ -312,18 +288,6 @@ def test_an_unlisted_loss_has_one_set_of_coefficients() -> None:
             assert alone[1] == pytest.approx(weights[1], abs=1e-9)
 
 
-def test_unlisted_losses_get_nearly_the_best_coefficients() -> None:
-    """On the sample, by the full program."""
-    basis = ReducedBasis(population(1, 2, count=8), error=0.06)
-    table = np.ascontiguousarray(basis.transform(basis._sample).T)
-    for loss in strangers():
-        offset, weights = basis.coefficients(loss[0])
-        values = loss[0].losses(basis._sample)[:, 0]
-        error = np.abs(values - offset[0] - weights[0] @ table).max()
-        least = optimum(table, values, 1.0)
-        assert least - 1e-8 <= error <= max(SLACK * least, least + LEAST) + 1e-9
-
-
 @pytest.mark.parametrize("seed", [20, 53, 59])
 @pytest.mark.parametrize("error", [0.1, 3e-4, 1e-6])
 def test_the_whole_population_keeps_any_promise(error: float, seed: int) -> None:
@@ -340,8 +304,3 @@ def test_the_whole_population_keeps_any_promise(error: float, seed: int) -> None
 def test_senseless_wishes_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="must be positive"):
         ReducedBasis(population(1, 2, count=1), **options)
-
-
-def test_a_cap_below_the_losses_is_refused() -> None:
-    with pytest.raises(ValueError, match="leave an error of"):
-        ReducedBasis(population(1, 2, count=4), error=0.02, cap=0.3)

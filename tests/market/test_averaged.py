@@ -10,17 +10,11 @@ import pytest
 
 from regretless.agents.utilities import CES
 from regretless.market.core.errors import UserError
-from regretless.market.losses import Linear, averaged
+from regretless.market.losses import averaged
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
 
 WEIGHTS = np.array([[[0.2, 0.8], [0.6, 0.4]], [[0.5, 0.1], [0.9, 0.3]]])
-
-
-def test_away_from_the_edges_a_linear_loss_does_not_change() -> None:
-    loss = Linear(WEIGHTS)
-    y = np.random.default_rng(0).uniform(0.3, 0.7, (50, 2))
-    assert averaged(loss, 0.1, [0, 1]).losses(y) == pytest.approx(loss.losses(y), abs=1e-12)
 
 
 def test_it_is_the_mean_over_normal_noise() -> None:

@@ -16,7 +16,7 @@ from paper.__main__ import TABLES, main
 from paper.families import FAMILIES
 from paper.study_table import StudyTable
 from paper.tables import STUDIES
-from regretless.forecaster.bases import natural_kind
+from regretless.forecaster.bases.default import natural_kind
 from regretless.market import register
 from regretless.market.losses.basis import Basis
 

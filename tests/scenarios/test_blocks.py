@@ -20,7 +20,7 @@ from regretless.agents.utilities.forms import (
     Newsvendor,
 )
 from regretless.forecaster import bases
-from regretless.forecaster.bases import natural_kind
+from regretless.forecaster.bases.default import natural_kind
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.losses import (

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from registered import built_in
-from regretless.market.markets.settling import FEEDBACKS
 
 from regretless.forecaster import bases
 from regretless.forecaster.models import PANEL
 from regretless.market import register
+from regretless.market.markets.aggregate import FEEDBACKS
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.files import catalogue, find, read
 from regretless.scenarios.spec.market import MarketSpec, PricesSpec
