@@ -23,27 +23,29 @@ model = load("rush-hours", rounds=ROUNDS, forecaster={}, cohort=STATIONS).build(
 model.run()
 verdict = model.verdict_frame()
 models = verdict[verdict["kind"] == "model"]
-best = models.loc[models.groupby("cohort", sort=False)["gain"].idxmin()]
-worst = models.loc[models.groupby("cohort", sort=False)["gain"].idxmax()]
+best = models.loc[models.groupby("cohort", sort=False)["difference"].idxmin()]
+worst = models.loc[models.groupby("cohort", sort=False)["difference"].idxmax()]
 told = [
-    f"{row['name']} would have served those who {row['cohort']} (listening was worth "
-    f"{row['gain']:+.4f} ± {row['gain_half']:.4f} a round against it)"
+    f"{row['name']} for those who {row['cohort']} (average loss per round "
+    f"{row['difference']:+.4f} against the play, 95 % interval {row['low']:.4f} to "
+    f"{row['high']:.4f})"
     for _, row in best.iterrows()
 ]
 last = worst.iloc[0]
 answer = (
-    f"Best of seven, {'; '.join(told)}. Against the worst for the first, {last['name']}, it was "
-    f"worth {last['gain']:+.4f} ± {last['gain_half']:.4f}."
+    f"Best of seven models in hindsight: {'; '.join(told)}. Worst for the first: {last['name']}, "
+    f"{last['difference']:+.4f} ({last['low']:.4f} to {last['high']:.4f})."
 )
-figure, axes = sheet("What listening was worth against each model", "worth a round, own units")
+title = "Difference of the average loss per round to the play"
+figure, axes = sheet(title, "positive: following the forecast was better")
 names = list(dict.fromkeys(models["name"]))
 for number, (cohort, rows) in enumerate(models.groupby("cohort", sort=False)):
     at = [place + 0.2 * number - 0.1 for place in range(len(names))]
     own = rows.set_index("name").loc[names]
     axes.errorbar(
         at,
-        own["gain"],
-        yerr=own["gain_half"],
+        own["difference"],
+        yerr=own["high"] - own["difference"],
         fmt="o",
         color=COLOURS[number],
         label=cohort,

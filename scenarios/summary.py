@@ -1,47 +1,50 @@
-"""What a run says at its end: a row per cohort, and where the logs lie."""
+"""What ``run`` prints at its end: numbers first, then the forecast, the data and where logs lie.
 
-from collections.abc import Iterator, Mapping
+At most ``MOST`` lines, however many cohorts there are; ``verbose`` prints the tables of every
+cohort in full and what each term means.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from rich import box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.console import Console, RenderableType
 
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.forecaster.anchored import AnchoredPrediction
-from regretless.market.exploitability.tracker import TOLERANCE
 from regretless.market.logs.welfare import agents_in, mean_of
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.logs.directory import MANIFEST
 from regretless.scenarios.logs.exploitability import notes
 from regretless.scenarios.spec.scenario import ScenarioSpec
-from regretless.scenarios.verdict import sentences, stood, verdict_table
-
-WIDTH = 80  # of a line where there is no screen
-NAMES = 14  # characters of a cohort's name before it is folded
-
-REGRETS = {
-    "external": "external_regret",
-    "swap": "swap_regret",
-    "decision swap": "decision_swap_regret",
-}
-
-
-HEADINGS = (
-    "A round's loss is in [0, 1], 0 for the best that can happen; regret is what another rule "
-    "would have saved per round. External: the best fixed action. Swap: in place of each action "
-    "the best other one. Decision swap: that, or a policy. Mean and worst are over agents. Bounds "
-    "are on the worst decision swap regret: from bias as the forecast's errors turned out; from "
-    "variation and bound by theorem, with probability 0.99 in all rounds. Exploitability: what a "
-    "leader could have gained from the worst agent's play, once "
-    f"{TOLERANCE} of swap regret counts as none."
+from regretless.scenarios.terminal import console, table
+from regretless.scenarios.verdict import (
+    DEFINITIONS,
+    MANY,
+    REGRETS,
+    Row,
+    alternative_cells,
+    best_alternative,
+    best_of_each,
+    bounds,
+    four,
+    played,
+    promise,
+    records,
+    regret_rows,
+    told_bounds,
+    unchanged,
 )
-NOTHING = ">= 1"  # a bound on what is at most 1 anyway
-BREAK = "decision\nswap\nmean"  # begins the second table
-UNINFORMATIVE = {"from\nvariation"}  # columns that are left out where they tell nothing of anybody
+
+MOST = 40  # lines
+COHORTS = 10  # rows of a table by cohort
+ALTERNATIVES = "Alternatives in hindsight"
+HEADS = ["loss", "difference", "95 % interval", "better\noff"]
+STATIONARY = "intervals: each by itself, stationary outcomes assumed"
+SCALE = "(0 is the best possible round, 1 the worst)"
 
 
 def print_summary(
@@ -49,52 +52,167 @@ def print_summary(
     model: MarketModel,
     out: Path,
     closed: Mapping[str, pd.DataFrame] | None = None,
+    *,
+    verbose: bool = False,
 ) -> None:
-    """Print what a run comes to: the verdict in words, then tables, remarks, and where logs lie.
+    """Print what a run comes to.
 
     Parameters
     ----------
     closed : dict, optional
         The tables that closed the run, in place of the model's own.
+    verbose : bool
+        All alternatives and measures of every cohort, all remarks, and definitions.
     """
     own = closed or {"agents": model.agents_frame(), "verdict": model.verdict_frame()}
     agents, verdict = own["agents"], own["verdict"]
-    console = Console(markup=False, highlight=False)
-    if not console.is_terminal:
-        console = Console(markup=False, highlight=False, width=WIDTH)
-    console.print(f"{scenario.spec.name}, {model.played:,} rounds, seed {scenario.spec.seed}\n")
-    for line in sentences(verdict, agents):
-        console.print(line)
-    console.print()
-    for table in (
-        verdict_table(verdict),
-        *closing_tables(agents, title="Regret", room=console.width),
-    ):
-        console.print(table)
-    console.print(HEADINGS, style="dim")
-    for line in data_facts(scenario, model.played):
-        console.print(line)
-    for line in (f"The forecast: {broadcast(model)}", *bases(scenario, model)):
-        console.print(f"{line}.")
-    for line in (*remarks(model, agents), *departures(scenario.spec, model, agents)):
-        console.print(f"{line}.")
-    console.print(f"Logs: {out}", soft_wrap=True)
+    screen = console()
+    tables = (full if verbose else short)(verdict, agents, room=screen.width)
+    parts = [headline(scenario, model, out), "", *tables, "", *forecast(scenario, model)]
+    parts += data_facts(scenario, model.played)
+    notes_of = (*remarks(model, agents), *departures(scenario.spec, model, agents))
+    said = [f"{line}." for line in notes_of]
+    end = f"Logs: {out}    Report: regretless report {out}"
+    if verbose:
+        said += ["", *(f"{term}: {meaning}" for term, meaning in DEFINITIONS.items())]
+    else:
+        said = list(_fitting(screen, said, MOST - 1 - len(_lines(screen, parts))))
+    for part in (*parts, *said):
+        screen.print(part)
+    screen.print(end, soft_wrap=True)
+
+
+def _lines(screen: Console, parts: Iterable[RenderableType]) -> list[str]:
+    """Return the lines that parts take on a screen."""
+    with screen.capture() as kept:
+        for part in parts:
+            screen.print(part)
+    return kept.get().splitlines()
+
+
+def _fitting(screen: Console, lines: list[str], room: int) -> Iterator[str]:
+    """Yield the first lines that there is room for, and how many are left."""
+    for place, line in enumerate(lines):
+        room -= len(_lines(screen, [line]))
+        last = place == len(lines) - 1
+        if room < 0 or (room == 0 and not last):
+            yield f"{len(lines) - place} more remarks: --verbose prints them."
+            return
+        yield line
+
+
+def headline(scenario: Scenario, model: MarketModel, out: Path) -> str:
+    """Write the scenario, how many rounds were played, the seed, and the time that it took."""
+    spec = scenario.spec
+    manifest = out / MANIFEST
+    kept = json.loads(manifest.read_text(encoding="utf-8")) if manifest.is_file() else {}
+    seconds = f", {kept['wall_seconds']:,.0f} s" if "wall_seconds" in kept else ""
+    return f"{spec.name}: {model.played:,} rounds, seed {spec.seed}{seconds}"
+
+
+def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, room: int) -> Iterator[RenderableType]:
+    """Yield what is said of the cohorts: of one in full, of several a row each."""
+    cohorts = {str(name): rows for name, rows in verdict.groupby("cohort", sort=False)}
+    if len(cohorts) == 1:
+        (rows,) = cohorts.values()
+        yield f"{played(rows, agents)[:-1]} {SCALE}."
+        yield ""
+        yield from _cohort([(r, rows) for r in best_of_each(rows)], agents, room=room)
+        return
+    if len(cohorts) <= MANY:
+        for name, rows in cohorts.items():
+            yield played(rows, agents[agents["cohort"] == name])
+    else:
+        yield f"{len(cohorts)} cohorts with {agents_in(agents):,} agents."
+    yield f"Losses are per round {SCALE}."
+    yield ""
+    shown = dict(list(cohorts.items())[:COHORTS])
+    cells = []
+    for name, rows in shown.items():
+        what, *numbers = alternative_cells(best_alternative(rows))
+        what = what.removesuffix(" of each agent")
+        cells.append([name, f"{rows['mean_loss'].iloc[0]:.4f}", what, *numbers])
+    heads = ["cohort", "loss", "best alternative\nin hindsight", *HEADS]
+    yield table(heads, cells, room=room, words=(0, 2))
+    yield ""
+    yield table(*_regrets(agents, list(shown)), room=room)
+    if len(cohorts) > len(shown):
+        yield f"{len(cohorts) - len(shown)} more cohorts: --verbose prints them."
+
+
+def _regrets(agents: pd.DataFrame, names: list[str]) -> tuple[list[str], list[list[str]]]:
+    """Return heads and rows of the worst regrets, and the least bound, of several cohorts."""
+    columns = REGRETS | {"exploitability": "exploitability"}
+    rows = []
+    for name in names:
+        own = agents[agents["cohort"] == name]
+        cells = [_number(own[column].max()) for column in columns.values()]
+        bound = promise(min(bounds(own).values(), default=np.nan), 4)
+        rows.append([name, *cells, bound, _number(mean_of(own, "decision_swap_regret"))])
+    heads = [word.replace(" ", "\n", 1).replace("exploit", "exploit-\n") for word in columns]
+    return ["Worst regret per round", *heads, "bound", "mean\ndecision\nswap"], rows
+
+
+def _number(value: float) -> str:
+    return "" if np.isnan(value) else four(value)
+
+
+def full(verdict: pd.DataFrame, agents: pd.DataFrame, *, room: int) -> Iterator[RenderableType]:
+    """Yield what is said of every cohort, with all alternatives and measures."""
+    yield f"Losses are per round {SCALE}."
+    for name, rows in verdict.groupby("cohort", sort=False):
+        own = agents[agents["cohort"] == name]
+        yield ""
+        yield played(rows, own)
+        yield ""
+        ranked = records(rows.sort_values("mean_loss", kind="stable"))
+        yield from _cohort([(row, None) for row in ranked], own, room=room)
+
+
+def _cohort(
+    alternatives: list[tuple[Row, pd.DataFrame | None]], agents: pd.DataFrame, *, room: int
+) -> Iterator[RenderableType]:
+    """Yield the two tables of a cohort: alternatives in hindsight, and regrets."""
+    cells = [alternative_cells(*pair) for pair in alternatives if pair[0]["kind"] != "broadcast"]
+    yield table([ALTERNATIVES, *HEADS], cells, room=room)
+    if any(cell[3] for cell in cells):
+        yield f"  {STATIONARY}"
+    yield ""
+    heads = ["Regret per round", "mean", "worst agent", "bound"]
+    yield table(heads, list(_bounded(agents)), room=room, words=(0, 3))
+
+
+def _bounded(agents: pd.DataFrame) -> Iterator[list[str]]:
+    """Yield the rows of the table of regrets, with the bounds beside decision swap regret."""
+    for row in regret_rows(agents):
+        told = told_bounds(agents) if row[0] == "decision swap" else []
+        yield [*row, *(told[:1] or [""])]
+        yield from (["", "", "", line] for line in told[1:])
 
 
 def data_facts(scenario: Scenario, rounds: int) -> Iterator[str]:
     """Yield what was done to the data, a line each."""
     if scenario.table is not None:
-        yield from scenario.table.told
+        yield from (f"Data: {line}" for line in scenario.table.told)
         if rounds > len(scenario.table.outcomes):
-            yield f"The {len(scenario.table.outcomes)} data rows were replayed in a loop."
+            yield f"Data: the {len(scenario.table.outcomes)} rows were replayed in a loop."
 
 
-def bases(scenario: Scenario, model: MarketModel) -> Iterator[str]:
-    """Yield how long each block's base was broadcast as it was."""
-    for block in model.game.blocks:
-        if isinstance(block.forecaster, AnchoredPrediction):
-            base, own = scenario.spec.forecaster.base.kind, block.forecaster
-            yield stood(block.name, base, own.kept / max(own.time, 1), own.lost)
+def forecast(scenario: Scenario, model: MarketModel) -> Iterator[str]:
+    """Yield what the forecast of each block was made of."""
+    blocks = model.game.blocks
+    sizes = [
+        f"{block.basis.size} numbers per round (basis {block.name}"
+        + (f", error at most {block.basis.error:.2g})" if block.basis.error else ")")
+        for block in blocks
+    ]
+    yield f"Forecast: {'; '.join(sizes)}."
+    for block in blocks:
+        own = block.forecaster
+        if isinstance(own, AnchoredPrediction):
+            base, kept = scenario.spec.forecaster.base.kind, own.kept / max(own.time, 1)
+            line = unchanged(block.name, base, kept, own.lost, several=len(blocks) > 1)
+            yield f"Forecast: {line}."
 
 
 def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
@@ -104,7 +222,7 @@ def remarks(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
     for cohort in model.game.cohorts:
         if cohort.heads is not None:
             rows = f"a row of the tables for each of {len(cohort.row_of):,} losses"
-            yield f"{cohort.name}: {cohort.population:,} agents are counted, {rows}"
+            yield f"{cohort.name}: {cohort.population:,} agents with multiplicity, {rows}"
     yield from (guarantee.note for guarantee in model.guarantees if guarantee.note)
     yield from coarse_bases(model, agents)
     yield from (*worst_windows(model), *notes(model, agents), *model.notes)
@@ -141,81 +259,6 @@ def coarse_bases(model: MarketModel, agents: pd.DataFrame) -> Iterator[str]:
             )
 
 
-def broadcast(model: MarketModel) -> str:
-    """Describe the blocks of the forecast: basis, size, and error where there is one."""
-    several = len(model.game.blocks) > 1
-    blocks = [
-        (f"{block.basis.size} " if several else "")
-        + f"of the basis {block.name}"
-        + (f" (error at most {block.basis.error:.2g})" if block.basis.error else "")
-        for block in model.game.blocks
-    ]
-    total = sum(block.basis.size for block in model.game.blocks)
-    return f"{total} numbers a round, {', '.join(blocks)}"
-
-
-def closing_tables(agents: pd.DataFrame, *, title: str, room: int | None = None) -> list[Table]:
-    """Lay out one row per cohort of an ``agents`` table, in several tables where room is short.
-
-    Parameters
-    ----------
-    room : int, optional
-        Characters in a line; without it all columns stand side by side in one table.
-    """
-    cohorts = agents.groupby("cohort", sort=False)
-    cells = [_cells(rows) for _, rows in cohorts]
-    for head in UNINFORMATIVE & set(cells[0]):
-        if all(row[head] in {"none", NOTHING} for row in cells):
-            cells = [{name: told for name, told in row.items() if name != head} for row in cells]
-    names = [escape(str(name)) for name, _ in cohorts]
-    first = min(max(map(len, ["cohort", *names])), NAMES) if room else None
-    parts = _parts(cells, room - (first or 0) - 3 if room else None)
-    tables = []
-    for i, heads in enumerate(parts):
-        table = Table(title=None if i else title, title_justify="left", expand=False)
-        table.box, table.padding = box.SIMPLE_HEAD, (0, 1, 0, 0)
-        table.add_column("cohort", no_wrap=room is None, max_width=first, overflow="fold")
-        for head in heads:
-            table.add_column(head, justify="right", no_wrap=True)
-        for name, row in zip(names, cells, strict=True):
-            table.add_row(name, *(row[head] for head in heads))
-        tables.append(table)
-    return tables
-
-
-def _parts(cells: list[dict[str, str]], room: int | None) -> list[list[str]]:
-    """Share columns out among tables: one where they fit, else a break before ``BREAK``, too."""
-    widths = {
-        head: 2 + max(map(len, [*head.split("\n"), *(row[head] for row in cells)]))
-        for head in cells[0]
-    }
-    if room is None or sum(widths.values()) <= room:
-        return [list(widths)]
-    parts, left = list[list[str]](), 0
-    for head, width in widths.items():
-        if not parts or head == BREAK or width > left:
-            parts.append([])
-            left = room
-        parts[-1].append(head)
-        left -= width
-    return parts
-
-
-def _cells(rows: pd.DataFrame) -> dict[str, str]:
-    """Write what is said of a cohort, by the head of its column."""
-    cells = {"agents": f"{agents_in(rows):,}", "mean\nloss": f"{mean_of(rows, 'mean_loss'):.4f}"}
-    for name, column in REGRETS.items():
-        head = name.replace(" ", "\n")
-        cells[f"{head}\nmean"] = figure(mean_of(rows, column), "-")
-        cells[f"{head}\nworst"] = figure(rows[column].max(), "-")
-    return cells | {
-        "bound\nfrom bias": figure(rows["bound_from_bias"].max(), "none"),
-        "from\nvariation": promise(rows["bound_from_variation"].max()),
-        "bound": promise(rows["bound"].max()),
-        "exploit-\nability": figure(rows["exploitability"].max(), "-"),
-    }
-
-
 def worst_windows(model: MarketModel) -> Iterator[str]:
     """Yield a line per cohort on its worst window, where regret was taken over windows."""
     windows = model.journal.windows
@@ -224,20 +267,3 @@ def worst_windows(model: MarketModel) -> Iterator[str]:
             f"{name}: worst window regret {worst.regret:.4f} "
             f"(agent {worst.agent}, rounds {worst.first} to {worst.last})"
         )
-
-
-def mean_and_worst(rows: pd.DataFrame, column: str) -> str:
-    """Write mean and maximum over the agents; a dash where the measure was not kept."""
-    if rows[column].isna().all():
-        return "-"
-    return f"{mean_of(rows, column):.4f} / {rows[column].max():.4f}"
-
-
-def promise(value: float) -> str:
-    """Write a bound on regrets of at most 1, or that there is none, or none that says anything."""
-    return NOTHING if value >= 1 else figure(value, "none", 2)
-
-
-def figure(value: float, absent: str, digits: int = 4) -> str:
-    """Write a number, or what stands for its absence."""
-    return absent if np.isnan(value) else f"{value:.{digits}f}"

@@ -1,37 +1,60 @@
-"""The verdict of a run in words: what agents lost, what else would have cost, the worst regret.
+"""A run in words: average losses, alternatives in hindsight with their differences, and regrets.
 
-Every number is one of the tables ``verdict`` and ``agents``, rounded as it is printed there. Losses
-count as alike where they are printed alike, or where the interval of their difference holds zero.
+Every number is one of the tables ``verdict`` and ``agents``. Losses and regrets are averages per
+round, of losses in [0, 1]. A difference with an interval that contains 0 is told as none found; no
+sentence says that two losses are equal.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich import box
-from rich.markup import escape
-from rich.table import Table
 
-from regretless.market.logs.welfare import agents_in
-from regretless.scenarios.digits import decimals
+from regretless.market.exploitability.tracker import TOLERANCE
+from regretless.market.logs.welfare import agents_in, mean_of
 from regretless.scenarios.logs.curves import leading_regret
 
-MANY = 3  # cohorts, of more of whom the words would be a page
-LEAST = 5e-5  # what is smaller would be printed as zero
-KINDS = {
-    "broadcast": "what they did",
-    "model": "model",
-    "policy": "policy",
-    "action": "best fixed action",
+Row = dict[str, Any]
+MANY = 3  # cohorts, of more of whom only the extremes are told
+NOTHING = ">= 1"  # a bound on what is at most 1 anyway
+REGRETS = {
+    "external": "external_regret",
+    "swap": "swap_regret",
+    "decision swap": "decision_swap_regret",
+}
+BOUNDS = {
+    "given the biases": "bound_from_bias",
+    "given the variation": "bound_from_variation",
+    "before the run": "bound",
+}
+DEFINITIONS = {
+    "Loss": "per round, in [0, 1]: 0 is the best possible round, 1 the worst.",
+    "Difference": (
+        "mean loss with the alternative minus mean loss as played; positive if the play was "
+        "better. Its 95 % interval comes from means of batches of rounds and assumes stationary "
+        "outcomes; it is known for models. Outcomes are taken as they were realised."
+    ),
+    "External regret": "average loss per round that the best fixed action would have avoided.",
+    "Swap regret": (
+        "average loss per round that an agent would have avoided by replacing each of its actions "
+        "with the best other action in hindsight."
+    ),
+    "Decision swap regret": "the same, where a replacement may also be a policy.",
+    "Bounds": (
+        "on the worst decision swap regret of a cohort. Given the biases: from the measured "
+        "errors of the forecast. Given the variation, and before the run: by the theorem, with "
+        "probability 0.99 in all rounds at once."
+    ),
+    "Exploitability": (
+        "what a leader could have gained from the play of an agent, in [0, 1] of the leader's "
+        f"payoff; swap regret up to {TOLERANCE} is tolerated."
+    ),
 }
 
 
 def sentences(verdict: pd.DataFrame, agents: pd.DataFrame) -> Iterator[str]:
-    """Yield two sentences per cohort: its loss beside the best alternatives', and its worst regret.
-
-    Of more than ``MANY`` cohorts three are said: who fares best and worst beside the best
-    alternative to what they did, by losses in [0, 1], and the worst regret of all.
+    """Yield a paragraph per cohort; of more than ``MANY`` cohorts one on the extremes.
 
     Parameters
     ----------
@@ -40,121 +63,151 @@ def sentences(verdict: pd.DataFrame, agents: pd.DataFrame) -> Iterator[str]:
     """
     cohorts = [rows for _, rows in verdict.groupby("cohort", sort=False)]
     if len(cohorts) > MANY:
-        yield from _in_short(cohorts, agents)
+        yield " ".join([*_extremes(cohorts, agents), *_worst(agents)])
         return
     for rows in cohorts:
-        best = best_of_each(rows).iloc[1:]
-        policy = (best["kind"] == "policy") & (best["mean_loss"] >= rows["mean_loss"].iloc[0])
+        others = (compared(row, rows) for row in best_of_each(rows) if row["kind"] != "broadcast")
         own = agents[agents["cohort"] == rows["cohort"].iloc[0]]
-        yield " ".join([_lost(rows, best[~policy], agents, "", ":"), *_regretted(own)])
+        yield " ".join([played(rows, own), *others, *_worst(own)])
 
 
-def _in_short(cohorts: list[pd.DataFrame], agents: pd.DataFrame) -> Iterator[str]:
-    """Yield who fares best and who worst beside the best alternative, and the worst regret."""
-    best = [best_of_each(rows).iloc[1:].nsmallest(1, "mean_loss") for rows in cohorts]
-    pairs = zip(cohorts, best, strict=True)
-    gains = [other["mean_loss"].item() - rows["mean_loss"].iloc[0] for rows, other in pairs]
-    first = f"Best off of {len(cohorts)} cohorts, beside the best alternative of each, are"
-    for word, place in ((first, np.argmax(gains)), ("Worst off are", np.argmin(gains))):
-        yield f"{word} {_lost(cohorts[place], best[place], agents, ', who', ',')}"
+def played(rows: pd.DataFrame, agents: pd.DataFrame) -> str:
+    """Say what a cohort did, and its average loss per round."""
+    own = rows.iloc[0]
+    heard = agents["bound_from_bias"].notna().any()
+    did = "followed the forecast" if heard else "followed rules of their own"
+    loss = f"Average loss per round: {own['mean_loss']:.4f}."
+    return f"{own['agents']:,} {own['cohort']} {did}. {loss}"
+
+
+def best_of_each(rows: pd.DataFrame) -> list[Row]:
+    """Return what a cohort did and the best alternative of each kind, the least loss first."""
+    ranked = rows.sort_values("mean_loss", kind="stable").drop_duplicates("kind")
+    return records(ranked)
+
+
+def records(rows: pd.DataFrame) -> list[Row]:
+    """Return the rows of a table as dictionaries by the columns' names."""
+    return [{str(key): value for key, value in row.items()} for row in rows.to_dict("records")]
+
+
+def named(row: Row, rows: pd.DataFrame | None = None) -> str:
+    """Name an alternative; with the rows of its cohort, as the best of its kind in hindsight."""
+    models = 0 if rows is None else int((rows["kind"] == "model").sum())
+    return {
+        "broadcast": "as played",
+        "model": f"best of {models} models: {row['name']}" if models > 1 else f"{row['name']}",
+        "policy": f"policy {row['name']}",
+        "action": f"best fixed action{' of each agent' if row['agents'] > 1 else ''}",
+    }[row["kind"]]
+
+
+def compared(row: Row, rows: pd.DataFrame) -> str:
+    """Say what an alternative would have cost, and whether that differs."""
+    what, _, which = named(row, rows).partition(": ")
+    name = f"{what[0].upper()}{what[1:]} in hindsight{f' ({which})' * bool(which)}"
+    return f"{name}: {row['mean_loss']:.4f}, {difference(row)}."
+
+
+def four(value: float) -> str:
+    """Write a number with four decimals, never a negative zero."""
+    return f"{round(value, 4) + 0.0:.4f}"
+
+
+def difference(row: Row) -> str:
+    """Say by how much a loss differs from that of the play; with its interval where it is known."""
+    if row["low"] <= 0 <= row["high"]:
+        return f"no difference found (between {four(row['low'])} and {four(row['high'])})"
+    size = f"{abs(row['difference']):.4f}"
+    told = f"{size} {'more' if row['difference'] > 0 else 'less'}"
+    if float(size) == 0:
+        told = "a difference below 0.0001"
+    if np.isnan(row["low"]):
+        return told
+    return f"{told} (95 % interval {four(row['low'])} to {four(row['high'])})"
+
+
+def _worst(agents: pd.DataFrame) -> Iterator[str]:
+    """Say the greatest regret of an agent, by the name of the measure."""
     regret = leading_regret(agents)
     if regret.notna().any():
-        yield from _regretted(agents, f", one of {agents['cohort'].iloc[int(regret.argmax())]}")
+        worst = agents.iloc[int(regret.argmax())]
+        decision = not np.isnan(worst["decision_swap_regret"])
+        name, many = "Decision swap regret" if decision else "Swap regret", agents_in(agents)
+        whose = f"the worst of {many:,} agents" if many > 1 else "the agent"
+        of = f" (of {worst['cohort']})" if len(agents["cohort"].unique()) > 1 else ""
+        yield f"{name} of {whose}{of}: {regret.max():.4f} per round."
 
 
-def _lost(
-    rows: pd.DataFrame, others: pd.DataFrame, agents: pd.DataFrame, who: str, then: str
-) -> str:
-    """Say what a cohort lost, and whether that is more than with the others."""
-    own = rows.iloc[0]
-    heard = agents.loc[agents["cohort"] == own["cohort"], "bound_from_bias"].notna().any()
-    how = "by listening" if heard else "by their own rules"
-    told = ", ".join(_compared(own, row, rows) for _, row in others.iterrows())
-    return f"{own['cohort']}{who} lost {own['mean_loss']:.4f} a round {how}{then} {told}."
+def _extremes(cohorts: Sequence[pd.DataFrame], agents: pd.DataFrame) -> Iterator[str]:
+    """Say for which cohorts the best alternative was furthest above and below what they did."""
+    best = [best_alternative(rows) for rows in cohorts]
+    pairs = zip(best, cohorts, strict=True)
+    gaps = [row["mean_loss"] - rows["mean_loss"].iloc[0] for row, rows in pairs]
+    yield f"{len(cohorts)} cohorts with {agents_in(agents):,} agents."
+    for word, place in (("Largest", np.argmax(gaps)), ("Smallest", np.argmin(gaps))):
+        row, rows = best[int(place)], cohorts[int(place)]
+        yield (
+            f"{word} difference of the best alternative in hindsight: {row['cohort']}, average "
+            f"loss per round {rows['mean_loss'].iloc[0]:.4f}; {named(row, rows)}: "
+            f"{row['mean_loss']:.4f}, {difference(row)}."
+        )
 
 
-def best_of_each(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return what a cohort did and, of the alternatives of each kind, the one that lost least."""
-    ranked = rows.sort_values("mean_loss", kind="stable").drop_duplicates("kind")
-    return rows.loc[ranked.index.sort_values()]
+def best_alternative(rows: pd.DataFrame) -> Row:
+    """Return the alternative of a cohort with the least loss."""
+    return next(row for row in best_of_each(rows) if row["kind"] != "broadcast")
 
 
-def _compared(own: "pd.Series[Any]", other: "pd.Series[Any]", rows: pd.DataFrame) -> str:
-    """Say whether a cohort lost more or less than with an alternative."""
-    losses = [f"{row['mean_loss']:.4f}" for row in (own, other)]
-    if losses[0] == losses[1] or abs(other["gain"]) <= other["gain_half"]:
-        word = "about as much as"
-    else:
-        word = "less than" if own["mean_loss"] < other["mean_loss"] else "more than"
-    models = int((rows["kind"] == "model").sum())
-    what = {
-        "model": f"the best of {models} models, {other['name']}" if models > 1 else other["name"],
-        "policy": f"the policy {other['name']}",
-        "action": f"the best fixed action{' of each' if own['agents'] > 1 else ''}",
-    }
-    return f"{word} with {what[other['kind']]} ({losses[1]})"
+def unchanged(block: str, base: str, kept: float, lost: int | None, *, several: bool) -> str:
+    """Say of which reference model a forecast consists, and from which round on it is corrected.
 
-
-def _regretted(agents: pd.DataFrame, of: str = "") -> Iterator[str]:
-    """Say the worst agent's regret per round, by the name of the measure."""
-    regret, many = leading_regret(agents), agents_in(agents)
-    if regret.notna().any():
-        kept = agents["decision_swap_regret"].iloc[int(regret.argmax())]
-        measure = "Swap regret" if np.isnan(kept) else "Decision swap regret"
-        whom = f"the worst of {many:,} agents{of}" if many > 1 else "the agent"
-        worst = regret.max()
-        size = f"{worst:.4f}" if worst >= LEAST else "less than 0.0001"
-        yield f"{measure} of {whom}: {size} per round."
-
-
-def stood(block: str, base: str, kept: float, lost: int | None) -> str:
-    """Say in which share of the rounds a base was broadcast as it was, and from when it was not."""
-    who = "the models' weighted mean" if base == "aggregate" else base
-    if lost == 0:
-        then = "and was corrected from the start"
-    else:
-        when = "" if lost is None else f" before round {lost + 1:,}"
-        then = f"and was not corrected{when}"
-    return f"{block}: {who} was broadcast as it was in {kept:.0%} of the rounds, {then}"
-
-
-def verdict_table(verdict: pd.DataFrame) -> Table:
-    """Lay out what every cohort did beside the best alternative of each kind, best first."""
-    best = [best_of_each(rows) for _, rows in verdict.groupby("cohort", sort=False)]
-    table = Table(title="What else they could have done", title_justify="left", expand=False)
-    table.box, table.padding = box.SIMPLE_HEAD, (0, 1, 0, 0)
-    table.add_column("cohort", overflow="fold", max_width=14)
-    table.add_column("best of its kind", overflow="fold")
-    for head in ("mean\nloss", "better off\nwith it", "what they did\nis worth, a round"):
-        table.add_column(head, justify="right", no_wrap=True)
-    for name, what, loss, _, better, gain in lines(pd.concat(best)):
-        table.add_row(*map(escape, (name, what, loss, better, gain)))
-    return table
-
-
-def lines(verdict: pd.DataFrame) -> Iterator[list[str]]:
-    """Yield the cells of each alternative's line, best first, the cohort named once."""
-    cohorts = [rows for _, rows in verdict.groupby("cohort", sort=False)]
-    places = {
-        name: max(decimals(rows[name], digits) for rows in cohorts)
-        for name, digits in {"worth": 4, "gain": 3}.items()
-    }
-    for rows in cohorts:
-        for place, (_, row) in enumerate(rows.sort_values("mean_loss", kind="stable").iterrows()):
-            yield ["" if place else str(row["cohort"]), *_cells(row, places)]
-
-
-def _cells(row: "pd.Series[Any]", places: dict[str, int]) -> list[str]:
-    """Write an alternative, its mean loss, worth, who is better off with it, and by how much.
-
-    ``places`` are the decimals of worth and gain, the same for all rows of a table.
+    Parameters
+    ----------
+    kept : float
+        Share of the rounds in which the reference was broadcast unchanged.
+    lost : int or None
+        Rounds before its first correction.
     """
-    kind = KINDS[str(row["kind"])]
-    what = f"{kind} {row['name']}" if row["kind"] in {"model", "policy"} else kind
-    worth, gain = (round(row[name], at) + 0.0 for name, at in places.items())  # no -0
-    numbers = [what, f"{row['mean_loss']:.4f}", f"{worth:.{places['worth']}f}"]
+    who = "weighted mean of the models" if base == "aggregate" else base
+    since = "never corrected"
+    if lost is not None:
+        since = f"corrected from round {lost + 1:,} on" if lost else "corrected from the start"
+    of = f"{block}: " if several else ""
+    return f"{of}{who}, {since}, unchanged in {100 * kept:.0f} % of the rounds"
+
+
+def alternative_cells(row: Row, rows: pd.DataFrame | None = None) -> list[str]:
+    """Write an alternative, its loss, the difference, its interval, and who is better off."""
     if row["kind"] == "broadcast":
-        return [*numbers, "", ""]
-    at = places["gain"]
-    half = "" if np.isnan(row["gain_half"]) else f" ± {row['gain_half']:.{at}f}"
-    return [*numbers, f"{row['better_off']:,} of {row['agents']:,}", f"{gain:+.{at}f}{half}"]
+        return [named(row), f"{row['mean_loss']:.4f}", "", "", ""]
+    ends = "" if np.isnan(row["low"]) else f"{four(row['low'])} .. {four(row['high'])}"
+    gap = round(row["difference"], 4) + 0.0  # no -0
+    better = f"{row['better_off']:,} of {row['agents']:,}"
+    return [named(row, rows), f"{row['mean_loss']:.4f}", f"{gap:+.4f}", ends, better]
+
+
+def regret_rows(agents: pd.DataFrame) -> Iterator[list[str]]:
+    """Yield a measure of a cohort, its mean and that of the worst agent; those that were taken."""
+    for name, column in (REGRETS | {"exploitability": "exploitability"}).items():
+        if agents[column].notna().any():
+            yield [name, four(mean_of(agents, column)), four(agents[column].max())]
+
+
+def bounds(agents: pd.DataFrame) -> dict[str, float]:
+    """Return the bounds on the worst decision swap regret of a cohort that there are, by name."""
+    known = {word: float(agents[column].max()) for word, column in BOUNDS.items()}
+    return {word: value for word, value in known.items() if not np.isnan(value)}
+
+
+def promise(value: float, digits: int = 2) -> str:
+    """Write a bound on regrets of at most 1, or that there is none, or none that says anything."""
+    if np.isnan(value):
+        return "none"
+    return NOTHING if value >= 1 else f"{value:.{digits}f}"
+
+
+def told_bounds(agents: pd.DataFrame) -> list[str]:
+    """Write each bound of a cohort, and what it takes as known."""
+    known = bounds(agents).items()
+    return [f"{promise(v, 4 if w == 'given the biases' else 2)} {w}" for w, v in known]

@@ -103,7 +103,7 @@ def leaders(table: pd.DataFrame) -> bool:
 
 def whose_model(table: pd.DataFrame) -> bool:
     """Both kinds of station are scored against all models, and seasons are what matters."""
-    best = table.loc[table.groupby("cohort")["gain"].idxmin(), "name"]
+    best = table.loc[table.groupby("cohort")["difference"].idxmin(), "name"]
     return len(table) == 14 and best.str.startswith("seasonal").all()
 
 

@@ -1,7 +1,11 @@
-"""Who is better off with what: the broadcast against every model, every policy, every fixed action.
+"""Alternatives in hindsight: following the forecast against every model, policy and fixed action.
 
-All losses are per round and in [0, 1], those of the agents' own records; **worth** is the mean
-utility per round in the utility's own units, averaged over the agents of a cohort.
+All losses are averages per round, in [0, 1], of the agents' own records. The **difference** of an
+alternative is its mean loss minus the mean loss of what the agents did, so that a positive one
+says that following the forecast was better. In the units of a utility it is ``loss_scale`` times as
+large. Intervals are those of batch means (``market.regret.model_comparison``); ``p_adjusted`` are
+the p-values of the same t statistics, adjusted by Holm's step-down method for all tests of the
+table (S. Holm, Scandinavian Journal of Statistics 6, 1979).
 
 What a branch did to whom: losses with and without a change, from the round at which it was made.
 
@@ -79,10 +83,9 @@ class Compared:
         The kind and the name of each, the broadcast first.
     losses : array (J, n)
         With each of them, of the agents that came.
-    scale, offset : array (n,)
-        Of a loss in the units of the agent's utility.
     gains : dict
-        By alternative, how much listening was worth more and half its interval, where known.
+        By alternative, the difference, half the length of its interval and the p-value of no
+        difference, where they are known.
     heads : int array (n,) or None
         How many agents each stands for, where they are counted.
     """
@@ -90,9 +93,7 @@ class Compared:
     cohort: str
     alternatives: list[tuple[str, str]]
     losses: Array
-    scale: Array
-    offset: Array
-    gains: Mapping[int, tuple[float, float]]
+    gains: Mapping[int, tuple[float, float, float]]
     heads: Indices | None = None
 
 
@@ -102,15 +103,14 @@ def joined(parts: Sequence[Compared], followed: NotCompared) -> Compared:
     ``followed`` is the whole cohort's.
     """
     losses = np.concatenate([part.losses for part in parts], axis=1)
-    units = [np.concatenate([getattr(p, name) for p in parts]) for name in ("scale", "offset")]
-    gains = _gains(followed)
-    return replace(parts[0], losses=losses, scale=units[0], offset=units[1], gains=gains)
+    return replace(parts[0], losses=losses, gains=_gains(followed))
 
 
-def _gains(followed: NotCompared) -> dict[int, tuple[float, float]]:
-    """Return by how much listening was worth more than each model, which come second."""
+def _gains(followed: NotCompared) -> dict[int, tuple[float, float, float]]:
+    """Return the difference to each model, which come second, with interval and p-value."""
     means, halves = followed.gaps()
-    return {1 + m: (0.0 - means[m], halves[m]) for m in range(len(followed.names))}
+    found = zip(0.0 - means, halves, followed.p_values(), strict=True)
+    return dict(enumerate(found, start=1))
 
 
 def comparisons(game: Game) -> list[Compared]:
@@ -123,14 +123,35 @@ def comparisons(game: Game) -> list[Compared]:
 
 
 def verdict_table(compared: Sequence[Compared]) -> pd.DataFrame:
-    """One row per cohort and alternative, the broadcast first, then models, policies, actions.
+    """One row per cohort and alternative, what they did first, then models, policies, actions.
 
     ``kind`` is "broadcast", "model", "policy" or "action" (every agent's own best fixed action).
-    ``mean_loss`` and ``worth`` are means over the agents, ``better_off`` is how many of them would
-    have lost less with it. ``gain`` is by how much listening was worth more per round, with
-    ``gain_half``, half the length of its interval at 95 %, where that is known (models).
+    ``mean_loss`` is the mean over the agents, ``difference`` how much more they would have lost
+    with the alternative, ``low`` and ``high`` its 95 % interval and ``p_adjusted`` the adjusted
+    p-value of no difference, both where they are known (models). ``better_off`` is how many agents
+    would have lost less with it.
     """
-    return pd.DataFrame([_row(own, j) for own in compared for j in range(len(own.losses))])
+    table = pd.DataFrame([_row(own, j) for own in compared for j in range(len(own.losses))])
+    if table.empty:
+        return table
+    adjusted = holm(table.pop("p_value").to_numpy(dtype=np.float64))
+    table.insert(table.columns.get_loc("better_off"), "p_adjusted", adjusted)  # type: ignore[arg-type]
+    return table
+
+
+def holm(p_values: Array) -> Array:
+    """Adjust p-values (k,) by Holm's step-down method; NaN stays and does not count.
+
+    Examples
+    --------
+    >>> holm(np.array([0.01, 0.04, np.nan, 0.03]))
+    array([0.03, 0.06,  nan, 0.06])
+    """
+    order = np.argsort(p_values, kind="stable")[: np.isfinite(p_values).sum()]
+    adjusted = np.full(len(p_values), np.nan)
+    stepped = p_values[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
+    return adjusted
 
 
 def _compared(cohort: Cohort, followed: NotCompared) -> Compared:
@@ -145,18 +166,18 @@ def _compared(cohort: Cohort, followed: NotCompared) -> Compared:
         found.append(((POLICY, name), ledger.followed[:, :, j].sum(1) / rounds))
     found.append(((ACTION, "best of each"), ledger.fixed.sum(1).min(1) / rounds))
     names, losses = zip(*found, strict=True)
-    scale, offset = cohort.loss.unit_scale[rows], cohort.loss.unit_offset[rows]
     heads = cohort.heads
     heads = None if heads is None else heads[who]
     each = np.stack([own[rows] for own in losses])
-    return Compared(cohort.name, list(names), each, scale, offset, _gains(followed), heads)
+    return Compared(cohort.name, list(names), each, _gains(followed), heads)
 
 
 def _row(compared: Compared, j: int) -> dict[str, Any]:
     """Say what an alternative was for a cohort."""
     (kind, name), loss, own = compared.alternatives[j], compared.losses[j], compared.losses[0]
-    scale, offset, heads = compared.scale, compared.offset, compared.heads
-    gain, half = compared.gains.get(j, (mean_of_heads(scale * (loss - own), heads), np.nan))
+    heads = compared.heads
+    unknown = mean_of_heads(loss - own, heads), np.nan, np.nan
+    difference, half, p_value = compared.gains.get(j, unknown)
     better = own - loss > ROUNDING
     return {
         "cohort": compared.cohort,
@@ -164,10 +185,11 @@ def _row(compared: Compared, j: int) -> dict[str, Any]:
         "name": name,
         "agents": len(loss) if heads is None else int(heads.sum()),
         "mean_loss": mean_of_heads(loss, heads),
-        "worth": -mean_of_heads(offset + scale * loss, heads),
+        "difference": difference,
+        "low": difference - half,
+        "high": difference + half,
+        "p_value": p_value,
         "better_off": int(better.sum() if heads is None else heads[better].sum()),
-        "gain": gain,
-        "gain_half": half,
     }
 
 

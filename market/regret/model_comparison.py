@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import stdtrit  # scipy.stats would take as long to import as the rest
+from scipy.special import stdtr, stdtrit  # scipy.stats would take as long to import as the rest
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
@@ -47,6 +47,10 @@ class NotCompared(Remembering):
     def gaps(self) -> tuple[Array, Array]:
         """Return by how much the cohort lost more per round than by each model (M,), and +-."""
         return np.zeros(0), np.zeros(0)
+
+    def p_values(self) -> Array:
+        """Return the two-sided p-values (M,) of no difference to each model."""
+        return np.zeros(0)
 
 
 NOT_COMPARED = NotCompared()
@@ -146,6 +150,17 @@ class Followed(NotCompared):
             return total, np.full_like(total, np.nan)
         spread = (batches[:whole] / self._length).std(0, ddof=1) / np.sqrt(whole)
         return total, np.asarray(spread * stdtrit(whole - 1, (1 + LEVEL) / 2))
+
+    def p_values(self) -> Array:
+        """Return the two-sided p-values (M,) of no difference: of the t test of the interval.
+
+        NaN where there is no interval.
+        """
+        means, halves = self.gaps()
+        freedom = max(self._rounds // self._length - 1, 1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            statistic = np.abs(means) / (halves / stdtrit(freedom, (1 + LEVEL) / 2))
+        return np.asarray(2 * stdtr(freedom, -statistic))
 
 
 def _suffered(decision: Decision, losses: Array) -> Array:

@@ -106,10 +106,10 @@ def _told(shares: dict[str, float], gaps: int, spec: DataSpec) -> Iterator[str]:
     for name, share in shares.items():
         if share:
             of = f" of forecast {name}" * bool(name)
-            yield f"{share:.1%} of the data rows{of} were clipped into the scale."
+            yield f"{100 * share:.1f} % of the rows{of} were outside their scale and were clipped."
     if gaps:
         done = "filled from the row before" if spec.missing == "previous" else "dropped"
-        yield f"{gaps} data rows lacked a value and were {done}."
+        yield f"{gaps} rows lacked a value and were {done}."
 
 
 def _check_names(spec: DataSpec, frame: pd.DataFrame) -> None:

@@ -94,7 +94,7 @@ def followed(seat: Placement, block: Block) -> NotCompared:
     return Followed(
         forecaster.models,
         seat.cohort.counts,
-        scale=seat.cohort.loss.unit_scale,
+        scale=np.ones(len(seat.cohort.counts)),  # differences of losses in [0, 1]
         suggest=Suggestions(forecaster, group, lines),
     )
 

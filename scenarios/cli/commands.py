@@ -79,8 +79,9 @@ def list_names(
     import shutil
 
     from regretless.scenarios.listing import listing
+    from regretless.scenarios.terminal import WIDTH
 
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
     for line in listing(kind, width):
         typer.echo(line)
 
@@ -132,7 +133,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     if not quiet:
         from regretless.scenarios.summary import print_summary
 
-        print_summary(loaded, model, target, player.closed)
+        print_summary(loaded, model, target, player.closed, verbose=verbose)
 
 
 def _players(
@@ -168,7 +169,7 @@ def report(
     run_directory: Annotated[Path, typer.Argument(metavar="DIR", help="Of a run or a study.")],
 ) -> None:
     """Write one self-contained HTML page from the logs of a run or a study."""
-    from regretless.scenarios.report.page import write_report
+    from regretless.scenarios.report.write import write_report
 
     typer.echo(f"Report: {write_report(run_directory)}")
 

@@ -54,7 +54,9 @@ Scheduler = Annotated[
     str | None,
     typer.Option(metavar="ADDRESS", help="Dask scheduler, in place of processes."),
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Print the traceback of what goes wrong.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="Print all tables, definitions and tracebacks.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings and errors.")]
 
 

@@ -837,7 +837,7 @@ COLUMNS = {
     "swaps": "agent action count best_replacement best_policy contribution",
     "biases": "block loss action policy suggestion occupancy bias_# bound bound_drawn",
     "regret_log": "round agent action loss external_regret swap_regret decision_swap_regret",
-    "verdict": "cohort kind name agents mean_loss worth better_off gain gain_half",
+    "verdict": "cohort kind name agents mean_loss difference low high p_adjusted better_off",
 }
 LENGTHS = {"rounds": 20, "forecasts": 40, "agents": 5, "regret_log": 100}
 
@@ -959,7 +959,7 @@ def test_rounds_and_seed_replace_the_files(command: Command, desk: Path) -> None
     rounds = pd.read_parquet(desk / "logs" / "rounds.parquet")
     assert rounds["round"].tolist() == list(range(30))
     np.testing.assert_array_equal(rounds["y_0"][25:], rounds["y_0"][:5])  # 25 rows, in a loop
-    assert "25 data rows" in answer.out
+    assert "25 rows" in answer.out
 
 
 def test_log_every_thins_the_regret_log_alone(command: Command, desk: Path) -> None:

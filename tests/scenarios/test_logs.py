@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 
 from regretless.market.core.errors import UserError
 from regretless.market.logs import journal
@@ -25,7 +23,6 @@ from regretless.scenarios.logs.curves import log_parts, regret_curves
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.scenario import validated
-from regretless.scenarios.summary import closing_tables
 
 SLACK = {"parquet": 0.0, "csv": 0.0 if pd.__version__ >= "3" else 1e-12}  # pandas 2 reads less well
 
@@ -195,26 +192,6 @@ def test_curves_are_the_same_however_the_log_is_cut(tmp_path: Path) -> None:
     frame = log.assign(cohort=log["agent"].map(agents.set_index("agent")["cohort"]))
     brute = frame.groupby(["cohort", "round"])["decision_swap_regret"].agg(["mean", "max"])
     pd.testing.assert_frame_equal(whole[["mean", "max"]].sort_index(), brute)
-
-
-@pytest.mark.parametrize("width", [60, 80, 108, 200])
-def test_closing_tables_fit_the_screen_and_say_everything(width: int) -> None:
-    model = scenario().build()
-    model.run()
-    agents = model.agents_frame()
-    agents["cohort"] += " with a name that is longer than others"
-    said = io.StringIO()
-    console = Console(file=said, width=width)
-    for table in closing_tables(agents, title="t", room=width):
-        console.print(table)
-    lines = said.getvalue().splitlines()
-    assert max(map(len, lines)) <= width
-    text = said.getvalue()
-    assert "…" not in text
-    for _, rows in agents.groupby("cohort"):
-        for column in ("mean_loss", "external_regret", "swap_regret", "decision_swap_regret"):
-            assert f"{rows[column].mean():.4f}" in text
-        assert f"{rows['bound_from_bias'].max():.4f}" in text
 
 
 def test_a_dry_run_refuses_an_unknown_format() -> None:

@@ -94,9 +94,13 @@ def test_the_verdict_adds_up(default: MarketModel) -> None:
         told = kinds.loc["broadcast"]
         assert told["agents"] == len(own)
         assert told["mean_loss"] == pytest.approx(own["mean_loss"].mean(), rel=1e-12)
-        units = -(own["loss_offset"] + own["loss_scale"] * own["mean_loss"]).mean()
-        assert told["worth"] == pytest.approx(units, rel=1e-12)
-        np.testing.assert_allclose(rows["gain"], told["worth"] - rows["worth"], atol=1e-12)
+        gaps = rows["mean_loss"] - told["mean_loss"]
+        np.testing.assert_allclose(rows["difference"], gaps, atol=1e-12)
+        ends = rows[["low", "difference", "high"]].to_numpy()[rows["kind"] == "model"]
+        assert (np.diff(ends) > 0).all()
+        sure = (ends[:, 0] > 0) | (ends[:, 2] < 0)  # of one comparison by itself
+        assert (rows["p_adjusted"][rows["kind"] == "model"][~sure] > 0.05).all()
+        assert rows["p_adjusted"][rows["kind"] != "model"].isna().all()
         best = (own["mean_loss"] - own["external_regret"]).mean()
         assert kinds.loc["action", "mean_loss"] == pytest.approx(best, rel=1e-12)
         assert kinds.loc["action", "better_off"] == (own["external_regret"] > 1e-12).sum()
