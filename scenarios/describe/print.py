@@ -1,20 +1,17 @@
 """``regretless describe``: the columns as a table on the terminal, and the starter file."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.scenarios.describe.columns import Column, described
 from regretless.scenarios.describe.starter import starter
+from regretless.scenarios.terminal import console
+from regretless.scenarios.terminal import table as laid_out
 
-HEADS = ("column", "holds", "could be", "missing", "different", "from", "to", "season")
-FIRST_NUMBER = 3
+HEADS = ("column", "holds", "could be", "missing", "distinct", "from", "to", "season")
 LONG, LONGEST = 1e4, 1e15
 
 
@@ -31,35 +28,19 @@ def describe(data: Path, out: Path | None) -> None:
         raise UserError(f"--out {out} {reason}; give another name, such as my-{data.stem}.toml")
     table = described(data)
     text = starter(table, out.parent) if out is not None else ""
-    console = Console(highlight=False)
-    console.print(
-        f"{data.name}: {len(table.frame)} rows, {len(table.columns)} columns\n", markup=False
-    )
-    console.print(_listing(table.columns))
+    screen = console()
+    screen.print(f"{data.name}: {len(table.frame)} rows, {len(table.columns)} columns\n")
+    cells = [_cells(column) for column in table.columns]
+    screen.print(laid_out(HEADS, cells, room=screen.width, words=range(3)))
     for column in table.columns:
         if column.note:
-            console.print(f"{column.name}: {column.note}.", markup=False)
+            screen.print(f"{column.name}: {column.note}.")
     if out is None:
-        wanted = f"--out my-{data.stem}.toml writes a scenario that plays it."
-        console.print(f"\n{wanted}", markup=False)
+        screen.print(f"\n--out my-{data.stem}.toml writes a scenario of these data.")
         return
     with replacing(out) as draft:
         draft.write_text(text, encoding="utf-8")
-    console.print(f"\nWritten: {out}. Next: regretless run {out}", markup=False)
-
-
-def _listing(columns: Sequence[Column]) -> Table:
-    """Lay the columns out: long names are broken, numbers never, and what all lack is left out."""
-    listing = Table(box=None, header_style="bold", pad_edge=False)
-    cells = list(zip(*map(_cells, columns), strict=True))
-    kept = [i for i, own in enumerate(cells) if any(own)]
-    for i in kept:
-        number = i >= FIRST_NUMBER
-        side: Literal["right", "left"] = "right" if number else "left"
-        listing.add_column(HEADS[i], justify=side, no_wrap=number, overflow="fold")
-    for row in zip(*(cells[i] for i in kept), strict=True):
-        listing.add_row(*row)
-    return listing
+    screen.print(f"\nWritten: {out}. Next: regretless run {out}")
 
 
 def _cells(column: Column) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the terminal shows when a study is over: what failed, and last the answers."""
+"""What ``study`` prints at its end: how many runs are complete, failures, and the answers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from regretless.scenarios.digits import decimals
 from regretless.scenarios.studies.analysis import MEASURES
 from regretless.scenarios.studies.contrasts import GAINS, unit_notes
 from regretless.scenarios.studies.results import Study
+from regretless.scenarios.terminal import console, table
 
 TOLD = ("mean_loss", "gain", "welfare_mean")  # beside a study's own measures
 KNOWN = {*MEASURES, *GAINS}
@@ -21,16 +20,16 @@ MOST = 12  # lines of an answer
 
 
 def print_summary(study: Study) -> None:
-    """Print where the tables are, what failed, and last the answer: what each key changed."""
-    console, record = Console(markup=False, highlight=False), study.record
+    """Print where the tables are, what failed, and last the answers: the change of each measure."""
+    screen, record = console(), study.record
     done = f"{record['complete']} of {record['runs']} runs complete, {record['failed']} failed"
-    console.print(f"Study: {study.path} ({done})", soft_wrap=True)
+    screen.print(f"Study: {study.path} ({done})", soft_wrap=True)
     for failure in study.failures().head(3).to_dict("records"):
-        console.print(f"Run {failure['run']} failed: {failure['kind']}: {failure['error']}")
+        screen.print(f"Run {failure['run']} failed: {failure['kind']}: {failure['error']}")
     if record["failed"]:
-        console.print("All failures: failures.parquet; --resume tries them again.")
+        screen.print("All failures: failures.parquet; --resume tries them again.")
     for answer in ANSWERS:
-        answer.show(study, console)
+        answer.show(study, screen)
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Told:
     figure: str
     what: Callable[[dict[Any, Any]], str]
 
-    def show(self, study: Study, console: Console) -> None:
+    def show(self, study: Study, screen: Console) -> None:
         """Print the rows of the measures that answer something, the first of many."""
         path = study.path / f"{self.table}.parquet"
         found = pd.read_parquet(path) if path.exists() else pd.DataFrame()
@@ -64,23 +63,19 @@ class Told:
             beside.remove("cohort")
         if found.empty:
             return
-        table = Table(box=box.SIMPLE_HEAD, title_justify="left", title=self.title)
-        for name in ("what", *beside):
-            table.add_column(name)
-        for name in (self.figure, "95 % interval"):
-            table.add_column(name, justify="right", no_wrap=True)
-        before, shown = "", found.head(MOST)
+        before, shown, rows = "", found.head(MOST), []
         for row, figures in zip(shown.to_dict("records"), _figures(shown), strict=True):
             what = self.what(row)
-            words = ["" if what == before else what, *(row[name] for name in beside)]
+            words = ["" if what == before else what, *(str(row[name]) for name in beside)]
             before = what
-            table.add_row(*words, *figures)
-        console.print(table)
+            rows.append([*words, *figures])
+        heads = [self.title, *beside, self.figure, "95 % interval"]
+        screen.print(table(heads, rows, room=screen.width, words=range(1 + len(beside))))
         if len(found) > MOST:
-            console.print(f"{len(found) - MOST} more, and all other measures: {path.name}")
+            screen.print(f"{len(found) - MOST} more, and all other measures: {path.name}")
         if "same_scale" in found:
             for note in unit_notes(found):
-                console.print(note)
+                screen.print(note)
 
 
 def _figures(rows: pd.DataFrame) -> list[tuple[str, str]]:
@@ -105,16 +100,16 @@ def _changed(row: dict[Any, Any]) -> str:
 
 
 ANSWERS = (
-    Told("contrasts", "What it changes, by pairs of runs with the same seed", "change", _changed),
+    Told("contrasts", "Change, by pairs of runs\nwith the same seed", "change", _changed),
     Told(
         "sensitivity",
-        "What moves the measures, by the keys that were sampled",
+        "Sensitivity to the keys\nthat were sampled",
         "index",
         lambda row: f"{row['key']},\n{row['value']}",
     ),
     Told(
         "calibration",
-        "The values that give what was observed",
+        "Values that give the\nobserved measures",
         "estimate",
         lambda row: str(row["key"]),
     ),

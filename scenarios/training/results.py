@@ -30,10 +30,11 @@ COLUMNS = {  # of the table, and what each is called where it is printed
 }
 
 NOTE = (
-    "Surplus: what the leader gets per round and agent beyond its commitment value, over\n"
-    "runs at seeds that were not trained on, with a 95 % interval. Cap, tried: what the swap\n"
-    "regret of these runs allows, of the attackers tried. Cap, any: what a theorem allows any\n"
-    "attacker, by what is known before a run, and no more than payoffs allow, which is most."
+    "surplus: payoff of the leader per round and agent above its commitment value,\n"
+    "  in runs at seeds of their own, with a 95 % interval from low to high\n"
+    "cap, tried: what the swap regret of these runs allowed the attackers at most\n"
+    "cap, any: what a theorem allows any attacker, known before a run\n"
+    "gap: cap, any minus surplus; most: what the payoffs allow at most"
 )
 SAYS_NOTHING = "the cap of any attacker says nothing here: payoffs allow no more than {:.3f}"
 
