@@ -1,7 +1,7 @@
 """Putting it together, and showing it: scenarios, runs, logs, figures and the command line.
 
 ``load`` gives a scenario, ``run.run`` plays one into a directory that ``logs.directory.read_run``
-reads back, ``studies.Study`` reads a study, ``report.page.write_report`` draws either.
+reads back, ``studies.Study`` reads a study, ``report.write.write_report`` draws either.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Chromium writes the document to standard output and messages of the page's console to standard
 error. Refused requests and scripts are among these, since a page of ours has a policy against all
-requests (``scenarios.report.html.page``).
+requests (``scenarios.report.page``).
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from regretless.scenarios.report import charts
+from regretless.scenarios.report import theme
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
@@ -61,11 +62,11 @@ def find() -> str:
     return browser
 
 
-def visit(page: Path, profile: Path, query: str = "") -> Visit:
+def visit(page: Path, profile: Path, query: str = "", flags: Sequence[str] = ()) -> Visit:
     """Open a page, with what stands behind the question mark of its address."""
     address = page.resolve().as_uri() + (f"?{query}" if query else "")
     done = subprocess.run(
-        [find(), *FLAGS, f"--user-data-dir={profile}", "--dump-dom", address],
+        [find(), *FLAGS, *flags, f"--user-data-dir={profile}", "--dump-dom", address],
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -78,6 +79,6 @@ def visit(page: Path, profile: Path, query: str = "") -> Visit:
 
 def addresses(text: str) -> list[str]:
     """Return network addresses in a page, but for Plotly's own script and names of standards."""
-    script, _ = charts.scripts()
+    script, _ = theme.scripts()
     loose = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text.replace(script, ""))
     return re.findall(r"https?://|wss?://|@import|<link|src=", loose)

@@ -94,7 +94,8 @@ function plot(box, chart) {
   if (small) chart.layout.dragmode = false;
   box.style.height = `${chart.layout.height}px`;
   const first = !box.data;
-  Plotly.react(box, chart.data, chart.layout, config);
+  const shown = themed(chart);
+  Plotly.react(box, shown.data, shown.layout, config);
   if (first) box.on("plotly_click", (event) => {
     const number = event.points[0].customdata;
     if (Number.isInteger(number)) choose(number);
@@ -197,7 +198,7 @@ function person(state) {
   }
   box.setAttribute("aria-label", `Path of agent ${agent.number}`);
   list(at("facts"), agent.lines);
-  const head = ["when it played", "times", "better in its stead", "saves a round"];
+  const head = ["action", "times", "best replacement", "regret per round"];
   const row = (tag) => (cells) => element("tr", {}, ...cells.map((cell, i) =>
     element(tag, { textContent: cell, className: i % 2 ? "" : "t" })));
   at("replacements").replaceChildren(element("table", {}, element("thead", {}, row("th")(head)),

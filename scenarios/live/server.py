@@ -22,7 +22,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from html import escape
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -34,8 +33,8 @@ from regretless.scenarios.live.question import Question, Refused, parsed
 from regretless.scenarios.live.session import SPEEDS, Session
 from regretless.scenarios.live.source import Saving, Source
 from regretless.scenarios.live.view import answer
-from regretless.scenarios.report.charts import scripts
-from regretless.scenarios.report.html import page
+from regretless.scenarios.report.figures import known
+from regretless.scenarios.report.page import page
 from regretless.scenarios.spec.files import catalogue
 from regretless.scenarios.spec.values import shown
 
@@ -45,7 +44,13 @@ MOST = 8  # sessions; whoever asked for nothing for longest goes first
 LONGEST = 16_000  # bytes of a question
 PATIENCE = 20.0  # seconds that a client may take to send a part of a request
 UNKNOWN = "this address lacks the server's token; open the address that the command printed"
-STILL = "Scripts are off: this page is nothing without them."
+HERE = Path(__file__).parent
+
+
+FIGURES = (  # of a run, in the order of the page
+    *("regret", "loss", "alternatives", "forecast", "actions", "measures", "demand", "market"),
+    *("owned", "agents", "network"),
+)
 
 
 class Viewers:
@@ -118,14 +123,11 @@ ACTIONS: dict[str, Callable[[Session, Question], None]] = {
 
 
 def live_page() -> str:
-    """Return the page, for all viewers alike."""
-    file = Path(__file__).resolve().with_name("page")
-    body, program, style = (
-        file.with_suffix(ending).read_text(encoding="utf-8") for ending in (".html", ".js", ".css")
-    )
-    names = "".join(f"<option>{escape(name)}</option>" for name in catalogue())
-    body = body.replace("{scenarios}", names)
-    return page("regretless", body, (*scripts(), program), style=style, still=STILL)
+    """Return the page, for all viewers alike: a place for every figure that can be drawn live."""
+    program, style = ((HERE / f"page.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
+    figures = [known("run")[name] for name in FIGURES]
+    told = {"figures": figures, "scenarios": list(catalogue()), "speeds": SPEEDS}
+    return page("live.html", (program,), style=style, **told)
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -11,19 +11,19 @@ from plotly.io import to_json
 
 from regretless.scenarios.live import players
 from regretless.scenarios.live.session import TURN, Session
-from regretless.scenarios.report import charts, course
-from regretless.scenarios.report.page import drawn
-from regretless.scenarios.report.run_figures import Tables, told
+from regretless.scenarios.report import theme
+from regretless.scenarios.report.run_data import Run, told
+from regretless.scenarios.report.run_figures import path
+from regretless.scenarios.report.run_page import figures_of, origin
 from regretless.scenarios.spec.scenario import resolved
 from regretless.scenarios.verdict import sentences
 
-MARKED = {"regret", "loss", "actions", "owned"}  # with rounds below, and swaps marked among them
-RECENT = {
-    "forecast",
-    "demand",
-    "market",
-}  # of the last rounds, with dates below where there are any
+MARKED = {"regret", "loss", "actions", "owned", "measures"}  # rounds below, replacements marked
 LEAST = 5e-5  # a smaller contribution would be printed as zero
+PATH = (
+    "Its average loss so far, and what that would be if, in hindsight, every action had been "
+    "replaced by the best for it: the gap is its regret."
+)
 
 
 def answer(session: Session, wanted: Sequence[str], agent: int | None, builds: int) -> str:
@@ -34,7 +34,7 @@ def answer(session: Session, wanted: Sequence[str], agent: int | None, builds: i
     with session.lock:
         state = _state(session, builds)
         config, swaps = resolved(session.scenario.spec), list(session.swaps)
-        tables: Tables = {}
+        tables: dict[str, Any] = {}
         if session.model.played:
             with TURN:
                 tables = session.watched.tables()
@@ -42,10 +42,10 @@ def answer(session: Session, wanted: Sequence[str], agent: int | None, builds: i
         if tables and agent is not None and 0 < agent <= len(tables["agents"]):
             state["agent"] = _agent(session, tables, agent)
     if tables:
-        figures = drawn(config, tables, wanted, dates=RECENT)
-        for name, figure in figures.items():
-            _settle(figure, swaps if name in MARKED else [])
-        state["figures"] = {name: _json(figure) for name, figure in figures.items()}
+        figures = figures_of(Run(config, tables), wanted, undated=MARKED)
+        for name, one in figures.items():
+            _mark(one.made, swaps if name in MARKED else [])
+        state["figures"] = {name: _json(one.made) for name, one in figures.items()}
     return json.dumps(state)
 
 
@@ -81,49 +81,40 @@ def _state(session: Session, builds: int) -> dict[str, Any]:
     return state
 
 
-def verdict(session: Session, tables: Tables) -> str:
+def verdict(session: Session, tables: dict[str, Any]) -> str:
     """Say in a sentence how the agents fare so far."""
     after = f"After {session.model.played:,} round{'s' * (session.model.played != 1)}: "
     return after + " ".join(sentences(tables["verdict"], tables["agents"]))
 
 
-def _settle(figure: go.Figure, swaps: list[tuple[int, str]]) -> None:
-    """Draw a line where a player was replaced, and keep to linear axes, without a menu.
-
-    Figures are drawn anew all the time, and a menu would fall back to its first choice.
-    """
+def _mark(figure: go.Figure, swaps: list[tuple[int, str]]) -> None:
+    """Draw a line where a player was replaced."""
     for at, _ in swaps:
-        figure.add_vline(at, line={"color": charts.FAINT, "width": 1, "dash": "dot"})
-    if figure.layout.updatemenus:
-        figure.layout.updatemenus = ()
-        figure.update_layout(margin_t=36, height=figure.layout.height - 44)
-        figure.update_yaxes(type="linear")
+        figure.add_vline(at, line={"color": theme.FAINT, "width": 1, "dash": "dot"})
 
 
 def _json(figure: go.Figure) -> Any:
     return json.loads(to_json(figure, engine="json"))
 
 
-def _agent(session: Session, tables: Tables, number: int) -> dict[str, Any]:
+def _agent(session: Session, tables: dict[str, Any], number: int) -> dict[str, Any]:
     """Return what is known of an agent: in lines, its swaps, and its path as a figure."""
     row = tables["agents"].iloc[number - 1]
     swaps = session.model.swaps_frame()
     own = swaps[swaps["agent"] == number] if len(swaps) else swaps
-    figure = course.path(session.watched.path(number))
+    figure = path(session.watched.path(number))
     return {
         "number": number,
         "lines": [f"cohort {row['cohort']}", *told(row.to_dict()).split("<br>")],
         "swaps": [_swap(swap) for swap in own.to_dict("records")],
         "figure": None if figure is None else _json(figure),
-        "caption": course.CAPTIONS["path"],
+        "caption": PATH,
     }
 
 
 def _swap(swap: dict[Any, Any]) -> list[str]:
     """Write the action, how often it was played, what would have been better, and by how much."""
-    keys, gain = ("action", "best_replacement"), float(swap["contribution"])
-    played, better = (str(swap.get(f"{key}_name", f"action {swap[key]}")) for key in keys)
-    better, saved = (
-        (swap["best_policy"] or better, f"{gain:.4f}") if gain >= LEAST else ("none", "")
-    )
-    return [played, f"{swap['count']:,.0f}", better, saved]
+    played, count, better, policy, gain = origin(swap)
+    if swap["contribution"] < LEAST:
+        return [played, count, "none", ""]
+    return [played, count, better if policy == "-" else policy, gain]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from regretless.scenarios.report.study_figures import value_text
+from regretless.scenarios.report.theme import short
 from regretless.scenarios.studies.analysis import EVERYBODY
 from regretless.scenarios.studies.contrasts import unit_notes
 
@@ -65,7 +65,7 @@ def _change(contrasts: pd.DataFrame, scale: "pd.Series[float]") -> Iterator[str]
 
 def _what(row: Any) -> str:
     """Name a row of the contrasts: whose, and what was changed to what."""
-    value, against = (value_text(row[name], 60) for name in ("value", "against"))
+    value, against = (short(row[name], 60) for name in ("value", "against"))
     if row["key"] == "branch":
         return f"{row['cohort']}, branch '{value}'"
     return f"{row['cohort']}, {row['key']} = {value} in place of {against}"

@@ -1,23 +1,8 @@
-"""Figures of a run, each drawn from the tables of its run directory.
-
-    loss              per cohort: mean loss so far beside what the best alternatives would have cost
-    regret            per cohort: mean over the agents, worst agent and bound, round by round
-    bounds            per cohort: worst agent's regret beside its bounds, as the run went on
-    windows           per cohort: mean and worst regret of every window of rounds, taken alone
-    spread            per cohort: regret of every agent at the end
-    agents            a dot per agent: mean loss against regret
-    exploitability    per cohort: what the worst leader could have gained from each agent
-    forecast          per outcome: rolling means of the drawn label forecast and the truth
-    certificates      what the forecaster's solver left open, added up, and its tolerance
-
-A function returns None where the tables lack what it would show. Exploitability forgives some swap
-regret (``market.exploitability.tracker.TOLERANCE``) and lies in [0, 1], in units of a leader's
-payoff.
-"""
+"""Figures of a run: alternatives in hindsight, losses, regrets, the forecast and the agents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,203 +14,235 @@ from regretless.market.core.randomness import stream
 from regretless.market.exploitability.tracker import TOLERANCE
 from regretless.market.logs.welfare import COUNT, means_of, with_counts
 from regretless.scenarios.logs.curves import leading_regret, thinned
-from regretless.scenarios.report import charts
-from regretless.scenarios.verdict import best_of_each
-
-Tables = Mapping[str, pd.DataFrame]
+from regretless.scenarios.report import theme
+from regretless.scenarios.report.figures import figure
+from regretless.scenarios.report.run_data import Run, told
+from regretless.scenarios.verdict import best_of_each, named, records
 
 WINDOW = 30  # rounds of a rolling mean, fewer in a short run
 MOST = 4000  # agents that are drawn; beyond, a seeded sample with the worst in it
 BINS = 30
-PAIR = {"mean": 1.25, "max": 0.5}  # over the agents, with the shares of their lines' widths
-BOUNDS: dict[str, tuple[str, dict[str, Any]]] = {
-    "decision_swap_regret": ("worst regret", {"width": 2.5}),
-    "bound_from_bias": ("bound from bias", {"width": 1.5, "dash": "dot"}),
-    "bound_from_variation": ("bound from variation", {"width": 1.5, "dash": "dashdot"}),
-    "bound": ("bound", {"width": 1.5, "dash": "dash"}),
+KINDS = {"model": theme.BLUE, "policy": theme.VERMILLION, "action": theme.GREEN}
+STYLES: dict[str, dict[str, Any]] = {  # of the courses of alternatives
+    "broadcast": {"width": 3, "color": theme.INK},
+    "model": {"width": 1.5},
+    "policy": {"width": 1.5, "dash": "dot"},
+    "action": {"width": 1.5, "dash": "dash", "color": theme.FAINT},
 }
-OTHERS = {
-    "model": ("best model", "dash"),
-    "policy": ("best policy", "dashdot"),
-    "action": ("best fixed action", "dot"),
+BOUNDS: dict[str, tuple[str, str]] = {
+    "bound_from_bias": ("bound given the biases", "dot"),
+    "bound_from_variation": ("bound given the variation", "dashdot"),
+    "bound": ("bound before the run", "dash"),
 }
-CAPTIONS = {
-    "loss": (
-        "Loss over time, a panel per cohort: its mean loss so far (thick), and what the best "
-        "alternatives of each kind, best over the whole run, cost on average over all of it. The "
-        "first tenth of the rounds, in which means jump, is left out. A "
-        "thick line that ends below the others lost less than they would have."
-    ),
-    "regret": (
-        "Regret per round so far, mean (thick) and worst agent (thin) of each cohort: lines that "
-        "sink towards zero mean that no agent knows a better rule in hindsight. Where a theorem "
-        "applies its bound after the last round is dashed; those far above wait in the legend, "
-        "where a click shows them. Zero stands on the edge of a logarithmic axis."
-    ),
-    "bounds": (
-        "Regret beside its bounds, worst agent, both axes logarithmic: what was measured (thick), "
-        "what follows from the measured biases, from their variation, and from the theorem alone. "
-        "They hold in all rounds at once; a bound of 1 or more says nothing."
-    ),
-    "windows": (
-        "Regret per window of rounds, each taken alone, mean (thick) and worst agent (thin) of "
-        "each cohort: a step that rises after a change of regime is what agents regret of those "
-        "rounds, whatever they did well before."
-    ),
-    "spread": (
-        "Agents by their regret per round at the end, a row per cohort: bars on the left are "
-        "agents who would have gained nothing by swapping, and the rightmost bar holds the worst."
-    ),
-    "agents": (
-        "Every agent at the end, mean loss against regret: a dot far above the others is an agent "
-        "who would have gained from another rule; one far to the right did badly, whether or not "
-        "it could have helped it."
-    ),
-    "exploitability": (
-        "Exploitability, a row per cohort: how far each agent's play is from play that no leader "
-        "could have gained from, whatever the leader's payoffs in [0, 1] and commitment; swap "
-        f"regret up to {TOLERANCE} is forgiven, and an agent within that stands at 0."
-    ),
-    "forecast": (
-        "What came, and the outcome that the drawn forecast stood for, as rolling means: the lines "
-        "should move together, while a steady gap is no error where losses are curved, because "
-        "there the forecast is to be right on average about the losses, not about the outcome."
-    ),
-    "certificates": (
-        "What the forecaster's solver left open per round, added up where it is positive: below "
-        "the dashed line it kept to its tolerance."
-    ),
-}
+HINDSIGHT, REGRET, FORECAST, AGENTS = "Alternatives in hindsight", "Regret", "Forecast", "Agents"
 
 
-def loss(tables: Tables) -> go.Figure | None:
-    """Draw mean loss so far, a panel per cohort, and the mean loss of the best alternatives."""
-    curves, verdict = tables.get("regret_curves"), tables.get("verdict")
-    if curves is None or verdict is None or curves.index.unique("round").size < 2:
+@figure(
+    "run",
+    "alternatives",
+    section=HINDSIGHT,
+    title="Difference of each alternative to the average loss per round as played",
+    caption=(
+        "Positive values, right of the line: the play was better than the alternative; bars are "
+        "95 % intervals, known for models, stationary outcomes assumed."
+    ),
+)
+def alternatives(run: Run) -> go.Figure | None:
+    """Draw a panel per cohort, the best alternative on top; None with one each."""
+    verdict = run.table("verdict")
+    if verdict.empty:
         return None
-    names, shades = verdict["cohort"].unique(), cohort_colours(tables["agents"])
-    figure, shown = charts.panels(list(map(charts.heading, names)), rows=len(names)), set[str]()
-    for row, name in enumerate(names, 1):
-        curve = curves.loc[name, "loss"].expanding().mean()
+    cohorts = {
+        name: rows[rows["kind"] != "broadcast"].sort_values("difference", kind="stable")
+        for name, rows in verdict.groupby("cohort", sort=False)
+        if len(rows) > 2
+    }
+    if not cohorts:
+        return None
+    slots = {name: [theme.short(named(r)) for r in records(rows)] for name, rows in cohorts.items()}
+    made = theme.slotted(slots, shared_xaxes=False)
+    for row, rows in enumerate(cohorts.values(), 1):
+        made.add_trace(_differences(rows), row=row, col=1)
+        made.add_vline(0, line={"color": theme.INK, "width": 1}, row=row, col=1)
+    made.update_xaxes(nticks=5, tickangle=0).update_layout(showlegend=False)
+    return made.update_xaxes(
+        title_text="difference of the average loss per round", row=len(cohorts)
+    )
+
+
+def _differences(rows: pd.DataFrame) -> go.Scatter:
+    """Draw the alternatives of a cohort, with their intervals where they are known."""
+    text = [
+        f"{theme.short(named(row))}<br>mean loss {row['mean_loss']:.4f}<br>"
+        f"{row['better_off']} of {row['agents']} agents better off with it"
+        for row in records(rows)
+    ]
+    halves = (rows["high"] - rows["difference"]).fillna(0.0).to_numpy(dtype=np.float64)
+    return go.Scatter(
+        x=rows["difference"].to_numpy(dtype=np.float64),
+        y=np.arange(len(rows)),
+        error_x={"type": "data", "array": halves, **theme.WHISKER},
+        text=text,
+        mode="markers",
+        marker={"color": [KINDS[kind] for kind in rows["kind"]], "size": 8},
+        hovertemplate="%{text}<br>difference %{x:+.4f}<extra></extra>",
+    )
+
+
+@figure(
+    "run",
+    "loss",
+    section=HINDSIGHT,
+    dated=True,
+    title="Average loss per round so far, as played and with alternatives",
+    caption=(
+        "Where the thick line ends below another, the play was better over the whole run; the "
+        "first tenth of the rounds is left out."
+    ),
+)
+def loss(run: Run) -> go.Figure | None:
+    """Draw the mean loss so far of each cohort, and of the alternatives, or what they came to."""
+    courses = _courses(run) if run.long("course") else _levels(run)
+    panels = {name: curves for name, curves in courses if curves}
+    if not panels:
+        return None
+    made, seen = theme.panels(list(map(theme.heading, panels)), rows=len(panels), each=200), set()
+    for row, curves in enumerate(panels.values(), 1):
+        for curve in curves:
+            curve.update(legendgroup=curve.name, showlegend=curve.name not in seen)
+            seen.add(curve.name)
+        made.add_traces(curves, rows=row, cols=1)
+        theme.hold(made, row, *curves)
+    theme.name_at_ends(made, 200)
+    if made.layout.showlegend is not False:
+        theme.grow(made, len(seen))
+    made.update_yaxes(title_text="average loss")
+    return made.update_xaxes(title_text="round", row=len(panels))
+
+
+def _levels(run: Run) -> Iterator[tuple[Any, list[go.Scatter]]]:
+    """Yield the course of each cohort, and a level line for the best alternative of each kind."""
+    curves, verdict = run.table("regret_curves"), run.table("verdict")
+    if verdict.empty or not run.long("regret_curves"):
+        return
+    for name, rows in verdict.groupby("cohort", sort=False):
+        curve = curves["loss"].xs(name, level="cohort").expanding().mean()
         rounds = curve.index.to_numpy()
-        points = thinned(rounds[rounds >= charts.EARLY * rounds[-1]])
-        drawn = [charts.line(points, curve[points], "so far", color=shades[name], width=3)]
-        drawn += _alternatives(verdict[verdict["cohort"] == name], points[[0, -1]])
-        for one in drawn:
-            one.update(legendgroup=one.name, showlegend=one.name not in shown)
-            shown.add(one.name)
-        figure.add_traces(drawn, rows=row, cols=1)
-        charts.hold(figure, row, *drawn)
-    charts.name_at_ends(figure, 150)
-    figure.update_yaxes(title_text="mean loss")
-    return figure.update_xaxes(title_text="round", row=len(names))
+        points = thinned(rounds[rounds >= theme.EARLY * rounds[-1]])
+        drawn = [theme.line(points, curve[points], "as played", color=run.shades[name], width=3)]
+        for best in best_of_each(rows):
+            if best["kind"] != "broadcast":
+                style = {"color": theme.FAINT} | STYLES[best["kind"]]
+                word = theme.short(named(best).removesuffix(" of each agent"))
+                ends = points[[0, -1]]
+                drawn.append(theme.line(ends, [best["mean_loss"]] * 2, word, **style))
+        yield name, drawn
 
 
-def _alternatives(rows: pd.DataFrame, ends: Any) -> Iterator[go.Scatter]:
-    """Yield a level line for the best alternative of each kind."""
-    for _, best in best_of_each(rows).iterrows():
-        if best["kind"] in OTHERS:
-            word, dash = OTHERS[best["kind"]]
-            level = charts.line(ends, [best["mean_loss"]] * 2, word, color=charts.INK, dash=dash)
-            told = charts.short(best["name"]) if best["kind"] != "action" else word
-            yield level.update(hovertemplate=f"{told}: %{{y:.4f}}", line_width=1.5)
+def _courses(run: Run) -> Iterator[tuple[Any, list[go.Scatter]]]:
+    """Yield the course of each alternative of each cohort."""
+    course = run.table("course")
+    names = course.loc[course["kind"].isin(["model", "policy"]), "name"].unique()
+    shades, words = theme.colours(names), {"broadcast": "as played", "action": "best fixed action"}
+    for cohort, whole in course.groupby("cohort", sort=False):
+        own, curves = whole[whole["round"] >= theme.EARLY * whole["round"].max()], []
+        for (kind, name), rows in own.groupby(["kind", "name"], sort=False):
+            style = {"color": shades.get(name, theme.FAINT)} | STYLES[str(kind)]
+            word = theme.short(words.get(str(kind), name))
+            curves.append(theme.line(rows["round"], rows["mean_loss"], word, **style))
+        yield cohort, curves
 
 
-def regret(tables: Tables) -> go.Figure | None:
-    """Draw mean, worst agent and bound of each cohort."""
-    agents, curves = tables["agents"], tables.get("regret_curves")
-    if curves is None or len(curves) < 2 or curves.index.unique("round").size < 2:
+@figure(
+    "run",
+    "regret",
+    section=REGRET,
+    dated=True,
+    title="Regret per round so far, and its bounds",
+    caption=(
+        "Mean and worst agent of each cohort, decision swap regret or, where that was not kept, "
+        "swap regret; a bound of 1 or more holds trivially and is not drawn, and 0 is drawn on "
+        "the lower edge of a logarithmic axis."
+    ),
+)
+def regret(run: Run) -> go.Figure | None:
+    """Draw mean and worst regret and the bounds there are, a panel per cohort."""
+    if not run.long("regret_curves"):
         return None
-    rounds = curves.index.unique("round").to_numpy()
-    curves = curves[curves.index.isin(thinned(rounds), level="round")].dropna()
-    if curves.empty:
+    curves = run.table("regret_curves").dropna(subset=["mean", "max"])
+    rounds = thinned(curves.index.unique("round").to_numpy())
+    curves = curves[curves.index.isin(rounds, level="round")]
+    names = list(curves.index.unique("cohort"))
+    if not names:
         return None
-    logarithmic = charts.spans_decades(curves["mean"])
-    figure = charts.panels(each=360).add_traces(list(map(charts.lifted, _regrets(curves, agents))))
-    figure.update_xaxes(title_text="round").update_yaxes(
-        title_text=f"{_measured(curves)} per round", rangemode="tozero"
-    )
-    charts.choose_scale(figure, logarithmic=logarithmic)
-    return figure
+    panels = {name: [*_regrets(run, curves.loc[name], name), *_bounds(run, name)] for name in names}
+    wide = theme.spans_decades(curves["mean"]) or any(len(own) > 2 for own in panels.values())
+    made = theme.panels(list(map(theme.heading, names)), rows=len(names), each=260)
+    made.update_yaxes(rangemode="tozero")
+    if wide:
+        theme.logarithmic(made, [curve.y for own in panels.values() for curve in own])
+    for row, own in enumerate(panels.values(), 1):
+        for curve in own:
+            curve.update(legendgroup=curve.name, showlegend=row == 1)
+        made.add_traces(list(map(theme.lifted, own)) if wide else own, rows=row, cols=1)
+    for row in range(1, len(names) + 1):
+        theme.hold(made, row, *made.data)  # alike, so that cohorts can be compared
+    theme.name_at_ends(made, 260)
+    made.update_yaxes(title_text="regret per round")
+    return made.update_xaxes(title_text="round", row=len(names))
 
 
-def _regrets(curves: pd.DataFrame, agents: pd.DataFrame) -> Iterator[go.Scatter]:
-    shades, names = cohort_colours(agents), curves.index.unique("cohort")
-    for place, name in enumerate(names):
-        curve = curves.loc[name]
-        for column, share in PAIR.items():
-            width = share * charts.nested(place, len(names))
-            pair = charts.line(
-                curve.index, curve[column], charts.short(name), color=shades[name], width=width
-            )
-            yield pair.update(legendgroup=str(name), showlegend=column == "mean")
-    bounds = agents.groupby("cohort", sort=False)["bound"].max().reindex(names)
-    ends = curves.index.unique("round")[[0, -1]]
-    yield from charts.limits(
-        "bound after the last round", bounds, shades, curves["max"].max(), ends
-    )
+def _regrets(run: Run, curve: pd.DataFrame, name: Any) -> Iterator[go.Scatter]:
+    for word, column, width in (("mean", "mean", 1.5), ("worst agent", "max", 3)):
+        yield theme.line(curve.index, curve[column], word, color=run.shades[name], width=width)
 
 
-def bounds(tables: Tables) -> go.Figure | None:
-    """Draw worst regret and its bounds, a panel per cohort; None where no theorem applies."""
-    kept = tables.get("bounds", pd.DataFrame(columns=["round", "decision_swap_regret"]))
-    kept = kept[kept["decision_swap_regret"].notna()]
-    if kept["round"].nunique() < 2:
-        return None
-    groups = kept.groupby("cohort", sort=False)
-    figure = charts.panels([charts.heading(name) for name, _ in groups], rows=len(groups), each=240)
-    shades = cohort_colours(tables["agents"])
-    figure.update_yaxes(charts.SCALES["logarithmic"] | {"title_text": "per round"})
-    for row, (name, own) in enumerate(groups, 1):
-        drawn = []
-        for column, (word, style) in BOUNDS.items():
-            if own[column].notna().any():
-                curve = own[own[column].notna()]
-                drawn.append(charts.line(curve["round"], curve[column], word, color=shades[name]))
-                drawn[-1].line.update(style)
-        lifted = [charts.lifted(one) for one in drawn]
-        for one in lifted:
-            one.update(legendgroup=one.name, showlegend=row == 1)
-        figure.add_traces(lifted, rows=row, cols=1)
-        charts.hold(figure, row, *lifted)
-    charts.name_at_ends(figure, 240)
-    return figure.update_xaxes(type="log").update_xaxes(title_text="round", row=len(groups))
+def _bounds(run: Run, name: Any) -> Iterator[go.Scatter]:
+    """Yield the bounds of a cohort: over time where that was kept, else at the end."""
+    kept, agents = run.table("bounds"), run.agents
+    own = kept[kept["cohort"] == name] if len(kept) else kept
+    if len(own) < 2:
+        last = agents.loc[agents["cohort"] == name, list(BOUNDS)].max()
+        ends = run.table("regret_curves").index.unique("round")[[0, -1]]
+        own = pd.DataFrame([last, last]).assign(round=ends)
+    for column, (word, dash) in BOUNDS.items():
+        known = own[own[column] < 1]
+        if len(known) > 1:
+            yield theme.line(known["round"], known[column], word, color=theme.FAINT, dash=dash)
 
 
-def _measured(curves: pd.DataFrame) -> str:
-    """Name the regret that curves show."""
-    if (curves["kept"] == curves["count"]).all():
-        return "decision swap regret"
-    return "decision swap or swap regret" if curves["kept"].any() else "swap regret"
-
-
-def cohort_colours(agents: pd.DataFrame) -> dict[Any, str]:
-    """Give each cohort of an ``agents`` table its colour, the same in all figures."""
-    return charts.colours(agents["cohort"].unique())
-
-
-def windows(tables: Tables) -> go.Figure | None:
+@figure(
+    "run",
+    "windows",
+    section=REGRET,
+    dated=True,
+    title="Regret per round of each window of rounds, taken alone",
+    caption=(
+        "Mean (thick) and worst agent (thin) of each cohort: a step that rises after a change of "
+        "regime is the regret of those rounds, whatever was done well before."
+    ),
+)
+def windows(run: Run) -> go.Figure | None:
     """Draw each cohort's regret window by window; None where no window has ended."""
-    kept, agents = tables.get("windows"), tables["agents"]
-    steps = pd.DataFrame() if kept is None or kept.empty else _steps(kept, agents)
+    kept = run.table("windows")
+    steps = pd.DataFrame() if kept.empty else _steps(kept, run.agents)
     if steps.empty:
         return None
-    figure, shades = charts.panels(each=300), cohort_colours(agents)
+    made = theme.panels(each=300)
     names = steps.index.unique("cohort")
     for place, name in enumerate(names):
         own = steps.loc[name].reset_index()
         own = own.iloc[thinned(own.index.to_numpy())]
         spans = np.stack([own["first"], own["last"] + 1, own["last"] + 1], axis=1).ravel()
-        for column, share in PAIR.items():
-            width = share * charts.nested(place, len(names))
+        for column, share in {"mean": 1.25, "max": 0.5}.items():
+            width = share * theme.nested(place, len(names))
             levels = np.repeat(own[column].to_numpy(), 3)
             levels[2::3] = np.nan  # which parts a step from the next
-            pair = charts.line(spans, levels, charts.short(name), color=shades[name], width=width)
-            figure.add_trace(pair.update(legendgroup=str(name), showlegend=column == "mean"))
-    charts.zero(figure)
-    return figure.update_xaxes(title_text="round").update_yaxes(
-        title_text="regret per round of the window"
-    )
+            pair = theme.line(spans, levels, theme.short(name), color=run.shades[name], width=width)
+            made.add_trace(pair.update(legendgroup=str(name), showlegend=column == "mean"))
+    theme.zero(made)
+    made.update_xaxes(title_text="round").update_layout(showlegend=len(names) > 1)
+    return made.update_yaxes(title_text="regret per round")
 
 
 def _steps(kept: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
@@ -237,40 +254,60 @@ def _steps(kept: pd.DataFrame, agents: pd.DataFrame) -> pd.DataFrame:
     return means_of(rows, keys, ["mean"]).assign(max=worst).dropna()
 
 
-def spread(tables: Tables) -> go.Figure | None:
+@figure(
+    "run",
+    "spread",
+    section=REGRET,
+    title="Number of agents by their regret per round at the end",
+    caption=(
+        "A row per cohort; agents at 0 would have avoided no loss by any replacement, and the "
+        "rightmost bar holds the worst agent."
+    ),
+)
+def spread(run: Run) -> go.Figure | None:
     """Draw a histogram of regret per cohort that measured it; None where all in each are alike."""
-    return _histograms(tables["agents"], leading_regret(tables["agents"]), "regret per round")
+    return _histograms(run, run.regret, "regret per round")
 
 
-def exploitability(tables: Tables) -> go.Figure | None:
+@figure(
+    "run",
+    "exploitability",
+    section=REGRET,
+    title="Number of agents by what a leader could have gained from their play",
+    caption=(
+        "Exploitability in [0, 1] of a leader's payoff, whatever that payoff is; swap regret up "
+        f"to {TOLERANCE} is tolerated, and an agent within that stands at 0."
+    ),
+)
+def exploitability(run: Run) -> go.Figure | None:
     """Draw a histogram per cohort; None where exploitability was not measured."""
-    return _histograms(tables["agents"], tables["agents"]["exploitability"], "exploitability")
+    return _histograms(run, run.agents["exploitability"], "exploitability")
 
 
-def _histograms(agents: pd.DataFrame, values: pd.Series[float], word: str) -> go.Figure | None:
-    rows = agents[["cohort"]].assign(value=values, heads=agents.get(COUNT, 1))
+def _histograms(run: Run, values: pd.Series[float], word: str) -> go.Figure | None:
+    rows = run.agents[["cohort"]].assign(value=values, heads=run.agents.get(COUNT, 1))
     groups = rows.groupby("cohort", sort=False)
     cohorts = {name: own for name, own in groups if own["value"].notna().any()}
     several = any(len(own["value"].dropna().unique()) > 1 for own in cohorts.values())
-    if not several or not (values > 0).any():  # which the summary tells in full
+    if not several or not (values > 0).any():  # which the table tells in full
         return None
     titles = [_title(name, own) for name, own in cohorts.items()]
-    figure = charts.panels(titles, rows=len(cohorts), each=96, shared_xaxes="all")
-    shades, edges = cohort_colours(agents), _edges(values.to_numpy(dtype=np.float64))
+    made = theme.panels(titles, rows=len(cohorts), each=96, shared_xaxes="all")
+    edges = _edges(values.to_numpy(dtype=np.float64))
     for row, (name, own) in enumerate(cohorts.items(), 1):
-        bars = _bars(own.dropna(), edges, shades[name])
-        figure.add_trace(bars, row=row, col=1)
-        figure.update_yaxes(title_text="agents", dtick=1 if bars.y.max() < 5 else None, row=row)
-    figure.update_xaxes(title_text=word, row=len(cohorts))
-    return figure.update_layout(bargap=0, showlegend=False)
+        bars = _bars(own.dropna(), edges, run.shades[name])
+        made.add_trace(bars, row=row, col=1)
+        made.update_yaxes(title_text="agents", dtick=1 if bars.y.max() < 5 else None, row=row)
+    made.update_xaxes(title_text=word, row=len(cohorts))
+    return made.update_layout(bargap=0, showlegend=False, margin_t=44)
 
 
 def _title(name: Any, rows: pd.DataFrame) -> str:
     """Head a histogram by the cohort's name, how many agents it shows, and the worst of them."""
     known, every = rows.dropna()["heads"].sum(), rows["heads"].sum()
-    told = f"{known:,}" if known == every else f"{known:,} of {every:,}"
-    idle = f"{rows.loc[rows['value'] <= 0, 'heads'].sum() / known:.0%} at 0"
-    return f"{charts.short(name)} ({told})<br>{idle}, worst {rows['value'].max():.4f}"
+    many = f"{known:,}" if known == every else f"{known:,} of {every:,}"
+    idle = f"{100 * rows.loc[rows['value'] <= 0, 'heads'].sum() / known:.0f} % at 0"
+    return f"{theme.short(name)} ({many})<br>{idle}, worst {rows['value'].max():.4f}"
 
 
 def _edges(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -290,95 +327,42 @@ def _bars(rows: pd.DataFrame, edges: np.ndarray[Any, Any], colour: str) -> go.Ba
     )
 
 
-def agents(tables: Tables) -> go.Figure | None:
-    """Draw a dot per agent, which tells who it is; None where no two would be apart."""
-    everybody = tables["agents"]
-    shown, shades = drawn_agents(everybody), cohort_colours(everybody)
-    if len(shown[["mean_loss", "regret"]].drop_duplicates()) < 2:
-        return None
-    part = f"{len(shown):,} of {len(everybody):,} agents"
-    cohorts = shown["cohort"].unique()
-    titles = [charts.heading(cohorts[0])] if len(cohorts) == 1 else []
-    figure = charts.panels([part] if len(shown) < len(everybody) else titles, each=380)
-    for name, members in shown.groupby("cohort", sort=False):
-        figure.add_trace(
-            go.Scatter(
-                x=members["mean_loss"].to_numpy(),
-                y=members["regret"].to_numpy(),
-                text=[told(agent) for agent in members.to_dict("records")],
-                customdata=members["agent"].to_numpy(),
-                name=charts.short(name),
-                mode="markers",
-                marker={"color": shades[name], "size": 7, "opacity": 0.6},
-                hovertemplate="%{text}",
-            )
-        )
-    charts.zero(figure)
-    figure.update_xaxes(title_text="mean loss, in [0, 1]")
-    figure.update_layout(showlegend=len(cohorts) > 1)
-    return figure.update_yaxes(title_text="regret per round")
-
-
-def drawn_agents(agents: pd.DataFrame) -> pd.DataFrame:
-    """Return the agents that are drawn, with their ``regret``: all, or a sample with the worst."""
-    known = agents.assign(regret=leading_regret(agents)).dropna(subset=["regret", "mean_loss"])
-    if len(known) <= MOST:
-        return known
-    worst = known["regret"].nlargest(MOST // 4).index
-    rest = known.index.difference(worst).to_numpy()
-    more = stream(0, "agent plot").choice(rest, MOST - len(worst), replace=False)
-    return known.loc[np.sort(np.concatenate([worst.to_numpy(), more]))]
-
-
-def told(agent: Mapping[Any, Any]) -> str:
-    """Write what is known of an agent, a line each; what was not measured is left out."""
-    numbers = {
-        "mean utility per round, own units": (
-            -(agent["loss_offset"] + agent["loss_scale"] * agent["mean_loss"])
-        ),
-        "mean loss": agent["mean_loss"],
-        "swap regret": agent["swap_regret"],
-        "decision swap regret": agent["decision_swap_regret"],
-        "exploitability": agent["exploitability"],
-    }
-    utility, response = charts.plain(agent["utility"]), charts.plain(agent["response"])
-    lines = [f"agent {agent['agent']}, {utility}, {response}"]
-    lines += [f"one of {agent[COUNT]:,} alike"] if agent.get(COUNT, 1) > 1 else []
-    lines += [f"{word}: {value:.4g}" for word, value in numbers.items() if np.isfinite(value)]
-    return "<br>".join(lines)
-
-
-def forecast(tables: Tables, names: Mapping[str, tuple[float, float]]) -> go.Figure | None:
-    """Draw rolling means of each outcome and its drawn label forecast, a panel per coordinate.
-
-    Parameters
-    ----------
-    names : mapping of str to pair of float
-        What each outcome is called, and what its 0 and its 1 stand for.
-    """
-    rounds, forecasts = tables.get("rounds"), tables.get("forecasts")
-    if rounds is None or len(rounds) < 2 or forecasts is None or "label_0" not in forecasts:
+@figure(
+    "run",
+    "forecast",
+    section=FORECAST,
+    dated=True,
+    title="Forecast and realised outcome, rolling means",
+    caption=(
+        "The forecast is the outcome that the drawn prediction stands for; a steady gap is no "
+        "error where losses are curved, since there the forecast is unbiased about losses."
+    ),
+)
+def forecast(run: Run) -> go.Figure | None:
+    """Draw rolling means of each outcome and its drawn label forecast, a panel per coordinate."""
+    rounds, forecasts, names = run.table("rounds"), run.table("forecasts"), run.outcome_ends
+    if len(rounds) < 2 or "label_0" not in forecasts:
         return None
     labels = [f"label_{i}" for i in range(len(names))]
     said = forecasts[forecasts["drawn"]].groupby("round")[labels].mean()
     truth = rounds.set_index("round")[[f"y_{i}" for i in range(len(names))]]
-    figure = charts.panels(list(map(charts.heading, names)), rows=len(names), each=120)
-    pairs = {"outcome": ("#b0b0b0", 4), "forecast": (charts.VERMILLION, 1.8)}
+    made = theme.panels(list(map(theme.heading, names)), rows=len(names), each=120)
+    pairs = {"outcome": ("#b0b0b0", 4), "forecast": (theme.VERMILLION, 1.8)}
     for row, (low, high) in enumerate(names.values(), 1):
         curves = truth.iloc[:, row - 1], said[labels[row - 1]].reindex(truth.index)
         for (word, (colour, width)), curve in zip(pairs.items(), curves, strict=True):
             drawn = rolling(low + (high - low) * curve, word, color=colour, width=width)
-            figure.add_trace(drawn.update(legendgroup=word, showlegend=row == 1), row=row, col=1)
+            made.add_trace(drawn.update(legendgroup=word, showlegend=row == 1), row=row, col=1)
         mode = "normal" if min(low, high) < 0 else "nonnegative"  # no axis from -1 on for 0 alone
-        figure.update_yaxes(rangemode=mode, row=row, col=1)
-    figure.update_xaxes(title_text=f"round; {rolled(len(rounds))}", row=len(names))
-    return figure
+        unit = next(iter(list(names)[row - 1].split(", ")[1:]), "value")
+        made.update_yaxes(rangemode=mode, title_text=theme.plain(unit), row=row, col=1)
+    return made.update_xaxes(title_text=f"round; {rolled(len(rounds))}", row=len(names))
 
 
 def rolling(curve: pd.Series[float], name: str, **style: Any) -> go.Scatter:
     """Draw the rolling mean of a column that is indexed by round."""
     points = thinned(curve.index.to_numpy())
-    return charts.line(points, curve.rolling(_window(len(curve))).mean()[points], name, **style)
+    return theme.line(points, curve.rolling(_window(len(curve))).mean()[points], name, **style)
 
 
 def rolled(rounds: int) -> str:
@@ -391,21 +375,127 @@ def _window(rounds: int) -> int:
     return max(1, min(WINDOW, rounds // 5))
 
 
-def certificates(tables: Tables) -> go.Figure | None:
-    """Draw the sum so far of the positive certificates, against what is let pass."""
-    rounds = tables.get("rounds")
-    if rounds is None or len(rounds) < 2 or rounds["certificate"].isna().all():
+@figure(
+    "run",
+    "certificates",
+    section=FORECAST,
+    dated=True,
+    title="Duality gaps of the rounds' games, summed so far",
+    caption=(
+        "The positive certificates of the forecaster's solver, added up; below the dashed line "
+        "they are within the tolerance of the bounds."
+    ),
+)
+def certificates(run: Run) -> go.Figure | None:
+    """Draw the sum so far of the positive certificates, against the tolerance."""
+    rounds = run.table("rounds")
+    if len(rounds) < 2 or rounds["certificate"].isna().all():
         return None
     total = rounds["certificate"].clip(lower=0).fillna(0).cumsum().to_numpy()
     points = thinned(np.arange(len(total)))
     number = rounds["round"].to_numpy()[points]
     allowed = np.array([slack_limit(int(t) + 1) for t in number])
-    solver = charts.line(
-        number, total[points], "left open by the solver", color=charts.BLUE, width=2
-    )
-    passed = charts.line(number, allowed, "let pass", color=charts.FAINT, width=1.5, dash="dash")
-    figure = charts.panels(each=220).add_traces([solver, passed], rows=1, cols=1)
-    charts.hold(figure, 1, *figure.data)
-    charts.name_at_ends(figure, 220)
-    figure.update_xaxes(title_text="round")
-    return figure.update_yaxes(title_text="sum of certificates")
+    solver = theme.line(number, total[points], "duality gaps", color=theme.BLUE, width=2)
+    limit = theme.line(number, allowed, "tolerance", color=theme.FAINT, width=1.5, dash="dash")
+    made = theme.panels(each=220).add_traces([solver, limit], rows=1, cols=1)
+    theme.hold(made, 1, *made.data)
+    theme.name_at_ends(made, 220)
+    made.update_xaxes(title_text="round")
+    return made.update_yaxes(title_text="sum of the gaps")
+
+
+@figure(
+    "run",
+    "agents",
+    section=AGENTS,
+    title="Average loss and regret of every agent at the end",
+    caption=(
+        "A dot per agent: one far above the others would have lost less with another rule; one "
+        "far to the right lost much, whether or not that could have been avoided."
+    ),
+)
+def agents(run: Run) -> go.Figure | None:
+    """Draw a dot per agent, which tells who it is; None where no two would be apart."""
+    everybody, shown = run.agents, drawn_agents(run)
+    if len(shown[["mean_loss", "regret"]].drop_duplicates()) < 2:
+        return None
+    part = f"{len(shown):,} of {len(everybody):,} agents"
+    cohorts = shown["cohort"].unique()
+    titles = [theme.heading(cohorts[0])] if len(cohorts) == 1 else []
+    made = theme.panels([part] if len(shown) < len(everybody) else titles, each=380)
+    for name, members in shown.groupby("cohort", sort=False):
+        dots = go.Scatter(
+            x=members["mean_loss"].to_numpy(),
+            y=members["regret"].to_numpy(),
+            text=[told(agent) for agent in members.to_dict("records")],
+            customdata=members["agent"].to_numpy(),
+            name=theme.short(name),
+            mode="markers",
+            marker={"color": run.shades[name], "size": 7, "opacity": 0.6},
+            hovertemplate="%{text}",
+        )
+        made.add_trace(dots)
+    theme.zero(made)
+    made.update_xaxes(title_text="average loss per round, in [0, 1]")
+    made.update_layout(showlegend=len(cohorts) > 1)
+    return made.update_yaxes(title_text="regret per round")
+
+
+def drawn_agents(run: Run) -> pd.DataFrame:
+    """Return the agents that are drawn, with their ``regret``: all, or a sample with the worst."""
+    known = run.agents.assign(regret=run.regret).dropna(subset=["regret", "mean_loss"])
+    if len(known) <= MOST:
+        return known
+    worst = known["regret"].nlargest(MOST // 4).index
+    rest = known.index.difference(worst).to_numpy()
+    more = stream(0, "agent plot").choice(rest, MOST - len(worst), replace=False)
+    return known.loc[np.sort(np.concatenate([worst.to_numpy(), more]))]
+
+
+@figure(
+    "run",
+    "actions",
+    section=AGENTS,
+    dated=True,
+    title="Share of each action in the decisions of a cohort",
+    caption="Areas add up to all decisions of the cohort in the rounds since the point before.",
+)
+def actions(run: Run) -> go.Figure | None:
+    """Draw the share of each action, a panel per cohort."""
+    if not run.long("actions"):
+        return None
+    groups = run.table("actions").groupby("cohort", sort=False)
+    made = theme.panels([theme.heading(name) for name, _ in groups], rows=len(groups), each=200)
+    seen = set[str]()
+    for row, (name, own) in enumerate(groups, 1):
+        wide = own.pivot_table(index="round", columns="which", values="value", fill_value=0)
+        shares = wide.div(wide.sum(axis=1).replace(0, np.nan), axis=0)
+        called = dict(enumerate(run.action_names.get(str(name), ())))
+        for which, share in zip(map(int, wide.columns), shares.to_numpy().T, strict=True):
+            area = _area(shares.index, share, called.get(which, f"action {which}"), which)
+            area.update(stackgroup=str(row), showlegend=area.name not in seen)
+            seen.add(area.name)
+            made.add_trace(area, row=row, col=1)
+    theme.grow(made, len(seen))
+    made.update_yaxes(range=[0, 1], tickformat=".0%", title_text="share of decisions")
+    return made.update_xaxes(title_text="round", row=len(groups))
+
+
+def _area(rounds: Any, share: Any, name: str, which: int) -> go.Scatter:
+    shade = theme.PALETTE[which % len(theme.PALETTE)]
+    area = theme.line(rounds, share, theme.short(name), width=0.5, color=shade)
+    return area.update(legendgroup=area.name, hovertemplate="round %{x}: %{y:.0%}")
+
+
+def path(own: pd.DataFrame) -> go.Figure | None:
+    """Draw an agent's course: columns ``loss`` and ``regret``, indexed by round."""
+    if len(own) < 2:
+        return None
+    made = theme.panels(each=240)
+    best = own["loss"] - own["regret"]
+    made.add_trace(theme.line(own.index, own["loss"], "as played", color=theme.BLUE, width=2))
+    if best.notna().any():
+        style = {"color": theme.VERMILLION, "width": 2, "dash": "dash"}
+        made.add_trace(theme.line(own.index, best, "after its best replacements", **style))
+    made.update_xaxes(title_text="round")
+    return made.update_yaxes(title_text="average loss per round")

@@ -12,9 +12,9 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.logs.welfare import COUNT, with_counts
 from regretless.market.model import MarketModel
 from regretless.scenarios.logs.curves import regret_curves
-from regretless.scenarios.report import verdict
-from regretless.scenarios.report.page import FIGURES, drawn
-from regretless.scenarios.report.run_figures import Tables
+from regretless.scenarios.report.figures import known
+from regretless.scenarios.report.run_data import Run, Tables
+from regretless.scenarios.report.run_page import figures_of
 from regretless.scenarios.verdict import sentences
 
 
@@ -30,23 +30,23 @@ class Figures(dict[str, go.Figure]):
         return f"Figures({', '.join(self)})"
 
     def _repr_html_(self) -> str:
-        parts = [f"<p>{escape(self.sentence)}</p>"]
-        for figure in self.values():
-            parts.append(figure.to_html(full_html=False, include_plotlyjs=len(parts) == 1))
+        parts, kinds = [f"<p>{escape(self.sentence)}</p>"], known("run")
+        for place, (name, figure) in enumerate(self.items()):
+            parts.append(f"<h4>{escape(kinds[name].title)}</h4>")
+            parts.append(figure.to_html(full_html=False, include_plotlyjs=place == 0))
         return "\n".join(parts)
 
 
 def shown(config: dict[str, Any], model: MarketModel, name: str | None) -> Any:
     """Draw one figure of a model of a resolved scenario, or all that it has something for."""
-    known = ["verdict", *FIGURES]
-    if name is not None and name not in known:
-        raise UserError(f"show({name!r}): there is no such figure; {closest(name, known)}")
+    names = known("run")
+    if name is not None and name not in names:
+        raise UserError(f"show({name!r}): there is no such figure; {closest(name, names)}")
     if not model.played:
         raise UserError("show: no round is played yet; run() or step() first")
     tables = _tables(model)
-    made = Figures(drawn(config, tables, None if name is None else [name]))
-    if (compared := verdict.figure(tables["verdict"])) is not None:
-        made["verdict"] = compared
+    found = figures_of(Run(config, tables), None if name is None else [name])
+    made = Figures((key, one.made) for key, one in found.items())
     made.sentence = " ".join(sentences(tables["verdict"], tables["agents"]))
     if name is not None and name not in made:
         raise UserError(f"show({name!r}): nothing to draw; play more rounds, or keep its measure")
@@ -56,15 +56,8 @@ def shown(config: dict[str, Any], model: MarketModel, name: str | None) -> Any:
 def _tables(model: MarketModel) -> Tables:
     """Return the tables that a run directory of the model would have."""
     agents, log = model.agents_frame(), model.regret_frame()
-    tables = {
-        "agents": agents,
-        "verdict": model.verdict_frame(),
-        "rounds": model.rounds_frame(),
-        "forecasts": model.forecasts_frame(),
-        "bounds": model.bounds_frame(),
-        "windows": model.windows_frame(),
-        "edges": model.edges_frame(),
-    }
+    names = ("verdict", "rounds", "forecasts", "bounds", "windows", "edges", "measures")
+    tables = {"agents": agents} | {name: getattr(model, f"{name}_frame")() for name in names}
     if len(log):
         tables["regret_curves"] = regret_curves([log], agents)
         tables["actions"] = _actions(log, agents)

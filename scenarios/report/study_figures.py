@@ -1,11 +1,6 @@
 """Figures of a study, drawn from its tables: means with 95 % intervals over seeds.
 
-    effects      per key: a mark per value against the first and cohort, one measure at a time
-    values       per cohort: what Decision-Swap is worth against each baseline, by setting
-    curves       per cohort: regret over time, a line per setting
-    windows      per cohort: regret window by window, a mark per setting
-
-An interval that one seed alone cannot give is left out: its mean stands as a bare dot.
+Where one seed alone gives no interval, its mean stands as a bare dot.
 """
 
 from __future__ import annotations
@@ -18,16 +13,18 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
-from regretless.scenarios.report import charts
+from regretless.scenarios.report import theme
+from regretless.scenarios.report.figures import figure
+from regretless.scenarios.report.study_data import StudyData
 from regretless.scenarios.studies.analysis import MEASURES
 
 SHOWN = {  # measures of the effects, with their units
-    "gain": "better off by, own units",
-    "loss_gain": "better off by, of losses in [0, 1]",
-    "decision_swap_regret_worst": "decision swap regret, worst",
-    "decision_swap_regret_mean": "decision swap regret, mean",
-    "mean_loss": "mean loss",
-    "welfare_mean": "welfare, own units",
+    "gain": "gain in utility per round, own units",
+    "loss_gain": "gain in average loss per round, in [0, 1]",
+    "decision_swap_regret_worst": "decision swap regret per round, worst",
+    "decision_swap_regret_mean": "decision swap regret per round, mean",
+    "mean_loss": "average loss per round, in [0, 1]",
+    "welfare_mean": "welfare: mean utility per round, own units",
     "welfare_gini": "Gini of welfare",
     "exploitability_worst": "exploitability, worst",
 }
@@ -36,20 +33,47 @@ WIDE = 90  # letters where a pointer or a legend tells a setting
 INTERVAL = "<br>95 % interval %{customdata[0]:.5g} to %{customdata[1]:.5g}"
 
 
-def value_text(value: Any, width: int = 28) -> str:
-    """Write a value of a key so that it fits beside an axis."""
-    return charts.short(value, width)
-
-
 def setting_colours(labels: Sequence[str]) -> dict[str, str]:
     """Give each setting its colour: told apart where there are few, else a scale in their order."""
-    if len(labels) < len(charts.PALETTE):
-        return charts.colours(labels)
+    if len(labels) < len(theme.PALETTE):
+        return theme.colours(labels)
     scale = sample_colorscale("Viridis", list(np.linspace(0, 0.85, len(labels))))
     return dict(zip(labels, scale, strict=True))
 
 
-def effects(table: pd.DataFrame) -> go.Figure | None:
+@figure(
+    "study",
+    "effects",
+    section="Effects",
+    title="What each value changes, against the first value of its key",
+    caption=(
+        "Mean differences of runs with the same seed, averaged over all other keys, with 95 % "
+        "intervals over seeds; an interval that contains 0 leaves open whether there is a change. "
+        "The menu chooses the measure."
+    ),
+)
+def effects(data: StudyData) -> go.Figure | None:
+    """Draw contrasts by key; None without any."""
+    return marked(data.contrasts)
+
+
+@figure(
+    "study",
+    "sensitivity",
+    section="Sensitivity",
+    title="How strongly each sampled key moves a measure",
+    caption=(
+        "Rank correlations from -1 to 1, or Sobol's indices: the share of a measure's variance "
+        "that the key explains alone (first order) and with all interactions (total order); bars "
+        "are 95 % intervals."
+    ),
+)
+def sensitivity(data: StudyData) -> go.Figure | None:
+    """Draw the sensitivities of a sampled study; None of any other."""
+    return None if data.sensitivity is None else marked(data.sensitivity)
+
+
+def marked(table: pd.DataFrame) -> go.Figure | None:
     """Draw a panel per key; a menu chooses the measure, one's own first. None without any."""
     found = table["measure"].unique()
     shown = {name: name for name in found if name not in (*MEASURES, *SHOWN)} | SHOWN
@@ -58,9 +82,9 @@ def effects(table: pd.DataFrame) -> go.Figure | None:
     if not measures:
         return None
     slots = {key: list(rows["value"].unique()) for key, rows in own.groupby("key", sort=False)}
-    shades = charts.colours(own["cohort"].unique())
-    words = {key: [value_text(name, 40) for name in told] for key, told in slots.items()}
-    figure = charts.slotted(words, marks=len(shades))
+    shades = theme.colours(own["cohort"].unique())
+    words = {key: [theme.short(name, 40) for name in told] for key, told in slots.items()}
+    made = theme.slotted(words, marks=len(shades))
     for row, (key, values) in enumerate(slots.items(), 1):
         for measure in measures:
             for i, (cohort, colour) in enumerate(shades.items()):
@@ -69,38 +93,52 @@ def effects(table: pd.DataFrame) -> go.Figure | None:
                 at = [values.index(v) + _shift(i, len(shades)) for v in points["value"]]
                 marks = _marks(points, at, points["value"], cohort, colour)
                 marks.update(meta=measure, visible=measure == measures[0])
-                figure.add_trace(marks.update(showlegend=row == 1), row=row, col=1)
-        figure.add_vline(0, line={"color": charts.INK, "width": 1}, row=row, col=1)
-    axis = figure.get_subplot(len(slots), 1).xaxis.update(title_text=shown[measures[0]]).plotly_name
-    buttons = [_button(figure, measure, shown[measure], axis) for measure in measures]
-    charts.choose(figure, buttons, direction="down")
-    return figure
+                made.add_trace(marks.update(showlegend=row == 1), row=row, col=1)
+        made.add_vline(0, line={"color": theme.INK, "width": 1}, row=row, col=1)
+    axis = made.get_subplot(len(slots), 1).xaxis.update(title_text=shown[measures[0]]).plotly_name
+    buttons = [_button(made, measure, shown[measure], axis) for measure in measures]
+    theme.choose(made, buttons, direction="down")
+    return made
 
 
-def _button(figure: go.Figure, measure: str, words: str, axis: str) -> dict[str, Any]:
+def _button(made: go.Figure, measure: str, words: str, axis: str) -> dict[str, Any]:
     """Return the entry that shows the marks of one measure and names it on the axis."""
-    shown = {"visible": [mark.meta == measure for mark in figure.data]}
+    shown = {"visible": [mark.meta == measure for mark in made.data]}
     named = {f"{axis}.title.text": words}
     return {"label": words, "method": "update", "args": [shown, named]}
 
 
-def values(table: pd.DataFrame, labels: pd.Series[str]) -> go.Figure:
-    """Draw the value of the forecast; ``labels`` names each row's setting of the other keys."""
-    shades = charts.colours(table["baseline"].unique())
+@figure(
+    "study",
+    "value",
+    section="Value of the forecast",
+    title="Welfare with Decision-Swap minus welfare with another forecaster",
+    caption=(
+        "Means and 95 % intervals over seeds, in the utility's own units, of runs with the same "
+        "seed: right of the line Decision-Swap earns more; an interval that contains 0 leaves "
+        "that open."
+    ),
+)
+def value(data: StudyData) -> go.Figure | None:
+    """Draw the value of the forecast; None without a baseline."""
+    table, labels = data.value, data.value_names
+    if table.empty or table["mean"].isna().all():
+        return None
+    shades = theme.colours(table["baseline"].unique())
     cohorts = dict(iter(table.groupby("cohort", sort=False)))
     slots = {name: list(labels[own.index].unique()) for name, own in cohorts.items()}
-    words = {name: list(map(value_text, told)) for name, told in slots.items()}
-    figure = charts.slotted(words, marks=len(shades))
+    words = {name: list(map(theme.short, told)) for name, told in slots.items()}
+    made = theme.slotted(words, marks=len(shades))
     for row, (cohort, own) in enumerate(cohorts.items(), 1):
         for i, (baseline, colour) in enumerate(shades.items()):
             points = own[own["baseline"] == baseline]
             names = labels[points.index]
             at = [slots[cohort].index(name) + _shift(i, len(shades)) for name in names]
             marks = _marks(points, at, names, f"against {baseline}", colour)
-            figure.add_trace(marks.update(showlegend=row == 1), row=row, col=1)
-        figure.add_vline(0, line={"color": charts.INK, "width": 1}, row=row, col=1)
-    title = "Decision-Swap earns more by"
-    return figure.update_xaxes(title_text=title, row=len(slots))
+            made.add_trace(marks.update(showlegend=row == 1), row=row, col=1)
+        made.add_vline(0, line={"color": theme.INK, "width": 1}, row=row, col=1)
+    title = "difference of welfare, own units"
+    return made.update_xaxes(title_text=title, row=len(slots))
 
 
 def _shift(place: int, count: int) -> float:
@@ -117,9 +155,9 @@ def _marks(
         x=points["mean"].to_numpy(),
         y=at,
         error_x=_reach(points),
-        text=[value_text(name, WIDE) for name in names],
+        text=[theme.short(name, WIDE) for name in names],
         customdata=points[known].to_numpy(dtype=np.float64),
-        name=charts.short(label, 40),
+        name=theme.short(label, 40),
         legendgroup=label,
         mode="markers",
         marker={"color": colour, "size": 8},
@@ -129,28 +167,52 @@ def _marks(
 
 def _reach(points: pd.DataFrame) -> dict[str, Any]:
     reach = np.nan_to_num((points["high"] - points["mean"]).to_numpy())
-    return {"type": "data", "array": reach, "thickness": 1.5, "width": 4}
+    return {"type": "data", "array": reach, **theme.WHISKER}
 
 
-def curves(table: pd.DataFrame) -> go.Figure:
-    """Draw regret over time; ``table`` is ``studies.curves.setting_curves``."""
-    figure = _by_cohort(table, each=240)
+@figure(
+    "study",
+    "curves",
+    section="Regret",
+    title="Regret per round so far, by setting",
+    caption=(
+        "Mean over agents and seeds, of decision swap regret or, where that was not kept, swap "
+        "regret; 0 is drawn on the lower edge of a logarithmic axis."
+    ),
+)
+def curves(data: StudyData) -> go.Figure | None:
+    """Draw regret over time; None where the logs have none or are too large."""
+    table = data.curves
+    if table is None or table.empty:
+        return None
+    made = _by_cohort(table, each=240)
     settings = table["setting"].nunique()
     for row, place, colour, own, style in _settings(table):
-        width = min(charts.nested(place, settings), 3.0)
-        curve = charts.line(
-            own["round"], own["mean"].clip(lower=charts.LEAST), "", color=colour, width=width
+        width = min(theme.nested(place, settings), 3.0)
+        curve = theme.line(
+            own["round"], own["mean"].clip(lower=theme.LEAST), "", color=colour, width=width
         )
         curve.update(style, text=own["mean"].map("{:.5g}".format))
         curve.update(hovertemplate="round %{x}: %{text}" + INTERVAL)
-        figure.add_trace(curve, row=row, col=1)
-    charts.choose_scale(figure, logarithmic=charts.spans_decades(table["mean"]))
-    return figure.update_xaxes(title_text="round", row=table["cohort"].nunique())
+        made.add_trace(curve, row=row, col=1)
+    if theme.spans_decades(table["mean"]):
+        theme.logarithmic(made, [table["mean"]])
+    return made.update_xaxes(title_text="round", row=table["cohort"].nunique())
 
 
-def windows(table: pd.DataFrame) -> go.Figure:
-    """Draw one measure of ``analysis.windows_table``, with the column ``setting``."""
-    figure, count = _by_cohort(table, each=200), table["setting"].nunique()
+@figure(
+    "study",
+    "windows",
+    section="Regret",
+    title="Regret per round of each window of rounds, by setting",
+    caption="Each window taken alone, mean over agents, with 95 % intervals over seeds.",
+)
+def windows(data: StudyData) -> go.Figure | None:
+    """Draw regret by window; None where no windows were kept."""
+    table = data.windows
+    if table.empty:
+        return None
+    made, count = _by_cohort(table, each=200), table["setting"].nunique()
     spans = sorted({(row["first"], row["last"]) for row in table.to_dict("records")})
     for row, place, colour, own, style in _settings(table):
         places = [spans.index(span) for span in zip(own["first"], own["last"], strict=True)]
@@ -163,20 +225,20 @@ def windows(table: pd.DataFrame) -> go.Figure:
             marker={"color": colour, "size": 7},
             hovertemplate="%{text}: %{y:.5g}" + INTERVAL,
         )
-        figure.add_trace(marks.update(style), row=row, col=1)
-    charts.zero(figure)
+        made.add_trace(marks.update(style), row=row, col=1)
+    theme.zero(made)
     shown = range(0, len(spans), -(-len(spans) // 8))
     names = ["{} to {}".format(*spans[i]) for i in shown]
-    figure.update_xaxes(tickvals=list(shown), ticktext=names)
-    return figure.update_xaxes(title_text="rounds of the window", row=table["cohort"].nunique())
+    made.update_xaxes(tickvals=list(shown), ticktext=names)
+    return made.update_xaxes(title_text="rounds of the window", row=table["cohort"].nunique())
 
 
 def _by_cohort(table: pd.DataFrame, each: int) -> go.Figure:
     """Make a panel per cohort; settings that are too many for a legend have none."""
     cohorts = table["cohort"].unique()
-    figure = charts.panels(list(map(charts.heading, cohorts)), rows=len(cohorts), each=each)
-    figure.update_layout(showlegend=table["setting"].nunique() <= NAMED)
-    return figure.update_yaxes(title_text="regret per round")
+    made = theme.panels(list(map(theme.heading, cohorts)), rows=len(cohorts), each=each)
+    made.update_layout(showlegend=table["setting"].nunique() <= NAMED)
+    return made.update_yaxes(title_text="regret per round")
 
 
 def _settings(
@@ -189,7 +251,7 @@ def _settings(
             own = cohort[cohort["setting"] == setting]
             if len(own):
                 style = {
-                    "name": charts.short(setting, WIDE),
+                    "name": theme.short(setting, WIDE),
                     "customdata": own[["low", "high"]].to_numpy(),
                 }
                 shown = {"legendgroup": setting, "showlegend": setting not in seen}

@@ -16,7 +16,7 @@ from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.report.page import goods
+from regretless.scenarios.report.run_data import Run
 from regretless.scenarios.spec.scenario import resolved, validated
 
 
@@ -252,7 +252,7 @@ def test_actions_and_outcomes_have_names() -> None:
         {"name": "a", "rounds": 5, "adversary": adversary, "cohort": [cohort]}, origin=Path()
     )
     assert validated(resolved(spec), origin=Path()) == spec
-    assert goods(resolved(spec), 2) == ["rain", "wind"]
+    assert Run(resolved(spec), {}).goods == ["rain", "wind"]
 
 
 @pytest.mark.parametrize("actions", [["wheat"], ["wheat", "wheat"], ["wheat", 3]])

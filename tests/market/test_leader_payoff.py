@@ -19,7 +19,8 @@ from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.report import market_figures
-from regretless.scenarios.report.page import write_report
+from regretless.scenarios.report.run_data import Run
+from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.scenario import validated
 
@@ -134,36 +135,16 @@ def directory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 def test_curves_end_at_the_surplus_of_the_agents_table(directory: Path) -> None:
     tables = read_run(directory)[1]
-    drawn = market_figures.surplus(tables)
+    drawn = market_figures.surplus(Run({}, tables))
     assert drawn is not None
-    curves, caps = drawn.data[:3], drawn.data[3:]
+    curves, caps = drawn.data[::2], drawn.data[1::2]
     means = tables["agents"].groupby("cohort", sort=False)[["leader_surplus", "surplus_cap"]].mean()
     ends = [curve.y[-1] for curve in curves]
     assert ends == pytest.approx(means["leader_surplus"].tolist(), abs=1e-7)
     assert [curve.x[0] for curve in curves] == [0, 20, 0]
     assert [cap.y[0] for cap in caps] == pytest.approx(means["surplus_cap"].tolist())
     assert (means["leader_surplus"] <= means["surplus_cap"] + CLOSE).all()
-
-
-def test_the_page_shows_them_and_says_against_what(directory: Path) -> None:
-    text = write_report(directory).read_text(encoding="utf-8")
-    assert text.count("Leader&#x27;s surplus over time") == 2  # caption and label
-    assert "each faced alone" in text
-    mean = read_run(directory)[1]["rounds"]["leader_payoff_0"].mean()
-    assert f'"hedge: pays {mean:.3f}"' in text
-
-
-def test_a_cap_that_is_far_above_waits_in_the_legend(directory: Path) -> None:
-    tables = read_run(directory)[1]
-    agents = tables["agents"].assign(surplus_cap=[40.0] * 3 + [0.1] * 3)
-    drawn = market_figures.surplus(tables | {"agents": agents})
-    assert drawn is not None
-    assert {cap.y[0]: cap.visible for cap in drawn.data[3:]} == {0.1: True, 40: "legendonly"}
-
-
-def test_one_agent_is_told_nothing_of_others() -> None:
-    agents = finished(scenario(cohort("hedge"))).agents_frame()
-    assert market_figures.surplus_caption(agents) == market_figures.CAPTIONS["surplus"]
+    assert 'id="chart-surplus"' in write_report(directory).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +157,7 @@ def test_there_is_no_figure_without_a_surplus(measures: list[str]) -> None:
     utility = "linear" if keys else "game"
     model = finished(scenario(cohort("hedge", utility=utility, measures=measures), **keys))
     tables = {"rounds": model.rounds_frame(), "agents": model.agents_frame()}
-    assert market_figures.surplus(tables) is None
+    assert market_figures.surplus(Run({}, tables)) is None
 
 
 # Buyers.

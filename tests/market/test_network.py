@@ -28,7 +28,8 @@ from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.cli.commands import app
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.report import market_figures
-from regretless.scenarios.report.page import write_report
+from regretless.scenarios.report.run_data import Run
+from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.files import catalogue
 from regretless.scenarios.spec.scenario import validated
@@ -278,7 +279,7 @@ def test_the_tables_say_who_hears(tmp_path: Path) -> None:
     assert edges.to_numpy().max() == 8
     write_report(tmp_path / "run")
     assert "Who hears the forecast" in (tmp_path / "run" / "report.html").read_text()
-    assert market_figures.network(tables) == market_figures.network(tables)
+    assert market_figures.network(Run({}, tables)) == market_figures.network(Run({}, tables))
     text = run(scenario(cohort()), Options(tmp_path / "none"))
     assert "distance" not in text.agents_frame()
     assert not (tmp_path / "none" / "edges.parquet").exists()
@@ -311,7 +312,7 @@ def test_a_large_graph_is_drawn_in_part(monkeypatch: pytest.MonkeyPatch) -> None
     model = scenario(cohort(count=12), network={"graph": "small-world", "subscribers": 2}).build()
     played(model)
     tables = {"agents": model.agents_frame(), "edges": model.edges_frame()}
-    figure = market_figures.network(tables)
+    figure = market_figures.network(Run({}, tables))
     assert figure is not None
     assert "5 of them drawn" in figure.layout.annotations[0].text
     edges, dots = figure.data

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.report.page import write_report
+from regretless.scenarios.report.write import write_report
 from regretless.scenarios.studies.analysis import COHORTS
 from regretless.scenarios.studies.answers import print_summary
 from regretless.scenarios.studies.conduct import Options, conduct

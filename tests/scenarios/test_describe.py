@@ -20,7 +20,7 @@ from regretless.scenarios import load
 from regretless.scenarios.cli import commands
 from regretless.scenarios.describe.columns import described
 from regretless.scenarios.describe.starter import starter
-from regretless.scenarios.report.page import write_report
+from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.files import DATA
 

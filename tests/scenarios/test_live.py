@@ -253,7 +253,7 @@ def test_a_figure_is_the_reports_own(session: Session) -> None:
     told = json.loads(answer(session, ["regret", "agents", "loss", "actions"], 2, 0))
     assert set(told["figures"]) == {"regret", "agents", "loss", "actions"}
     assert told["build"]["agents"] == 8
-    assert told["verdict"].startswith("After 12 rounds: crowd lost 0.")
+    assert told["verdict"].startswith("After 12 rounds: 4 crowd followed the forecast.")
     assert told["agent"]["lines"][0] == "cohort crowd"
     played = sum(int(row[1].replace(",", "")) for row in told["agent"]["swaps"])
     assert played == 12

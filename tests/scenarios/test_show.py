@@ -30,12 +30,12 @@ def played(rounds: int = 12) -> MarketModel:
 def test_a_market_shows_its_figures() -> None:
     model = played()
     figures = model.show()
-    wanted = {"verdict", "regret", "agents", "actions", "forecast", "exploitability"}
+    wanted = {"alternatives", "regret", "agents", "actions", "forecast", "exploitability"}
     assert wanted <= set(figures)
-    assert repr(figures).startswith("Figures(loss, regret, ")
+    assert repr(figures).startswith("Figures(alternatives, loss, regret, ")
     page = figures._repr_html_()
     assert page.count("plotly-graph-div") == len(figures)
-    assert page.startswith("<p>growers lost ")
+    assert page.startswith("<p>5 growers followed the forecast. ")
     one = model.show("regret")
     assert one.to_json() == figures["regret"].to_json()
     assert one.data[0].y[-1] == model.agents_frame()["decision_swap_regret"].mean()

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.cli.commands import app
-from regretless.scenarios.report.page import write_report
+from regretless.scenarios.report.write import write_report
 from regretless.scenarios.studies import analysis, load_study
 from regretless.scenarios.studies.conduct import Options, conduct
 from regretless.scenarios.studies.design import CATALOGUE, Design, read_study

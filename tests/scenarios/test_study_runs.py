@@ -24,7 +24,7 @@ import pytest
 from regretless.market.core.errors import UserError
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.holding import held
-from regretless.scenarios.report.study_page import write_study_report
+from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options as RunOptions
 from regretless.scenarios.run import run
 from regretless.scenarios.spec.files import override, read
@@ -376,7 +376,7 @@ def test_a_run_that_is_damaged_is_named_and_can_be_played_again(
         with pytest.raises(UserError, match=told):
             conduct(design, Options(hurt, resume=True, jobs=1))
         with pytest.raises(UserError, match=told):
-            write_study_report(hurt, hurt / "report.html")
+            write_report(hurt)
         shutil.rmtree(hurt / "runs" / name)
     conduct(design, Options(hurt, resume=True, jobs=1))
     assert tables(hurt) == tables(finished.path)

@@ -21,8 +21,8 @@ from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.cli.commands import main
-from regretless.scenarios.report.page import write_report
 from regretless.scenarios.report.training_page import sentence
+from regretless.scenarios.report.write import write_report
 from regretless.scenarios.studies.processes import crew
 from regretless.scenarios.training import file_of
 from regretless.scenarios.training import train as training

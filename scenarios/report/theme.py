@@ -1,55 +1,65 @@
-"""Charts: Plotly in the house's style, its script once in a page, each chart beside it as data.
+"""One theme for every figure: colours for light and dark, axes, panels, direct labels.
 
-A chart is a box and its data. A short script hands the data to plotly.js, and only then shows the
-box. The data are no program: text in them is escaped twice, once so that Plotly, which reads some
-HTML in text, shows it as it is, and once so that it cannot end its ``<script>`` element.
+Figures are drawn in the light colours. Where a page is dark, its script replaces each colour by its
+partner in ``DARK`` (``page.js``), in reports and on the live page alike. Text in the data of a
+figure is no HTML: it is escaped so that Plotly, which reads some HTML in text, shows it as it is.
 """
 
 from __future__ import annotations
 
+import json
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.io import to_json
 from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
 from regretless.market.core.arrays import Array
 from regretless.scenarios.frames import calendar
-from regretless.scenarios.report.html import beside
 
 # Okabe and Ito's palette, told apart with any common colour vision, and two of Tol's.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 MORE = ("#E69F00", "#56B4E9", "#000000", "#F0E442", "#882255", "#999933")
 PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, *MORE)
-INK, FAINT, GRID = "#333333", "#8a8a8a", "#e6e6e6"
-LEAST = 1e-5  # logarithmic axes end here: what is smaller, or zero, is drawn on their edge
-FAR = 1.5  # what is this many times higher than the curves waits, hidden, in the legend
-EDGE = 110  # pixels above and below the panels: margins, the name of the axis, one line of legend
-GAP = 44  # pixels between panels
-# few ticks name decades, 2 and 5; else Plotly crams all nine digits
-SCALES = {
-    "linear": {"type": "linear", "nticks": 0, "exponentformat": "none"},
-    "logarithmic": {"type": "log", "nticks": 3, "exponentformat": "power"},
+INK, FAINT, GRID, PAPER = "#333333", "#8a8a8a", "#e6e6e6", "#ffffff"
+DARK = {  # the partner of each colour on a dark page
+    INK: "#dededc",
+    FAINT: "#9c9c9a",
+    GRID: "#383836",
+    PAPER: "#1f1f1e",
+    BLUE: "#4ea9e0",
+    VERMILLION: "#f08a4b",
+    GREEN: "#35c49b",
+    "#000000": "#f4f4f2",
+    "#882255": "#d0628f",
+    "#b0b0b0": "#7c7c7a",
+    "#c9c9c9": "#4a4a48",
 }
+LEAST = 1e-5  # logarithmic axes end here: what is smaller, or zero, is drawn on their edge
+EDGE = 96  # pixels above and below the panels: margins, the name of the axis, one line of legend
+GAP = 46  # pixels between panels
+NARROW = 1.7  # decades of a logarithmic axis, below which 2 and 5 times a decade are named too
 TITLE = 46  # letters in a line above a panel, which a phone has room for
 EARLY = 0.1  # of the rounds, in which means so far jump: they are not drawn
 WORD, NEAREST = 15, 13  # pixels: the height of a curve's name, and between two of them
 SLOT = 26  # pixels of a row with a name beside the axis
+LINE = 20  # pixels of a line of a legend
+WHISKER: dict[str, Any] = {"thickness": 1.5, "width": 4, "color": INK}  # of an interval
 LAYOUT: dict[str, Any] = {
     "template": "none",
-    "margin": {"l": 60, "r": 12, "t": 36, "b": 24},
+    "margin": {"l": 60, "r": 12, "t": 30, "b": 24},
     "font": {"family": "system-ui, sans-serif", "size": 12, "color": INK},
     "legend": {"orientation": "h", "x": 0, "yref": "container", "y": 0, "yanchor": "bottom"},
     "hovermode": "closest",
     "hoverlabel": {"namelength": -1},
-    "paper_bgcolor": "#ffffff",
-    "plot_bgcolor": "#ffffff",
+    "paper_bgcolor": PAPER,
+    "plot_bgcolor": PAPER,
 }
 AXIS: dict[str, Any] = {
     "gridcolor": GRID,
@@ -61,11 +71,12 @@ AXIS: dict[str, Any] = {
     "ticklen": 4,
     "tickcolor": GRID,
 }
-START = beside("charts.js")
+PROGRAM = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
+START = PROGRAM.replace("{DARK}", json.dumps({light.lower(): dark for light, dark in DARK.items()}))
 
 
 def scripts() -> tuple[str, ...]:
-    """Return the scripts that draw charts: plotly.js and our own."""
+    """Return the scripts of a page: plotly.js, and what draws charts and sorts tables."""
     return get_plotlyjs(), START
 
 
@@ -210,33 +221,6 @@ def nested(place: int, count: int) -> float:
     return 2 + 3 * (1 - (place + 1) / count)
 
 
-def limits(
-    word: str, levels: pd.Series[float], shades: Mapping[Any, str], top: float, ends: Any
-) -> Iterator[go.Scatter]:
-    """Yield a dashed line per cohort and known level; those far above all curves are hidden.
-
-    Parameters
-    ----------
-    word : str
-        What they are, for the legend, which shows and hides them together.
-    levels : series
-        Indexed by cohort.
-    top : float
-        The greatest value of the curves.
-    """
-    far = levels > FAR * top
-    for label, part in ((word, levels[~far]), (f"{word}, far above", levels[far])):
-        for i, (name, level) in enumerate(part.dropna().items()):
-            dashed = line(ends, [level] * 2, label, color=shades[name], width=1.5, dash="dash")
-            yield dashed.update(
-                text=[short(name)] * 2,
-                hovertemplate=f"%{{text}}: %{{y:.3g}}<extra>{word}</extra>",
-                legendgroup=label,
-                showlegend=i == 0,
-                visible=True if label == word else "legendonly",
-            )
-
-
 def name_at_ends(figure: go.Figure, height: int) -> None:
     """Write every curve's name at one of its ends, in place of a legend, if all have room.
 
@@ -303,21 +287,6 @@ def spans_decades(means: pd.Series[float]) -> bool:
     return len(positive) > 0.5 * len(means) and bool(positive.max() > 20 * positive.min())
 
 
-def choose_scale(figure: go.Figure, *, logarithmic: bool) -> None:
-    """Let two buttons choose the scale of all vertical axes, and begin with the one."""
-    names = [axis.plotly_name for axis in figure.select_yaxes()]
-    buttons = [
-        {
-            "label": word,
-            "method": "relayout",
-            "args": [{f"{n}.{key}": v for n in names for key, v in SCALES[word].items()}],
-        }
-        for word in SCALES
-    ]
-    figure.update_yaxes(SCALES["logarithmic" if logarithmic else "linear"])
-    choose(figure, buttons, type="buttons", direction="right", active=int(logarithmic))
-
-
 def choose(figure: go.Figure, buttons: list[dict[str, Any]], **menu: Any) -> None:
     """Put a menu above a chart."""
     top = {"x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom", "pad": {"b": 26}}
@@ -325,21 +294,16 @@ def choose(figure: go.Figure, buttons: list[dict[str, Any]], **menu: Any) -> Non
     figure.layout.height += 44
 
 
-def card(figure: go.Figure, name: str, caption: str) -> str:
-    """Write a chart and its caption as HTML; the script shows it when it is drawn.
+def logarithmic(figure: go.Figure, values: Iterable[Any]) -> None:
+    """Make all vertical axes logarithmic, with numbers where the values lie."""
+    known = np.concatenate([np.asarray(own, dtype=np.float64) for own in values])
+    known = np.log10(np.maximum(known[np.isfinite(known)], LEAST))
+    factors = (1, 2, 5) if known.max() - known.min() < NARROW else (1,)
+    ticks = [factor * 10.0**power for power in range(-5, 4) for factor in factors]
+    words = [f"{tick:.5f}".rstrip("0").rstrip(".") for tick in ticks]
+    figure.update_yaxes(type="log", tickvals=ticks, ticktext=words)
 
-    Parameters
-    ----------
-    name : str
-        Unique within the page.
-    caption : str
-        What stands before its colon also tells those what it is who do not see it.
-    """
-    data = to_json(figure, engine="json").replace("<", "\\u003c").replace(">", "\\u003e")
-    label = escape(caption.partition(":")[0])
-    return (
-        f'<figure>\n<div class="card" hidden><div id="chart-{name}" role="img" '
-        f'aria-label="{label}"></div></div>\n<figcaption>{escape(caption)}</figcaption>\n'
-        f'<script type="application/json" class="chart" data-box="chart-{name}">{data}</script>\n'
-        "</figure>"
-    )
+
+def grow(figure: go.Figure, entries: int) -> None:
+    """Let a figure grow with its legend, in place of shrinking its panels."""
+    figure.layout.height += LINE * (entries // 3)

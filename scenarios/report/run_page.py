@@ -1,0 +1,210 @@
+"""The page of a run: what ``run`` prints, in the same order, with figures and all alternatives."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from regretless.market.core.errors import UserError
+from regretless.market.logs.welfare import agents_in
+from regretless.scenarios.logs.curves import log_parts, regret_curves
+from regretless.scenarios.logs.directory import MANIFEST, read_run
+from regretless.scenarios.report import theme
+from regretless.scenarios.report.figures import Drawn, drawn, known
+from regretless.scenarios.report.page import page
+from regretless.scenarios.report.run_data import Run
+from regretless.scenarios.verdict import (
+    BOUNDS,
+    DEFINITIONS,
+    alternative_cells,
+    bounds,
+    promise,
+    records,
+    regret_rows,
+    sentences,
+    unchanged,
+)
+
+NEEDED = {"scenario", "config", "seed", "rounds", "status", "guarantee"}  # of a manifest
+WORST = 5  # agents whose regret is taken apart
+LEAST = 5e-5  # a smaller contribution would be printed as zero
+ALONE = (
+    'No models were compared. Under kind = "decision-swap", models = ["panel"] in [forecaster] '
+    "compares seven, and bounds the regret to each."
+)
+ALTERNATIVES = ["cohort", "alternative", "loss", "difference", "95 % interval", "better off"]
+REGRETS = ["cohort", "measure", "agents", "mean", "worst agent", *BOUNDS]
+ORIGINS = [
+    "cohort",
+    "agent",
+    "regret",
+    "action",
+    "times",
+    "best replacement",
+    "best policy",
+    "part",
+]
+
+
+def text(directory: Path) -> str:
+    """Return the page of a run's directory; UserError if its logs cannot be read."""
+    manifest, tables = _logs(directory)
+    run = Run(manifest["config"], tables)
+    figures, sections = figures_of(run), dict[str, list[Drawn]]()
+    for name in ("Alternatives in hindsight", "Regret", "Forecast", "Agents", "Market", "Network"):
+        own = [one for one in figures.values() if one.kind.section == name]
+        if own or name in {"Alternatives in hindsight", "Regret", "Forecast"}:
+            sections[name] = own
+    ending = "csv" if (directory / "agents.csv").is_file() else "parquet"
+    verdict = run.table("verdict")
+    return page(
+        "run.html",
+        name=manifest["scenario"],
+        facts=_facts(manifest, tables),
+        sentences=list(sentences(verdict, run.agents)) if len(verdict) else [],
+        description=run.config.get("claim") or run.config.get("description") or "",
+        sections=sections | {"Definitions": [], "Files": []},
+        notes=[] if len(verdict) and (verdict["kind"] == "model").any() else [ALONE],
+        alternatives=_table(ALTERNATIVES, _alternatives(verdict)),
+        regrets=_table(REGRETS, _regrets(run.agents)),
+        worst=_table(ORIGINS, _worst(run)),
+        forecast=list(_forecast(manifest)),
+        definitions=DEFINITIONS,
+        code=_code(ending),
+        others=", ".join(f"{n}.{ending}" for n in tables if n not in {"agents", "regret_curves"}),
+        footer=_footer(manifest),
+    )  # fmt: skip
+
+
+def _table(heads: list[str], cells: Iterator[list[str]]) -> dict[str, Any]:
+    """Return heads and rows, without the cohort where there is one alone."""
+    rows = list(cells)
+    first = int(len({row[0] for row in rows}) == 1)
+    return {"heads": heads[first:], "rows": [row[first:] for row in rows], "left": 2 - first}
+
+
+def _logs(directory: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
+    try:
+        manifest, tables = read_run(directory, without={"regret_log"})  # which may exceed memory
+        if "agents" in tables:
+            tables["regret_curves"] = regret_curves(log_parts(directory), tables["agents"])
+    except UserError:
+        raise
+    except (OSError, ValueError, KeyError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{directory}: its logs cannot be read: {reason}; run it again") from error
+    if not isinstance(manifest, dict) or not manifest.keys() >= NEEDED:
+        raise UserError(f"{directory / MANIFEST} is not a run's; give a directory that has one")
+    if "agents" not in tables or tables["agents"].empty:
+        reason = f"{directory} holds no agents table"
+        raise UserError(f"{reason}; wait for its run to end or run it again")
+    if "verdict" in tables and "difference" not in tables["verdict"]:
+        raise UserError(f"{directory} is of an older version; run it again")
+    return manifest, tables
+
+
+def figures_of(
+    run: Run, names: Collection[str] | None = None, *, undated: Collection[str] = ()
+) -> dict[str, Drawn]:
+    """Draw the figures of a run, with the data's dates on axes of rounds where there are any.
+
+    Parameters
+    ----------
+    names : collection of str, optional
+        Which of them; all by default.
+    undated : collection of str
+        Which of them keep the numbers of rounds.
+    """
+    made, days = drawn("run", run, names), run.days
+    for name, one in made.items():
+        if days is not None and known("run")[name].dated and name not in undated:
+            theme.dated(one.made, days[1], days[0])
+    return made
+
+
+def _facts(manifest: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> str:
+    planned, played = manifest["rounds"], len(tables.get("rounds", ()))
+    rounds = f"{played:,}" if played == planned else f"{played:,} of {planned:,}"
+    labels = (f"{name}: {label}" for name, label in manifest["guarantee"].items())
+    facts = [
+        f"{rounds} round{'s' * (planned != 1)}, seed {manifest['seed']}, {manifest['status']}.",
+        f"Guarantee per cohort: {', '.join(labels)}.",
+    ]
+    notes = (f"{note}." for note in manifest.get("notes", []))
+    return " ".join([*facts, *manifest.get("data", []), *notes])
+
+
+def _alternatives(verdict: pd.DataFrame) -> Iterator[list[str]]:
+    """Yield the cells of each alternative, the least loss of a cohort first."""
+    for name, rows in verdict.groupby("cohort", sort=False) if len(verdict) else ():
+        for row in records(rows.sort_values("mean_loss", kind="stable")):
+            yield [str(name), *alternative_cells(row)]
+
+
+def _regrets(agents: pd.DataFrame) -> Iterator[list[str]]:
+    """Yield the cells of each measure of a cohort, with the bounds beside decision swap regret."""
+    for name, own in agents.groupby("cohort", sort=False):
+        for measure, mean, worst in regret_rows(own):
+            cells = [""] * len(BOUNDS)
+            if measure == "decision swap":
+                kept = bounds(own)
+                cells = [promise(kept.get(word, np.nan), 4) for word in BOUNDS]
+            yield [str(name), measure, f"{agents_in(own):,}", mean, worst, *cells]
+
+
+def _forecast(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the forecaster, and which reference each block broadcasts."""
+    forecaster, blocks = manifest["config"].get("forecaster", {}), manifest.get("blocks", [])
+    yield f"Forecaster: {forecaster.get('kind', 'unknown')}."
+    base = (forecaster.get("base") or {}).get("kind", "a reference model")
+    for block in blocks:
+        if "trust_lost" in block:  # as no run before it was noted
+            several = len(blocks) > 1
+            line = unchanged(
+                block["name"], base, block["kept"], block["trust_lost"], several=several
+            )
+            yield f"Forecast: {line}."
+
+
+def _worst(run: Run) -> Iterator[list[str]]:
+    """Yield what the regret of the worst agents is made of, action by action."""
+    ranked = run.agents.assign(regret=run.regret).dropna(subset="regret")
+    ranked = ranked.drop_duplicates(["cohort", "mean_loss", "regret"]).nlargest(WORST, "regret")
+    swaps = run.table("swaps")
+    for agent in records(ranked):
+        mine = swaps[swaps["agent"] == agent["agent"]] if len(swaps) else swaps
+        if len(mine):
+            mine = mine[np.abs(mine["contribution"]) >= LEAST]
+            mine = mine.sort_values("contribution", ascending=False, kind="stable")
+        who = [str(agent["cohort"]), str(agent["agent"]), f"{agent['regret']:.4f}"]
+        for origins in list(map(origin, records(mine))) or [["-"] * 5]:
+            yield [*who, *origins]
+
+
+def origin(row: Mapping[str, Any]) -> list[str]:
+    """Write an action, how often it was played, its best replacements, and their contribution."""
+    policy = row["best_policy"]
+    played, better = (
+        row[f"{key}_name"] if isinstance(row.get(f"{key}_name"), str) else f"action {row[key]}"
+        for key in ("action", "best_replacement")
+    )
+    named = policy if isinstance(policy, str) and policy else "-"
+    return [played, f"{row['count']:,.0f}", better, named, f"{row['contribution']:.4f}"]
+
+
+def _code(ending: str) -> str:
+    names = ("agents", "regret_log")
+    lines = [f'{name} = pd.read_{ending}("{name}.{ending}")' for name in names]
+    return "\n".join(["import pandas as pd", *lines])
+
+
+def _footer(manifest: Mapping[str, Any]) -> str:
+    version, source = (
+        manifest.get("versions", {}).get("regretless", ""),
+        manifest["config"].get("source"),
+    )
+    return f"{f'Source: {source}. ' if source else ''}Written by regretless {version}".strip() + "."

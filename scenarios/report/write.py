@@ -1,0 +1,27 @@
+"""``regretless report``: the page of a run, a study or a training, by what its directory holds."""
+
+from pathlib import Path
+
+from regretless.market.core.errors import UserError
+from regretless.scenarios.logs.directory import MANIFEST
+from regretless.scenarios.logs.ownership import REPORT
+from regretless.scenarios.report import run_page, study_page, training_page
+from regretless.scenarios.report.page import save
+from regretless.scenarios.studies.directory import RECORD
+from regretless.scenarios.training import TABLE
+
+
+def write_report(directory: Path) -> Path:
+    """Write ``report.html`` into the directory of a run, a study or a training, in one step.
+
+    Raises
+    ------
+    UserError
+        If the directory is none of these, its logs cannot be read, or the page cannot be written.
+    """
+    kinds = {RECORD: study_page, TABLE: training_page, MANIFEST: run_page}
+    made = next((kind for name, kind in kinds.items() if (directory / name).is_file()), None)
+    if made is None:
+        reason = f"{directory} is no run's directory, no study's and no training's"
+        raise UserError(f"{reason}: it has no {MANIFEST}, {RECORD} or {TABLE}; give one")
+    return save(made.text(directory), directory / REPORT)
