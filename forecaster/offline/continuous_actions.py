@@ -85,16 +85,7 @@ def snap(points: ArrayLike, net: Array) -> Indices:
 def theorem_theta(*, size: int, lipschitz: float, rounds: int, dimension: int = 1) -> float:
     """Return the theorem's theta (lambda^2 n / T)^(1 / (3 m + 2)), at most 1/2.
 
-    Parameters
-    ----------
-    size : int
-        n, functions of the basis.
-    lipschitz : float
-        lambda of the basis.
-    rounds : int
-        T.
-    dimension : int
-        m, of the action.
+    The basis has ``size`` n and Lipschitz constant lambda, the action m coordinates; T rounds.
     """
     return float(min(0.5, (lipschitz**2 * size / rounds) ** (1 / (3 * dimension + 2))))
 
@@ -146,13 +137,7 @@ class ContinuousLoss(ABC):
 
 @dataclass(frozen=True)
 class SquaredError(ContinuousLoss):
-    """The mean over coordinates of (a_j - y_j)^2: the action is a forecast of the mean.
-
-    Parameters
-    ----------
-    outcomes : int
-        d, which is m too.
-    """
+    """The mean over coordinates of (a_j - y_j)^2: a forecast of the mean, m = d = ``outcomes``."""
 
     outcomes: int = 1
     dimension: int = field(init=False)
@@ -171,16 +156,8 @@ class SquaredError(ContinuousLoss):
 class Pinball(ContinuousLoss):
     """The pinball loss of a forecast of a quantile, divided by its greatest value.
 
-    ``level (y - a)`` above the forecast and ``(1 - level) (a - y)`` below; 1/2 is absolute error.
-
-    Parameters
-    ----------
-    level : float
-        In (0, 1).
-    coordinate : int
-        The coordinate of the outcome, from 0.
-    outcomes : int
-        d.
+    ``level (y_j - a)`` above the forecast and ``(1 - level) (a - y_j)`` below, for ``level`` in
+    (0, 1), j the ``coordinate`` from 0 and ``outcomes`` coordinates; 1/2 is absolute error.
     """
 
     level: float
@@ -209,17 +186,7 @@ class Pinball(ContinuousLoss):
 
 @dataclass(frozen=True)
 class Restricted:
-    """A function of actions and outcomes on a net; equal where both are, so that bases know it.
-
-    Parameters
-    ----------
-    function : callable
-        From actions (N, m) and outcomes (T, d) to losses (T, N).
-    points : bytes
-        The net's numbers.
-    shape : tuple of int
-        (N, m).
-    """
+    """A function on a net, given by its bytes and shape; equal where both are: bases know it."""
 
     function: Callable[[Array, Array], Any]
     points: bytes

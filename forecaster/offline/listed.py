@@ -29,16 +29,10 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """How a loss plays.
+    """How a loss plays: the best response of the linear form ``offset`` (A,), ``weights`` (A, n).
 
-    Parameters
-    ----------
-    offset, weights : array (A,), (A, n)
-        It plays the best response of this linear form.
-    place : (int, int) or None
-        Stack and row of the listed loss that stands for it; None where no theorem covers it.
-    apart : float
-        Bound on its distance from that loss, 0 for a listed one.
+    It is that of the listed loss at ``place`` (stack and row), at most ``apart`` from it; with None
+    it is the loss's own, and no theorem covers it.
     """
 
     offset: Array

@@ -73,42 +73,21 @@ MEASURES = ("omniprediction", "decision_swap")
 EVENTS = {"coordinates": list, "losses": LossEvents}
 
 
-@dataclass(frozen=True)
-class Statements:
-    """How many statements hold at once, and from how many rounds.
-
-    Parameters
-    ----------
-    losses, actions, policies : int
-        K, A and C.
-    kappa : float
-        Probability that some statement fails.
-    rounds, kept : int
-        T and S.
-    """
-
-    losses: int
-    actions: int
-    policies: int
-    kappa: float
-    rounds: int
-    kept: int
-
-    def logarithm(self, measure: Measure) -> float:
-        """Compute ln(2 K N / kappa)."""
-        choices = self.actions if measure == "decision_swap" else 1
-        count = choices * math.log(self.actions + self.policies)
-        return math.log(2 * self.losses / self.kappa) + count
-
-    def sampling(self, measure: Measure) -> float:
-        """Bound what fresh examples add to the measured regret."""
-        return math.sqrt(2 * self.logarithm(measure) / self.rounds)
-
-    def keeping(self, measure: Measure) -> float:
-        """Bound what the kept rounds add to all."""
-        left = 1 - (self.kept - 1) / self.rounds
-        whole = self.kept == self.rounds
-        return 0.0 if whole else math.sqrt(2 * left * self.logarithm(measure) / self.kept)
+def errors(  # noqa: PLR0913 - the numbers of the module docstring
+    measure: Measure,
+    *,
+    losses: int,
+    actions: int,
+    policies: int,
+    kappa: float,
+    rounds: int,
+    kept: int,
+) -> tuple[float, float]:
+    """Return what fresh examples, and the choice of kept rounds, add to the measured regret."""
+    choices = actions if measure == "decision_swap" else 1
+    logarithm = math.log(2 * losses / kappa) + choices * math.log(actions + policies)
+    left = 0.0 if kept == rounds else 1 - (kept - 1) / rounds
+    return math.sqrt(2 * logarithm / rounds), math.sqrt(2 * left * logarithm / kept)
 
 
 @dataclass(frozen=True)
@@ -154,13 +133,12 @@ class Run:
             raise UserError(str(reason)) from reason
 
 
+@dataclass(eq=False)
 class OnlineToBatch(Fit):
     """The uniform mixture of kept rounds' prediction functions.
 
     Parameters
     ----------
-    listed : Listed
-    run : Run
     rounds : int
         The rounds that count, T: all but the burn-in.
     times : list of int
@@ -175,15 +153,19 @@ class OnlineToBatch(Fit):
         The linear reading of an outcome off s(y).
     """
 
+    listed: Listed
+    run: Run
+    rounds: int
     times: list[int]
     states: dict[str, Any]
-    online: list[dict[str, Array]]
+    online: list[dict[str, Any]]
     bias: BiasBound
     readout: Array
 
-    def __init__(self, listed: Listed, run: Run, **learned: Any) -> None:
-        self.listed, self.run = listed, run
-        self.__setstate__(vars(self) | learned)
+    def __post_init__(self) -> None:
+        self._player = self.run.player(self.listed)
+        self._solved: dict[tuple[int, ...], Mixture] = {}
+        check_like(_at(self.states, 0), self._player.state())
 
     def __getstate__(self) -> dict[str, Any]:
         """Return everything but what is made of it again."""
@@ -191,9 +173,7 @@ class OnlineToBatch(Fit):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._player = self.run.player(self.listed)
-        self._solved: dict[tuple[int, ...], Mixture] = {}
-        check_like(_at(self.states, 0), self._player.state())
+        self.__post_init__()
 
     @classmethod
     def learned(cls, estimator: Any, listed: Listed, rows: Examples) -> "OnlineToBatch":
@@ -218,16 +198,10 @@ class OnlineToBatch(Fit):
         sizes = [offset.shape for offset in listed.offsets]
         ledgers = [Ledger(*size, policies=policies, measures=MEASURES) for size in sizes]
         states = _played(player, listed, rows[order], ledgers, times=times, burnt=burnt)
-        return cls(
-            listed,
-            run,
-            rounds=rounds - burnt,
-            times=times.tolist(),
-            states=_stacked(states),
-            online=[{name: own.regret(name) for name in MEASURES} for own in ledgers],
-            bias=player.bias_bound(),
-            readout=readout(listed.basis, rows.outcomes),
-        )
+        online = [{name: own.regret(name) for name in MEASURES} for own in ledgers]
+        kept_states, read = _stacked(states), readout(listed.basis, rows.outcomes)
+        own = rounds - burnt, times.tolist(), kept_states, online, player.bias_bound(), read
+        return cls(listed, run, *own)
 
     def at(self, suggestions: Sequence[int]) -> Mixture:
         """Return all kept rounds' mixtures as one, solved once for each tuple."""
@@ -268,11 +242,17 @@ class OnlineToBatch(Fit):
     def theorem(self, choice: Choice, measure: Measure, *, kappa: float, net: float) -> BatchBound:
         """See ``Fit``."""
         stack, row = choice.place or (0, 0)
-        actions = self.listed.offsets[stack].shape[1]
-        own = self.listed.count, actions, self.run.policies, kappa, self.rounds, len(self.times)
-        terms, online = Statements(*own), float(self.online[stack][measure][row])
-        basis = 2 * choice.apart
-        return BatchBound(online, terms.sampling(measure), terms.keeping(measure), basis, net)
+        sampling, kept = errors(
+            measure,
+            losses=self.listed.count,
+            actions=self.listed.offsets[stack].shape[1],
+            policies=self.run.policies,
+            kappa=kappa,
+            rounds=self.rounds,
+            kept=len(self.times),
+        )
+        online = float(self.online[stack][measure][row])
+        return BatchBound(online, sampling, kept, 2 * choice.apart, net)
 
     def online_bound(self, choice: Choice) -> float | None:
         """See ``Fit``.
@@ -365,14 +345,16 @@ def sample_size(estimator: Any, listed: Listed, regret: float) -> int:
         raise UserError(f"regret = {regret!r}: give a number between 0 and 1")
     policies = len(estimator.policies)
 
+    own: Any = {"losses": listed.count, "policies": policies, "kappa": estimator.kappa}
+
     def most(rounds: int) -> float:
         run = Run(estimator.events, estimator.weights, rounds, policies)
         bias, totals = run.player(listed).beforehand(rounds), []
         for stack, weights in enumerate(listed.weights):
-            own = listed.count, weights.shape[1], policies, estimator.kappa, rounds, rounds
+            size = {"actions": weights.shape[1], "rounds": rounds, "kept": rounds}
             online = float(bias.regret(weights, policies=policies).max())
-            error = 2 * listed.error(stack)
-            totals.append(online + error + Statements(*own).sampling("decision_swap"))
+            sampling = errors("decision_swap", **own, **size)[0]
+            totals.append(online + 2 * listed.error(stack) + sampling)
         return max(totals)
 
     low, high = 0, 1

@@ -24,14 +24,7 @@ from regretless.market.records import Context
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What a predictor sees of some rows.
-
-    Parameters
-    ----------
-    features : array (m, f)
-    suggestions : int array (m, C)
-        Of the policies.
-    """
+    """What a predictor sees of some rows: features (m, f) and the policies' suggestions (m, C)."""
 
     features: Array
     suggestions: Indices
@@ -50,15 +43,7 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Rows with their outcomes.
-
-    Parameters
-    ----------
-    outcomes : array (m, d)
-        In [0, 1].
-    weights : array (m,)
-    groups : array (m,) or None
-    """
+    """Rows with their outcomes (m, d) in [0, 1], weights (m,) and groups (m,) or None."""
 
     seen: Seen
     outcomes: Array
@@ -78,15 +63,7 @@ class Examples:
 def checked_features(estimator: Any, X: Any, *, rows: int | None = None) -> Array:
     """Return the features (m, f), by scikit-learn's rules; None and [] are no features.
 
-    Parameters
-    ----------
-    rows : int, optional
-        m, while the estimator is fitted.
-
-    Raises
-    ------
-    UserError
-        In the words of scikit-learn, in one line.
+    ``rows`` is m while the estimator is fitted. A UserError has scikit-learn's words, in one line.
     """
     fitting = rows is not None
     if fitting and (X is None or (isinstance(X, list) and not X)):
@@ -133,17 +110,10 @@ def checked_groups(given: Any, rows: int) -> Any:
 
 
 def ends_of(given: Any, outcomes: Array) -> Array:
-    """Return the numbers (d, 2) that become 0 and 1; those of a column in [0, 1] are 0 and 1.
+    """Return the numbers (d, 2) that become 0 and 1: ``given``, the estimator's ``ends``.
 
-    Parameters
-    ----------
-    given : sequence of pairs, or None
-        The estimator's ``ends``; None takes the least and the greatest outcome.
-
-    Raises
-    ------
-    UserError
-        If they are not one pair of different numbers for each outcome.
+    None takes the least and the greatest outcome, and 0 and 1 for a column in [0, 1]. UserError if
+    they are not one pair of different numbers for each outcome.
     """
     if given is not None:
         pairs = np.asarray(given, dtype=np.float64)
@@ -170,8 +140,6 @@ def suggested(
 
     Parameters
     ----------
-    rows : int
-        m.
     actions : int or None
         A; None where losses have different numbers of actions.
     net : array (N, k), optional
@@ -180,11 +148,7 @@ def suggested(
     Returns
     -------
     int array (m, C)
-
-    Raises
-    ------
-    UserError
-        If a policy suggests something that is no action.
+        UserError if a policy suggests something that is no action.
     """
     if policies and net is None and actions is None:
         raise UserError("policies need losses with one number of actions; fit them apart")
@@ -223,15 +187,7 @@ def _actions(policy: Any, answers: Any, rows: int, actions: int) -> Indices:
 
 @dataclass(frozen=True)
 class Threshold:
-    """The policy with one action where a feature is below a threshold, another from there on.
-
-    Parameters
-    ----------
-    column : int
-        The feature, from 0.
-    below, above : int
-        Actions.
-    """
+    """The policy with one action where feature ``column`` is below ``at``, else another."""
 
     column: int
     at: float
@@ -248,18 +204,8 @@ class Threshold:
 class LinearScore:
     """The policy with the action of the interval in which ``X @ weights`` falls.
 
-    Parameters
-    ----------
-    weights : array (f,)
-    edges : array (k,)
-        Ascending.
-    actions : int array (k + 1,)
-        Action i where the score is at least edge i - 1 and below edge i.
-
-    Raises
-    ------
-    ValueError
-        If the edges do not ascend or the numbers of edges and actions do not fit.
+    Action i where the score is at least edge i - 1 and below edge i, of k ascending edges and k + 1
+    actions; ValueError where they are not.
     """
 
     weights: Array

@@ -19,7 +19,7 @@ pytest.importorskip("sklearn")
 from regretless.agents.utilities.forms import CARA, CES, CobbDouglas
 from regretless.forecaster.events.bounds import spread
 from regretless.forecaster.offline import OfflineOmnipredictor, Threshold
-from regretless.forecaster.offline.online_to_batch import Statements
+from regretless.forecaster.offline.online_to_batch import errors
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Linear
@@ -130,6 +130,12 @@ def test_online_regret_is_that_of_the_log_and_below_its_own_bound() -> None:
         assert bound.online <= fitted.online_bound(own[0])
 
 
+def terms(measure: Any, rounds: int, kept: int, **more: int) -> tuple[float, float]:
+    """Return the errors of sampling and keeping."""
+    given = {"losses": 1, "actions": 1, "policies": 0} | more
+    return errors(measure, kappa=0.05, rounds=rounds, kept=kept, **given)
+
+
 @given(
     losses=some.integers(1, 50),
     actions=some.integers(1, 9),
@@ -137,22 +143,20 @@ def test_online_regret_is_that_of_the_log_and_below_its_own_bound() -> None:
     rounds=some.integers(1, 3000),
     share=some.floats(0.001, 1.0),
 )
-def test_terms_of_the_bound(
-    losses: int, actions: int, policies: int, rounds: int, share: float
-) -> None:
+def test_terms_of_the_bound(rounds: int, share: float, **own: int) -> None:
     kept = max(1, int(share * rounds))
-    own = Statements(losses, actions, policies, 0.05, rounds, kept)
-    swap, best = (own.sampling(measure) for measure in MEASURES)
+    (swap, keeping), (best, _) = (terms(measure, rounds, kept, **own) for measure in MEASURES)
     assert best <= swap + 1e-12
-    assignments = (actions + policies) ** actions
-    assert swap == pytest.approx(math.sqrt(2 * math.log(2 * losses * assignments / 0.05) / rounds))
-    assert (own.keeping("decision_swap") == 0) == (kept == rounds)
+    assignments = (own["actions"] + own["policies"]) ** own["actions"]
+    wanted = math.sqrt(2 * math.log(2 * own["losses"] * assignments / 0.05) / rounds)
+    assert swap == pytest.approx(wanted)
+    assert (keeping == 0) == (kept == rounds)
 
 
 def test_kept_term_covers_what_sampling_rounds_does() -> None:
     rng = np.random.default_rng(0)
     values = np.where(rng.random(500) < 0.5, -1.0, 1.0)  # the widest spread
-    most = Statements(1, 1, 0, 0.05, 500, 50).keeping("omniprediction")
+    most = terms("omniprediction", 500, 50)[1]
     excess = [rng.choice(values, 50, replace=False).mean() - values.mean() for _ in range(4000)]
     assert np.mean(np.array(excess) > most) <= 0.05 / 2
     assert np.max(excess) > 0.5 * most  # of the right size
@@ -168,7 +172,8 @@ def test_a_burn_in_leaves_the_first_rounds_out(tmp_path: Path, events: str) -> N
     assert fitted.fitted_.times == list(range(120, 200))
     bound, a_priori = fitted.bound(own[0]), fitted.online_bound(own[0])
     assert bound.kept == 0.0
-    assert bound.sampling == Statements(4, 3, 2, 0.01, 80, 80).sampling("decision_swap")
+    size = {"losses": 4, "actions": 3, "policies": 2, "kappa": 0.01, "rounds": 80, "kept": 80}
+    assert bound.sampling == errors("decision_swap", **size)[0]
     assert (a_priori is None) == (events == "losses")
     assert a_priori is None or bound.online <= a_priori
     again = OfflineOmnipredictor.load(path)
