@@ -64,7 +64,7 @@ NOISE = 1e-4
 FEWEST = 3  # points under a slope
 STREAMS: dict[str, dict[str, Any]] = {
     "iid": {"kind": "iid"},
-    "adaptive": {"kind": "breaker", "strength": 0.5},
+    "adaptive": {"kind": "anti-forecast", "strength": 0.5},
 }
 
 Run = tuple[str, str, int, int, int]

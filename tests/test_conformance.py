@@ -107,7 +107,7 @@ def test_adversaries_resume(name: str) -> None:
         ("cyclic", {"amplitude": 0.7}),
         ("cyclic", {"period": 0.0}),
         ("switching", {"length": 0}),
-        ("breaker", {"strength": 0.0}),
+        ("anti-forecast", {"strength": 0.0}),
     ],
 )
 def test_adversaries_refuse_what_makes_no_sense(name: str, parameters: dict[str, Any]) -> None:
@@ -121,13 +121,13 @@ def test_an_adversary_kept_to_a_space_names_who_decides() -> None:
 
 
 def test_the_breaker_moves_away() -> None:
-    player = adversary("breaker")
+    player = adversary("anti-forecast")
     mean = np.array([[0.5, 0.1, 0.2]])
     law = player.commit(
         Context(), History(SIZE), Announcement((Mixture(mean, np.ones(1), labels=mean),))
     )
     assert (law.points == [[0.0, 1.0, 0.0]]).all()
-    one = register.adversary["breaker"](1, stream(0, "x"))
+    one = register.adversary["anti-forecast"](1, stream(0, "x"))
     low = np.array([[0.4]])
     law = one.commit(Context(), History(1), Announcement((Mixture(low, np.ones(1), labels=low),)))
     assert (law.points == 1.0).all()
@@ -317,4 +317,4 @@ def test_names_are_registered_once_and_found_by_near_misses() -> None:
     with pytest.raises(UserError, match="did you mean 'one'"):
         registry["onee"]
     assert registry.names() == ["one"]
-    assert issubclass(register.adversary["breaker"], Adversary)
+    assert issubclass(register.adversary["anti-forecast"], Adversary)

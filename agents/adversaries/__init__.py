@@ -14,7 +14,7 @@ never the draw, which does not exist yet. What else it wants to see it declares 
 resumed also offers ``state()`` and ``restore(state)``.
 """
 
-from regretless.agents.adversaries.breaker import Breaker
+from regretless.agents.adversaries.anti_forecast import AntiForecast
 from regretless.agents.adversaries.fixed_plans import (
     BaitSeller,
     PumpAndDump,
@@ -26,15 +26,15 @@ from regretless.agents.adversaries.leader import JointPayoff, LinearPayoff, Stra
 from regretless.agents.adversaries.learned import Planned, Trained
 from regretless.agents.adversaries.nature import IID, Cyclic, Drifting, Replay, Switching
 from regretless.agents.adversaries.reactive import DrawSeer, LookAhead, Myopic
-from regretless.agents.adversaries.targeted import Targeted
+from regretless.agents.adversaries.regret_maximiser import RegretMaximiser
 from regretless.agents.adversaries.wrappers import Coalition, Confined
 from regretless.market.game.protocols import Adversary, Payoff
 
 __all__ = [
     "IID",
     "Adversary",
+    "AntiForecast",
     "BaitSeller",
-    "Breaker",
     "Coalition",
     "Confined",
     "Cyclic",
@@ -47,12 +47,12 @@ __all__ = [
     "Payoff",
     "Planned",
     "PumpAndDump",
+    "RegretMaximiser",
     "Replay",
     "StackelbergCommitter",
     "StaggeredSeller",
     "Strategic",
     "Switching",
-    "Targeted",
     "Trained",
     "UpThenDown",
     "ZeroSum",

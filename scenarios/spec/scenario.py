@@ -31,6 +31,7 @@ from regretless.scenarios.spec.forecaster import ForecasterSpec, ModelSpec
 from regretless.scenarios.spec.log import WindowsSpec
 from regretless.scenarios.spec.market import AnyMarketSpec, PricesSpec
 from regretless.scenarios.spec.network import NetworkSpec
+from regretless.scenarios.spec.renamed import check_renamed
 from regretless.scenarios.spec.values import check_values, shown
 
 SHAPES = {  # what a value is not, and the cure, by pydantic's name of the fault
@@ -183,6 +184,7 @@ def validated(raw: dict[str, Any], *, origin: Path) -> ScenarioSpec:
         One line for the first fault.
     """
     check_values(raw)
+    check_renamed(raw)
     try:
         spec = ScenarioSpec.model_validate(raw)
     except ValidationError as error:

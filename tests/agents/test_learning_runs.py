@@ -45,7 +45,7 @@ def scenario(*cohorts: dict[str, Any], **keys: Any) -> Scenario:
         "name": "classroom",
         "rounds": ROUNDS,
         "seed": 3,
-        "adversary": {"kind": "breaker", "outcomes": 2, "strength": 0.8},
+        "adversary": {"kind": "anti-forecast", "outcomes": 2, "strength": 0.8},
         "cohort": list(cohorts),
     }
     return Scenario(validated(raw | keys, origin=Path()))

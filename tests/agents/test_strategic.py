@@ -78,7 +78,7 @@ MEMBERS = [
 ]
 SETTINGS: dict[str, tuple[int, dict[str, Any]]] = {  # outcomes and parameters
     "bait-seller": (6, {}),
-    "breaker": (3, {}),
+    "anti-forecast": (3, {}),
     "cem": (3, {"length": 1}),
     "coalition": (3, {"members": MEMBERS}),
     "cyclic": (3, {}),
@@ -94,7 +94,7 @@ SETTINGS: dict[str, tuple[int, dict[str, Any]]] = {  # outcomes and parameters
     "stackelberg-committer": (3, {"weights": [[0.9, 0.1, 0], [0, 0.2, 1], [0.5, 0.4, 0.6]]}),
     "staggered-seller": (6, {"rounds": ROUNDS}),
     "switching": (3, {"length": 4}),
-    "targeted": (3, {}),
+    "regret-maximiser": (3, {}),
     "up-then-down": (3, {"rounds": ROUNDS}),
 }
 EVERYONE = sorted(SETTINGS)
@@ -318,7 +318,7 @@ def test_without_a_declaration_the_past_and_the_mixture_are_seen() -> None:
 @pytest.mark.parametrize("eta", [None, 9.0])
 def test_announced_play_is_the_frequency_of_actions_over_draws(eta: float | None) -> None:
     cohort = followers(random_losses(3, 3), [1, 1, 1], eta=eta)
-    game = table(made("breaker"), cohort)
+    game = table(made("anti-forecast"), cohort)
     for _ in range(25):
         play_round(game)
     mixture = game.blocks[0].mixture(Context())
@@ -932,7 +932,7 @@ def test_an_early_draw_is_the_draw_that_a_late_one_would_have_been() -> None:
 def test_members_control_their_own_coordinates() -> None:
     members = [
         {"kind": "iid", "coordinates": [3], "concentration": 0.0, "mean": 0.9},
-        {"kind": "breaker", "coordinates": [0, 2]},
+        {"kind": "anti-forecast", "coordinates": [0, 2]},
         {"kind": "up-then-down", "coordinates": [1], "first": 1, "then": 0},
     ]
     player = Coalition(4, stream(0, "x"), members=members, rounds=6)

@@ -28,7 +28,7 @@ from regretless.scenarios.spec.scenario import validated
 
 Array = NDArray[np.float64]
 
-STREAMS = ["iid", "cyclic", "breaker"]
+STREAMS = ["iid", "cyclic", "anti-forecast"]
 # losses of three actions over one and over two numbers
 LOSSES = {
     1: (np.array([0.5, 0.0, 0.2]), np.array([[0.0], [1.0], [0.5]])),
@@ -186,7 +186,7 @@ def test_followers_have_small_swap_regret(size: int, kind: str) -> None:
 def test_whoever_acts_inside_a_cell_is_not_protected() -> None:
     """Why the grid point is announced: the unrounded predictions are calibrated and harmful."""
     recipe, recorder = made(1)
-    log = play(recipe, "breaker", 2000)
+    log = play(recipe, "anti-forecast", 2000)
     losses = suffered(log, 1)[:, :2]  # act on [p > 1/2], in the middle of a cell
     raw = np.array([[s.mass[s.points[:, 0] >= 0.5].sum()] for s in recorder.seen])
     assert recipe.calibration_error() <= 0.02
@@ -220,7 +220,7 @@ def test_more_cells_cost_more_rounds() -> None:
     regrets = []
     for cells in (10, 100):
         recipe, _ = made(1, cells=cells)
-        log = play(recipe, "breaker", 1000)
+        log = play(recipe, "anti-forecast", 1000)
         regrets.append(swap_regret(suffered(log, 1), laws(log.mixtures, 1)))
     assert regrets[1] >= 5 * regrets[0]
 

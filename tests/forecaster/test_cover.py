@@ -270,7 +270,7 @@ def market(cohorts: list[dict[str, Any]], **keys: Any) -> MarketModel:
         "name": "covered",
         "rounds": ROUNDS,
         "seed": 4,
-        "adversary": {"kind": "breaker", "outcomes": 2, "strength": 0.7},
+        "adversary": {"kind": "anti-forecast", "outcomes": 2, "strength": 0.7},
         "cohort": cohorts,
     }
     return Scenario(validated(raw | keys, origin=Path())).build(log_every=ROUNDS)

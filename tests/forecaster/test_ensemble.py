@@ -260,7 +260,7 @@ def cohort(utility: str, response: str = "ensemble", **keys: Any) -> dict[str, A
 
 
 def market(
-    *cohorts: dict[str, Any], adversary: str = "breaker", outcomes: int = 2, **keys: Any
+    *cohorts: dict[str, Any], adversary: str = "anti-forecast", outcomes: int = 2, **keys: Any
 ) -> MarketModel:
     """Build a market."""
     raw: dict[str, Any] = {
@@ -290,7 +290,7 @@ EXACT = {
 }
 
 
-@pytest.mark.parametrize("stream", ["breaker", "iid", "switching", "cyclic"])
+@pytest.mark.parametrize("stream", ["anti-forecast", "iid", "switching", "cyclic"])
 @pytest.mark.parametrize("name", EXACT)
 def test_naive_agents_do_what_the_basis_would_have_done(name: str, stream: str) -> None:
     """On an exact basis: every round the action of the sophisticated agent, and of the events."""
@@ -312,7 +312,7 @@ def test_naive_agents_do_what_the_basis_would_have_done(name: str, stream: str) 
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("stream", ["breaker", "iid", "switching"])
+@pytest.mark.parametrize("stream", ["anti-forecast", "iid", "switching"])
 @pytest.mark.parametrize(
     ("listeners", "label"),
     [

@@ -158,7 +158,7 @@ def test_a_grid_is_served_by_scalar_events() -> None:
     raw = {
         "name": "grid",
         "rounds": 300,
-        "adversary": {"kind": "breaker", "outcomes": 1, "strength": 0.5},
+        "adversary": {"kind": "anti-forecast", "outcomes": 1, "strength": 0.5},
         "forecaster": {"kind": "decision-swap", "events": "losses"},
         "cohort": [
             {

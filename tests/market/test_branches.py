@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from regretless.agents.adversaries import Breaker
+from regretless.agents.adversaries import AntiForecast
 from regretless.market.core.errors import UserError
 from regretless.market.logs.comparisons import gains, policy_regret
 from regretless.market.model import MarketModel
@@ -227,9 +227,9 @@ def trunk_like(trunk: MarketModel, prices: dict[str, Any]) -> MarketModel:
 
 def test_players_are_given_as_for_swap() -> None:
     trunk = market()
-    branch = trunk.branch(adversary=Breaker(2, np.random.default_rng(0)))
-    assert type(branch.game.adversary) is Breaker
-    assert type(trunk.game.adversary) is not Breaker
+    branch = trunk.branch(adversary=AntiForecast(2, np.random.default_rng(0)))
+    assert type(branch.game.adversary) is AntiForecast
+    assert type(trunk.game.adversary) is not AntiForecast
     with pytest.raises(UserError, match="cannot be resumed"):
         branch.branch()
 

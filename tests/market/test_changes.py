@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from regretless.agents import ScriptedAgent
-from regretless.agents.adversaries import Breaker, DrawSeer, LookAhead, Myopic
+from regretless.agents.adversaries import AntiForecast, DrawSeer, LookAhead, Myopic
 from regretless.forecaster import RunningMean
 from regretless.market import register
 from regretless.market.core.errors import UserError
@@ -155,7 +155,7 @@ def test_a_forecaster_is_replaced_and_the_promise_with_it() -> None:
 def test_an_adversary_is_replaced_and_regret_goes_on() -> None:
     model = market()
     model.run(10)
-    model.swap(adversary=Breaker(2, np.random.default_rng(0)))
+    model.swap(adversary=AntiForecast(2, np.random.default_rng(0)))
     model.run(20)
     agents = model.agents_frame()
     assert (agents["guarantee"] == "decision-swap").all()
@@ -164,7 +164,7 @@ def test_an_adversary_is_replaced_and_regret_goes_on() -> None:
     model.run()
     assert (model.agents_frame()["guarantee"] == "none").all()
     with pytest.raises(UserError, match="give one of 2"):
-        model.swap(adversary=Breaker(3, np.random.default_rng(0)))
+        model.swap(adversary=AntiForecast(3, np.random.default_rng(0)))
     with pytest.raises(UserError, match="there is no block 'news'"):
         model.swap(news=RunningMean(2))
 
@@ -255,7 +255,7 @@ def test_a_player_that_does_not_fit_changes_nothing() -> None:
     for players in (
         {"market": new, "adversary": planner},
         {"market": new, "news": RunningMean(2)},
-        {"market": new, "adversary": Breaker(3, np.random.default_rng(0))},
+        {"market": new, "adversary": AntiForecast(3, np.random.default_rng(0))},
     ):
         with pytest.raises(UserError):
             model.swap(**players)

@@ -137,15 +137,17 @@ def test_of_those_who_draw_the_regrets_are_the_same(alike: Any) -> None:
         same(listed, counted)
 
 
-@pytest.mark.parametrize("kind", ["myopic", "look-ahead", "stackelberg-committer", "targeted"])
+@pytest.mark.parametrize(
+    "kind", ["myopic", "look-ahead", "stackelberg-committer", "regret-maximiser"]
+)
 def test_leaders_are_paid_by_as_many(kind: str, alike: Any) -> None:
     leader = {"kind": kind, "outcomes": 3}
-    leader |= {} if kind == "targeted" else {"weights": [[0.1, 0.9, 0.4]] * 4}
+    leader |= {} if kind == "regret-maximiser" else {"weights": [[0.1, 0.9, 0.4]] * 4}
     listed, counted = alike({"response": "quantal", "eta": 6.0}, adversary=leader, rounds=12)
     for model in (listed, counted):
         model.run()
     same(listed, counted)
-    if kind != "targeted":
+    if kind != "regret-maximiser":
         paid = [model.tracker.paid(0) for model in (listed, counted)]
         assert paid[0] == pytest.approx(paid[1], abs=TOLERANCE)
         assert "leader_payoff_0" in counted.rounds_frame()

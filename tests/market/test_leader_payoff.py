@@ -57,7 +57,7 @@ CROWD = (
 
 def test_columns_agree_with_the_raw_log() -> None:
     """Sums over agents of <law, payoff>, over those who are there, by plain loops."""
-    given = scenario(*CROWD, adversary={"kind": "breaker"})
+    given = scenario(*CROWD, adversary={"kind": "anti-forecast"})
     frame = paid(finished(given))
     model = given.build()
     payoff = model.game.adversary.payoff
@@ -80,7 +80,7 @@ def test_columns_agree_with_the_raw_log() -> None:
 def test_one_cohort_has_one_column_and_no_motive_none() -> None:
     assert list(paid(finished(scenario(cohort("hedge"))))) == ["leader_payoff"]
     plain = cohort("hedge", utility="linear")
-    without = scenario(plain, game=None, adversary={"kind": "breaker", "outcomes": 2})
+    without = scenario(plain, game=None, adversary={"kind": "anti-forecast", "outcomes": 2})
     assert paid(finished(without)).empty
 
 
@@ -153,7 +153,7 @@ def test_curves_end_at_the_surplus_of_the_agents_table(directory: Path) -> None:
 def test_there_is_no_figure_without_a_surplus(measures: list[str]) -> None:
     keys: dict[str, Any] = {}
     if "exploitability" in measures:
-        keys = {"game": None, "adversary": {"kind": "breaker", "outcomes": 2}}
+        keys = {"game": None, "adversary": {"kind": "anti-forecast", "outcomes": 2}}
     utility = "linear" if keys else "game"
     model = finished(scenario(cohort("hedge", utility=utility, measures=measures), **keys))
     tables = {"rounds": model.rounds_frame(), "agents": model.agents_frame()}

@@ -76,7 +76,7 @@ def tolls(
     raw = {
         "name": "tolls",
         "rounds": 120,
-        "adversary": {"kind": "breaker", "outcomes": 2},
+        "adversary": {"kind": "anti-forecast", "outcomes": 2},
         "market": {"kind": "tolls", "cash": cash},
         "cohort": [own | keys, {"name": "x", "utility": "linear", "count": 2, "actions": 2}],
     }

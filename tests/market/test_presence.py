@@ -166,7 +166,7 @@ def test_who_stays_notices_nothing(response: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("weights", ["adaptive", "exponential"])
-@pytest.mark.parametrize("stream", ["iid", "switching", "breaker"])
+@pytest.mark.parametrize("stream", ["iid", "switching", "anti-forecast"])
 def test_the_bound_over_own_rounds_holds(stream: str, weights: str) -> None:
     adversary = {"kind": stream, "outcomes": 2}
     forecaster = {"kind": "decision-swap", "weights": weights}

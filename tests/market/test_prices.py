@@ -224,7 +224,7 @@ def test_the_log_tells_how_outcomes_were_moved(market: dict[str, Any]) -> None:
 
 
 PUMP = {"kind": "pump-and-dump", "outcomes": 3, "exposure": [1.0, 0.0, 0.0], "pump": 20, "dump": 20}
-SHOCKS = {"iid": {"kind": "iid", "outcomes": 3}, "breaker": {"kind": "breaker", "outcomes": 3}}
+SHOCKS = {kind: {"kind": kind, "outcomes": 3} for kind in ("iid", "anti-forecast")}
 
 
 @pytest.mark.parametrize("shocks", [*SHOCKS, "pump-and-dump"])

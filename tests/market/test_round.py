@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from streams import scenario
 
-from regretless.agents.adversaries import Adversary, Breaker
+from regretless.agents.adversaries import Adversary, AntiForecast
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, stream
 from regretless.market.game.round import (
@@ -75,7 +75,7 @@ def draws_after_commit(play: Any) -> bool:
     """Whether the draw's generator is untouched when the adversary commits, and used after."""
     seen: list[Any] = []
 
-    class Watcher(Breaker):
+    class Watcher(AntiForecast):
         def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
             seen.append(generator_state(plain.forecast_stream))
             assert not hasattr(announced, "index")

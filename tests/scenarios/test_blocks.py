@@ -79,7 +79,7 @@ def scenario(*cohorts: dict[str, Any], outcomes: int = 2, **keys: Any) -> Scenar
         "name": "mixed",
         "rounds": 5,
         "seed": 3,
-        "adversary": {"kind": "breaker", "outcomes": outcomes, "strength": 0.5},
+        "adversary": {"kind": "anti-forecast", "outcomes": outcomes, "strength": 0.5},
         "cohort": list(cohorts),
     }
     return Scenario(validated(raw | keys, origin=Path()))

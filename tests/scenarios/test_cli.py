@@ -390,7 +390,7 @@ SCENARIO_EDITS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "step-text": (NATURE, '"iid"', '"drifting"\nstep = "small"', ("step", "small")),
     "period-nan": (NATURE, '"iid"', '"cyclic"\nperiod = nan', ("period", "nan")),
     "length-nan": (NATURE, '"iid"', '"switching"\nlength = nan', ("length", "nan")),
-    "strength-zero": (NATURE, '"iid"', '"breaker"\nstrength = 0.0', ("strength", "0.0")),
+    "strength-zero": (NATURE, '"iid"', '"anti-forecast"\nstrength = 0.0', ("strength", "0.0")),
     "value-nan": (NATURE, '"constant"', '"constant"\nvalue = nan', ("value", "nan")),
     "value-text": (NATURE, '"constant"', '"constant"\nvalue = "half"', ("value", "half")),
     "forecaster-weights-unknown": (

@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 WEIGHTS = [[0.7, 0.3], [0.2, 0.8], [0.5, 0.5]]
 STREAMS: dict[str, dict[str, Any]] = {
     "iid": {"kind": "iid"},
-    "breaker": {"kind": "breaker", "strength": 0.5},
+    "anti-forecast": {"kind": "anti-forecast", "strength": 0.5},
     "switching": {"kind": "switching", "length": 40},
 }
 COLUMNS = ("external_regret", "swap_regret", "decision_swap_regret")
@@ -57,7 +57,7 @@ def linear(name: str, weights: list[list[float]], **keys: Any) -> dict[str, Any]
     return cohort(name, utility="linear", parameters={"weights": weights}, count=2) | keys
 
 
-def scenario(*cohorts: dict[str, Any], stream: str = "breaker", **keys: Any) -> Scenario:
+def scenario(*cohorts: dict[str, Any], stream: str = "anti-forecast", **keys: Any) -> Scenario:
     raw = {
         "name": "late",
         "rounds": 120,

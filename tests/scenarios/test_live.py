@@ -162,7 +162,7 @@ def test_a_change_that_does_not_fit_leaves_the_market(session: Session) -> None:
     with pytest.raises(UserError, match="nobody"):
         session.swap("adversary", "nobody")
     with pytest.raises(UserError, match="choose forecaster or adversary"):
-        session.swap("market", "breaker")
+        session.swap("market", "anti-forecast")
     assert session.model is model
     assert model.played == 1
     session.set("cohort.crowd.count", 7)
@@ -184,7 +184,7 @@ def test_every_player_that_is_offered_takes_over(session: Session) -> None:
         session.swap("adversary", name)
         session.step()
         assert session.fault == ""
-        if name == "breaker":
+        if name == "anti-forecast":
             assert list(session.promises()) == promised
     for name in offered(forecasters(session.scenario), register.forecaster):
         session.swap("forecaster", name)

@@ -193,7 +193,7 @@ def test_a_question_that_cannot_be_met_is_an_error_in_its_answer(
         {"action": "load", "name": "x" * 900},
         {"action": "load", "name": str(folder / "theirs.toml")},
         {"action": "swap", "role": "forecaster", "name": "x" * 900},
-        {"action": "swap", "role": "x" * 900, "name": "breaker"},
+        {"action": "swap", "role": "x" * 900, "name": "anti-forecast"},
         {"action": "save", "way": "file", "name": "x" * 900},
         {"action": "save", "way": "file", "name": "../up"},
         {"action": "save", "way": "file", "name": "a\x00b"},
@@ -212,7 +212,7 @@ def test_the_page_is_told_who_plays(asker: Asker) -> None:
     """The menus offer who plays first, before and after a swap, and the data have a name there."""
     state = asker.ask("open")[1]
     name = state["session"]
-    trials = ("forecaster", "running-mean", "decision-swap"), ("adversary", "breaker", "data")
+    trials = ("forecaster", "running-mean", "decision-swap"), ("adversary", "anti-forecast", "data")
     for role, other, own in trials:
         state = asker.ask("state", session=name)[1]
         assert state["named"][role] == own

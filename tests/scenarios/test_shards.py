@@ -105,7 +105,7 @@ log_agents = 30
 windows = { starts = [0, 50, 90] }
 
 [adversary]
-kind = "breaker"
+kind = "anti-forecast"
 outcomes = 3
 
 [forecaster]

@@ -23,8 +23,8 @@ from regretless.market.game.protocols import Follower
 from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 
-@register.adversary("targeted")
-class Targeted(Strategic):
+@register.adversary("regret-maximiser")
+class RegretMaximiser(Strategic):
     """Chooses the outcome after which the worst follower has the most swap regret.
 
     Parameters

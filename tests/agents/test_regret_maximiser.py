@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regretless.agents.adversaries import Targeted
+from regretless.agents.adversaries import RegretMaximiser
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Follower
@@ -37,7 +37,7 @@ def announced(law: Any) -> Announcement:
 @pytest.mark.parametrize("agent", [None, 1])
 def test_it_seals_what_makes_the_worst_regret_greatest(agent: int | None) -> None:
     rng = np.random.default_rng(0)
-    player, met = Targeted(2, stream(0, "x"), grid=3, agent=agent), followers(rng)
+    player, met = RegretMaximiser(2, stream(0, "x"), grid=3, agent=agent), followers(rng)
     player.meet(met)
     laws, outcomes = [], []
 
@@ -59,7 +59,7 @@ def test_it_seals_what_makes_the_worst_regret_greatest(agent: int | None) -> Non
 def test_it_remembers_and_who_is_absent_regrets_nothing_new() -> None:
     rng = np.random.default_rng(1)
     laws, met = rng.dirichlet(np.ones(ACTIONS), (ROUNDS, ROWS)), followers(rng)
-    first, second = (Targeted(2, stream(0, "x"), grid=3) for _ in range(2))
+    first, second = (RegretMaximiser(2, stream(0, "x"), grid=3) for _ in range(2))
     first.meet(met), second.meet(met)
     for law in laws[:10]:
         first.commit(Context(), History(2), announced(law))
@@ -72,7 +72,7 @@ def test_it_remembers_and_who_is_absent_regrets_nothing_new() -> None:
 
 def market(**keys: Any) -> MarketModel:
     own = {"name": "own", "utility": "ces", "count": 5, "actions": 4, "parameters": {"rho": 0.5}}
-    raw = {"name": "aim", "rounds": 300, "cohort": [own], "adversary": {"kind": "targeted"}}
+    raw = {"name": "aim", "rounds": 300, "cohort": [own], "adversary": {"kind": "regret-maximiser"}}
     raw["adversary"] |= {k: v for k, v in ({"outcomes": 2, "grid": 2} | keys).items() if v}  # type: ignore[operator]
     return Scenario(validated(raw, origin=Path())).build(seed=2)
 
@@ -81,7 +81,7 @@ def test_it_hurts_more_than_who_avoids_the_forecast_and_no_bound_is_broken() -> 
     model = market()
     model.run()
     hurt = model.agents_frame()
-    mild = market(kind="breaker", grid=None)
+    mild = market(kind="anti-forecast", grid=None)
     mild.run()
     name = "decision_swap_regret"
     assert hurt[name].max() > 1.2 * mild.agents_frame()[name].max()

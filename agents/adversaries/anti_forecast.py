@@ -1,4 +1,4 @@
-"""The calibration breaker: always where the forecast's mixture is not.
+"""The anti-forecast adversary: always where the forecast's mixture is not.
 
 Of the vertices ``1/2 + strength (e_j - 1/2)`` (for one coordinate: its two ends) it picks the one
 farthest from the mean label forecast. That is the vertex of the least predicted coordinate; ties
@@ -14,14 +14,14 @@ from regretless.market.game.protocols import Adversary
 from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 
-@register.adversary("breaker")
-class Breaker(Remembering, Adversary):
+@register.adversary("anti-forecast")
+class AntiForecast(Remembering, Adversary):
     """Moves away from the mean of the forecast's mixture.
 
     Parameters
     ----------
     rng : numpy Generator
-        Unused: the breaker is deterministic.
+        Unused: it is deterministic.
     strength : float
         Distance of the vertices from the centre, in (0, 1].
     """
