@@ -13,9 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
-from streams import scenario
 
-from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.agents.learners import (
     EXP3,
     BlumMansour,
@@ -30,14 +28,9 @@ from regretless.agents.learners import (
 from regretless.agents.learners.kernels import stationary
 from regretless.market import register
 from regretless.market.core.errors import UserError
-from regretless.market.core.randomness import stream
-from regretless.market.game.protocols import Cohort, Resumable
-from regretless.market.game.round import Game, play_round
-from regretless.market.game.seats import Seat
-from regretless.market.losses import Linear
-from regretless.market.records import Context, Decision, Forecast, Mixture, one_hot
+from regretless.market.game.protocols import Resumable
+from regretless.market.records import one_hot
 from regretless.market.regret.definitions import external_regret, swap_regret
-from regretless.market.regret.ledger import Ledger
 
 Array = NDArray[np.float64]
 Adversary = Callable[[int, Array], Array]  # round, laws (K, A) -> losses (K, A)
@@ -151,25 +144,6 @@ def test_rows_are_separate_runs(name: str, parameters: dict[str, Any]) -> None:
 
 
 @every_learner
-def test_only_what_may_be_seen_counts(name: str, parameters: dict[str, Any]) -> None:
-    """Bandits: other actions' losses do not matter. All others: a common shift does not."""
-    table = dyadic(50, 3, 4)
-    plain, other = (started(name, parameters, 3, 4, 50) for _ in range(2))
-    rng, moved = np.random.default_rng(1), 0.0
-    for t in range(50):
-        actions = draw(plain.play(), np.random.default_rng(t))
-        hidden = rng.integers(0, 17, (3, 4)) / 16
-        own = one_hot(actions, 4) == 1
-        shift = rng.integers(0, 5, (3, 1)) / 16
-        changed = np.where(own, table[t], hidden) if plain.bandit else table[t] + shift
-        moved += np.abs(changed - table[t]).sum()
-        plain.learn(table[t], actions)
-        other.learn(changed, actions)
-        np.testing.assert_allclose(other.play(), plain.play(), rtol=0, atol=1e-9)
-    assert moved > 1
-
-
-@every_learner
 def test_a_million_rounds_do_not_overflow(name: str, parameters: dict[str, Any]) -> None:
     learner = started(name, parameters, 2, 3, 10**6)
     run(learner, 5, replay(dyadic(5, 2, 3)))
@@ -181,14 +155,6 @@ def test_a_million_rounds_do_not_overflow(name: str, parameters: dict[str, Any])
     laws, _, _ = run(learner, 30, replay(dyadic(30, 2, 3, seed=1)))
     assert np.isfinite(laws).all()
     assert np.abs(laws.sum(2) - 1).max() < 1e-12
-
-
-@every_learner
-def test_one_action_is_always_played(name: str, parameters: dict[str, Any]) -> None:
-    learner = started(name, parameters, 2, 1, 9)
-    laws, _, _ = run(learner, 9, replay(dyadic(9, 2, 1)))
-    assert (laws == 1).all()
-    assert learner.bound(9) is None or learner.bound(9) >= 0
 
 
 def streams(actions: int, rounds: int) -> dict[str, Adversary]:
@@ -226,23 +192,6 @@ def test_regret_stays_below_the_bound(name: str, parameters: dict[str, Any], act
         for upto in (1, 7, 60, rounds):
             regrets = [measured(losses[:upto, k], laws[:upto, k]) for k in range(4)]
             assert max(regrets) <= learner.bound(upto) + 1e-12, (stream_name, upto)
-
-
-def test_bounds_are_not_vacuous() -> None:
-    """At 10^4 rounds; a bound that nothing can break would prove nothing."""
-    ceilings = {"tree-swap": 0.55, "exp3": 0.2, "quantal-fictitious-play": 0.2}
-    for name, parameters in VARIANTS[: len(register.learner.names())]:
-        bound = started(name, parameters, 1, 5, 10**4).bound(10**4)
-        assert bound is None or bound < ceilings.get(name, 0.05), name
-
-
-def test_regret_bounds_are_nearly_attained() -> None:
-    """Against a fair coin Hedge's external regret is within a factor 4 of its bound."""
-    coins = np.random.default_rng(0).integers(0, 2, (2000, 40, 1)) * 1.0
-    learner = started("hedge", {"rate": "fixed"}, 40, 2, 2000)
-    laws, losses, _ = run(learner, 2000, replay(np.concatenate([coins, 1 - coins], axis=2)))
-    mean = np.mean([external_regret(losses[:, k], laws[:, k]) for k in range(40)])
-    assert learner.bound(2000) / 4 < mean < learner.bound(2000)
 
 
 @pytest.mark.parametrize("exploration", [True, False])
@@ -405,20 +354,6 @@ def test_stationary_law_is_the_eigenvector() -> None:
         np.testing.assert_allclose(law, eigenlaw(chain), atol=1e-12)
 
 
-def test_tree_is_shaped_by_its_horizon() -> None:
-    for horizon in (1, 2, 3, 10, 1000, 10**4, 10**6):
-        tree = TreeSwap()
-        tree.start(1, 5, horizon=horizon)
-        depth, breadth = tree.shape()
-        assert breadth**depth >= horizon
-        assert breadth == 1 or (breadth - 1) ** depth < horizon
-        assert tree.state()["pending"].size == depth * 5  # memory does not grow with the rounds
-    assert TreeSwap(depth=3, breadth=4).shape() == (3, 4)
-    full = TreeSwap(depth=3, breadth=20)
-    full.start(1, 5)
-    assert full.bound(20**3) == pytest.approx(1 / 3 + math.sqrt(math.log(5) / 40))
-
-
 @pytest.mark.parametrize(
     ("make", "told"),
     [
@@ -441,15 +376,6 @@ def test_mistakes_are_one_line(make: Any, told: str) -> None:
     with pytest.raises(UserError, match=told) as error:
         make()
     assert "\n" not in str(error.value)
-
-
-def test_misuse_is_refused() -> None:
-    with pytest.raises(ValueError, match="start"):
-        Hedge().play()
-    learner = Hedge()
-    learner.start(2, 3)
-    with pytest.raises(ValueError, match="shape"):
-        learner.learn(np.zeros((2, 4)), np.zeros(2, dtype=np.intp))
 
 
 # Deng, Schneider and Sivan 2019: (leader, learner) payoffs per outcome and action, V = 0.
@@ -486,21 +412,6 @@ def test_learners_with_swap_regret_are_exploited(make: Any, expected: tuple[floa
             assert swap == pytest.approx(3 / 16, abs=0.001)
 
 
-@pytest.mark.parametrize("make", [BlumMansour, SwapRegretMatching, TreeSwap])
-def test_learners_without_swap_regret_are_not(make: Any) -> None:
-    for rounds in (1000, 10**4):
-        surplus, swap = up_then_down(make(), rounds)
-        assert surplus < 0
-        assert swap < 0.01
-
-
-def test_exp3_is_exploited_late() -> None:
-    """One run's surplus is all or nothing, so its mean is known to 0.03 or so."""
-    for rounds, published in ((1000, -0.08), (10**4, 0.27)):
-        surplus, _ = up_then_down(EXP3(rate="fixed"), rounds, rows=200)
-        assert surplus == pytest.approx(published, abs=0.04)
-
-
 def test_rock_paper_scissors_against_a_myopic_best_responder() -> None:
     """Zero-sum surplus: the payoff per round of a leader who answers the law of play."""
     won = np.array([[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]])  # (leader, learner)
@@ -511,121 +422,3 @@ def test_rock_paper_scissors_against_a_myopic_best_responder() -> None:
         )
         surplus = float(2 * (laws * losses).sum() / 10**4 - 1)
         assert surplus == pytest.approx(published, abs=0.0005)
-
-
-class Standing:
-    """A cohort's surroundings: two goods, a fixed forecast that learners must not hear."""
-
-    context = Context()
-
-    def __init__(self, rows: int) -> None:
-        weights = np.random.default_rng(0).random((rows, 3, 2)) / 2
-        self.loss = Linear(weights)
-        self.outcomes = np.random.default_rng(1).random((200, 2))
-
-    def forecast(self, point: float) -> Forecast:
-        """Return a forecast that is certain."""
-        return Forecast(Mixture(np.full((1, 2), point), np.ones(1)), 0)
-
-    def cohort(self, learner: Any, row_of: NDArray[np.intp], rows: int) -> LearnerCohort:
-        """Return learners who have yet to play."""
-        return LearnerCohort(
-            name="pupils",
-            utility="linear",
-            block=0,
-            loss=self.loss,
-            row_of=row_of,
-            learner=learner,
-            ledger=Ledger(rows, 3),
-            rng=stream(7, "cohort", "pupils"),
-            horizon=200,
-        )
-
-    def play(self, cohort: LearnerCohort, rounds: range, point: float = 0.5) -> list[Decision]:
-        """Play some rounds the way ``market.game.round`` does."""
-        decisions = []
-        for t in rounds:
-            decision = cohort.decide(self.forecast(point), self.context)
-            losses = self.loss.losses(self.outcomes[t])
-            cohort.ledger.add(decision, losses, np.zeros(0, dtype=np.intp))
-            cohort.learn(decision, losses, self.outcomes[t])
-            decisions.append(decision)
-        return decisions
-
-
-@pytest.mark.parametrize("name", register.learner.names())
-def test_cohort_plays_whatever_is_forecast_and_continues(name: str) -> None:
-    world, rows = Standing(3), np.arange(3)
-    make = register.learner[name]
-    whole, deaf, resumed = (world.cohort(make(**NEEDED.get(name, {})), rows, 3) for _ in range(3))
-    assert isinstance(whole, Cohort)
-    assert (whole.kind, whole.rule, whole.gap()) == ("learner", name, None)
-    decisions = world.play(whole, range(200))
-    other = world.play(deaf, range(100), point=0.1)
-    resumed.restore(deaf.state())
-    other += world.play(resumed, range(100, 200))
-    for mine, theirs in zip(decisions, other, strict=True):
-        assert np.array_equal(mine.probabilities, theirs.probabilities)
-        assert np.array_equal(mine.actions, theirs.actions)
-        assert mine.predicted is None
-    assert whole.resumable
-    assert whole.ledger.bound_from_bias() is None
-    assert whole.ledger.rounds == 200
-    assert np.array_equal(whole.ledger.count, resumed.ledger.count)
-
-
-def test_learners_play_in_a_market() -> None:
-    plain = scenario("adaptive", "decision-swap, adaptive", rounds=50, seed=0).build().game
-    trader = plain.cohorts[0]
-    rows = len(trader.ledger.count)
-    cohorts = [
-        LearnerCohort(
-            name=name,
-            utility=trader.utility,
-            block=0,
-            loss=trader.loss,
-            row_of=np.arange(rows),
-            learner=register.learner[name](**NEEDED.get(name, {})),
-            ledger=Ledger(rows, trader.loss.actions),
-            rng=stream(0, "cohort", name),
-            horizon=50,
-        )
-        for name in register.learner.names()
-    ]
-    game = Game(
-        plain.blocks,
-        [Seat(cohort) for cohort in (*plain.cohorts, *cohorts)],
-        adversary=plain.adversary,
-        seed=0,
-    )
-    for _ in range(50):
-        play_round(game)
-    assert {cohort.ledger.rounds for cohort in cohorts} == {50}
-    assert not any("cohort" in who for who in game.forgetful())
-
-
-def test_full_information_agents_share_a_row_and_are_charged_their_law() -> None:
-    world, row_of = Standing(2), np.repeat([0, 1], [1500, 500])
-    cohort = world.cohort(Hedge(), row_of, 2)
-    first, second = (cohort.decide(world.forecast(0.5), world.context) for _ in range(2))
-    assert np.array_equal(first.probabilities, second.probabilities)
-    assert (first.actions != second.actions).mean() > 0.5  # a fresh draw from a uniform law
-    for decision in world.play(cohort, range(200))[::40]:
-        assert decision.probabilities.shape == (2, 3)
-        for k in range(2):
-            drawn = np.bincount(decision.actions[row_of == k], minlength=3)
-            np.testing.assert_allclose(drawn / drawn.sum(), decision.probabilities[k], atol=0.08)
-
-
-def test_bandit_agents_have_a_row_each_and_are_charged_their_draw() -> None:
-    world = Standing(4)
-    cohort, alone = world.cohort(EXP3(), np.arange(4), 4), EXP3()
-    alone.start(4, 3)
-    for t, decision in enumerate(world.play(cohort, range(50))):
-        assert np.array_equal(decision.probabilities, one_hot(decision.actions, 3))
-        alone.learn(world.loss.losses(world.outcomes[t]), decision.actions)
-    assert np.array_equal(cohort.learner.play(), alone.play())  # each row hears of its own action
-    with pytest.raises(ValueError, match="a row"):
-        world.cohort(EXP3(), np.array([0, 0, 1, 2, 3]), 4)
-    with pytest.raises(ValueError, match="row_of"):
-        world.cohort(Hedge(), np.array([0, 4]), 4)

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from regretless.agents.cohorts.learning import LearnerCohort
-from regretless.agents.learners import Hedge
 from regretless.agents.learners.base import TotalLearner
 from regretless.market import register
 from regretless.market.core.errors import UserError
@@ -20,7 +19,7 @@ from regretless.market.model import MarketModel
 from regretless.market.regret import definitions
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.spec.scenario import resolved, validated
+from regretless.scenarios.spec.scenario import validated
 
 SETTINGS: dict[str, dict[str, Any]] = {"quantal-fictitious-play": {"eta": 10.0}}
 LEARNERS = register.learner.names()
@@ -105,77 +104,6 @@ def test_the_same_seed_repeats_itself_and_another_does_not() -> None:
 
     pd.testing.assert_frame_equal(frame(3), frame(3))
     assert not frame(3).equals(frame(4))
-
-
-def test_equal_learners_share_a_row_unless_they_learn_from_their_own_draws() -> None:
-    together, alone = (played(learners(name, count=5, archetypes=1), traders())
-                       for name in ("hedge", "exp3"))  # fmt: skip
-    assert len(members(together).ledger.count) == 1
-    assert len(members(alone).ledger.count) == 5
-    spread = [
-        np.ptp(model.agents_frame().query("cohort == 'learners'")["swap_regret"])
-        for model in (together, alone)
-    ]
-    assert spread[0] == 0
-    assert spread[1] > 0
-
-
-def test_settings_reach_the_learner() -> None:
-    model = scenario(learners(settings={"rate": 0.5}), traders()).build()
-    learner = members(model).learner
-    assert isinstance(learner, Hedge)
-    assert learner.rate_at(7) == 0.5
-    assert resolved(scenario(learners(settings={"rate": 0.5})).spec)["cohort"][0]["settings"] == {
-        "rate": 0.5
-    }
-
-
-def test_a_fixed_rate_is_tuned_to_the_rounds_that_the_learner_plays() -> None:
-    early = members(scenario(learners(settings={"rate": "fixed"}), traders()).build())
-    late = members(scenario(learners(settings={"rate": "fixed"}, joins=20), traders()).build())
-    assert (early.horizon, late.horizon) == (ROUNDS, ROUNDS - 20)
-
-
-def test_learners_may_join_late(without: MarketModel) -> None:
-    model = scenario(learners(joins=20), traders()).build()
-    model.run(20)
-    waiting = model.agents_frame().query("cohort == 'learners'")
-    assert waiting[["mean_loss", "swap_regret", "exploitability"]].isna().all(axis=None)
-    model.run()
-    assert members(model).ledger.rounds == ROUNDS - 20
-    assert members(model).learner.rounds == ROUNDS - 20
-    log = model.regret_frame().query("agent <= 3")
-    assert log["round"].min() == 20
-    assert model.agents_frame().query("cohort == 'learners'")["exploitability"].notna().all()
-    assert model.guarantees[0].note == "learners: 3 agents joined before round 20"
-    pd.testing.assert_frame_equal(model.forecasts_frame(), without.forecasts_frame())
-
-
-def test_where_nobody_listens_the_forecast_is_made_for_the_learners() -> None:
-    """Against nature it is the forecast that agents with their losses would hear."""
-    nature = {"kind": "switching", "outcomes": 2}
-    alone = played(learners("regret-matching"), adversary=nature)
-    trusted = learners("best-response", settings={})
-    pd.testing.assert_frame_equal(
-        alone.forecasts_frame(), played(trusted, adversary=nature).forecasts_frame()
-    )
-    assert set(alone.agents_frame()["guarantee"]) == {"none"}
-    assert alone.biases_frame()["occupancy"].sum() > 0
-
-
-@pytest.mark.parametrize("forecaster", ["last-value", "running-mean", "calibration"])
-def test_learners_alone_run_beside_any_forecaster(forecaster: str) -> None:
-    flat = learners("tree-swap", utility="linear", parameters={}, basis="linear")
-    model = played(flat, learners("exp3", name="others"), forecaster={"kind": forecaster})
-    assert model.played == ROUNDS
-    assert set(model.agents_frame()["kind"]) == {"learner"}
-    assert {cohort.block for cohort in model.game.cohorts} == set(range(len(model.game.blocks)))
-
-
-def test_late_listeners_hear_a_forecast_that_was_made_for_learners() -> None:
-    same = {"utility": "ces", "parameters": {"rho": 0.5}}
-    model = played(learners(), traders(joins=10, **same))
-    assert model.agents_frame().query("cohort == 'traders'")["swap_regret"].notna().all()
 
 
 @pytest.mark.parametrize("name", LEARNERS)

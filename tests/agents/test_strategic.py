@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 import regretless.agents
 from regretless.agents.adversaries import (
-    Adversary,
     BaitSeller,
     Coalition,
     Confined,
@@ -42,9 +41,7 @@ from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, stream
-from regretless.market.exploitability import leader_surplus, stackelberg
 from regretless.market.exploitability.bimatrix import read_game
-from regretless.market.game.adversary_view import SIGHTS
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.lookahead import cloned
 from regretless.market.game.protocols import Follower
@@ -57,7 +54,6 @@ from regretless.market.records import Announcement, Context, Forecast, History, 
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.files import DATA
-from regretless.scenarios.spec.forecaster import ForecasterSpec
 from regretless.scenarios.spec.scenario import validated
 
 assert regretless.agents  # importing the package registers its names
@@ -98,12 +94,6 @@ SETTINGS: dict[str, tuple[int, dict[str, Any]]] = {  # outcomes and parameters
     "up-then-down": (3, {"rounds": ROUNDS}),
 }
 EVERYONE = sorted(SETTINGS)
-
-
-def built_in() -> list[str]:
-    """Names of the package's own adversaries; other tests may have registered more."""
-    names = register.adversary.names()
-    return [n for n in names if register.adversary[n].__module__.startswith("regretless.agents.")]
 
 
 def made(name: str, seed: int = SEED, **parameters: Any) -> Any:
@@ -200,10 +190,6 @@ def bundled(name: str) -> tuple[Array, Linear]:
 # What everybody must do.
 
 
-def test_every_adversary_of_the_package_is_tested_here() -> None:
-    assert built_in() == EVERYONE
-
-
 @pytest.mark.parametrize("name", EVERYONE)
 def test_laws_are_valid_deterministic_and_within_the_support(name: str) -> None:
     runs = [
@@ -273,27 +259,6 @@ def test_declared_sight_is_enforced(name: str) -> None:
     assert refused == {what for what, (sight, _) in READ.items() if sight not in player.sees}
 
 
-@pytest.mark.parametrize("name", EVERYONE)
-def test_only_those_who_declare_losses_are_introduced(name: str) -> None:
-    player, met = made(name), []
-    player.meet = met.append
-    mixed(player)
-    assert len(met) == ("losses" in player.sees)
-
-
-def test_followers_are_public_knowledge_that_cannot_be_changed() -> None:
-    game = mixed(made("myopic"))
-    known = game.adversary.followers
-    assert [who.name for who in known] == [cohort.name for cohort in game.cohorts]
-    assert (known[0].counts == [1, 3]).all()
-    assert set(vars(known[0])) == {"name", "loss", "row_of", "heads"}
-    for array in (known[0].row_of, known[0].loss.weights, known[0].loss.offset):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 1
-    game.cohorts[0].row_of[0] = 1
-    assert known[0].row_of[0] == 0
-
-
 @pytest.mark.parametrize(
     ("sees", "complaint"),
     [({"future"}, "unknown 'future'"), ("draw", "give a set")],
@@ -305,11 +270,6 @@ def test_wrong_declarations_are_refused(sees: Any, complaint: str) -> None:
     Wrong.sees = sees
     with pytest.raises(UserError, match=complaint):
         table(Wrong(), followers(PENNIES, [1]))
-
-
-def test_without_a_declaration_the_past_and_the_mixture_are_seen() -> None:
-    assert Adversary.sees == {"history", "mixture"}
-    assert set(SIGHTS) > Adversary.sees
 
 
 # Announced play.
@@ -379,18 +339,6 @@ def scripted(loss: Linear) -> ScriptedCohort:
     )
 
 
-def test_scripted_agents_are_not_asked_in_advance() -> None:
-    mine = scripted(random_losses(2, 3))
-    game = table(
-        LookAhead(3, stream(0, "x"), horizon=3), followers(random_losses(2, 3), [1, 1]), mine
-    )
-    for _ in range(4):
-        play_round(game)
-    assert [agent.asked for agent in mine.agents] == [4, 4]
-    with pytest.raises(UserError, match="no agent's play can be foreseen"):
-        play_round(table(Myopic(3, stream(0, "x")), scripted(random_losses(2, 3))))
-
-
 # Payoffs and supports.
 
 
@@ -406,23 +354,6 @@ def test_payoffs_are_those_of_their_formulas() -> None:
     assert together[3, 0, 2] == pytest.approx(y[3, 1] + loss.losses(y[3])[0, 2])
     with pytest.raises(ValueError, match=r"weights have shape \(2, 1\)"):
         LinearPayoff([[1.0], [2.0]]).values(loss, y)
-
-
-def test_one_hot_outcomes_make_a_bimatrix_game() -> None:
-    weights, loss = bundled("deng-2x3.csv")
-    game = read_game(GAMES / "deng-2x3.csv")
-    player = UpThenDown(2, stream(0, "x"), rounds=2, weights=weights)
-    assert (player.payoff.values(loss, player.support)[:, 0] == game.leader_payoff).all()
-
-
-def test_supports_are_vertices_grids_or_lists() -> None:
-    def of(outcomes: int, **keys: Any) -> Array:
-        return Myopic(outcomes, stream(0, "x"), **keys).support
-
-    assert (of(3) == np.eye(3)).all()
-    assert (of(1) == [[0.0], [1.0]]).all()
-    assert (of(2, grid=3)[:4] == [[0, 0], [0, 0.5], [0, 1], [0.5, 0]]).all()
-    assert (of(2, support=[[0.1, 0.2]]) == [[0.1, 0.2]]).all()
 
 
 @pytest.mark.parametrize(
@@ -506,37 +437,6 @@ def test_commitment_is_the_best_law_against_the_first_follower() -> None:
     assert law.weights == pytest.approx([0.5, 0.5])
 
 
-def test_commitment_to_an_average_type_weighs_rows_by_their_agents() -> None:
-    rng = np.random.default_rng(4)
-    loss, weights = stacked(rng.random((2, 3, 3))), rng.random((3, 3))
-    game = table(
-        StackelbergCommitter(
-            3, stream(0, "x"), weights=weights, follower="average", cohort="followers"
-        ),
-        learners(random_losses(2, 3), [1, 1], Hedge(), rounds=5),
-        followers(loss, [1, 3]),
-    )
-    blend = 0.25 * loss.weights[0] + 0.75 * loss.weights[1]
-    expected = stackelberg(weights.T, blend.T)
-    player = game.adversary
-    assert isinstance(player, StackelbergCommitter)
-    assert player.commitment is not None
-    assert player.commitment.value == pytest.approx(expected.value)
-    assert player.commitment.mixture == pytest.approx(expected.mixture)
-
-
-def test_up_then_down_turns_at_its_share() -> None:
-    player, history = (
-        UpThenDown(3, stream(0, "x"), rounds=10, first=2, then=0, share=0.3),
-        History(3),
-    )
-    rows = []
-    for _ in range(10):
-        rows.append(player.commit(Context(), history, Announcement()).points[0])
-        history.add(rows[-1])
-    assert np.argmax(rows, axis=1).tolist() == [2] * 3 + [0] * 7
-
-
 @pytest.mark.parametrize(
     ("rule", "surplus"),
     [
@@ -572,19 +472,6 @@ def test_pump_and_dump_pays_what_its_economics_say() -> None:
     assert rows == pytest.approx([0.8, 0.8, 0.2] * 2)
 
 
-def test_pump_and_dump_pays_against_those_who_let_go_slowly() -> None:
-    """Holding beats abstaining in the pump; the past stays good for long after it has ended."""
-    loss = stacked([[[0.0], [-1.0]]], [[0.5, 1.0]])  # abstain, or hold at 0.5
-
-    def paid(cohort: Any) -> float:
-        player = PumpAndDump(1, stream(0, "x"), exposure=[0.0, 1.0], pump=60, dump=120, cost=0.0)
-        return earned(table(player, cohort), 180)
-
-    slow = paid(learners(loss, [1], FollowTheLeader(), rounds=180))
-    assert slow == pytest.approx(0.0, abs=0.01)  # it gives back in 60 rounds what it won in 60
-    assert paid(followers(loss, [1])) < -0.1
-
-
 # Sellers.
 
 
@@ -595,14 +482,6 @@ def sold(player: Any, rule: Any = None, *, rounds: int) -> tuple[float, Game]:
     made_by = followers(loss, HEADS) if rule is None else learners(loss, HEADS, rule, rounds=rounds)
     game = table(player, made_by)
     return earned(game, rounds), game
-
-
-def test_buyers_lose_what_they_pay_and_gain_what_they_get() -> None:
-    weights, offset = buyer_losses([0.3], 2)
-    loss = stacked(weights, offset)
-    assert loss.losses(np.array([0.0, 0.0, 1.0, 0.4]))[0] == pytest.approx(
-        [0.5, (1 + 0.4 - 0.3) / 2]
-    )
 
 
 def test_staggered_offers_follow_the_schedule() -> None:
@@ -619,16 +498,6 @@ def test_staggered_offers_follow_the_schedule() -> None:
     assert len(player.support) == 9  # arms 1 to 5 open, the newest free or not; 5 stays free
 
 
-@pytest.mark.parametrize(
-    ("rule", "revenue"),
-    [(lambda: Hedge(rate="fixed"), 0.379), (Hedge, 0.398)],
-    ids=["fixed", "any"],
-)
-def test_learners_pay_the_staggered_seller_more_than_myerson(rule: Any, revenue: float) -> None:
-    player = StaggeredSeller(12, stream(0, "x"), rounds=1000)
-    assert sold(player, rule(), rounds=1000)[0] == pytest.approx(revenue, abs=0.002)
-
-
 def test_followers_pay_both_sellers_less_than_myerson() -> None:
     assert sold(StaggeredSeller(12, stream(0, "x"), rounds=400), rounds=400)[0] < 0.15
     revenue, game = sold(BaitSeller(8, stream(0, "x")), rounds=400)
@@ -636,120 +505,7 @@ def test_followers_pay_both_sellers_less_than_myerson() -> None:
     assert game.cohorts[0].ledger.regret("swap").max() < 0.08
 
 
-def test_the_bait_is_on_the_favoured_arm() -> None:
-    player = BaitSeller(6, stream(0, "x"))
-    loss = stacked(*buyer_losses([0.2, 1.0], 3))
-    player.meet([Follower("buyers", loss, np.array([0, 1, 1]))])
-    play = np.array([[0.0, 1.0, 0.0], [0.5, 0.2, 0.3]])  # of three agents: arm 1 1.4, arm 2 0.6
-    law = player.commit(Context(), History(6), Announcement(play=lambda: [play]))
-    assert law.points[0].tolist() == [0, 0, 1, 1, 1, 0]
-    play[0] = [0.0, 0.0, 1.0]  # now arm 1 0.4, arm 2 1.6
-    law = player.commit(Context(), History(6), Announcement(play=lambda: [play]))
-    assert law.points[0].tolist() == [0, 0, 1, 0, 1, 1]
-
-
 # Those who answer the announced play.
-
-
-def test_myopic_leaders_weigh_all_agents() -> None:
-    player = Myopic(2, stream(0, "x"), weights=[[1.0, 0.0], [0.0, 1.0]])
-    loss = random_losses(1, 2, actions=2)
-    one, many = Follower("one", loss, np.zeros(1, int)), Follower("many", loss, np.zeros(3, int))
-    player.meet([one, many])
-    first, second = np.array([[1.0, 0.0]]), np.array([[0.2, 0.8]])
-    assert player.worth([first, second]) == pytest.approx([(1 + 0.6) / 4, 2.4 / 4])
-    assert player.worth([first, None]) == pytest.approx([1.0, 0.0])
-    law = player.commit(Context(), History(2), Announcement(play=lambda: [first, second]))
-    assert (law.points == [[0.0, 1.0]]).all()
-    told = {"play": lambda: [first, second], "moved": lambda: lambda y: y * [1.0, 0.2]}
-    law = player.commit(Context(), History(2), Announcement(**told))  # a market spoils good 1
-    assert (law.points == [[1.0, 0.0]]).all()
-    even = np.array([[0.5, 0.5]])
-    law = player.commit(Context(), History(2), Announcement(play=lambda: [even, even]))
-    assert (law.points == [[1.0, 0.0]]).all()  # the first of several
-
-
-def test_rock_paper_scissors_against_a_myopic_leader() -> None:
-    weights, loss = bundled("rock-paper-scissors.csv")
-
-    def paid(cohort: Any) -> float:
-        return earned(table(Myopic(3, stream(0, "x"), weights=weights), cohort), 400)
-
-    assert paid(learners(loss, [1], FollowTheLeader(), rounds=400)) == 1.0
-    assert abs(paid(learners(loss, [1], Hedge(), rounds=400))) < 0.07
-    assert abs(paid(followers(loss, [1]))) < 0.1
-
-
-def test_looking_one_round_ahead_is_myopic() -> None:
-    near, far = mixed(Myopic(3, stream(0, "x"))), mixed(LookAhead(3, stream(0, "x"), horizon=1))
-    for _ in range(ROUNDS):
-        assert (play_round(near).outcome == play_round(far).outcome).all()
-
-
-class Scripted(Adversary):
-    """Plays a list of outcomes, and writes down the announced play."""
-
-    sees = frozenset({"play"})
-
-    def __init__(self, rows: Sequence[Array]) -> None:
-        super().__init__(len(rows[0]), stream(0, "unused"))
-        self.rows, self.laws = rows, []
-
-    def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
-        """Seal the next row."""
-        self.laws.append([law.copy() for law in announced.play if law is not None])
-        return OutcomeLaw.pure(self.rows[history.rounds])
-
-
-def test_a_plan_is_worth_what_playing_it_pays() -> None:
-    """Rehearsed play equals the play of true games that go on in that way, law by law.
-
-    Forecasters and learners with full information do not depend on draws.
-    """
-    loss = random_losses(3, 2)
-
-    def seats() -> tuple[Any, ...]:
-        return followers(loss, [1, 1, 2]), learners(loss, [2, 1, 1], Hedge(), rounds=9)
-
-    horizon, past = 4, [np.array([0.0, 1.0]), np.array([1.0, 0.0]), np.array([0.3, 0.9])]
-    player = LookAhead(2, stream(0, "x"), horizon=horizon)
-    plans: list[Array] = []
-
-    class Started(Scripted):
-        sees = frozenset({"play", "losses"})
-
-        def meet(self, followers: Sequence[Follower]) -> None:
-            player.meet(followers)
-
-        def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
-            plans.append(player.plans(announced))
-            return super().commit(context, history, announced)
-
-    game = table(Started(past), *seats())
-    for _ in past:
-        play_round(game)
-    expected = np.empty(2)
-    for i, outcome in enumerate(player.support):
-        watcher = Scripted([*past[:2], *[outcome] * horizon])
-        true = table(watcher, *seats())
-        for _ in range(2 + horizon):
-            play_round(true)
-        expected[i] = np.mean([player.worth(laws)[i] for laws in watcher.laws[2:]])
-    assert plans[2] == pytest.approx(expected, abs=1e-12)
-    assert expected[0] != expected[1]
-
-
-def test_looking_ahead_finds_what_myopia_misses() -> None:
-    """Outcome 0 pays 0.6 now; outcome 1 pays 0.5 now, and 1 once the learner has followed it."""
-    loss = stacked([[[0.0, 1.0], [1.0, 0.0]]])  # action i is right at outcome i
-    weights = [[0.6, 0.5], [0.0, 1.0]]
-
-    def first(player: Any) -> list[int]:
-        game = table(player, learners(loss, [1], FollowTheLeader(), rounds=9))
-        return [int(play_round(game).outcome.argmax()) for _ in range(4)]
-
-    assert first(Myopic(2, stream(0, "x"), weights=weights)) == [0, 0, 0, 0]
-    assert first(LookAhead(2, stream(0, "x"), weights=weights, horizon=4)) == [1, 1, 1, 1]
 
 
 class Silent(LookAhead):
@@ -787,47 +543,6 @@ def test_rollouts_leave_the_true_game_alone(hull: str) -> None:
             [json.dumps(str(model_of(game).state()["players"]["cohort learners"])).encode()]
         )
     assert logs[0] == logs[1]
-
-
-FORECASTERS: dict[str, dict[str, Any]] = {
-    "exponential": {"weights": "exponential"},
-    "scalar": {"events": "losses"},
-    "image": {"hull": "image"},
-    "anchored": {"base": "last-value"},
-    "calibration": {"kind": "calibration"},
-} | {name: {"kind": name} for name in ("constant", "exponential-smoothing", "running-mean")}
-
-
-@pytest.mark.parametrize("name", FORECASTERS)
-def test_every_forecaster_can_be_rehearsed(name: str) -> None:
-    chosen = scenario("iid")
-    chosen.spec.forecaster = ForecasterSpec.model_validate(FORECASTERS[name])
-    logs = []
-    for quiet in (True, False):
-        model = chosen.build()
-        player = Silent(2, stream(0, "x"), horizon=2)
-        player.quiet = quiet
-        player.meet([Follower(c.name, c.loss, c.row_of) for c in model.game.cohorts])
-        model.game.adversary = player
-        logs.append([bytes_of(play_round(model.game)) for _ in range(5)])
-    assert logs[0] == logs[1]
-
-
-def test_those_who_join_later_play_in_the_rollout_from_then_on() -> None:
-    seen: list[list[bool]] = []
-
-    class Counting(LookAhead):
-        def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
-            laws = announced.rollout(np.ones(3), 3, seed=0)
-            seen.append([law[2] is not None for law in laws])
-            with pytest.raises(ValueError, match="rounds is 0"):
-                announced.rollout(np.ones(3), 0, seed=0)
-            return OutcomeLaw.pure(np.ones(3))
-
-    game = mixed(Counting(3, stream(0, "x")), joins=[0, 0, 2])
-    for _ in range(3):
-        play_round(game)
-    assert seen == [[False, False, True], [False, True, True], [True, True, True]]
 
 
 def test_copies_have_streams_of_their_own() -> None:
@@ -909,21 +624,6 @@ def test_nothing_is_guaranteed_where_the_draw_is_seen() -> None:
     honest.run()
     assert set(honest.agents_frame()["guarantee"]) == {"decision-swap"}
     assert honest.agents_frame()["bound"].notna().all()
-
-
-def test_an_early_draw_is_the_draw_that_a_late_one_would_have_been() -> None:
-    """The streams are the same: a draw-seer that ignores the draw changes no byte."""
-
-    class Blind(DrawSeer):
-        def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
-            return OutcomeLaw.pure(np.full(self.outcomes, 0.3))
-
-    class Fair(Blind):
-        sees = frozenset({"losses"})
-
-    early, late = mixed(Blind(3, stream(0, "x"))), mixed(Fair(3, stream(0, "x")))
-    for _ in range(ROUNDS):
-        assert bytes_of(play_round(early)) == bytes_of(play_round(late))
 
 
 # Coalitions and spaces.
@@ -1008,33 +708,3 @@ def test_confined_leaders_choose_within_the_space() -> None:
     assert isinstance(player.payoff, ZeroSum)
     played = play_round(mixed(player))
     assert np.abs(played.outcome - player.support).max(1).min() == 0
-
-
-def test_scenarios_name_leaders_and_hand_them_the_length_of_the_run() -> None:
-    model = scenario("up-then-down", weights=[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]).build()
-    model.run()
-    frame = model.rounds_frame()
-    assert frame["y_0"].tolist() == [1.0] * 4 + [0.0] * 4
-    members = [{"kind": "myopic", "coordinates": [0]}, {"kind": "up-then-down", "coordinates": [1]}]
-    model = scenario("coalition", members=members).build()
-    model.run()
-    assert model.rounds_frame()["y_1"].tolist() == [0.0] * 4 + [1.0] * 4
-    with pytest.raises(UserError, match="myopic"):
-        scenario("myopic", horizon=3).build()
-
-
-def test_surplus_is_computable_from_payoff_and_support() -> None:
-    """Against follow the leader the surplus is 3/4, from what the log and the leader show."""
-    weights, loss = bundled("deng-2x3.csv")
-    player = UpThenDown(2, stream(0, "x"), rounds=800, weights=weights)
-    game = table(player, learners(loss, [1], FollowTheLeader(), rounds=800))
-    joint = np.zeros((3, 2))
-    for _ in range(800):
-        played = play_round(game)
-        decision = played.decisions[0]
-        assert decision is not None
-        joint[:, int(played.outcome.argmax())] += decision.probabilities[0] / 800
-    payoff = player.payoff.values(loss, player.support)[:, 0]
-    assert leader_surplus(joint.T, payoff, loss.losses(player.support)[:, 0]) == pytest.approx(
-        0.75, abs=0.01
-    )

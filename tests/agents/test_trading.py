@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from regretless.agents.utilities import trading
 from regretless.agents.utilities.populations import Population
 from regretless.market import register
 from regretless.market.losses import Loss, unique_losses
@@ -38,15 +37,6 @@ def test_a_trader_gains_its_value_less_the_price_or_nothing() -> None:
         for a, (g, units) in enumerate([(0, 1.0), (1, 1.0), (0, 2.0), (1, 2.0)], 1):
             one = np.maximum(0, np.sign(size) * units * (value - OUTCOMES[:, g, None]))
             assert got[..., a] == pytest.approx(one, abs=1e-12)
-
-
-def test_values_for_goods_differ_by_the_spread_and_lie_on_ticks() -> None:
-    loss: Any = drawn("trader", 3, count=500, value=0.9, spread=0.2)
-    limit = loss.limit[:, 0]
-    assert (limit * trading.TICKS == np.rint(limit * trading.TICKS)).all()
-    assert 0.7 <= limit.min() < 0.72
-    assert limit.max() == 1.0
-    assert (limit[:, 0] != limit[:, 1]).mean() > 0.5
 
 
 @pytest.mark.parametrize("slope", [0.0, 0.3])
@@ -87,13 +77,6 @@ def test_bettors_are_scored_by_the_logarithm() -> None:
     bet, y = np.arange(1, 5) / 5, OUTCOMES[:, 1, None]
     expected = y * np.log(bet) + (1 - y) * np.log(1 - bet)
     assert gains(loss, OUTCOMES)[:, 0] == pytest.approx(expected)
-
-
-def test_a_table_is_taken_as_it_stands() -> None:
-    weights = np.array([[0.0, -1.0], [2.0, 0.0]])
-    loss = drawn("affine", 2, weights=weights, gains=[[0.5, -0.5]])
-    expected = OUTCOMES @ weights.T + [0.5, -0.5]
-    assert gains(loss, OUTCOMES)[:, 2] == pytest.approx(expected)
 
 
 MISTAKES: list[tuple[str, int, dict[str, Any], str]] = [

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from regretless import load
 from regretless.agents.adversaries.learned import SEARCHES, Planned, listed_plans
@@ -100,19 +98,6 @@ def test_exp3_refuses_what_it_cannot_learn_from() -> None:
         search.told(np.full(8, 1.5))
 
 
-def test_listed_plans_are_what_they_say() -> None:
-    """Two outcomes, four phases: each alone, an even draw, and three turns from each to the other.
-
-    With one phase a turn is no plan of its own.
-    """
-    plans = listed_plans(4, 2)
-    assert plans.shape == (9, 4, 1, 2)
-    up_then_down = np.array([[1.0, 0.0]] * 2 + [[0.0, 1.0]] * 2)[:, None]
-    assert (plans == up_then_down).all((1, 2, 3)).sum() == 1
-    assert len(listed_plans(1, 2)) == 3
-    assert len(listed_plans(4, 3)) == 3 + 3 + 6 * 3
-
-
 def played(player: Any, plays: list[list[float]]) -> list[int]:
     """Let a leader of pure laws play, and tell it what followers do."""
     history, found = History(2), []
@@ -134,25 +119,6 @@ def test_a_plan_goes_by_phase_and_by_what_was_played_last() -> None:
     assert played(plan, plays) == [0, 1, 0, 1, 1, 0]  # absent followers are as they were last
     blind = Planned(2, stream(0, "x"), laws=[[3, 0], [0, 2]], rounds=6)
     assert played(blind, plays) == [0, 0, 0, 1, 1, 1]
-
-
-@given(st.integers(1, 40), st.integers(1, 7))
-@settings(max_examples=30, deadline=None)
-def test_phases_are_as_long_as_can_be(rounds: int, phases: int) -> None:
-    marked = np.eye(phases)
-    plan = (
-        Planned(max(phases, 2), stream(0, "x"), laws=marked, rounds=rounds, support=None)
-        if phases > 1
-        else Planned(2, stream(0, "x"), laws=[[1, 0]], rounds=rounds)
-    )
-    history, seen = History(max(phases, 2)), []
-    for _ in range(rounds):
-        law = plan.commit(Context(), history, Announcement())
-        seen.append(int(law.weights.argmax()))
-        history.add(law.points[seen[-1]])
-    counts = np.bincount(seen, minlength=phases)
-    assert seen == sorted(seen)
-    assert counts.max() - counts.min() <= 1
 
 
 @pytest.mark.parametrize(
@@ -191,27 +157,6 @@ class Pupil(Planned):
     def learn(self, payoff: float, observation: Observation) -> None:
         """Keep it."""
         self.told.append((payoff, observation))
-
-
-def test_the_hook_is_told_what_the_log_says() -> None:
-    """Through a coalition, where each is told what all are paid and its own coordinates."""
-    members = [
-        {"kind": "test-pupil", "coordinates": [1]},
-        {"kind": "iid", "coordinates": [0, 2]},
-    ]
-    adversary = {"kind": "coalition", "members": members, "outcomes": 3}
-    model = load("crowding", adversary=adversary, rounds=20).build(seed=2)
-    model.run()
-    rounds = model.rounds_frame()
-    pupil = model.game.adversary.members[0].player
-    assert [payoff for payoff, _ in pupil.told] == pytest.approx(list(rounds["leader_payoff"]))
-    seen = [one.outcome[0] for _, one in pupil.told]
-    assert seen == pytest.approx(list(rounds["y_1"]))
-    for place, cohort in enumerate(model.game.cohorts):
-        actions = model.last_actions(place)
-        if cohort.kind == "trader":
-            shares = np.bincount(actions, minlength=cohort.loss.actions) / len(actions)
-            assert pupil.told[-1][1].play[cohort.name] == pytest.approx(shares)
 
 
 @pytest.mark.parametrize("kind", ["cem", "es", "exp3"])

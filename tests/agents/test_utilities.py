@@ -9,9 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from regretless.agents.utilities.forms import (
@@ -25,7 +22,6 @@ from regretless.agents.utilities.forms import (
     Newsvendor,
 )
 from regretless.agents.utilities.populations import Population, ces_population, linear_population
-from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.losses import (
     Convex1D,
@@ -41,8 +37,6 @@ from regretless.scenarios.spec.scenario import validated
 
 Array = NDArray[np.float64]
 
-CHECKED = settings(deadline=None, max_examples=60, derandomize=True)
-EIGHTHS = st.integers(-40, 40).map(lambda k: k / 8)
 NAN, INF = float("nan"), float("inf")
 
 
@@ -140,86 +134,9 @@ def test_utility_in_its_own_units_is_the_textbook_formula(name: str) -> None:
     assert [float(end) for end in loss.range()] == pytest.approx([0, 1], abs=1e-9)
 
 
-@given(
-    weights=hnp.arrays(np.float64, (3, 2, 2), elements=EIGHTHS),
-    rho=hnp.arrays(np.float64, 3, elements=st.floats(0.125, 4)),
-)
-@CHECKED
-def test_additive_ces_of_any_weights(weights: Array, rho: Array) -> None:
-    """u(a, y) = sum_j w_aj y_j^rho, one exponent per agent, or one for all."""
-    outcomes = random_outcomes(2)
-    for exponent in (rho, float(rho[0])):
-        loss, each = CES(weights, exponent), np.broadcast_to(exponent, 3)
-        expected = np.einsum("kaj,tkj->tka", weights, outcomes[:, None] ** each[:, None])
-        assert utility(loss, outcomes) == pytest.approx(expected, abs=1e-11)
-
-
-@given(weights=hnp.arrays(np.float64, (3, 2, 2), elements=EIGHTHS))
-@CHECKED
-def test_linear_utility_is_ces_with_exponent_one(weights: Array) -> None:
-    """The linear constructor gives a linear form with the same losses and units."""
-    loss, ces, outcomes = LinearUtility(weights), CES(weights, 1.0), random_outcomes(2)
-    assert isinstance(loss, Linear)
-    assert loss.losses(outcomes) == pytest.approx(ces.losses(outcomes), abs=1e-13)
-    assert np.array_equal(loss.unit_scale, ces.unit_scale)
-    assert np.array_equal(loss.unit_offset, ces.unit_offset)
-
-
-def test_a_better_good_is_a_smaller_loss() -> None:
-    """A utility becomes a loss by a change of sign."""
-    loss = CES([[1.0, 0.0], [0.0, 1.0]], 0.5)
-    assert loss.losses([0.81, 0.25]) == pytest.approx([0.1, 0.5])
-    assert (float(loss.unit_scale), float(loss.unit_offset)) == (1.0, -1.0)
-
-
-STACKED: dict[str, tuple[Callable[..., Loss], tuple[Any, ...]]] = {
-    # each parameter's first axis is that of three agents, or of four actions common to all
-    "CES": (CES, (W, [0.3, -1.0, 2.0], [1.0, 0.5, 2.0])),
-    "Cobb-Douglas": (CobbDouglas, (W, [[1.0], [2.0], [3.0]])),
-    "CARA": (CARA, (W, [0.5, 1.0, 4.0])),
-    "mean-variance": (MeanVariance, (W, [0.5, 1.0, 4.0], [0.0, 0.1, 0.2])),
-    "newsvendor": (Newsvendor, (ORDERS, [1.0, 2.0, 3.0], [1.0, 0.5, 0.0])),
-    "distance": (LpTarget, (W, [1.0, 2.0, 3.5])),
-}
-
-
-@pytest.mark.parametrize("name", STACKED)
-def test_parameters_with_an_axis_stack_agents_who_share_the_table(name: str) -> None:
-    """Agent k of a stack is the utility of the k-th parameters."""
-    make, (common, *parameters) = STACKED[name]
-    more = {"y_min": 0.1} if name == "CES" else {}
-    stack = make(common, *parameters, **more)
-    assert (len(stack), stack.actions) == (3, 4)
-    outcomes = random_outcomes(stack.outcomes)
-    for k in range(3):
-        one = make(common, *(each[k] for each in parameters), **more)
-        assert utility(stack, outcomes)[:, k] == pytest.approx(utility(one, outcomes), abs=1e-9)
-    tables = np.stack([common, common, common])
-    assert np.array_equal(
-        make(tables, *parameters, **more).losses(outcomes), stack.losses(outcomes)
-    )
-
-
 # --- published properties ------------------------------------------------------------------------
 
 INNER = 0.2 + 0.8 * random_outcomes(3)  # well above every floor, so that scaling down stays there
-
-
-@pytest.mark.parametrize(
-    ("loss", "degree"),
-    [
-        (CES(W, 0.5, v=1.0), 1.0),
-        (CES(W, -1.5, v=0.6, y_min=0.01), 0.6),
-        (CES(W, 3.0, v=1.8), 1.8),
-        (CobbDouglas(0.7 * W), 0.7),
-        (CobbDouglas(1.3 * W, A=5.0), 1.3),
-        (Leontief(NEEDS), 1.0),
-    ],
-)
-def test_returns_to_scale(loss: Loss, degree: float) -> None:
-    """Half of every good gives 2^-degree of the utility."""
-    whole, half = utility(loss, INNER), utility(loss, INNER / 2)
-    assert half == pytest.approx(whole / 2**degree, rel=1e-9)
 
 
 def test_ces_has_its_limits() -> None:
@@ -251,29 +168,6 @@ def test_the_elasticity_of_substitution_is_constant_and_symmetric(rho: float) ->
             first, second = np.array(y), np.array([y[0], 1.1 * y[1]])
             elasticity = math.log(1.1) / math.log(rate(second) / rate(first))
             assert elasticity == pytest.approx(1 / (1 - rho), rel=1e-4)
-
-
-def test_ces_treats_goods_alike() -> None:
-    """Renaming the goods changes nothing."""
-    order = [2, 0, 1]
-    renamed = CES(W[:, order], -1.0, v=1.0, y_min=0.1)
-    same = utility(CES(W, -1.0, v=1.0, y_min=0.1), INNER)
-    assert utility(renamed, INNER[:, order]) == pytest.approx(same, abs=1e-12)
-
-
-def test_cobb_douglas_exponents_are_elasticities() -> None:
-    """One per cent more of good j gives alpha_j per cent more output."""
-    base = utility(CobbDouglas(W), INNER * 0.9)
-    for j in range(3):
-        more = INNER * 0.9 * (1 + 0.01 * np.eye(3)[j])
-        gained = np.log(utility(CobbDouglas(W), more) / base) / math.log(1.01)
-        assert gained == pytest.approx(np.broadcast_to(W[:, j], gained.shape), abs=1e-9)
-
-
-def test_only_the_scarcest_good_counts_for_leontief() -> None:
-    """More of a good that is not scarce, or not needed, is worth nothing."""
-    loss = Leontief([[0.5, 1.0, 0.0]])
-    assert utility(loss, [[0.2, 0.9, 0.1], [0.2, 0.5, 0.9]]).ravel() == pytest.approx([0.4, 0.4])
 
 
 def certainty_equivalent(weights: Array, gamma: float, outcomes: Array) -> float:
@@ -309,14 +203,6 @@ def test_expected_mean_variance_utility_is_mean_minus_half_gamma_variance() -> N
     assert about == pytest.approx(mean - gamma / 2 * variance)
     quadratic_ = utility(MeanVariance(RISKY[:1], gamma), outcomes).mean()
     assert quadratic_ == pytest.approx(mean - gamma / 2 * (variance + mean**2))
-
-
-def test_quadratic_utility_turns_at_its_bliss_point() -> None:
-    """Returns beyond 1 / gamma are worth less."""
-    worth = utility(MeanVariance([[1.0]], 2.0), np.linspace(0, 1, 101)[:, None])[:, 0]
-    assert worth.argmax() == 50
-    rising = utility(MeanVariance([[1.0]], 1.0), np.linspace(0, 1, 101)[:, None])[:, 0]
-    assert (np.diff(rising) > 0).all()
 
 
 @pytest.mark.parametrize(("underage", "overage"), [(3.0, 1.0), (1.0, 4.0), (2.0, 2.0), (1.0, 0.0)])
@@ -414,31 +300,6 @@ def population(seed: int = 7, count: int = 400) -> Population:
 
 
 @pytest.mark.parametrize(
-    ("weights", "concentration"), [(None, None), (COMMON, None), (COMMON, 5.0), (COMMON, 5000.0)]
-)
-def test_shares_are_rows_of_the_simplex_from_the_cohorts_stream(
-    weights: Any, concentration: float | None
-) -> None:
-    """Shares (N, A, d) are at least 0, sum to 1, and repeat with the seed."""
-    shares = population().shares(weights, concentration)
-    assert shares.shape == (400, 2, 3)
-    assert (shares >= 0).all()
-    assert shares.sum(-1) == pytest.approx(np.ones((400, 2)))
-    assert np.array_equal(shares, population().shares(weights, concentration))
-    other = population(seed=8).shares(weights, concentration)
-    assert np.array_equal(shares, other) == (weights is not None and concentration is None)
-
-
-def test_concentration_draws_the_shares_around_the_common_ones() -> None:
-    """The mean is the common share; the spread falls with the concentration."""
-    assert np.array_equal(population().shares(COMMON, None), np.broadcast_to(COMMON, (400, 2, 3)))
-    loose, tight = (population().shares(COMMON, around) for around in (5.0, 5000.0))
-    assert loose.mean(0) == pytest.approx(np.array(COMMON), abs=0.05)
-    assert tight.mean(0) == pytest.approx(np.array(COMMON), abs=0.005)
-    assert (tight.std(0) < 0.1 * loose.std(0)).all()
-
-
-@pytest.mark.parametrize(
     ("weights", "concentration", "says"),
     [
         ([[0.5, 0.5]], None, r"weights have shape \(1, 2\); give \(2, 3\)"),
@@ -469,95 +330,7 @@ def test_a_drawn_population_is_the_stack_of_its_agents() -> None:
         assert linear[k].losses(outcomes) == pytest.approx(straight.losses(outcomes), abs=1e-14)
 
 
-EACH = np.array([1.0, 2.0, 4.0, 1.5])
-TABLE = [[0.5, 1.0, 0.0], [2.0, 0.25, 0.5]]
-PLAIN = {"weights": COMMON}
 # a maker's parameters, arrays being one number per agent, and the same utility for agent k alone
-AGENTS: list[tuple[str, dict[str, Any], Callable[[int], Loss]]] = [
-    ("ces", PLAIN | {"rho": EACH}, lambda k: CES(COMMON, EACH[k])),
-    ("ces", PLAIN | {"rho": EACH / 4, "v": EACH}, lambda k: CES(COMMON, EACH[k] / 4, EACH[k])),
-    (
-        "ces",
-        PLAIN | {"rho": -EACH, "v": 1, "y_min": 0.1},
-        lambda k: CES(COMMON, -EACH[k], 1.0, 0.1),
-    ),
-    (
-        "cobb-douglas",
-        PLAIN | {"returns": EACH, "productivity": EACH + 1, "y_min": 0.1},
-        lambda k: CobbDouglas(EACH[k] * np.array(COMMON), EACH[k] + 1, 0.1),
-    ),
-    ("cobb-douglas", PLAIN, lambda _: CobbDouglas(COMMON)),
-    ("leontief", {"requirements": TABLE}, lambda _: Leontief(TABLE)),
-    ("cara", PLAIN | {"risk_aversion": EACH}, lambda k: CARA(COMMON, EACH[k])),
-    ("cara", PLAIN, lambda _: CARA(COMMON, 2.0)),
-    (
-        "mean-variance",
-        PLAIN | {"risk_aversion": EACH, "reference": EACH / 8},
-        lambda k: MeanVariance(COMMON, EACH[k], EACH[k] / 8),
-    ),
-    ("mean-variance", PLAIN, lambda _: MeanVariance(COMMON, 1.0)),
-    (
-        "newsvendor",
-        {"underage": EACH, "overage": 2, "orders": [[0.2, 0.7]], "coordinate": 2},
-        lambda k: Newsvendor([0.2, 0.7], EACH[k], 2.0, coordinate=2, outcomes=3),
-    ),
-    ("newsvendor", {}, lambda _: Newsvendor([0.0, 1.0], 3.0, 1.0, outcomes=3)),
-    ("lp-target", {"targets": COMMON, "p": EACH}, lambda k: LpTarget(COMMON, EACH[k], 1 / 3)),
-    (
-        "lp-target",
-        {"targets": COMMON, "importance": [0.2, 0.3, 1]},
-        lambda _: LpTarget(COMMON, 2.0, [0.2, 0.3, 1.0]),
-    ),
-    (
-        "lp-target",
-        {"targets": COMMON, "importance": [[0.2, 0.3, 1.0]]},
-        lambda _: LpTarget(COMMON, 2.0, [0.2, 0.3, 1.0]),
-    ),
-]
-
-
-@pytest.mark.parametrize(("name", "parameters", "alone"), AGENTS)
-def test_an_agents_parameters_land_at_that_agent(
-    name: str, parameters: dict[str, Any], alone: Callable[[int], Loss]
-) -> None:
-    """Agent k of a population is the utility with the k-th parameters, units and all."""
-    loss = register.utility[name](population(count=4), **parameters)
-    assert loss.offset.shape == (4, 2)
-    outcomes = random_outcomes(3)
-    for k in range(4):
-        assert utility(loss[k], outcomes) == pytest.approx(utility(alone(k), outcomes), abs=1e-12)
-
-
-def test_leontief_requirements_are_drawn_as_steep_as_they_may_be() -> None:
-    """Uniform in [1 / L, 1], by each agent's own L, 4 unless said."""
-    drawn = register.utility["leontief"](population(count=4000))
-    assert drawn.requirements.min() == pytest.approx(0.25, abs=0.001)
-    assert drawn.requirements.max() == pytest.approx(1.0, abs=0.001)
-    assert drawn.requirements.mean() == pytest.approx(0.625, abs=0.01)
-    steepness = np.array([1.0, 2.0, 8.0, 100.0])
-    own = register.utility["leontief"](population(count=4), steepness=steepness)
-    assert (own.requirements >= 1 / steepness[:, None, None]).all()
-    assert (own.requirements[0] == 1).all()
-    assert own.requirements[3].min() < 1 / 8
-
-
-def test_targets_are_drawn_in_the_cube() -> None:
-    """Every agent has its own, uniform."""
-    centre = register.utility["lp-target"](population()).centre
-    assert centre.shape == (400, 2, 3)
-    assert (centre.min(), centre.max()) == pytest.approx((0, 1), abs=0.01)
-    assert centre.mean((0, 1)) == pytest.approx(np.full(3, 0.5), abs=0.05)
-
-
-def test_orders_are_evenly_spaced_by_default() -> None:
-    """From nothing to everything."""
-    five = Population(np.random.default_rng(0), 3, 5, 2)
-    assert np.array_equal(
-        register.utility["newsvendor"](five).knots[..., 0],
-        np.broadcast_to([0, 0.25, 0.5, 0.75, 1], (3, 5)),
-    )
-    listed = register.utility["newsvendor"](five, orders=[0, 0.1, 0.2, 0.4, 0.8]).knots[1, :, 0]
-    assert np.array_equal(listed, [0, 0.1, 0.2, 0.4, 0.8])
 
 
 # --- as scenario files name them -----------------------------------------------------------------
@@ -606,11 +379,6 @@ ALL = [
 ]
 
 
-def test_every_utility_is_registered() -> None:
-    assert set(ALL) <= set(register.utility.names())
-    assert set(DRAFTS) == set(ALL)
-
-
 @pytest.mark.parametrize("name", ALL)
 def test_a_scenario_draws_a_population_from_its_seed(name: str) -> None:
     """One normalised loss per agent; the same with the same seed, another with another."""
@@ -622,18 +390,6 @@ def test_a_scenario_draws_a_population_from_its_seed(name: str) -> None:
     for field in first.AXES:
         assert np.array_equal(getattr(first, field), getattr(again, field))
     assert any(not np.array_equal(getattr(first, f), getattr(other, f)) for f in first.AXES)
-
-
-def test_ranges_and_choices_of_a_scenario_are_kept() -> None:
-    """Drawn parameters spread over their range and take only the choices."""
-    many: Any = draft("cara", {"risk_aversion": [1.0, 3.0]}, count=500)
-    gamma = -many.weights.sum(-1)  # shares sum to 1
-    assert gamma == pytest.approx(np.broadcast_to(gamma[:, :1], gamma.shape))
-    assert (gamma.min(), gamma.max()) == pytest.approx((1, 3), abs=0.05)
-    picky: Any = draft("lp-target", {"p": {"choices": [1, 2.5]}}, count=100)
-    assert set(picky.exponent) == {1.0, 2.5}
-    returns: Any = draft("cobb-douglas", {"returns": [0.5, 0.7]}, count=50)
-    assert ((returns.weights.sum(-1) > 0.5 - 1e-9) & (returns.weights.sum(-1) < 0.7 + 1e-9)).all()
 
 
 def test_a_list_of_two_is_a_range_and_a_table_of_one_row_is_not() -> None:

@@ -15,18 +15,14 @@ from scipy.optimize import linprog
 
 from regretless.market.core.errors import UserError
 from regretless.market.exploitability import (
-    exploitability,
     leader_surplus,
-    stackelberg,
-    surplus_cap,
 )
-from regretless.market.exploitability.bimatrix import make_game, read_game
+from regretless.market.exploitability.bimatrix import read_game
 from regretless.market.exploitability.distance import (
     coarse_correlated_distance,
     correlated_distance,
 )
 from regretless.market.exploitability.information_design import mimic_regret, revenue_cap
-from regretless.market.regret.definitions import external_regret, swap_regret
 from regretless.scenarios.spec.files import DATA
 
 Array = NDArray[np.float64]
@@ -45,16 +41,6 @@ CHICKEN = -np.array([[[0.0, 7.0], [2.0, 6.0]], [[0.0, 2.0], [7.0, 6.0]]])
 # Files ------------------------------------------------------------------------------------------
 
 
-def test_dengs_game_is_bundled() -> None:
-    game = read_game(GAMES / "deng-2x3.csv")
-    assert game.leader_actions == ("Up", "Down")
-    assert game.follower_actions == ("Left", "Mid", "Right")
-    units = game.unit_offset + game.unit_scale * game.follower_loss
-    assert units == pytest.approx(-np.array([[0.25, -1.0, 0.0], [-1.0, 1.0, 0.0]]))
-    assert stackelberg(game.leader_payoff, game.follower_loss).value == pytest.approx(0.0)
-    assert surplus_cap(game.leader_payoff, game.follower_loss) == pytest.approx(4.0)
-
-
 def test_a_leader_follower_loses_three_quarters_in_dengs_game() -> None:
     """Up for half the rounds, then Down, against follow the leader."""
     game, rounds = read_game(GAMES / "deng-2x3.csv"), 4000
@@ -65,17 +51,6 @@ def test_a_leader_follower_loses_three_quarters_in_dengs_game() -> None:
         sums += game.follower_loss[y]
     surplus = leader_surplus(law.T, game.leader_payoff, game.follower_loss)
     assert surplus == pytest.approx(0.75, abs=2e-3)
-
-
-def test_rock_paper_scissors_is_bundled() -> None:
-    game = read_game(GAMES / "rock-paper-scissors.csv")
-    assert game.leader_actions == game.follower_actions == ("rock", "paper", "scissors")
-    assert game.leader_payoff == pytest.approx(-game.leader_payoff.T)  # symmetric, zero-sum
-    units = game.unit_offset + game.unit_scale * game.follower_loss
-    assert units == pytest.approx(game.leader_payoff)
-    found = stackelberg(game.leader_payoff, game.follower_loss)
-    assert found.value == pytest.approx(0.0, abs=CLOSE)
-    assert found.mixture == pytest.approx(np.full(3, 1 / 3))
 
 
 def test_csv_and_npz_agree(tmp_path: Path) -> None:
@@ -96,13 +71,6 @@ def test_csv_and_npz_agree(tmp_path: Path) -> None:
     assert (other.follower_loss == game.follower_loss).all()
     assert (other.leader_payoff == game.leader_payoff).all()
     assert (game.unit_scale, game.unit_offset) == (2.0, 0.0)
-
-
-def test_a_constant_loss_and_missing_names() -> None:
-    game = make_game([[1.0, 2.0]], [[3.0, 3.0]])
-    assert (game.follower_loss == 0).all()
-    assert (game.unit_scale, game.unit_offset) == (1.0, 3.0)
-    assert game.follower_actions == ("0", "1")
 
 
 @pytest.mark.parametrize(
@@ -166,18 +134,6 @@ def plays(draw: st.DrawFn) -> tuple[Array, Array]:
     return counts / counts.sum(), eighths / 8.0
 
 
-def log_of(law: Array, losses: Array, player: int) -> tuple[Array, NDArray[np.intp]]:
-    """Losses of a player's actions against every profile, repeated by its weight, and play."""
-    weights = np.rint(law * 2520).astype(int)  # every denominator of the tests up to 10 divides
-    profiles = np.argwhere(weights > 0)
-    rows, played = [], []
-    for profile in profiles:
-        where = [slice(None) if i == player else int(profile[i]) for i in range(law.ndim)]
-        rows += [losses[player][tuple(where)]] * int(weights[tuple(profile)])
-        played += [int(profile[player])] * int(weights[tuple(profile)])
-    return np.array(rows), np.array(played)
-
-
 def test_equilibria_of_chicken_have_distance_zero() -> None:
     third = np.array([[0.0, 1 / 3], [1 / 3, 1 / 3]])  # Aumann's device
     assert correlated_distance(third, CHICKEN) == pytest.approx(0.0, abs=CLOSE)
@@ -194,26 +150,6 @@ def test_coarse_equilibrium_that_is_not_correlated() -> None:
     assert coarse_correlated_distance(ties, losses) == pytest.approx(0.0, abs=CLOSE)
     # The one correlated equilibrium is uniform play.
     assert correlated_distance(ties, losses) == pytest.approx(2 / 3)
-
-
-@given(play=plays())
-@CHECKED
-def test_coarse_is_nearer_and_both_are_zero_exactly_at_equilibria(
-    play: tuple[Array, Array],
-) -> None:
-    law, losses = play
-    fine, coarse = correlated_distance(law, losses), coarse_correlated_distance(law, losses)
-    assert coarse <= fine + CLOSE
-    gains, swaps = [], []
-    for i in range(law.ndim):
-        sums = np.moveaxis(law, i, 0).reshape(law.shape[i], -1)
-        table = np.moveaxis(losses[i], i, 0).reshape(law.shape[i], -1)
-        crossed = sums @ table.T
-        gains.append(np.trace(crossed) - crossed.sum(0).min())
-        swaps.append((np.diag(crossed) - crossed.min(1)).sum())
-    assert (fine > CLOSE) == (max(swaps) > CLOSE)
-    assert (coarse > CLOSE) == (max(gains) > CLOSE)
-    assert correlated_distance(law, losses, sum(swaps) + 1e-12) == 0.0
 
 
 @given(play=plays())
@@ -239,27 +175,6 @@ def test_correlated_distance_against_the_full_program(play: tuple[Array, Array])
         b_eq=[1.0],
     )
     assert correlated_distance(law, losses) == pytest.approx(found.fun, abs=1e-6)
-
-
-def test_one_player_against_a_trivial_one_is_exploitability() -> None:
-    """A player without preferences only fixes the outcomes."""
-    rng = np.random.default_rng(1)
-    for _ in range(20):
-        law, loss = rng.dirichlet(np.full(12, 0.4)).reshape(3, 4), rng.random((4, 3))
-        losses = np.array([loss.T, np.zeros((3, 4))])
-        assert correlated_distance(law, losses) == pytest.approx(
-            exploitability(law.T, loss), abs=CLOSE
-        )
-
-
-def test_regrets_of_a_log_decide() -> None:
-    """The same verdict as the regrets of ``market.regret.definitions`` on the log itself."""
-    law = np.array([[0.5, 0.0], [0.2, 0.3]])
-    logs = [log_of(law, CHICKEN, player) for player in range(2)]
-    assert max(swap_regret(*log) for log in logs) > CLOSE
-    assert correlated_distance(law, CHICKEN) > CLOSE
-    external = max(external_regret(*log) for log in logs)
-    assert (coarse_correlated_distance(law, CHICKEN) > CLOSE) == (external > CLOSE)
 
 
 def test_bad_play_is_refused() -> None:
@@ -295,22 +210,6 @@ def test_revenue_cap_of_the_published_buyers() -> None:
     slope = (revenue_cap(VALUES, FREQUENCIES, 0.01) - 0.25) / 0.01
     assert slope == pytest.approx(1.75)
     assert revenue_cap(VALUES, FREQUENCIES, 0.656) <= 0.25 + 1.75 * 0.656
-
-
-def test_revenue_cap_holds_on_random_mechanisms() -> None:
-    """Arms with an allocation and a price; types play anything; utilities give the regret."""
-    rng = np.random.default_rng(2)
-    for _ in range(200):
-        rounds, arms = 30, 3
-        allocation, price = rng.random((rounds, arms)), rng.random((rounds, arms)) * 0.6
-        allocation[:, 0] = price[:, 0] = 0.0
-        losses = price - VALUES[:, None, None] * allocation
-        noisy = losses + rng.random() * rng.random(losses.shape)
-        actions = noisy.argmin(2)
-        paid = np.take_along_axis(np.broadcast_to(price, losses.shape), actions[..., None], 2)
-        revenue = FREQUENCIES @ paid[..., 0].mean(1)
-        regret = max(0.0, mimic_regret(losses, actions, outside=0).max())
-        assert revenue <= revenue_cap(VALUES, FREQUENCIES, regret) + CLOSE
 
 
 def test_bad_types_are_refused() -> None:

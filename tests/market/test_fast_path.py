@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-import threading
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -253,29 +252,6 @@ def test_threads_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
             assert table.tobytes() == alone[name].tobytes(), name
 
 
-def test_many_rows_are_worked_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From 20,000 rows on: each row once, and two threads inside a kernel at one time."""
-    monkeypatch.setattr(threads, "LANES", 2)
-    monkeypatch.setattr(threads, "_pool", [])
-    met, seen = threading.Barrier(2), threading.local()
-    done = np.zeros(20_000, dtype=np.intp)
-
-    def kernel(table: NDArray[np.intp], first: int, last: int) -> None:
-        if not hasattr(seen, "met"):
-            seen.met = met.wait(timeout=30)
-        table[first:last] += 1
-
-    threads.over_rows(kernel, len(done), done)
-    assert (done == 1).all()
-
-
-def test_few_rows_stay_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "LANES", 2)
-    spans = []
-    threads.over_rows(lambda *span: spans.append((*span, threading.get_ident())), 19_999)
-    assert spans == [(0, 19_999, threading.get_ident())]
-
-
 def test_an_error_in_a_kernel_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "LANES", 2)
     monkeypatch.setattr(threads, "_pool", [])
@@ -375,29 +351,6 @@ def test_equal_losses_are_found_by_hash_as_by_order(seed: int, rows: int) -> Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(distinct, "_by_hash", lambda _: None)
         assert (unique_losses(loss)[1] == type_of).all()
-
-
-def test_rows_that_collide_are_sorted_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Zeros:
-        def integers(self, *_: Any, size: int, dtype: Any) -> Any:
-            return np.full(size, np.iinfo(np.uint64).max // 2 + 1, dtype=dtype)  # times 2: 0
-
-    monkeypatch.setattr(distinct, "stream", lambda *_: Zeros())
-    loss = Linear(np.array([[[1.0, 2.0]], [[2.0, 1.0]], [[1.0, 2.0]]]))
-    types, type_of = unique_losses(loss)
-    assert type_of.tolist() == [0, 1, 0]
-    assert types.weights.tolist() == [[[1.0, 2.0]], [[2.0, 1.0]]]
-
-
-def test_what_repeats_is_stored_once() -> None:
-    """A million agents with common weights hold them once, also after picking some."""
-    loss = Linear(np.broadcast_to(np.eye(3), (10**6, 3, 3)), np.zeros((10**6, 3)))
-    some = loss[np.arange(0, 10**6, 2)]
-    for stack in (loss, some):
-        assert stack.weights.strides[0] == 0
-        assert stack.weights.base is not None
-        assert stack.weights.base.size == 9
-    assert (some.losses(np.array([0.1, 0.2, 0.3])) == [0.1, 0.2, 0.3]).all()
 
 
 class Contrary(BestResponse):

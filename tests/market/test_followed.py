@@ -7,11 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from regretless.market.core import checkpoint
 from regretless.market.numerics import exact_sum
-from regretless.market.regret.model_comparison import BATCHES, FEWEST, Followed
+from regretless.market.regret.model_comparison import BATCHES, Followed
 
 COUNTS = np.array([2.0, 1.0])  # three agents, two of them alike
 
@@ -59,20 +58,6 @@ def test_losses_are_summed_as_by_hand() -> None:
     rounds = there.sum(0)
     np.testing.assert_allclose(followed.mean_loss(rounds), sums / rounds[:, None], rtol=1e-12)
     np.testing.assert_allclose(followed.gaps()[0], gaps / counts, rtol=1e-12)
-
-
-@pytest.mark.parametrize("rounds", [1, 7, BATCHES, BATCHES + 1, 5 * BATCHES - 1, 1000])
-def test_batches_keep_the_sum_and_are_half_full_at_least(rounds: int) -> None:
-    gaps = np.random.default_rng(rounds).random((rounds, 2))
-    followed = scored(gaps)
-    means, halves = followed.gaps()
-    np.testing.assert_allclose(means, gaps.mean(0), rtol=1e-12)
-    length, batches = followed._length, followed._batches
-    whole = rounds // length
-    assert min(rounds, BATCHES // 2) <= whole <= BATCHES
-    by_hand = gaps[: whole * length].reshape(whole, length, 2).sum(1)
-    np.testing.assert_allclose(batches[:whole].sum(1), by_hand, rtol=1e-12)
-    assert (np.isnan(halves) == (whole < FEWEST)).all()
 
 
 def test_the_interval_holds_for_a_correlated_difference() -> None:

@@ -130,32 +130,6 @@ def test_sums_are_what_was_played(seed: int, policies: int, *, mixed: bool) -> N
     assert ledger.mean_loss() == pytest.approx(charged.sum(2).mean(0), abs=1e-9)
 
 
-@pytest.mark.parametrize("absent", MEASURES)
-def test_a_measure_that_is_not_kept_is_none(absent: str) -> None:
-    """What was not asked for cannot be read; the rest can."""
-    log = random_play(np.random.default_rng(1), policies=2, mixed=True)
-    kept = tuple(measure for measure in MEASURES if measure != absent)
-    ledger = log.enter(log.ledger(measures=kept))
-    assert ledger.regret(absent) is None
-    assert all(ledger.regret(measure) is not None for measure in kept)
-
-
-def test_by_default_contextual_swap_is_not_kept() -> None:
-    """It is the one measure whose sums grow with the cube of the actions."""
-    ledger = Ledger(2, 3, policies=1)
-    assert ledger.measures == ("external", "swap", "omniprediction", "decision_swap")
-    assert ledger.contextual.size == 0
-    assert ledger.regret("contextual_swap") is None
-
-
-@pytest.mark.parametrize("measure", MEASURES)
-def test_before_the_first_round_regret_is_zero(measure: str) -> None:
-    """No rounds, no regret, and no division by zero."""
-    ledger = Ledger(2, 3, policies=1, measures=MEASURES)
-    assert np.array_equal(ledger.regret(measure), np.zeros(2))
-    assert np.array_equal(ledger.mean_loss(), np.zeros(2))
-
-
 @pytest.mark.parametrize("constants", [True, False])
 @given(seed=SEEDS, policies=st.integers(0, 3))
 @CHECKED

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,16 +12,12 @@ import pytest
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
-from regretless.market.game.accounts import Accounts
-from regretless.market.game.market import Market, cleared, slopes
-from regretless.market.losses import Linear
+from regretless.market.game.market import Market
 from regretless.market.markets.aggregate import Moments
-from regretless.market.markets.congestion import AttendanceMarket
 from regretless.market.model import MarketModel
-from regretless.market.records import Decision, OutcomeLaw
+from regretless.market.records import OutcomeLaw
 from regretless.scenarios import load
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.files import catalogue, find, override, read
 from regretless.scenarios.spec.scenario import validated
 
@@ -40,12 +35,6 @@ def small(name: str, *assignments: str, rounds: int = 24) -> Scenario:
 
 def frames(model: MarketModel) -> list[pd.DataFrame]:
     return [model.rounds_frame(), model.agents_frame(), model.accounts_frame()]
-
-
-def test_every_registered_market_is_in_the_catalogue() -> None:
-    kinds = {read(find(name))["market"].get("kind", "prices") for name in MARKETS}
-    ours = {n for n in register.market.names() if register.market[n].__module__ != __name__}
-    assert kinds == {name for name in ours if not name.startswith("own-")}
 
 
 @pytest.mark.parametrize("name", MARKETS)
@@ -132,21 +121,6 @@ def test_who_plans_in_a_market_plans_with_it(kind: str, feedback: str, *, fits: 
             chosen.build()
 
 
-@pytest.mark.parametrize("name", MARKETS)
-def test_latecomers_count_only_when_they_are_there(name: str) -> None:
-    """An empty market clears, and agents who are absent keep what they own."""
-    model = small(name, rounds=3).build()
-    market = model.game.market
-    assert market is not None
-    held = None if market.accounts is None else market.accounts.cash.copy()
-    y = np.full(model.game.adversary.outcomes, 0.5)
-    gone = [Decision(np.zeros((1, 1)), np.full(len(c.row_of), -1)) for c in model.game.cohorts]
-    for decisions in (gone, [None] * len(gone)):
-        cleared(market, y, decisions)
-        if market.accounts is not None:
-            assert (market.accounts.cash == held).all()
-
-
 MISTAKES = [
     ("oligopoly", "market.slope=-1.0", "market.slope = -1.0"),
     ("oligopoly", "market.feedback='later'", "market.feedback 'later'"),
@@ -176,31 +150,12 @@ def test_a_mistake_is_one_line(name: str, assignment: str, line: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_slopes_are_in_own_units_whatever_the_normalisation() -> None:
-    weights = RNG.normal(size=(4, 3, 2))
-    loss = Linear(weights, RNG.normal(size=(4, 3)))
-    assert slopes(loss) == pytest.approx(weights)
-    assert slopes(loss.normalised()) == pytest.approx(weights)
-
-
 def test_running_moments_are_those_of_the_whole() -> None:
     rows, moments = RNG.normal(size=(50, 3)), Moments(3)
     for row in rows:
         moments.add(row)
     assert moments.mean == pytest.approx(rows.mean(0))
     assert moments.deviation() == pytest.approx(rows.std(0))
-
-
-def test_heads_are_counted_by_action() -> None:
-    people: Any = SimpleNamespace(
-        name="p", loss=Linear(np.ones((1, 3, 2))), row_of=np.zeros(5, dtype=np.intp), heads=None
-    )
-    market = AttendanceMarket([people], RNG, always=[0.2, 0.0])
-    played = Decision(np.zeros((1, 1)), np.array([0, 1, 1, 2, -1]))
-    assert market.clear(np.full(2, 0.5), [played]) == pytest.approx([0.2 + 0.8 * 0.5, 0.8 * 0.25])
-    people.loss = Linear(np.ones((1, 3, 1)))
-    with pytest.raises(UserError, match=r"cohort.p.actions; give 2"):
-        AttendanceMarket([people], RNG)
 
 
 def test_a_shop_orders_no_more_than_it_can_pay() -> None:
@@ -232,20 +187,3 @@ def test_what_a_market_returns_is_checked() -> None:
         small("oligopoly", "market={kind='own-function'}").build()
     with pytest.raises(UserError, match="has no clear"):
         Market(load("oligopoly").build().game.cohorts, RNG).clear(np.zeros(1), [])
-
-
-def test_accounts_are_logged_like_regrets(tmp_path: Path) -> None:
-    raw = override(read(find("call-auction")), ["rounds=20", "log_agents=9"])
-    scenario = Scenario(validated(raw, origin=tmp_path))
-    model = run(scenario, Options(tmp_path / "run", log_every=5))
-    table = pd.read_parquet(tmp_path / "run/accounts.parquet")
-    regrets = pd.read_parquet(tmp_path / "run/regret_log.parquet")
-    assert list(table.columns) == ["round", "agent", "cash", "goods_0", "goods_1"]
-    assert table[["round", "agent"]].equals(regrets[["round", "agent"]])
-    assert model.game.market is not None
-    accounts = model.game.market.accounts
-    assert isinstance(accounts, Accounts)
-    assert (table.drop(columns=["round", "agent"]) >= 0).all(axis=None)
-    plain = run(small("el-farol", rounds=3), Options(tmp_path / "plain"))
-    assert plain.accounts_frame().empty
-    assert not (tmp_path / "plain/accounts.parquet").exists()

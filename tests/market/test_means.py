@@ -19,7 +19,6 @@ from regretless.market.model import MarketModel
 from regretless.market.records import Decision
 from regretless.market.regret import decision_swap_regret
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.files import find, override, read
 from regretless.scenarios.spec.scenario import validated
 
 COST = np.array([0.0, 0.25, 0.5])  # of each action in ``Tolls``
@@ -122,14 +121,6 @@ def test_regret_counts_what_could_be_afforded_and_nothing_else(response: str) ->
     assert not np.concatenate([a for a, _, _ in seen]).all()
 
 
-def test_what_is_never_scarce_changes_nothing() -> None:
-    free, bound = tolls(within=False, cash=100.0), tolls(cash=100.0)
-    free.run(), bound.run()
-    same = ["mean_loss", "swap_regret", "decision_swap_regret", "bound", "bound_from_bias"]
-    one, other = (m.agents_frame()[same].to_numpy() for m in (free, bound))
-    assert one == pytest.approx(other, abs=1e-12, nan_ok=True)
-
-
 def test_the_promise_pays_for_the_rounds_in_which_something_slept() -> None:
     model = tolls()
     seen = watched(model)
@@ -169,33 +160,6 @@ def test_memory_of_scarcity_survives_a_checkpoint(tmp_path: Path) -> None:
     second.restore(checkpoint.load(tmp_path / "checkpoint.npz"))
     second.run()
     assert straight.agents_frame().equals(second.agents_frame())
-
-
-def test_orders_in_an_auction_are_not_cut_where_agents_choose_within_their_means() -> None:
-    raw = override(read(find("call-auction")), ["rounds=60", "market.refresh=0"])
-    for cohort in raw["cohort"]:
-        cohort |= {"measures": ["swap"], "within_means": True}
-    model = Scenario(validated(raw, origin=Path())).build()
-    market: Any = model.game.market
-    settle, cut = market._collected, []
-
-    def spy(fundamental: Any, decisions: Any) -> Any:
-        wanted = settle(fundamental, decisions)
-        tables = [units for units, _ in market._orders]
-        cut.append(np.abs(wanted[0][:-1] / 1024 - market.chosen(tables, decisions)).max())
-        return wanted
-
-    market._collected = spy
-    model.run()
-    assert max(cut) < 1 / 512
-    assert market.accounts.goods[:-1].min() == 0  # some had nothing left to sell
-
-
-def test_nobody_deviates_beyond_its_means() -> None:
-    model = tolls()
-    model.run(3)
-    with pytest.raises(UserError, match=r"cohort\.own lives within its means"):
-        model.branch({"agent.1": 2})
 
 
 def test_mistakes_are_a_line() -> None:

@@ -25,7 +25,7 @@ from regretless.market.regret.ledger import MEASURES
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios import load
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.files import find, override, read
+from regretless.scenarios.spec.files import find, read
 from regretless.scenarios.spec.scenario import validated
 
 
@@ -149,35 +149,6 @@ def test_frames_have_the_promised_columns() -> None:
     )
 
 
-def test_an_agents_contributions_add_up_to_its_regret() -> None:
-    model = mixed_market().build()
-    model.run()
-    total = model.swaps_frame().groupby("agent")["contribution"].sum()
-    agents = model.agents_frame().set_index("agent")
-    assert total.to_numpy() == pytest.approx(agents["decision_swap_regret"].to_numpy())
-
-
-def test_regret_log_ends_where_the_agents_table_stands() -> None:
-    model = mixed_market().build()
-    model.run()
-    last = model.regret_frame().query("round == 79").set_index("agent")
-    agents = model.agents_frame().set_index("agent")
-    columns = ["external_regret", "swap_regret", "decision_swap_regret"]
-    pd.testing.assert_frame_equal(last[columns], agents[columns])
-    mean = model.regret_frame().groupby("agent")["loss"].mean()
-    assert mean.to_numpy() == pytest.approx(agents["mean_loss"].to_numpy())
-
-
-def test_a_measure_that_is_not_kept_is_an_empty_column() -> None:
-    raw = override(read(find("crop-choice")), ['cohort.growers.measures=["swap"]', "rounds=5"])
-    model = Scenario(validated(raw, origin=Path())).build()
-    model.run()
-    frame = model.agents_frame()
-    assert frame["swap_regret"].notna().all()
-    assert frame["decision_swap_regret"].isna().all()
-    assert frame["exploitability"].isna().all()
-
-
 def test_guarantees_are_given_only_where_a_theorem_applies() -> None:
     model = mixed_market().build()
     model.run(5)
@@ -198,19 +169,6 @@ def test_guarantees_are_given_only_where_a_theorem_applies() -> None:
     baseline.run(5)
     assert set(baseline.agents_frame()["guarantee"]) == {"none"}
     assert baseline.agents_frame()["bound"].isna().all()
-
-
-def test_equal_agents_share_a_row_and_a_result() -> None:
-    raw = override(read(find("crop-choice")), ["rounds=30", "cohort.growers.count=40"])
-    raw["cohort"][0]["parameters"] = {
-        "rho": {"choices": [0.3, 0.6]},
-        "weights": raw["cohort"][0]["parameters"]["weights"],
-    }
-    model = Scenario(validated(raw, origin=Path())).build()
-    model.run()
-    assert len(model.game.cohorts[0].ledger.count) == 2
-    assert len(model.agents_frame()) == 40
-    assert model.agents_frame()["swap_regret"].nunique() <= 2
 
 
 def test_the_five_lines_of_the_contract() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from regretless.market.exploitability import exploitability, swap_regret_of
+from regretless.market.exploitability import swap_regret_of
 from regretless.market.exploitability.empirical_joint import OutcomeBins
 from regretless.market.losses import Linear, Loss, PowerOfSum, SeparablePower
 from regretless.market.regret.definitions import swap_regret
@@ -111,14 +111,6 @@ def test_the_error_is_bounded(dimension: int) -> None:
             assert abs(direct - quantised) <= 2 * error[k] + 1e-12
 
 
-def test_a_finer_support_where_outcomes_crowd() -> None:
-    """Coordinates that hardly move do not use up the cells."""
-    rng = np.random.default_rng(3)
-    outcomes = np.column_stack([rng.random(500), 0.3 + 1e-9 * rng.random(500)])
-    bins, _ = filled(outcomes)
-    assert 33 <= len(bins.points) <= 64
-
-
 def test_the_same_after_a_checkpoint() -> None:
     rng = np.random.default_rng(4)
     outcomes = rng.random((120, 2))
@@ -134,40 +126,6 @@ def test_the_same_after_a_checkpoint() -> None:
         assert second.points.tobytes() == whole.points.tobytes()
         for c in range(2):
             assert second.joints(c).tobytes() == whole.joints(c).tobytes()
-
-
-def test_a_checkpoint_is_a_copy() -> None:
-    bins, log = filled(np.random.default_rng(5).random((10, 2)))
-    state = bins.state()
-    before = state["played"]["0"].copy(), state["rounds"].copy()
-    bins.add([log[0][0], log[1][0]], bins.points[0])
-    assert (state["played"]["0"] == before[0]).all()
-    assert (state["rounds"] == before[1]).all()
-
-
-def test_rows_that_were_absent() -> None:
-    bins = OutcomeBins(((2, 2),), 1)
-    absent, present = np.zeros(2), np.array([0.25, 0.75])
-    bins.add([np.array([present, absent])], [0.0])
-    bins.add([np.array([present, absent])], [1.0])
-    assert bins.joints(0)[0].sum() == pytest.approx(1.0)
-    assert not bins.joints(0)[1].any()
-    bins.add([np.array([absent, present])], [-0.0])  # the same outcome as 0
-    assert bins.joints(0)[1] == pytest.approx(np.array([[0.25, 0.0], [0.75, 0.0]]))
-    assert len(bins.points) == 2
-
-
-def test_exploitability_from_bins() -> None:
-    """A best response to every outcome by itself leaves nothing to rob, however many there are."""
-    rng = np.random.default_rng(6)
-    loss = Linear(rng.random((1, 3, 1)), rng.random((1, 3)) / 4)
-    bins = OutcomeBins(((1, 3),), 1)
-    for y in rng.random((300, 1)):
-        bins.add([np.eye(3)[loss.losses(y).argmin(1)]], y)
-    error = float(bins.error(loss)[0])
-    law, table = bins.joints(0)[0].T, bins.losses(loss)[0]
-    assert swap_regret_of(law, table) <= 2 * error
-    assert exploitability(law, table, 2 * error) == 0.0
 
 
 def test_bad_rounds_are_refused() -> None:

@@ -9,7 +9,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import first_price
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,7 +19,6 @@ from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.shards.checks import check_built
 
 SILENT = BIDDERS[:-1]  # whose memory a checkpoint can hold
 LEARNERS, POOR, SCRIPTED = (3, 4), 6, 9
@@ -66,30 +64,6 @@ def test_regrets_are_those_of_clearing_again_for_each_bid(tmp_path: Path) -> Non
             assert last["swap_regret"].item() == pytest.approx(regret)
 
 
-def test_agents_of_equal_utilities_have_rows_of_their_own(tmp_path: Path) -> None:
-    model = auction(tmp_path).build()
-    assert [len(c.ledger.count) for c in model.game.cohorts] == [2, 2, 1, 1, 2, 1]
-
-
-def test_everybody_is_told_its_own_losses(tmp_path: Path) -> None:
-    model = auction(tmp_path).build()
-    model.run()
-    cohort: Any = model.game.cohorts[-1]
-    assert np.array(cohort.agents[0].told) == pytest.approx(by_hand(model)[SCRIPTED][0])
-
-
-def test_models_are_compared_by_what_following_them_would_have_cost(tmp_path: Path) -> None:
-    model = auction(tmp_path).build()
-    model.run()
-    prices = model.rounds_frame()["y_0"].to_numpy()
-    heard = [0.5, *(prices[:t].mean() for t in range(1, 40))]
-    worth = np.array([0.0, -0.03, -0.12, -0.28, -0.5])[:, None] + np.outer(GRID, heard)
-    losses, _ = by_hand(model)[1]
-    followed = losses[np.arange(40), worth.argmax(0)].mean()
-    table = model.models_frame().set_index("agent")
-    assert table.loc[1, "mean_loss"] == pytest.approx(followed)
-
-
 def test_nothing_is_promised_and_a_line_says_why(tmp_path: Path) -> None:
     run(auction(tmp_path), Options(tmp_path / "run"))
     agents = pd.read_parquet(tmp_path / "run/agents.parquet")
@@ -103,13 +77,6 @@ def test_nothing_is_promised_and_a_line_says_why(tmp_path: Path) -> None:
     assert "exploitability is empty" in told
 
 
-def test_draws_of_ones_own_are_promised_nothing_either(tmp_path: Path) -> None:
-    alone = first_price.COHORT.format(name="alone", response="private", count=3)
-    model = auction(tmp_path, (alone,)).build()
-    model.run(5)
-    assert (model.agents_frame()["guarantee"] == "none").all()
-
-
 def test_a_run_resumes_to_the_same_tables(tmp_path: Path) -> None:
     chosen = auction(tmp_path, SILENT)
     straight, first, second = (chosen.build() for _ in range(3))
@@ -119,19 +86,6 @@ def test_a_run_resumes_to_the_same_tables(tmp_path: Path) -> None:
     second.restore(checkpoint.load(tmp_path / "checkpoint.npz"))
     second.run()
     pd.testing.assert_frame_equal(second.agents_frame(), straight.agents_frame(), check_exact=True)
-
-
-def test_who_deviates_is_charged_its_own_losses(tmp_path: Path) -> None:
-    trunk = auction(tmp_path, SILENT).build()
-    trunk.run(10)
-    branch = trunk.branch({"agent.1": 4, "agent.3": 2})
-    branch.run()
-    log = branch.regret_frame()
-    hand = by_hand(branch)
-    for agent, bid in ((1, 4), (3, 2)):
-        own = log[log["agent"] == agent]
-        assert (own["action"] == bid).all()
-        assert own["loss"].to_numpy() == pytest.approx(hand[agent][0][:, bid])
 
 
 class TooMuch(FirstPrice):
@@ -190,11 +144,6 @@ def test_what_takes_losses_of_the_outcome_is_refused(
 ) -> None:
     with pytest.raises(UserError, match=says):
         auction(tmp_path, BIDDERS[:1], **keys).build()
-
-
-def test_agents_are_not_shared_out_among_workers(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="market: FirstPrice clears agent by agent"):
-        check_built(auction(tmp_path, BIDDERS[:1]).build())
 
 
 def test_a_market_with_personal_losses_wants_a_row_for_each_agent(tmp_path: Path) -> None:

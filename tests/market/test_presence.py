@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from regretless.market.regret import definitions
 from regretless.market.regret.ledger import MEASURES
 from regretless.scenarios.build.guarantees import over_stays
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.scenario import validated
 
 ROUNDS = 60
@@ -82,14 +80,6 @@ def test_stays_lie_in_their_window(
         assert (stay.left == first + length).all()
 
 
-def test_waiting_and_staying_are_geometric() -> None:
-    rng = np.random.default_rng(0)
-    stay = drawn_stays(rng, 40_000, window=(0, 10_000), rates=(0.1, 0.25))
-    assert stay.entered.mean() == pytest.approx(9.0, abs=0.2)  # (1 - p) / p rounds of waiting
-    assert (stay.left - stay.entered).mean() == pytest.approx(4.0, abs=0.1)  # 1 / p rounds there
-    assert (stay.entered == 0).mean() == pytest.approx(0.1, abs=0.01)
-
-
 @pytest.mark.parametrize("network", [{}, {"network": SMALL_WORLD}], ids=["all", "network"])
 def test_everybody_is_measured_over_own_rounds(network: dict[str, Any]) -> None:
     """Regrets equal those recomputed from the losses and laws of the rounds agents were there."""
@@ -130,41 +120,6 @@ def _there(played: Round, place: int, number: int) -> bool:
     return decision is not None and bool(decision.actions[number] >= 0)
 
 
-def test_the_log_and_the_views_leave_out_who_is_away() -> None:
-    model = scenario(rated(), cohort("early", count=2, leaves=30), cohort("hosts")).build()
-    model.run()
-    agents = model.agents_frame().set_index("agent")
-    log = model.regret_frame()
-    for who, rows in log.groupby("agent"):
-        own = agents.loc[who]
-        assert rows["round"].tolist() == list(range(own["entered"], own["left"]))
-        assert rows["swap_regret"].iloc[-1] == pytest.approx(own["swap_regret"])
-    assert (log["action"] >= 0).all()
-    assert set(log["agent"]) == set(agents.index[agents["entered"].notna()])
-    views = list(model.agents)
-    away = [view.unique_id for view in views if view.action < 0]
-    assert away == agents.index[~(agents["left"] == ROUNDS).fillna(value=False)].tolist()
-    assert agents.query("cohort == 'early'")["left"].tolist() == [30, 30]
-    swaps = model.swaps_frame().groupby("agent")["contribution"].sum()
-    assert swaps.to_numpy() == pytest.approx(agents["decision_swap_regret"].dropna().to_numpy())
-
-
-@pytest.mark.parametrize("response", [{}, {"response": "quantal", "eta": 8.0}])
-def test_who_stays_notices_nothing(response: dict[str, Any]) -> None:
-    """What is predicted, and what the others do, is the same with and without comings and goings.
-
-    Their bounds differ by the union over more rows alone.
-    """
-    moving = scenario(rated(**response), cohort("hosts", **response)).build()
-    staying = scenario(cohort(**response), cohort("hosts", **response)).build()
-    moving.run()
-    staying.run()
-    for name in ("rounds_frame", "forecasts_frame", "biases_frame"):
-        pd.testing.assert_frame_equal(getattr(moving, name)(), getattr(staying, name)())
-    logs = [m.regret_frame().query("agent > 12").reset_index(drop=True) for m in (moving, staying)]
-    pd.testing.assert_frame_equal(*logs)
-
-
 @pytest.mark.parametrize("weights", ["adaptive", "exponential"])
 @pytest.mark.parametrize("stream", ["iid", "switching", "anti-forecast"])
 def test_the_bound_over_own_rounds_holds(stream: str, weights: str) -> None:
@@ -198,68 +153,6 @@ def test_over_stays_is_the_theorem_row_by_row() -> None:
     assert np.isnan(scalar).tolist() == [False, True, True, True]
 
 
-def test_scalar_events_promise_nothing_to_who_comes_later() -> None:
-    guests = rated(entry_rate=0.3)
-    model = scenario(guests, forecaster={"kind": "decision-swap", "events": "losses"}).build()
-    model.run()
-    agents = model.agents_frame()
-    first = (agents["entered"] == 0).fillna(value=False)
-    assert first.any()
-    assert (~first).any()
-    assert ((agents["guarantee"] != "none") == first).all()
-    assert (agents["bound"].notna() == first).all()
-
-
-def test_a_late_cohort_may_come_one_by_one() -> None:
-    """Late agents near protected losses keep the theorem over their own rounds."""
-    weights = [[0.7, 0.3], [0.2, 0.8], [0.5, 0.5]]
-    same = {"parameters": {"weights": weights}}
-    model = scenario(
-        cohort("hosts", **same), rated("late", joins=10, leaves=50, gamma=0.01, **same)
-    ).build()
-    model.run()
-    late = model.agents_frame().query("cohort == 'late'").dropna(subset="entered")
-    assert late["entered"].between(10, 49).all()
-    assert late["left"].max() == 50
-    assert (late["guarantee"] == "decision-swap").all()
-    assert (late["decision_swap_regret"] <= late["bound"]).all()
-
-
-def test_a_cohort_of_learners_leaves_as_a_whole() -> None:
-    model = scenario(
-        cohort("hosts"),
-        cohort("hedge", response="hedge", joins=5, leaves=20, settings={"rate": "fixed"}),
-    ).build()
-    model.run()
-    frame = model.agents_frame().query("cohort == 'hedge'")
-    assert frame["entered"].tolist() == [5] * 12
-    assert frame["left"].tolist() == [20] * 12
-    learner = model.game.cohorts[1]
-    assert learner.ledger.rounds == 15
-    assert learner.horizon == 15  # type: ignore[attr-defined]
-
-
-def test_leaders_face_those_who_are_there() -> None:
-    """The payoff is per agent there; with nobody there it is empty, and the law of play zero."""
-    model = scenario(
-        rated(entry_rate=0.05, exit_rate=0.5, count=3), adversary={"kind": "myopic", "outcomes": 2}
-    ).build()
-    rounds = watched(model)
-    paid = model.rounds_frame()["leader_payoff"]
-    agents = 0
-    for played, value in zip(rounds, paid, strict=True):
-        decision, losses = played.decisions[0], played.losses[0]
-        if decision is None or losses is None:
-            assert np.isnan(value)
-            continue
-        here = decision.actions >= 0
-        agents += here.sum()
-        own = (decision.probabilities * losses).sum(1)[model.game.cohorts[0].row_of]
-        assert value == pytest.approx(own[here].mean())
-    assert 0 < agents < 3 * ROUNDS
-    assert paid.isna().any()
-
-
 @pytest.mark.parametrize("at", [1, 17, 45])
 def test_a_run_with_network_and_rates_is_resumed_bit_for_bit(tmp_path: Path, at: int) -> None:
     measures = [*MEASURES, "exploitability"]
@@ -278,27 +171,6 @@ def test_a_run_with_network_and_rates_is_resumed_bit_for_bit(tmp_path: Path, at:
     pd.testing.assert_frame_equal(second.agents_frame(), whole.agents_frame())
     rest = whole.regret_frame().query("round >= @at").reset_index(drop=True)
     pd.testing.assert_frame_equal(second.regret_frame(), rest)
-
-
-def test_both_formats_tell_the_same(tmp_path: Path) -> None:
-    tables = []
-    for name in ("parquet", "csv"):
-        run(scenario(rated(), network=SMALL_WORLD), Options(tmp_path / name, format=name))
-        read = pd.read_parquet if name == "parquet" else pd.read_csv
-        frame = read(tmp_path / name / f"agents.{name}")
-        tables.append(frame[["agent", "entered", "left", "distance"]].astype("Int64"))
-    pd.testing.assert_frame_equal(*tables)
-
-
-def test_a_whole_stay_leaves_no_trace() -> None:
-    assert "entered" not in scenario(cohort()).build().agents_frame()
-    stays = [
-        scenario(cohort(leaves=ROUNDS + 9)).build().game.seats[0].attendance.some(0)
-        for _ in range(2)
-    ]
-    assert stays == [None, None]
-    for first, second in pairwise([Stay(np.zeros(2, int), np.full(2, 5))] * 2):
-        assert (first.here(4) == second.here(4)).all()
 
 
 @pytest.mark.parametrize(

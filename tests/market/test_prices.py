@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,9 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
@@ -39,12 +35,9 @@ from regretless.market.markets.price_impact import (
 from regretless.market.model import MarketModel
 from regretless.market.records import Decision
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.cli import commands
-from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.files import find, override, read
 from regretless.scenarios.spec.scenario import validated
 
-Array = NDArray[np.float64]
 RNG = np.random.default_rng(3)
 FORMS: dict[str, Loss] = {
     "linear": Linear(RNG.normal(size=(4, 3, 2)), RNG.normal(size=(4, 3))),
@@ -122,14 +115,6 @@ def test_exposure_is_the_fall_of_the_loss_good_by_good(form: str) -> None:
     assert (shares.sum(-1) <= 1 + 1e-12).all()
 
 
-def test_linear_shares_are_the_weights_and_units_do_not_matter() -> None:
-    weights = np.array([[0.6, 0.4], [0.3, 0.2], [-1.0, 0.0], [0.0, 0.0]])
-    shares = exposure(Linear(-weights))
-    assert shares == pytest.approx(np.array([[0.6, 0.4], [0.3, 0.2], [0.0, 0.0], [0.0, 0.0]]))
-    assert exposure(Linear(-weights).normalised()) == pytest.approx(shares)
-    assert not exposure(Linear(np.zeros((2, 3)), np.array([0.1, 0.9]))).any()
-
-
 def test_a_market_by_hand() -> None:
     """Two goods, pure baskets: three agents buy the first, then all the second."""
     loss = Linear(-np.eye(2)[None])
@@ -150,37 +135,6 @@ def test_a_market_by_hand() -> None:
     assert market.aggregate([None, chosen([-1, 1])]).sum(0) == pytest.approx([1.0, 0.0, 1.0])
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    impact=st.floats(-1, 1),
-    adjustment=st.floats(0.01, 1),
-    feedback=st.sampled_from(["lagged", "same-round"]),
-)
-def test_yields_are_conserved_unless_clipped(
-    seed: int, impact: float, adjustment: float, feedback: str
-) -> None:
-    """Where everybody spends all, what one good loses the others gain, and prices sum to 1."""
-    rng = np.random.default_rng(seed)
-    loss = Linear(-rng.dirichlet(np.ones(3), (4, 2)))
-    given = {"feedback": feedback, "impact": impact, "adjustment": adjustment}
-    market = Prices([cohort(loss, [0, 1, 2, 3, 3])], rng, **given)  # type: ignore[arg-type]
-    for _ in range(5):
-        fundamental, before = rng.random(3), market.clipped
-        outcome = market.clear(fundamental, [chosen(rng.integers(2, size=5).tolist())])
-        assert ((outcome >= 0) & (outcome <= 1)).all()
-        assert market.level.sum() == pytest.approx(1)
-        if market.clipped == before:
-            assert outcome.sum() == pytest.approx(fundamental.sum())
-
-
-def test_no_impact_is_no_market() -> None:
-    plain, still = played(scenario(None)), played(scenario(LAGGED | {"impact": 0.0}))
-    pd.testing.assert_frame_equal(plain.agents_frame(), still.agents_frame())
-    shared = plain.rounds_frame().columns
-    pd.testing.assert_frame_equal(plain.rounds_frame(), still.rounds_frame()[shared])
-
-
 def test_a_lagged_market_is_a_replay_of_its_outcomes(tmp_path: Path) -> None:
     """The same agents who face the recorded outcomes as data do and lose exactly the same."""
     model = played(scenario(LAGGED))
@@ -193,34 +147,6 @@ def test_a_lagged_market_is_a_replay_of_its_outcomes(tmp_path: Path) -> None:
     assert (rounds[goods] != before).any(axis=None)
     pd.testing.assert_frame_equal(model.regret_frame(), again.regret_frame())
     pd.testing.assert_frame_equal(model.agents_frame(), again.agents_frame())
-
-
-@pytest.mark.parametrize("market", [LAGGED, SAME], ids=["lagged", "same-round"])
-def test_the_log_tells_how_outcomes_were_moved(market: dict[str, Any]) -> None:
-    model = played(scenario(market | {"impact": -0.9}))
-    rounds, choices = model.rounds_frame(), model.regret_frame()
-    parts = {
-        name: rounds[[f"{name}_{i}" for i in range(3)]].to_numpy()
-        for name in ("y", "fundamental", "demand", "price")
-    }
-    shares = np.concatenate([exposure(c.loss)[c.row_of] for c in model.game.cohorts])
-    actions = choices.pivot_table(index="round", columns="agent", values="action").to_numpy(int)
-    demand = np.stack([shares[np.arange(24), row].mean(0) for row in actions])
-    assert parts["demand"] == pytest.approx(demand)
-    price, paths = np.full(3, 1 / 3), []
-    for spent in demand:
-        settled = 0.3 * price + 0.7 * spent
-        paths.append(settled if market is SAME else price)
-        price = settled
-    assert parts["price"] == pytest.approx(np.array(paths))
-    moved = parts["fundamental"] + 0.9 * (parts["price"] - 1 / 3)
-    assert parts["y"] == pytest.approx(np.clip(moved, 0, 1))
-    clipped = ((moved < -1e-12) | (moved > 1 + 1e-12)).any(1)
-    market_: Any = model.game.market
-    assert market_.clipped_share == pytest.approx(clipped.mean())
-    tally = market_.tally.means()
-    assert tally["concentration"] == pytest.approx(concentration(demand).mean())
-    assert tally["churn"] == pytest.approx(churn(demand)[1:].mean())
 
 
 PUMP = {"kind": "pump-and-dump", "outcomes": 3, "exposure": [1.0, 0.0, 0.0], "pump": 20, "dump": 20}
@@ -275,33 +201,6 @@ def test_a_resumed_market_goes_on_to_the_same_bytes(market: dict[str, Any], tmp_
     assert markets[0].described() == markets[1].described()
 
 
-def test_latecomers_demand_nothing_before_they_come() -> None:
-    raw = scenario(LAGGED).spec.model_dump(exclude_none=True)
-    raw["cohort"][2]["joins"] = 60
-    model = played(Scenario(validated(raw, origin=Path())))
-    alone = raw | {"cohort": raw["cohort"][:2]}
-    fewer = played(Scenario(validated(alone, origin=Path())))
-    columns = [f"demand_{i}" for i in range(3)]
-    ours, theirs = model.rounds_frame()[columns], fewer.rounds_frame()[columns]
-    pd.testing.assert_frame_equal(ours.iloc[:60], theirs.iloc[:60], check_exact=True)
-    assert (ours.iloc[60:] != theirs.iloc[60:]).any(axis=None)
-
-
-def test_a_run_records_its_market(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    chosen_ = scenario(LAGGED, rounds=30)
-    model = run(chosen_, Options(tmp_path / "run"))
-    manifest = json.loads((tmp_path / "run/manifest.json").read_text(encoding="utf-8"))
-    assert model.game.market is not None
-    assert manifest["market"] == model.game.market.described()
-    assert manifest["config"]["market"] == LAGGED
-    rounds = pd.read_parquet(tmp_path / "run/rounds.parquet")
-    assert {"demand_2", "price_0", "fundamental_1"} <= set(rounds.columns)
-    assert "lagged congestion (0.4), concentration of demand 0." in model.game.market.told()
-    plain = run(scenario(None, rounds=5), Options(tmp_path / "plain"))
-    assert "market" not in json.loads((tmp_path / "plain/manifest.json").read_text("utf-8"))
-    assert not plain.rounds_frame().filter(like="price").shape[1]
-
-
 MISTAKES = [
     ({"impact": 1.5}, "market.impact = 1.5"),
     ({"adjustment": 0.0}, "market.adjustment = 0.0"),
@@ -338,17 +237,6 @@ def test_what_a_market_would_falsify_is_refused() -> None:
         scenario(LAGGED, space=space)
     with pytest.raises(UserError, match=r"\[game\]"):
         scenario(LAGGED, game={"file": "deng-2x3.csv"})
-
-
-def test_a_key_can_be_set_from_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    words = ["run", "crowding", "--rounds", "5", "--set", "market.impact=0.5"]
-    commands.app(words, standalone_mode=False)
-    assert "Market: lagged congestion (0.5)" in capsys.readouterr().out
-    manifest = json.loads((tmp_path / "runs/crowding/manifest.json").read_text(encoding="utf-8"))
-    assert manifest["market"]["impact"] == 0.5
 
 
 def test_crowding_on_cases_worked_out_by_hand() -> None:
@@ -393,18 +281,3 @@ def test_congestion_spreads_demand_and_nobody_regrets() -> None:
         followers = agents[agents["cohort"] == "followers"]
         assert followers["decision_swap_regret"].max() < 0.02
         assert (followers["guarantee"] == "decision-swap").all()
-
-
-def test_momentum_fulfils_the_forecast() -> None:
-    measured, agents = named("self-fulfilling")
-    assert measured["concentration"] == pytest.approx(0.65, abs=0.01)
-    assert measured["confirmed"] == pytest.approx(0.03, abs=0.005)
-    assert agents["mean_loss"].mean() == pytest.approx(0.37, abs=0.005)
-    for seed in (2, 3):
-        measured, agents = named("self-fulfilling", f"seed={seed}", "rounds=400")
-        assert measured["concentration"] > 0.58
-        assert measured["confirmed"] > 0.02
-        assert agents["mean_loss"].mean() < 0.4
-        assert (agents["guarantee"] == "none").all()
-    still = named("self-fulfilling", "rounds=400", "market.impact=0.0")[1]
-    assert still["mean_loss"].mean() == pytest.approx(0.5, abs=0.005)

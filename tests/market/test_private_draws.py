@@ -20,7 +20,6 @@ from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.files import find, override, read
 from regretless.scenarios.spec.scenario import validated
 
-SIZES = (10, 40, 160)
 SAME_ROUND = ("own-draws", "el-farol", "pigou", "oligopoly")
 COHORT = {"own-draws": "followers", "el-farol": "guests", "pigou": "drivers", "oligopoly": "firms"}
 
@@ -71,23 +70,6 @@ def test_each_agent_hears_its_own_draw_and_the_shares_are_those_of_the_mixture()
     assert (decision.actions == (decision.predicted[:, 0] > 0.5)).all()
     law = cohort.law(mixture, Context())
     assert law == pytest.approx(np.tile([0.25, 0.75], (4000, 1)))
-
-
-def test_others_draw_as_before_and_equal_agents_have_rows_of_their_own() -> None:
-    """A stream of one's own: who is beside a private cohort plays the same bytes."""
-    crowd = {"utility": "linear", "count": 6, "actions": 3}
-    others = {"name": "others", **crowd, "response": "hedge"}
-    base = {"adversary": {"kind": "iid", "outcomes": 2}, "rounds": 40}
-    frames = []
-    for response in ("best-response", "private"):
-        own = {"name": "own", **crowd, "archetypes": 2, "response": response}
-        raw = {"name": "mixed", **base, "cohort": [own, others]}
-        model = Scenario(validated(raw, origin=None)).build(seed=3)
-        model.run()
-        frames.append(model.agents_frame().query("cohort == 'others'"))
-        rows = len(model.game.cohorts[0].loss)
-        assert rows == (2 if response == "best-response" else 6)
-    assert (frames[0]["mean_loss"] == frames[1]["mean_loss"]).all()
 
 
 def test_without_a_market_the_bound_is_the_theorems_with_a_union_over_agents() -> None:
@@ -189,43 +171,3 @@ def test_regret_exceeds_that_of_the_induced_law_by_less_than_the_own_sway(name: 
     theorem = block.forecaster.bias_bound().regret(cohort.coefficients[1])  # type: ignore[attr-defined]
     assert (of_law <= theorem).all()
     assert of_law.mean() < 0.6 * own.mean()
-
-
-def test_a_bar_regrets_what_ones_own_head_adds() -> None:
-    """With attendance c, playing either action costs c (1 - c) / N more than by the mean."""
-    model = built("el-farol", "rounds=1500", "cohort.guests.count=10")
-    model.run()
-    assert model.agents_frame()["swap_regret"].mean() == pytest.approx(2 * 0.24 / 10, rel=0.1)
-
-
-def regrets(rounds: int, *assignments: str) -> np.ndarray[Any, Any]:
-    """Mean swap regret by number of agents, over ten seeds; no agent is above a bound."""
-    means = np.zeros((10, len(SIZES)))
-    for seed in range(len(means)):
-        for at, count in enumerate(SIZES):
-            sizes = f"rounds={rounds}", f"cohort.followers.count={count}"
-            model = built("own-draws", *sizes, *assignments, seed=seed)
-            model.run()
-            frame = model.agents_frame()
-            regret = frame["decision_swap_regret"]
-            assert (regret <= frame["bound"]).all()
-            assert (regret <= frame["bound_from_bias"] + 1e-9).all()
-            means[seed, at] = frame["swap_regret"].mean()
-    return means.mean(0)
-
-
-def slope(means: np.ndarray[Any, Any]) -> float:
-    return float(np.polyfit(np.log(SIZES), np.log(means), 1)[0])
-
-
-def test_regret_falls_with_the_number_who_draw_for_themselves() -> None:
-    """Quieter goods than the scenario's: what is left of noise after 300 rounds is small."""
-    means = regrets(300, "adversary.concentration=100.0")
-    assert slope(means) == pytest.approx(-0.5, abs=0.15)
-
-
-@pytest.mark.catalogue
-def test_regret_falls_like_the_root_of_the_number() -> None:
-    means = regrets(1000)
-    assert slope(means) == pytest.approx(-0.5, abs=0.15)
-    assert means == pytest.approx([0.027, 0.011, 0.007], rel=0.15)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -118,11 +118,6 @@ def candidates(name: str, log: Log) -> Indices:
     return np.concatenate([by_pair[:, :, suggested] for suggested in policies])
 
 
-def composed(log: Log) -> Indices:
-    """List the policies phi(c(x)) for every map phi of actions and every policy c."""
-    return np.concatenate(list(all_maps(log.count, log.count)[:, log.policies]))
-
-
 @pytest.mark.parametrize("name", ALL)
 @given(log=logs())
 @CHECKED
@@ -141,123 +136,6 @@ def test_known_values() -> None:
     assert omniprediction_regret(losses, actions, policies) == 2 / 4
     assert decision_swap_regret(losses, actions, policies) == 3 / 4
     assert contextual_swap_regret(losses, actions, policies) == 3 / 4
-
-
-@given(log=logs())
-@CHECKED
-def test_swap_is_decision_swap_with_the_constant_policies(log: Log) -> None:
-    """Swap regret is decision swap regret against the constants."""
-    constant = decision_swap_regret(log.losses, log.actions, log.constants())
-    assert swap_regret(log.losses, log.actions) == pytest.approx(constant, abs=TOLERANCE)
-
-
-@given(log=logs())
-@CHECKED
-def test_external_is_omniprediction_with_the_constant_policies(log: Log) -> None:
-    """External regret is omniprediction regret against the constants."""
-    constant = omniprediction_regret(log.losses, log.actions, log.constants())
-    assert external_regret(log.losses, log.actions) == pytest.approx(constant, abs=TOLERANCE)
-
-
-@given(log=logs())
-@CHECKED
-def test_swap_regret_is_at_least_external_regret_and_zero(log: Log) -> None:
-    """The identity and the constant maps are among the swaps."""
-    assert measured("swap", log) >= max(measured("external", log), 0.0) - TOLERANCE
-
-
-@given(log=logs())
-@CHECKED
-def test_omniprediction_is_at_most_decision_swap(log: Log) -> None:
-    """One policy for all actions is a special case of one policy per action."""
-    assert measured("omniprediction", log) <= measured("decision_swap", log) + TOLERANCE
-
-
-@given(log=logs())
-@CHECKED
-def test_contextual_is_at_least_swap_and_omniprediction(log: Log) -> None:
-    """A replacement may ignore the suggestion, or follow it."""
-    least = max(measured("swap", log), measured("omniprediction", log))
-    assert measured("contextual_swap", log) >= least - TOLERANCE
-
-
-@given(log=logs())
-@CHECKED
-def test_contextual_is_at_most_decision_swap_with_the_composed_policies(log: Log) -> None:
-    """Decision swap regret may choose the policy as well as the map for each action."""
-    wide = decision_swap_regret(log.losses, log.actions, composed(log))
-    assert measured("contextual_swap", log) <= wide + TOLERANCE
-
-
-def test_decision_swap_and_contextual_swap_are_not_ordered() -> None:
-    """Each can be the larger one."""
-    losses, actions = [[0, 1], [1, 0], [0, 1], [1, 0]], [0, 0, 1, 1]
-    one_per_action = [[0, 1, 0, 0], [0, 0, 0, 1]]
-    assert decision_swap_regret(losses, actions, one_per_action) == 1 / 2
-    assert contextual_swap_regret(losses, actions, one_per_action) == 1 / 4
-    always_wrong = [[1, 0, 1, 0]]
-    assert decision_swap_regret(losses, actions, always_wrong) == -1 / 2
-    assert contextual_swap_regret(losses, actions, always_wrong) == 1 / 2
-
-
-@pytest.mark.parametrize("name", WITH_POLICIES)
-@given(log=logs(policies=2))
-@CHECKED
-def test_more_policies_never_lower_a_regret(name: str, log: Log) -> None:
-    """A regret is a maximum over the policies."""
-    fewer = measured(name, replace(log, policies=log.policies[:-1]))
-    assert measured(name, log) >= fewer - TOLERANCE
-
-
-@pytest.mark.parametrize("name", ALL)
-@given(log=logs(), data=st.data())
-@CHECKED
-def test_shifting_all_losses_of_a_round_changes_nothing(
-    name: str, log: Log, data: st.DataObject
-) -> None:
-    """Only differences between losses of one round matter."""
-    rounds = (len(log.losses), 1)
-    shift = data.draw(hnp.arrays(np.float64, rounds, elements=st.floats(-10, 10, width=32)))
-    shifted = replace(log, losses=log.losses + shift)
-    assert measured(name, shifted) == pytest.approx(measured(name, log), abs=TOLERANCE)
-
-
-@pytest.mark.parametrize("name", ALL)
-@given(log=logs(), data=st.data())
-@CHECKED
-def test_relabelling_actions_changes_nothing(name: str, log: Log, data: st.DataObject) -> None:
-    """Action a becomes action label[a] in losses, play and policies."""
-    label = np.array(data.draw(st.permutations(range(log.count))))
-    old = np.argsort(label)
-    actions = label[log.actions] if log.actions.ndim == 1 else log.actions[:, old]
-    relabelled = Log(log.losses[:, old], actions, label[log.policies])
-    assert measured(name, relabelled) == pytest.approx(measured(name, log), abs=TOLERANCE)
-
-
-@pytest.mark.parametrize("name", ALL)
-@given(log=logs(), factor=st.floats(0.125, 8))
-@CHECKED
-def test_regret_scales_with_the_losses(name: str, log: Log, factor: float) -> None:
-    """Regret is measured in units of loss."""
-    scaled = replace(log, losses=factor * log.losses)
-    assert measured(name, scaled) == pytest.approx(factor * measured(name, log), abs=1e-10)
-
-
-def test_negative_regret_is_reported_as_it_is() -> None:
-    """An agent that beats every policy has a negative regret, not 0."""
-    losses, actions, always_wrong = [[0, 1], [1, 0]], [0, 1], [[1, 0]]
-    assert external_regret(losses, actions) == -1 / 2
-    assert omniprediction_regret(losses, actions, always_wrong) == -1
-    assert decision_swap_regret(losses, actions, always_wrong) == -1
-
-
-@pytest.mark.parametrize("name", ALL)
-@given(log=logs())
-@CHECKED
-def test_pure_play_may_be_given_as_probabilities(name: str, log: Log) -> None:
-    """Actions and their one-hot probabilities are the same log."""
-    pure = replace(log, actions=log.play.argmax(1))
-    assert measured(name, replace(pure, actions=pure.play)) == measured(name, pure)
 
 
 @dataclass(frozen=True)

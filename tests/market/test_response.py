@@ -97,14 +97,6 @@ def test_expected_losses_are_offset_plus_weights_times_point(seed: int) -> None:
         assert table[k, a] == total
 
 
-def test_expected_losses_take_any_layout_of_the_point() -> None:
-    """A strided or integer prediction gives the same losses."""
-    offset, weights = np.zeros((1, 2)), np.array([[[1.0, 2.0], [3.0, 4.0]]])
-    strided = np.array([[1.0, 9.0], [0.0, 9.0]])[:, 0]
-    for point in (np.array([1.0, 0.0]), strided, np.array([1, 0])):
-        assert np.array_equal(expected_losses(offset, weights, point), [[1.0, 3.0]])
-
-
 def eighths(rng: np.random.Generator) -> tuple[Linear, Array]:
     """Coefficients and prediction in multiples of 1/8: sums are exact, so ties are common."""
     offset, weights = rng.integers(0, 2, (5, 4)) / 8, rng.integers(-1, 2, (5, 4, 3)) / 8
@@ -132,23 +124,6 @@ def test_the_forecaster_knows_every_agents_action(
     for _ in range(300):
         loss, point = draw(rng)
         assert np.array_equal(forecasters_idea(loss, point), agents_play(loss, point))
-
-
-def test_the_hard_cases_are_hard() -> None:
-    """The drawn cases hold exact ties, and ties on paper that rounding breaks."""
-    rng = np.random.default_rng(11)
-    exact, broken = 0, 0
-    for _ in range(100):
-        table = expected_losses(*_plain(*eighths(rng)))
-        exact += ((table == table.min(1, keepdims=True)).sum(1) > 1).sum()
-        table = expected_losses(*_plain(*permuted(rng)))
-        broken += (table != table[:, :1]).any(1).sum()
-    assert exact > 50
-    assert broken > 50
-
-
-def _plain(loss: Linear, point: Array) -> tuple[Array, Array, Array]:
-    return loss.offset, loss.weights, point
 
 
 @given(seed=st.integers(0, 2**32 - 1), eta=ETA)
@@ -199,55 +174,6 @@ def test_quantal_play_moves_at_most_eta_times_the_table(
     one, other = pair[0], pair[0] + closer * (pair[1] - pair[0])
     moved = np.abs(quantal_response(one, eta) - quantal_response(other, eta)).sum(1)
     assert (moved <= Quantal(eta).lipschitz * np.abs(one - other).max(1) + 1e-12).all()
-
-
-def test_the_lipschitz_constant_is_attained_in_the_limit() -> None:
-    """Half the actions up, half down: no smaller constant than eta would do."""
-    step = 1e-6
-    moved = quantal_response([step, -step], 5.0) - quantal_response([0.0, 0.0], 5.0)
-    assert np.abs(moved).sum() == pytest.approx(5.0 * step, rel=1e-6)
-
-
-@given(table=st.integers(1, 5).flatmap(tables), eta=st.floats(1e6, 1e300))
-@CHECKED
-def test_a_very_large_eta_does_not_overflow(table: Array, eta: float) -> None:
-    """Probabilities stay numbers, and all of them sit on losses next to the least."""
-    law = quantal_response(table, eta)
-    assert law.sum(1) == pytest.approx(np.ones(3), abs=1e-12)
-    far = table > table.min(1, keepdims=True) + 1e-3
-    assert np.array_equal(law[far], np.zeros(far.sum()))
-
-
-def test_quantal_play_approaches_the_best_response() -> None:
-    """The distance to a unique best response falls with eta to zero; exact ties are shared."""
-    table = np.array([[0.2, 0.3, 0.9], [0.8, 0.1, 0.4]])
-    sure = np.eye(3)[best_response(table)]
-    away = [np.abs(quantal_response(table, eta) - sure).sum() for eta in (1.0, 10.0, 100.0, 1e4)]
-    assert away == sorted(away, reverse=True)
-    assert away[-1] == 0
-    assert quantal_response([0.5, 0.1, 0.1], 1e6) == pytest.approx([0.0, 0.5, 0.5])
-
-
-def test_eta_may_differ_from_row_to_row() -> None:
-    """Each row answers with its own smoothness."""
-    table, eta = np.array([[0.1, 0.6], [0.1, 0.6]]), np.array([1.0, 7.0])
-    rows = [quantal_response(row, smooth) for row, smooth in zip(table, eta, strict=True)]
-    assert quantal_response(table, eta) == pytest.approx(np.array(rows), abs=1e-15)
-
-
-def test_naive_rules_hear_the_label_and_the_sophisticated_one_the_prediction() -> None:
-    """Certainty equivalents and quantal agents respond to their own loss at the label."""
-    loss = Linear(np.array([[[1.0, 0.0], [0.0, 1.0]]]))
-    nothing = (np.zeros((1, 2)), np.zeros((1, 2, 2)))
-    heard = hearing(np.array([0.9, 0.1]), np.array([0.25, 0.75]))
-    for rule in (CertaintyEquivalent(), Quantal(2.0)):
-        assert rule.hears_label
-        assert np.array_equal(rule.predicted(heard, loss, nothing), [[0.25, 0.75]])
-        with pytest.raises(ValueError, match="no label"):
-            rule.predicted(hearing(np.array([0.9, 0.1])), loss, nothing)
-    told = BestResponse().predicted(heard, loss, (loss.offset, loss.weights))
-    assert not BestResponse().hears_label
-    assert np.array_equal(told, [[0.9, 0.1]])
 
 
 def test_hard_rules_play_one_action_and_have_no_gap() -> None:

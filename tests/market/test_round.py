@@ -142,21 +142,6 @@ def test_bad_laws_are_refused(points: Any, weights: Any, complaint: str) -> None
         OutcomeLaw(np.array(points), np.array(weights))
 
 
-def test_a_mixed_law_is_drawn_with_its_weights() -> None:
-    law = OutcomeLaw(np.array([[0.0], [1.0]]), np.array([0.25, 0.75]))
-    rng = stream(3, "test")
-    mean = np.mean([law.draw(rng)[0] for _ in range(4000)])
-    assert abs(mean - 0.75) < 4 * np.sqrt(0.25 * 0.75 / 4000)
-
-
-def test_the_broadcast_is_an_atom_of_the_mixture() -> None:
-    plain = game()
-    for _ in range(20):
-        forecast = play_round(plain).forecasts[0]
-        assert (forecast.point == forecast.mixture.points[forecast.index]).all()
-        assert forecast.mixture.weights[forecast.index] > 0
-
-
 def test_the_mean_label_averages_blocks_and_atoms() -> None:
     one = Mixture(np.zeros((2, 1)), np.array([0.5, 0.5]), labels=np.array([[0.0], [1.0]]))
     two = Mixture(np.zeros((1, 4)), np.ones(1), labels=np.array([[0.1]]))

@@ -100,26 +100,6 @@ def test_its_policies_are_scored_for_each_agent_by_what_it_saw() -> None:
         assert found == pytest.approx(expected, abs=1e-12)
 
 
-def test_others_notice_nothing() -> None:
-    with_it, without = market({"noise": 0.2}), market({"noise": 0.4})
-    for model in (with_it, without):
-        model.run()
-    columns = ["mean_loss", "decision_swap_regret", "bound"]
-    tables = [model.agents_frame()[4:][columns] for model in (with_it, without)]
-    pd.testing.assert_frame_equal(*tables)
-    pd.testing.assert_frame_equal(with_it.forecasts_frame(), without.forecasts_frame())
-
-
-def test_a_crowd_sees_what_its_agents_would() -> None:
-    one, many = market({"noise": 0.2}), market({"noise": 0.2}, response="listeners")
-    for model in (one, many):
-        model.run()
-    pd.testing.assert_frame_equal(one.states_frame(), many.states_frame())
-    pd.testing.assert_frame_equal(
-        one.agents_frame().drop(columns="response"), many.agents_frame().drop(columns="response")
-    )
-
-
 def test_a_run_with_signals_resumes() -> None:
     whole, first, second = (market({"noise": 0.2}) for _ in range(3))
     whole.run()
@@ -143,9 +123,3 @@ def test_what_is_no_signal_is_one_line(signal: Any, line: str) -> None:
     with pytest.raises(UserError) as error:
         market(signal)
     assert line in str(error.value)
-
-
-def test_a_signal_that_nobody_reads_is_refused() -> None:
-    cohort = {"name": "f", "utility": "linear", "count": 2, "actions": 2, "signal": {"noise": 0.1}}
-    with pytest.raises(UserError, match=r"cohort\.f\.signal: nobody reads it"):
-        market({}, cohort=[cohort])

@@ -56,10 +56,6 @@ def test_gini_is_undefined_without_a_total_to_share(values: list[float]) -> None
     assert np.isnan(gini(values))
 
 
-def test_a_zero_that_comes_back_from_a_loss_is_a_zero() -> None:
-    assert gini([-1e-17, 1.0]) == pytest.approx(0.5)
-
-
 def test_cohorts_keep_their_order_and_leave_out_who_has_not_played() -> None:
     agents = pd.DataFrame(
         {

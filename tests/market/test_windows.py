@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
-from scipy.special import expit, logit
 
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
@@ -21,9 +18,6 @@ from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.log import WindowsSpec
 from regretless.scenarios.spec.scenario import validated
-from regretless.scenarios.studies.conduct import Options as Conduct
-from regretless.scenarios.studies.conduct import conduct
-from regretless.scenarios.studies.design import read_study
 
 ROUNDS = 90
 
@@ -101,35 +95,6 @@ def test_a_windows_regret_is_that_of_its_slice(windows: dict[str, Any], sample: 
     assert expected == len(table)
 
 
-def test_the_whole_run_as_one_window_is_the_agents_table() -> None:
-    model = scenario(windows={"every": ROUNDS}).build()
-    model.run()
-    agents, table = model.agents_frame(), model.windows_frame()
-    for name in table.columns[3:]:
-        np.testing.assert_allclose(table[name], agents[name], atol=1e-12)
-
-
-def test_after_a_switch_the_running_mean_is_regretted_more() -> None:
-    """The mean of all rounds lags behind a new regime; adaptive predictions follow it."""
-    crowd = {"name": "crowd", "utility": "linear", "actions": 5, "count": 30}
-    regret_of = {"decision-swap": 0.0, "running-mean": 0.0}
-    for seed in range(2, 6):
-        for kind in regret_of:
-            told = scenario(
-                rounds=600,
-                forecaster=kind,
-                seed=seed,
-                adversary={"kind": "switching", "outcomes": 2, "length": 200},
-                windows={"starts": [200, 400]},
-                cohort=[crowd],
-            )
-            model = told.build(log_every=600)
-            model.run()
-            regret_of[kind] += model.windows_frame()["swap_regret"].mean() / 4
-    assert regret_of["running-mean"] > 3 * regret_of["decision-swap"]
-    assert regret_of["decision-swap"] < 0.03
-
-
 def test_resumed_within_a_window_gives_the_same_tables(tmp_path: Path) -> None:
     told = scenario(rounds=1300, windows={"every": 400}, log_agents=6)
     run(told, Options(tmp_path / "whole", log_every=10))
@@ -171,59 +136,3 @@ def test_windows_that_cannot_be_are_one_line(windows: dict[str, Any], named: str
         scenario(windows=windows)
     assert named in str(fault.value)
     assert "\n" not in str(fault.value)
-
-
-SWITCHING = """\
-name = "switching"
-rounds = 60
-windows = { starts = [20, 40], length = 10 }
-
-[adversary]
-kind = "switching"
-outcomes = 2
-length = 20
-
-[[cohort]]
-name = "crowd"
-utility = "linear"
-count = 4
-actions = 3
-measures = ["swap"]
-"""
-SWEEP = """\
-scenario = "base.toml"
-seeds = 3
-[grid]
-"forecaster.kind" = ["decision-swap", "running-mean"]
-"""
-
-
-@pytest.mark.parametrize("windowed", [True, False])
-def test_a_study_averages_windows_over_seeds(tmp_path: Path, *, windowed: bool) -> None:
-    """Brute force from the runs' own tables; without windows there is no table."""
-    base = SWITCHING if windowed else re.sub(r"windows = .*\n", "", SWITCHING)
-    (tmp_path / "base.toml").write_text(base, encoding="utf-8")
-    (tmp_path / "sweep.toml").write_text(SWEEP, encoding="utf-8")
-    study = conduct(read_study(str(tmp_path / "sweep.toml")), Conduct(tmp_path / "out", jobs=2))
-    assert (study.path / "windows.parquet").exists() == study.has_windows == windowed
-    assert study.windows().empty != windowed
-    if not windowed:
-        return
-    table = pd.read_parquet(study.path / "windows.parquet")
-    pd.testing.assert_frame_equal(table, study.windows())
-    assert set(table["measure"]) == {"mean_loss", "swap_regret_mean", "swap_regret_worst"}
-    assert len(table) == 2 * 2 * 3  # settings, windows, measures
-    worst = study.table("windows").groupby(["run", "first"])["swap_regret"].max()
-    for kind, runs in (("decision-swap", range(3)), ("running-mean", range(3, 6))):
-        for first in (20, 40):
-            seeds = [worst[run, first] for run in runs]
-            rows = table[(table["forecaster.kind"] == kind) & (table["first"] == first)]
-            (row,) = rows[rows["measure"] == "swap_regret_worst"].to_dict("records")
-            assert (row["cohort"], row["last"], row["seeds"]) == ("crowd", first + 9, 3)
-            half = stats.t.ppf(0.975, 2) * np.std(seeds, ddof=1) / 3**0.5
-            mean = np.mean(seeds)
-            expected = [mean, mean - half, mean + half]
-            if expected[1] < 0:  # regrets of swaps lie in [0, 1]: on the logit scale
-                ends = logit(mean) + np.array([-1, 1]) * half / (mean * (1 - mean))
-                expected = [mean, *expit(ends)]
-            assert [row["mean"], row["low"], row["high"]] == pytest.approx(expected)
