@@ -38,11 +38,18 @@ from regretless.market.response import (
 
 
 class Response(Protocol):
-    """A response rule."""
+    """A response rule.
+
+    Attributes
+    ----------
+    pure : bool
+        Whether it plays ``best_response`` to its table, and no law of a subclass's own.
+    """
 
     name: str
     hears_label: bool
     lipschitz: float
+    pure: bool
 
     @property
     def eta(self) -> float | None:
@@ -61,6 +68,12 @@ class Response(Protocol):
 class _Hard:
     eta: float | None = None
     lipschitz = math.inf
+    pure: bool = True
+
+    def __init_subclass__(cls) -> None:
+        """Note whether a subclass plays a law of its own."""
+        super().__init_subclass__()
+        cls.pure = cls.play is _Hard.play
 
     def gap(self, actions: int) -> float:
         """Return 0: it is a best response."""
@@ -73,6 +86,7 @@ class _Hard:
 
 class _AtLabel:
     hears_label = True
+    pure: bool = False
 
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         """Return the agent's own losses at the label forecast."""
@@ -101,7 +115,7 @@ class Private(BestResponse):
 
 
 @register.response("certainty-equivalent")
-class CertaintyEquivalent(_AtLabel, _Hard):
+class CertaintyEquivalent(_Hard, _AtLabel):
     """Takes the label forecast for the outcome and best-responds to it."""
 
     name = "certainty-equivalent"
@@ -144,6 +158,7 @@ class ExpectedLoss:
 
     name = "ensemble"
     hears_label = False
+    pure: bool = False
 
     def __init__(self, eta: float | None = None) -> None:
         self.eta = eta
@@ -184,6 +199,7 @@ class Checked:
         self.rule = rule
         self.name, self.hears_label, self.lipschitz = rule.name, rule.hears_label, rule.lipschitz
         self.eta: float | None = None
+        self.pure = False
 
     def gap(self, actions: int) -> float:
         """Return the declared excess over a best response."""
@@ -213,8 +229,3 @@ class Checked:
             declared = f"declares a gap of {self.gap(predicted.shape[1]):.4g}"
             raise UserError(f"response '{self.name}' {declared} and loses {excess:.4g}; raise it")
         return play
-
-
-def is_pure(response: Response) -> bool:
-    """Whether a rule plays ``best_response`` to its table, and no law of a subclass's own."""
-    return isinstance(response, _Hard) and type(response).play is _Hard.play

@@ -31,7 +31,7 @@ from regretless.market.game import roster
 from regretless.market.game.accounts import Account
 from regretless.market.game.caveats import standing
 from regretless.market.game.guarantees import Guarantee
-from regretless.market.game.protocols import Cohort, Resumable, seat
+from regretless.market.game.protocols import Cohort, seat
 from regretless.market.game.round import (
     Decided,
     Game,
@@ -176,7 +176,7 @@ class Trader(mesa.Agent):  # type: ignore[misc]
     def __getattr__(self, name: str) -> Any:
         """Read a column that the agent's own class declares, or one of its account."""
         if not name.startswith("_"):
-            if name in getattr(self._mine, "columns", ()):
+            if name in self._mine.columns:
                 return float(self.model.column(self._cohort, name)[self.number])
             account = self.model.account(self.unique_id)
             if account is not None and name in {"cash", "goods"}:
@@ -536,7 +536,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         players = self.game.players()
         return {
             "changed": [list(change) for change in self._changed],
-            "players": {n: memory(who) for n, who in players.items() if isinstance(who, Resumable)},
+            "players": {name: memory(who) for name, who in players.items()},
             "forecast_stream": generator_state(self.game.forecast_stream),
             "outcome_stream": generator_state(self.game.outcome_stream),
             "journal": self.journal.state(),
@@ -547,8 +547,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
         for name, who in self.game.players().items():
-            if isinstance(who, Resumable):
-                who.restore(state["players"][name])
+            who.restore(state["players"][name])
         sizes = np.cumsum([0, *(len(cohort.row_of) for cohort in self.game.cohorts)])
         for what, cohort, agent, at in state["changed"]:
             if what == "added":

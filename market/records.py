@@ -397,6 +397,11 @@ class Observation:
     play: Mapping[str, Array]
 
 
+def policy_name(policy: Callable[[Any], int], otherwise: str) -> str:
+    """Return the name that a policy, any callable, may have."""
+    return str(getattr(policy, "name", otherwise))
+
+
 def checked_suggestion(policy: Callable[[Any], int], x: Any, actions: int) -> int:
     """Ask a policy and check its answer; UserError if it is not one of the actions."""
     answer = policy(x)
@@ -405,7 +410,7 @@ def checked_suggestion(policy: Callable[[Any], int], x: Any, actions: int) -> in
     except (TypeError, ValueError):
         suggestion = -1
     if not 0 <= suggestion < actions or suggestion != answer:
-        name = getattr(policy, "name", getattr(policy, "__name__", repr(policy)))
+        name = policy_name(policy, getattr(policy, "__name__", repr(policy)))
         wanted = f"return an action from 0 to {actions - 1}"
         raise UserError(f"policy '{name}' suggests {answer!r}; {wanted}")
     return suggestion

@@ -17,11 +17,12 @@ from regretless.agents.adversaries import Adversary, Coalition, Replay, Strategi
 from regretless.agents.adversaries.wrappers import Confined
 from regretless.forecaster import DecisionSwap, NonLinearDecisionSwap, SmoothDecisionSwap, bases
 from regretless.market import register
+from regretless.market.core.checkpoint import remembers
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.game.market import Market
 from regretless.market.game.protocols import Adversary as AdversaryRole
-from regretless.market.game.protocols import Forecaster, Resumable
+from regretless.market.game.protocols import Forecaster
 from regretless.market.game.round import commit_and_draw, decide, finish, offer
 from regretless.market.losses import Linear
 from regretless.market.losses.outcome_spaces import Box
@@ -92,7 +93,7 @@ def test_adversaries_resume(name: str) -> None:
     whole = outcomes(adversary(name), 30)
     first, history = adversary(name), History(SIZE)
     outcomes(first, 12, history)
-    assert isinstance(first, Resumable)
+    assert remembers(first)
     second = adversary(name, 5 if name != "replay" else 0)
     second.restore(first.state())
     assert (outcomes(second, 18, history) == whole[12:]).all()

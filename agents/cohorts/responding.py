@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from regretless.agents.responses import Response, is_pure
+from regretless.agents.responses import Response
 from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.game.network import Relay
@@ -198,7 +198,7 @@ class RespondingCohort(Cohort, Remembering):
         return self._decision(self._predicted(forecast))
 
     def _decision(self, predicted: Array) -> Decision:
-        if is_pure(self.response):
+        if self.response.pure:
             choices = best_response(predicted)
             return Decision(None, choices[self.row_of], predicted, choices=choices)
         play = self.response.play(predicted)

@@ -261,7 +261,7 @@ class Remembering:
     @property
     def resumable(self) -> bool:
         """Whether everything that is remembered offers a memory."""
-        return all(_remembers(getattr(self, name)) for name in self._remembered())
+        return all(remembers(getattr(self, name)) for name in self._remembered())
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint needs; nothing in it changes with this object."""
@@ -286,9 +286,10 @@ def _lives(value: Any) -> bool:
     return isinstance(value, np.random.Generator) or hasattr(value, "restore")
 
 
-def _remembers(value: Any) -> bool:
+def remembers(value: Any) -> bool:
+    """Whether a checkpoint can hold a value: plain ones, or what has ``state`` and ``restore``."""
     if isinstance(value, dict | list | tuple):
-        return all(_remembers(held) for held in _keyed(value).values())
+        return all(remembers(held) for held in _keyed(value).values())
     if isinstance(value, np.ndarray | np.random.Generator | PLAIN_VALUES):
         return True
     return hasattr(value, "state") and _lives(value) and bool(getattr(value, "resumable", True))

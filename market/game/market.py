@@ -19,6 +19,7 @@ which is exact for linear losses (Hotelling 1932); a market may also look at the
                       Followers hear the forecast of y all the same, and nothing is promised
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -41,8 +42,8 @@ PLANNERS = frozenset({"play", "losses", "draw"})  # sights of those who count on
 Decisions = Sequence[Decision | None]
 
 
-class Market(Remembering):
-    """What every market offers; subclass it and write ``clear``.
+class Market(Remembering, ABC):
+    """What every market offers; a subclass writes ``clear``, everything else has a plain default.
 
     Parameters
     ----------
@@ -108,6 +109,7 @@ class Market(Remembering):
                 cure = "register the class itself, or build(apart=True) with counted = false"
                 raise UserError(f"market {type(self).__name__}: {why}; {cure}")
 
+    @abstractmethod
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Return the outcome of a round (d,), in [0, 1].
 
@@ -118,7 +120,18 @@ class Market(Remembering):
         decisions : sequence of Decision or None
             One per cohort. ``actions`` (N,) is -1 where an agent is absent; None where all are.
         """
-        raise UserError(f"class {type(self).__name__} has no clear(fundamental, decisions)")
+
+    def aggregate(self, decisions: Decisions) -> Array:
+        """Return what actions come to, which adds up over agents to the last bit.
+
+        Only a market whose outcome is ``answer(fundamental, aggregate(decisions))`` has it: of such
+        a market agents may be shared out.
+        """
+        raise NotImplementedError(f"{type(self).__name__} answers no aggregate")
+
+    def answer(self, fundamental: Array, load: Array) -> Array:
+        """Return the outcome (d,) that a fundamental (d,) and an aggregate come to."""
+        raise NotImplementedError(f"{type(self).__name__} answers no aggregate")
 
     def foreseen(self, fundamentals: Array) -> Array | None:
         """Return what fundamentals (m, d) would come to in the next round (m, d).
@@ -253,23 +266,18 @@ def at_ends(loss: Loss) -> tuple[Array, Array]:
 
 
 def cleared(
-    market: Any, fundamental: Array, decisions: Decisions, load: Array | None = None
+    market: Market, fundamental: Array, decisions: Decisions, load: Array | None = None
 ) -> Array:
     """Let a market clear, or answer a load; UserError unless it returns an outcome in [0, 1]."""
     wanted = f"return {len(fundamental)} numbers in [0, 1]"
-    answer = (
-        _cleared(market, fundamental, decisions)
-        if load is None
-        else market.answer(fundamental, load)
-    )
+    if load is None:
+        answer = market.clear(fundamental, _shown(market.clear, decisions))
+    else:
+        answer = market.answer(fundamental, load)
     outcome = numbers_of(market.clear, answer, wanted).astype(np.float64)
     if outcome.shape != fundamental.shape or not ((outcome >= 0) & (outcome <= 1)).all():
         raise UserError(f"{name_of(market.clear)} returned {brief(outcome)}; {wanted}")
     return sealed(outcome)
-
-
-def _cleared(market: Market, fundamental: Array, decisions: Decisions) -> Array:
-    return market.clear(fundamental, _shown(market.clear, decisions))
 
 
 def _shown(method: Any, decisions: Decisions) -> Decisions:

@@ -246,17 +246,6 @@ class Cohort(ABC):
         raise KeyError(name)
 
 
-@runtime_checkable
-class Resumable(Protocol):
-    """Anything with a memory that a checkpoint can hold: arrays and plain values."""
-
-    def state(self) -> dict[str, Any]:
-        """Return the memory."""
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from it."""
-
-
 def tell(forecaster: object, outcome: Array) -> None:
     """Let a forecaster see the outcome (d,), if it is a witness."""
     witness = getattr(forecaster, "witness", None)  # asking the protocol takes longer

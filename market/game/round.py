@@ -17,10 +17,12 @@ between two of them. Prediction and outcome are drawn from two streams that no p
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.checkpoint import remembers
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import handed, is_ours, name_of
 from regretless.market.core.randomness import stream
@@ -41,7 +43,7 @@ from regretless.market.game.market import (
     personal_losses,
 )
 from regretless.market.game.network import Network, Relay
-from regretless.market.game.protocols import Adversary, Cohort, Forecaster, Resumable, tell
+from regretless.market.game.protocols import Adversary, Cohort, Forecaster, tell
 from regretless.market.game.seats import Seat, present
 from regretless.market.losses.basis import Basis
 from regretless.market.records import (
@@ -170,9 +172,9 @@ class Game:
         """Return which rows of a cohort, of those that come late, have not played yet (K,)."""
         return self.seats[place].awaited(self.history.rounds)
 
-    def players(self) -> dict[str, object]:
+    def players(self) -> dict[str, Any]:
         """Everything with a memory of its own, by name, for checkpoints."""
-        named: dict[str, object] = {"adversary": self.adversary, "history": self.history}
+        named: dict[str, Any] = {"adversary": self.adversary, "history": self.history}
         if self.market is not None:
             named["market"] = self.market
         named |= {f"block {block.name}": block.forecaster for block in self.blocks}
@@ -183,11 +185,7 @@ class Game:
 
     def forgetful(self) -> list[str]:
         """Names of the players that offer no ``state`` and ``restore``."""
-        return [
-            name
-            for name, who in self.players().items()
-            if not isinstance(who, Resumable) or not getattr(who, "resumable", True)
-        ]
+        return [name for name, who in self.players().items() if not remembers(who)]
 
 
 @dataclass(frozen=True, eq=False)

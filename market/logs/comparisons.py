@@ -30,6 +30,7 @@ from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Game
 from regretless.market.game.seats import mean_of_heads
 from regretless.market.logs.welfare import COUNT
+from regretless.market.records import policy_name
 from regretless.market.regret.model_comparison import NotCompared
 
 ROUNDING = 1e-12  # what is closer than this is as good
@@ -162,7 +163,7 @@ def _compared(cohort: Cohort, followed: NotCompared) -> Compared:
     lost = followed.mean_loss(ledger.rounds)
     found += [((MODEL, name), lost[:, m]) for m, name in enumerate(followed.names)]
     for j, policy in enumerate(cohort.policies):
-        name = str(getattr(policy, "name", f"policy {j}"))
+        name = policy_name(policy, f"policy {j}")
         found.append(((POLICY, name), ledger.followed[:, :, j].sum(1) / rounds))
     found.append(((ACTION, "best of each"), ledger.fixed.sum(1).min(1) / rounds))
     names, losses = zip(*found, strict=True)

@@ -13,6 +13,7 @@ from regretless.market.game.round import Game
 from regretless.market.logs.comparisons import regret_to_models
 from regretless.market.logs.journal import agent_regret
 from regretless.market.logs.welfare import COUNT
+from regretless.market.records import policy_name
 from regretless.market.regret.ledger import MEASURES, Ledger
 
 ActionNames = Mapping[str, Sequence[str]]  # by cohort
@@ -180,8 +181,8 @@ def _swap_rows(cohort: Cohort) -> pd.DataFrame:
     if not comparators.shape[2]:
         comparators = ledger.fixed
     row, action = np.nonzero(ledger.count > 0)
-    named = (getattr(policy, "name", f"policy {j}") for j, policy in enumerate(cohort.policies))
-    names = np.array([*map(str, named), ""], dtype=object)
+    named = (policy_name(policy, f"policy {j}") for j, policy in enumerate(cohort.policies))
+    names = np.array([*named, ""], dtype=object)
     best = comparators[row, action].argmin(1)
     policy = best - (ledger.fixed.shape[2] if ledger.constants else 0)
     return pd.DataFrame(

@@ -13,6 +13,7 @@ same-round market the outcome depends on actions of the round, hence on the fore
 are the aggregative games (Selten 1970) with a smoothed aggregate (Nerlove 1958).
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from typing import Any, ClassVar, Self
@@ -99,13 +100,13 @@ class Settling(Market):
         self.outcomes = Moments(self.goods)
         self.tables = list(tables)
 
+    @abstractmethod
     def aggregate(self, decisions: Decisions) -> Array:
         """Return what actions come to, which adds up over agents to the last bit."""
-        raise UserError(f"class {type(self).__name__} has no aggregate(decisions)")
 
+    @abstractmethod
     def answer(self, fundamental: Array, load: Array) -> Array:
         """Let the load move the outcome."""
-        raise UserError(f"class {type(self).__name__} has no answer(fundamental, load)")
 
     def clear(self, fundamental: Array, decisions: Decisions) -> Array:
         """Answer what all agents do together."""

@@ -27,8 +27,8 @@ from regretless.agents.learners import (
 )
 from regretless.agents.learners.kernels import stationary
 from regretless.market import register
+from regretless.market.core.checkpoint import remembers
 from regretless.market.core.errors import UserError
-from regretless.market.game.protocols import Resumable
 from regretless.market.records import one_hot
 from regretless.market.regret.definitions import external_regret, swap_regret
 
@@ -128,7 +128,7 @@ def test_a_checkpoint_continues_exactly(name: str, parameters: dict[str, Any]) -
     again, _, _ = run(other, 33, replay(table[27:]), seed=5)
     assert np.array_equal(rest, again)
     assert all(np.array_equal(saved[key], frozen[key]) for key in frozen)
-    assert isinstance(learner, Resumable)
+    assert remembers(learner)
 
 
 @every_learner
