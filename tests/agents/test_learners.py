@@ -99,23 +99,6 @@ def test_laws_are_probabilities_even_against_a_hostile_world(
 
 
 @every_learner
-def test_same_numbers_same_laws_and_what_was_handed_out_stays(
-    name: str, parameters: dict[str, Any]
-) -> None:
-    table = dyadic(40, 3, 4)
-    first, second = (started(name, parameters, 3, 4, 40) for _ in range(2))
-    laws, _, _ = run(first, 40, replay(table))
-    kept = []
-    for t, actions in enumerate(run(second, 40, replay(table))[2]):
-        if t == 0:
-            second.start(3, 4, horizon=40)  # starting again forgets everything
-        kept.append(second.play())
-        second.play()[:] = 0.0  # neither asking twice nor scribbling changes anything
-        second.learn(table[t], actions)
-    assert np.array_equal(np.array(kept), laws)
-
-
-@every_learner
 def test_a_checkpoint_continues_exactly(name: str, parameters: dict[str, Any]) -> None:
     table = dyadic(60, 3, 4)
     learner = started(name, parameters, 3, 4, 60)
@@ -345,15 +328,6 @@ def test_stationary_laws_balance_every_state(rates: Array) -> None:
     np.testing.assert_allclose(into, out, rtol=1e-9, atol=1e-280)
 
 
-def test_stationary_law_is_the_eigenvector() -> None:
-    rng = np.random.default_rng(0)
-    for actions in (2, 3, 10, 40):
-        chain = rng.dirichlet(np.ones(actions), actions)
-        law = np.empty(actions)
-        stationary(chain.copy(), law)
-        np.testing.assert_allclose(law, eigenlaw(chain), atol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("make", "told"),
     [
@@ -379,46 +353,3 @@ def test_mistakes_are_one_line(make: Any, told: str) -> None:
 
 
 # Deng, Schneider and Sivan 2019: (leader, learner) payoffs per outcome and action, V = 0.
-LEADER = np.array([[0.0, -2.0, -2.0], [0.0, -2.0, 2.0]])
-LEARNER = np.array([[0.25, -1.0, 0.0], [-1.0, 1.0, 0.0]])
-
-
-def up_then_down(learner: Any, rounds: int, rows: int = 1) -> tuple[float, float]:
-    """Leader surplus and swap regret, means over the rows."""
-    learner.start(rows, 3, horizon=rounds)
-    outcome = (np.arange(rounds) >= rounds // 2).astype(int)
-    laws, losses, actions = run(learner, rounds, replay((1 - LEARNER[outcome]) / 2))
-    charged = np.eye(3)[actions] if learner.bandit else laws
-    surplus = np.einsum("tka,ta->", charged, LEADER[outcome]) / rounds / rows
-    return surplus, float(np.mean([swap_regret(losses[:, k], charged[:, k]) for k in range(rows)]))
-
-
-@pytest.mark.parametrize(
-    ("make", "expected"),
-    [
-        (lambda: Hedge(rate="fixed"), (0.564, 0.691)),
-        (Hedge, (0.665, 0.729)),
-        (FollowTheLeader, (0.75, 0.75)),
-        (RegretMatching, (0.75, 0.75)),
-    ],
-    ids=["Hedge, fixed rate", "Hedge", "follow the leader", "regret matching"],
-)
-def test_learners_with_swap_regret_are_exploited(make: Any, expected: tuple[float, float]) -> None:
-    for rounds, published in zip((1000, 10**4), expected, strict=True):
-        surplus, swap = up_then_down(make(), rounds)
-        assert surplus == pytest.approx(published, abs=0.005)
-        assert surplus <= 4 * swap + 1e-9  # the cap, kappa = 4
-        if published == 0.75:
-            assert swap == pytest.approx(3 / 16, abs=0.001)
-
-
-def test_rock_paper_scissors_against_a_myopic_best_responder() -> None:
-    """Zero-sum surplus: the payoff per round of a leader who answers the law of play."""
-    won = np.array([[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]])  # (leader, learner)
-    for learner, published in ((FollowTheLeader(), 1.0), (Hedge(rate="fixed"), 0.005)):
-        learner.start(1, 3, horizon=10**4)
-        laws, losses, _ = run(
-            learner, 10**4, lambda _, laws: (1 + won[(laws @ won.T).argmax(1)]) / 2
-        )
-        surplus = float(2 * (laws * losses).sum() / 10**4 - 1)
-        assert surplus == pytest.approx(published, abs=0.0005)

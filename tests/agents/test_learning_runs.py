@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from regretless.agents.cohorts.learning import LearnerCohort
@@ -50,40 +49,10 @@ def scenario(*cohorts: dict[str, Any], **keys: Any) -> Scenario:
     return Scenario(validated(raw | keys, origin=Path()))
 
 
-def played(*cohorts: dict[str, Any], **keys: Any) -> MarketModel:
-    model = scenario(*cohorts, **keys).build()
-    model.run()
-    return model
-
-
 def members(model: MarketModel, name: str = "learners") -> LearnerCohort:
     (found,) = [cohort for cohort in model.game.cohorts if cohort.name == name]
     assert isinstance(found, LearnerCohort)
     return found
-
-
-@pytest.fixture(scope="module")
-def without() -> MarketModel:
-    """Return the run in which nobody learns."""
-    return played(traders())
-
-
-@pytest.mark.parametrize("name", LEARNERS)
-def test_every_learner_runs_and_leaves_the_listeners_alone(name: str, without: MarketModel) -> None:
-    """Learners are rows of their own; neither the forecast nor another agent notices them."""
-    model = played(learners(name), traders())
-    pd.testing.assert_frame_equal(model.forecasts_frame(), without.forecasts_frame())
-    frame = model.agents_frame().set_index("cohort")
-    own = frame.loc["learners"]
-    assert set(own["kind"]) == {"learner"}
-    assert set(own["response"]) == {name}
-    assert set(own["guarantee"]) == {"none"}
-    assert own[["bound", "bound_from_bias"]].isna().all(axis=None)
-    assert own[["external_regret", "swap_regret", "exploitability"]].notna().all(axis=None)
-    others = without.agents_frame().set_index("cohort")
-    pd.testing.assert_frame_equal(frame.loc[["traders"]].drop(columns="agent"),
-                                  others.loc[["traders"]].drop(columns="agent"))  # fmt: skip
-    assert members(model).block == 0
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -96,14 +65,6 @@ def test_the_ledger_of_learners_agrees_with_the_raw_log(name: str) -> None:
     for k in range(len(ledger.count)):
         wanted = definitions.swap_regret(losses[:, k], laws[:, k])
         assert ledger.regret("swap")[k] == pytest.approx(wanted, abs=1e-9)
-
-
-def test_the_same_seed_repeats_itself_and_another_does_not() -> None:
-    def frame(seed: int) -> pd.DataFrame:
-        return played(learners("exp3"), traders(), seed=seed).regret_frame()
-
-    pd.testing.assert_frame_equal(frame(3), frame(3))
-    assert not frame(3).equals(frame(4))
 
 
 @pytest.mark.parametrize("name", LEARNERS)

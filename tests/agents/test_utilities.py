@@ -21,7 +21,7 @@ from regretless.agents.utilities.forms import (
     MeanVariance,
     Newsvendor,
 )
-from regretless.agents.utilities.populations import Population, ces_population, linear_population
+from regretless.agents.utilities.populations import Population
 from regretless.market.core.errors import UserError
 from regretless.market.losses import (
     Convex1D,
@@ -136,20 +136,6 @@ def test_utility_in_its_own_units_is_the_textbook_formula(name: str) -> None:
 
 # --- published properties ------------------------------------------------------------------------
 
-INNER = 0.2 + 0.8 * random_outcomes(3)  # well above every floor, so that scaling down stays there
-
-
-def test_ces_has_its_limits() -> None:
-    """The limits of CES: linear at rho = 1, Cobb-Douglas at 0, Leontief far below."""
-    linear = utility(LinearUtility(W), INNER)
-    assert utility(CES(W, 1.0, v=1.0), INNER) == pytest.approx(linear, abs=1e-12)
-    assert utility(CES(W, 0.9999, v=1.0), INNER) == pytest.approx(linear, abs=1e-4)
-    product = utility(CobbDouglas(W), INNER)
-    for rho in (1e-4, -1e-4):
-        assert utility(CES(W, rho, v=1.0, y_min=0.01), INNER) == pytest.approx(product, abs=1e-4)
-    scarcest = utility(Leontief(np.ones((4, 3))), INNER)
-    assert utility(CES(W, -80.0, v=1.0, y_min=0.1), INNER) == pytest.approx(scarcest, rel=0.06)
-
 
 @pytest.mark.parametrize("rho", [-2.0, -0.5, 0.5, 0.9])
 def test_the_elasticity_of_substitution_is_constant_and_symmetric(rho: float) -> None:
@@ -213,15 +199,6 @@ def test_the_best_order_is_the_critical_quantile(underage: float, overage: float
     cost = Newsvendor(orders, underage, overage).losses(demand[:, None]).mean(0)
     quantile = np.quantile(demand, underage / (underage + overage), method="inverted_cdf")
     assert orders[cost.argmin()] == pytest.approx(quantile)
-
-
-@pytest.mark.parametrize(("p", "centre"), [(2.0, np.mean), (1.0, np.median)])
-def test_the_best_target_is_the_mean_or_the_median(p: float, centre: Any) -> None:
-    """Squared distance elicits the mean, absolute distance the median."""
-    outcomes = random_outcomes(1, 51)
-    targets = np.linspace(0, 1, 1001)[:, None]
-    cost = LpTarget(targets, p).losses(outcomes).mean(0)
-    assert targets[cost.argmin(), 0] == pytest.approx(centre(outcomes), abs=2e-3)
 
 
 # --- bad parameters ------------------------------------------------------------------------------
@@ -317,19 +294,6 @@ def test_bad_shares_are_refused(weights: Any, concentration: Any, says: str) -> 
         population().shares(weights, concentration)
 
 
-def test_a_drawn_population_is_the_stack_of_its_agents() -> None:
-    """Agent k's loss is the utility of agent k's shares and exponent."""
-    rho, outcomes = np.array([0.3, 0.7, 1.0, 2.0]), random_outcomes(3)
-    shares = population(count=4).shares(COMMON, 5.0)
-    powers = ces_population(population(count=4), rho=rho, weights=COMMON, concentration=5.0)
-    linear = linear_population(population(count=4), weights=COMMON, concentration=5.0)
-    for k in range(4):
-        one = CES(shares[k], rho[k])
-        assert powers[k].losses(outcomes) == pytest.approx(one.losses(outcomes), abs=1e-14)
-        straight = LinearUtility(shares[k])
-        assert linear[k].losses(outcomes) == pytest.approx(straight.losses(outcomes), abs=1e-14)
-
-
 # a maker's parameters, arrays being one number per agent, and the same utility for agent k alone
 
 
@@ -355,51 +319,6 @@ def draft(
     }
     spec = validated(raw, origin=Path())
     return drawn_losses(spec.cohort[0], seed, 3)
-
-
-DRAFTS: dict[str, dict[str, Any]] = {
-    "linear": {},
-    "ces": {"rho": [-2.0, -0.5], "v": [0.5, 1.5], "y_min": 0.05},
-    "cobb-douglas": {"returns": [0.5, 1.5], "productivity": {"choices": [1.0, 2.0]}},
-    "leontief": {"steepness": [2, 8]},
-    "cara": {"risk_aversion": {"choices": [1, 4]}},
-    "mean-variance": {"risk_aversion": [0.5, 2.0], "reference": [0.2, 0.4]},
-    "newsvendor": {"underage": [1.0, 5.0], "coordinate": 1},
-    "lp-target": {"p": {"choices": [1, 2]}, "importance": [1, 2, 3]},
-}
-ALL = [
-    "linear",
-    "ces",
-    "cobb-douglas",
-    "leontief",
-    "cara",
-    "mean-variance",
-    "newsvendor",
-    "lp-target",
-]
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_a_scenario_draws_a_population_from_its_seed(name: str) -> None:
-    """One normalised loss per agent; the same with the same seed, another with another."""
-    first, again, other = (draft(name, DRAFTS[name], seed=seed) for seed in (3, 3, 4))
-    assert (*first.offset.shape, first.outcomes) == (4, 3, 3)
-    low, high = first.range()
-    assert low == pytest.approx(np.zeros(4), abs=1e-9)
-    assert high == pytest.approx(np.ones(4), abs=1e-9)
-    for field in first.AXES:
-        assert np.array_equal(getattr(first, field), getattr(again, field))
-    assert any(not np.array_equal(getattr(first, f), getattr(other, f)) for f in first.AXES)
-
-
-def test_a_list_of_two_is_a_range_and_a_table_of_one_row_is_not() -> None:
-    """With two actions or goods, orders and importance are written in double brackets."""
-    table: Any = draft("newsvendor", {"orders": [[0.2, 0.8]]}, actions=2, count=2)
-    assert np.array_equal(table.knots[..., 0], [[0.2, 0.8], [0.2, 0.8]])
-    with pytest.raises(UserError, match=r"orders: give 2 numbers as orders = \[\[0.2, 0.8\]\]"):
-        draft("newsvendor", {"orders": [0.2, 0.8]}, actions=2, count=2)
-    with pytest.raises(UserError, match="orders: give 3 numbers"):
-        draft("newsvendor", {"orders": [0.2, 0.8]}, actions=3, count=3)
 
 
 MISTAKES: list[tuple[str, dict[str, Any], str]] = [

@@ -20,7 +20,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from benchmarks.crowds import Crowd
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import BestResponse
 from regretless.market.game.round import play_round
@@ -30,7 +29,7 @@ from regretless.market.model import MarketModel
 from regretless.market.numerics import threads
 from regretless.market.records import Round, one_hot
 from regretless.market.regret.ledger import MEASURES
-from regretless.market.response import best_response, expected_losses
+from regretless.market.response import best_response
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
 
@@ -231,27 +230,6 @@ def check(ledger: Any, row: int, agent: Naive) -> None:
         assert ledger.regret("swap")[row] == pytest.approx(swap / agent.rounds, abs=CLOSE)
 
 
-def after(rounds: int, *, policies: int = 2) -> dict[str, Array]:
-    """Return the ledger's sums of a crowd of 300, and its last actions."""
-    model = Crowd(300, actions=5, policies=policies).model()
-    model.run(rounds)
-    ledger = model.game.cohorts[0].ledger
-    sums = {name: getattr(ledger, name) for name in ("count", "fixed", "surprise_fixed")}
-    more = {"followed": ledger.followed, "swap": ledger.regret("decision_swap")}
-    return sums | more | {"actions": model.last_actions(0)}
-
-
-def test_threads_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Same bytes by one core and by any number of them."""
-    alone = after(12)
-    monkeypatch.setattr(threads, "FEWEST", 1)
-    for cores in (2, 3, 7):
-        monkeypatch.setattr(threads, "LANES", cores)
-        monkeypatch.setattr(threads, "_pool", [])
-        for name, table in after(12).items():
-            assert table.tobytes() == alone[name].tobytes(), name
-
-
 def test_an_error_in_a_kernel_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "LANES", 2)
     monkeypatch.setattr(threads, "_pool", [])
@@ -289,25 +267,6 @@ def test_the_least_loss_is_the_first_of_equals(seed: int, rows: int, *, tied: bo
     table = rng.integers(3, size=(rows, 4)).astype(float) if tied else rng.random((rows, 4))
     expected = [row.index(min(row)) for row in table.tolist()]
     assert best_response(table).tolist() == expected
-
-
-@given(seed=st.integers(0, 2**32 - 1), actions=st.integers(1, 18), size=st.integers(1, 40))
-@settings(max_examples=50, deadline=None)
-def test_expected_losses_are_summed_in_order(seed: int, actions: int, size: int) -> None:
-    """To the last bit what an agent alone expects: the forecaster's ties are the agent's."""
-    rng = np.random.default_rng(seed)
-    offset, weights, point = (
-        rng.normal(size=(3, actions)),
-        rng.normal(size=(3, actions, 5)),
-        rng.random(5),
-    )
-    alone = [
-        Naive(Linear(weights[k], offset[k]), offset[k].tolist(), weights[k].tolist()).expected(
-            point.tolist()
-        )
-        for k in range(3)
-    ]
-    assert expected_losses(offset, weights, point).tolist() == alone
 
 
 @given(

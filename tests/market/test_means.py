@@ -10,7 +10,6 @@ import pytest
 
 from regretless.agents import ScriptedCrowd
 from regretless.market import register
-from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.budget import Means
@@ -150,16 +149,6 @@ def test_a_law_of_play_is_that_given_what_is_affordable() -> None:
     ]
     assert cohort.row_of.tolist() == [0]
     assert np.mean(drawn) == pytest.approx(0.6, abs=4 * np.sqrt(0.24 / 4000))
-
-
-def test_memory_of_scarcity_survives_a_checkpoint(tmp_path: Path) -> None:
-    straight, first, second = (tolls("hedge") for _ in range(3))
-    straight.run()
-    first.run(50)
-    checkpoint.save(tmp_path / "checkpoint.npz", first.state())
-    second.restore(checkpoint.load(tmp_path / "checkpoint.npz"))
-    second.run()
-    assert straight.agents_frame().equals(second.agents_frame())
 
 
 def test_mistakes_are_a_line() -> None:

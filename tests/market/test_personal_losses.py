@@ -144,9 +144,3 @@ def test_what_takes_losses_of_the_outcome_is_refused(
 ) -> None:
     with pytest.raises(UserError, match=says):
         auction(tmp_path, BIDDERS[:1], **keys).build()
-
-
-def test_a_market_with_personal_losses_wants_a_row_for_each_agent(tmp_path: Path) -> None:
-    model = auction(tmp_path, BIDDERS[:1], market={"feedback": "lagged"}).build()
-    with pytest.raises(UserError, match=r"FirstPrice: agents of cohort.followers share a row"):
-        FirstPrice(model.game.cohorts, np.random.default_rng(0), values=[1.0, 1.0])

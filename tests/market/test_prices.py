@@ -35,7 +35,6 @@ from regretless.market.markets.price_impact import (
 from regretless.market.model import MarketModel
 from regretless.market.records import Decision
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.files import find, override, read
 from regretless.scenarios.spec.scenario import validated
 
 RNG = np.random.default_rng(3)
@@ -92,7 +91,6 @@ def played(chosen_: Scenario) -> MarketModel:
 
 
 LAGGED = {"feedback": "lagged", "impact": 0.4, "adjustment": 0.7}
-MYOPIC = {"kind": "myopic", "outcomes": 3}
 SAME = LAGGED | {"feedback": "same-round"}
 
 
@@ -173,16 +171,6 @@ def test_the_theorem_holds_where_feedback_is_lagged(shocks: str, impact: float) 
             assert (agents["leader_surplus"] <= agents["surplus_cap"] + 1e-9).all()
 
 
-def test_nothing_is_promised_in_the_same_round() -> None:
-    model = played(scenario(SAME))
-    agents = model.agents_frame()
-    assert (agents["guarantee"] == "none").all()
-    assert agents["bound"].isna().all()
-    assert all("same round" in promise.note for promise in model.guarantees)
-    followers = agents[agents["cohort"] != "learners"]
-    assert (followers["decision_swap_regret"] <= followers["bound_from_bias"] + 1e-9).all()
-
-
 @pytest.mark.parametrize("market", [LAGGED, SAME], ids=["lagged", "same-round"])
 def test_a_resumed_market_goes_on_to_the_same_bytes(market: dict[str, Any], tmp_path: Path) -> None:
     straight, first, second = (scenario(market).build() for _ in range(3))
@@ -225,20 +213,6 @@ def test_a_market_checks_its_parameters(setting: dict[str, Any]) -> None:
         Prices([cohort(FORMS["linear"], [0]), cohort(Linear(np.ones((1, 2, 3))), [0])], RNG)
 
 
-def test_what_a_market_would_falsify_is_refused() -> None:
-    for kind in ("look-ahead", "stackelberg-committer", "draw-seer"):
-        with pytest.raises(UserError, match=r"drop \[market\]"):
-            scenario(LAGGED, adversary={"kind": kind, "outcomes": 3}).build()
-    with pytest.raises(UserError, match=r"drop \[market\]"):
-        scenario(LAGGED | {"feedback": "same-round"}, adversary=MYOPIC).build()
-    scenario(LAGGED, adversary=MYOPIC).build()  # what the market will make of it is known
-    space = {"vertices": [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]}
-    with pytest.raises(UserError, match=r"\[space\]"):
-        scenario(LAGGED, space=space)
-    with pytest.raises(UserError, match=r"\[game\]"):
-        scenario(LAGGED, game={"file": "deng-2x3.csv"})
-
-
 def test_crowding_on_cases_worked_out_by_hand() -> None:
     demand = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 0.5], [0.0, 0.0]])
     assert concentration(demand) == pytest.approx([0.5, 1.0, 1.0, np.nan], nan_ok=True)
@@ -259,25 +233,3 @@ def test_crowding_on_cases_worked_out_by_hand() -> None:
     assert np.isnan(drawn_labels(forecasts[["drawn"]], 1, 2)).all()
     with pytest.raises(ValueError, match="market"):
         crowding(rounds.drop(columns=["demand_0", "demand_1"]), forecasts)
-
-
-def named(name: str, *assignments: str) -> tuple[pd.Series[float], pd.DataFrame]:
-    """Play a scenario of the catalogue: means of its crowding, and its agents."""
-    raw = override(read(find(name)), list(assignments))
-    model = Scenario(validated(raw, origin=find(name).parent)).build(log_every=500)
-    model.run()
-    measured = crowding(model.rounds_frame(), model.forecasts_frame()).mean()
-    return measured, model.agents_frame()
-
-
-def test_congestion_spreads_demand_and_nobody_regrets() -> None:
-    measured, agents = named("crowding")
-    assert measured["concentration"] == pytest.approx(0.41, abs=0.01)
-    followers = agents[agents["cohort"] == "followers"]
-    assert followers["decision_swap_regret"].max() < 0.02
-    for seed in (2, 3):
-        measured, agents = named("crowding", f"seed={seed}", "rounds=600")
-        assert 0.38 < measured["concentration"] < 0.45
-        followers = agents[agents["cohort"] == "followers"]
-        assert followers["decision_swap_regret"].max() < 0.02
-        assert (followers["guarantee"] == "decision-swap").all()

@@ -131,23 +131,6 @@ def test_what_own_actions_matter_is_the_widest_gap_over_all_small_moves() -> Non
     assert matters(curved, np.array([[0.1]])) == pytest.approx(0.1 * 2 * curved.lipschitz())
 
 
-def test_others_and_those_who_leave_are_promised_nothing() -> None:
-    crowd = {"utility": "linear", "count": 4, "actions": 3}
-    base = {"adversary": {"kind": "iid", "outcomes": 2}, "rounds": 6, "name": "mixed"}
-    market = {"feedback": "same-round"}
-    labels = {}
-    for leaves in (None, 3):
-        own = crowd | {"name": "own", "response": "private"} | ({"leaves": 3} if leaves else {})
-        raw = base | {"market": market, "cohort": [own, crowd | {"name": "all"}]}
-        model = Scenario(validated(raw, origin=None)).build()
-        model.run()
-        frame = model.agents_frame()
-        labels[leaves] = frame.groupby("cohort", sort=False)["guarantee"].first().to_dict()
-        assert (frame["bound"].isna() == (frame["guarantee"] == "none")).all()
-    assert labels[None] == {"own": "decision-swap", "all": "none"}
-    assert labels[3] == {"own": "none", "all": "none"}
-
-
 @pytest.mark.parametrize("name", ["own-draws", "el-farol"])
 def test_regret_exceeds_that_of_the_induced_law_by_less_than_the_own_sway(name: str) -> None:
     """The proof's steps 2 and 3, and step 1: the law's regret is the theorem's, come what may."""

@@ -22,7 +22,7 @@ from regretless.market.game.round import (
     offer,
     play_round,
 )
-from regretless.market.records import Announcement, Context, History, Mixture, OutcomeLaw
+from regretless.market.records import Announcement, Context, History, OutcomeLaw
 
 
 def game(seed: int = 0) -> Game:
@@ -140,9 +140,3 @@ def test_a_sealed_law_cannot_be_changed_after_the_draw() -> None:
 def test_bad_laws_are_refused(points: Any, weights: Any, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
         OutcomeLaw(np.array(points), np.array(weights))
-
-
-def test_the_mean_label_averages_blocks_and_atoms() -> None:
-    one = Mixture(np.zeros((2, 1)), np.array([0.5, 0.5]), labels=np.array([[0.0], [1.0]]))
-    two = Mixture(np.zeros((1, 4)), np.ones(1), labels=np.array([[0.1]]))
-    assert Announcement((one, two)).mean_label == pytest.approx([0.3])

@@ -444,27 +444,6 @@ def test_the_followers_seats_are_as_pettingzoo_has_them() -> None:
     parallel_seed_test(made, num_cycles=8)
 
 
-def test_in_the_followers_seats_losses_are_those_of_ones_actions() -> None:
-    """Who plays a best response to the drawn prediction loses what the scenario's agents lose."""
-    scenario = deng("hedge", "best-response", rounds=15)
-    env = regretless.FollowersEnv(scenario, cohort="them 1")
-    seen, _ = env.reset(seed=2)
-    first = int(regretless.market.core.randomness.stream(2, "environment").integers(2**31))
-    twin = scenario.build(seed=first, apart=True)
-    cohort: Any = env._run.model.game.cohorts[1]
-    offset, weights = cohort.coefficients
-    total = 0.0
-    while env.agents:
-        drawn = env._run.drawn.forecasts[cohort.block].point
-        assert seen[env.agents[0]][-len(drawn) :] == pytest.approx(drawn, abs=1e-6)
-        best = (offset + weights @ drawn).argmin(1)[cohort.row_of]
-        seen, rewards, *_ = env.step(dict(zip(env.agents, best.tolist(), strict=True)))
-        total += sum(rewards.values())
-    twin.run()
-    means = twin.agents_frame().query("cohort == 'them 1'")["mean_loss"]
-    assert -total / 15 == pytest.approx(means.sum(), abs=1e-6)
-
-
 def test_without_the_libraries_the_line_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
