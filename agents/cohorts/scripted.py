@@ -164,18 +164,8 @@ class ScriptedCrowd(OwnAgents):
         """Be told the losses of all agents' actions (N, A) and the outcome (d,)."""
 
 
-def columns_of(member: OwnAgents, names: Sequence[str], *, size: int) -> dict[str, Array]:
-    """Read columns of a member, an array (size,) each.
-
-    Raises
-    ------
-    UserError
-        If one is no number, or of another length.
-    """
-    return {name: _column(member, name, size) for name in names}
-
-
 def _column(member: OwnAgents, name: str, size: int) -> Array:
+    """Read a column of a member (size,); UserError if it is no number, or of another length."""
     where = f"column '{name}' of class {type(member).__name__}"
     if not hasattr(member, name):
         raise UserError(f"{where} is missing; set self.{name} in __init__")
@@ -238,8 +228,7 @@ class ScriptedCohort(Cohort, Remembering):
     block : int
         Which block of the broadcast they hear.
     loss : stack of N losses
-    agents : sequence of ScriptedAgent, or one ScriptedCrowd
-        N agents, or one for all.
+    agents : sequence of N ScriptedAgent
     policies : tuple of callables
         Benchmark policies.
     distance : int array (N,) or None
@@ -261,7 +250,7 @@ class ScriptedCohort(Cohort, Remembering):
         rule: str,
         block: int,
         loss: Loss,
-        agents: Sequence[ScriptedAgent] | ScriptedCrowd,
+        agents: Sequence[Any],
         ledger: Ledger,
         policies: tuple[Any, ...] = (),
         distance: Indices | None = None,
@@ -269,8 +258,7 @@ class ScriptedCohort(Cohort, Remembering):
     ) -> None:
         self.name, self.utility, self._rule, self.block = name, utility, rule, block
         self.loss, self.ledger, self.policies = loss, ledger, policies
-        self.crowd = agents if isinstance(agents, ScriptedCrowd) else None
-        self.agents: list[OwnAgents] = [agents] if isinstance(agents, ScriptedCrowd) else [*agents]
+        self.agents = [*agents]
         self.row_of = np.arange(len(loss))
         self.distance: Indices = np.zeros(len(loss), np.intp) if distance is None else distance
         self.relay = relay
@@ -294,8 +282,8 @@ class ScriptedCohort(Cohort, Remembering):
 
     def column(self, name: str) -> Array:
         """Return what the agents show under a name (N,); UserError if it is no number."""
-        size = len(self.loss) if self.crowd is not None else 1
-        return np.concatenate([columns_of(agent, [name], size=size)[name] for agent in self.agents])
+        size = len(self.loss) // len(self.agents)
+        return np.concatenate([_column(agent, name, size) for agent in self.agents])
 
     def enter(self, model: Any, first: int) -> None:
         """Let the agents know where they play, and their numbers, of which ``first`` is the least.
@@ -313,18 +301,17 @@ class ScriptedCohort(Cohort, Remembering):
         None for all. Nobody else is asked or taught.
         """
         self._here = np.ones(len(self.loss), dtype=np.bool_) if here is None else here
-        awake = None if awake is None else sealed(awake)
-        if self.crowd is not None:
-            self.crowd.here, self.crowd.affordable = sealed(self._here), awake
-            return
         for place, agent in enumerate(self.agents):
-            agent.affordable = None if awake is None else awake[place]
+            agent.affordable = None if awake is None else sealed(awake)[place]
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
-        """Ask the crowd, or every agent in turn."""
+        """Ask every agent in turn."""
         heard = self._heard(forecast)
+<<<<<<< HEAD
         if self.crowd is not None:
             return self._decision(self.crowd, self.crowd.act_many(heard, context))
+=======
+>>>>>>> c9c54bd (A crowd of one's own has a cohort class of its own)
         choices = [
             self._choice(agent, heard[place], context.of(place)) if here else (0, self._idle)
             for place, (agent, here) in enumerate(zip(self.agents, self._here, strict=True))
@@ -335,11 +322,8 @@ class ScriptedCohort(Cohort, Remembering):
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
         """Tell every agent its losses."""
         losses = sealed(losses)
-        if self.crowd is not None:
-            self.crowd.learn_many(losses, outcome)
-            return
         for place in np.flatnonzero(self._here):
-            self.agents[place].learn(losses[place], outcome)  # type: ignore[attr-defined]
+            self.agents[place].learn(losses[place], outcome)
 
     def _heard(self, forecast: Forecast) -> Heard:
         if self.relay is None:
@@ -348,16 +332,6 @@ class ScriptedCohort(Cohort, Remembering):
         relay = self.relay
         come = [forecast if h == 0 else relay.heard(int(h)) or relay.stand_in() for h in hops]
         return Heard(tuple(come), sealed(which))
-
-    def _decision(self, crowd: ScriptedCrowd, answer: ArrayLike) -> Decision:
-        """Draw actions from what a crowd answered; UserError if that is no law of play."""
-        agents, count = len(self.loss), self.loss.actions
-        wanted = f"return {agents} actions from 0 to {count - 1}, or {agents} x {count} "
-        wanted += "probabilities whose rows sum to 1"
-        law = law_of(numbers_of(crowd.act_many, answer, wanted), agents, count)
-        if law is None:
-            raise UserError(f"{name_of(crowd.act_many)} returned {brief(answer)}; {wanted}")
-        return Decision(law, draw_rows(law, crowd.rng.random(agents)))
 
     def _choice(self, agent: Any, forecast: Forecast, context: Context) -> tuple[int, Array]:
         count, given = self.loss.actions, agent.act(forecast, context)
@@ -370,6 +344,36 @@ class ScriptedCohort(Cohort, Remembering):
         if answer.shape != (count,) or not (answer >= 0).all() or abs(answer.sum() - 1) > ROUNDING:
             raise UserError(f"{name_of(agent.act)} returned {brief(given)}; {wanted}")
         return draw_index(answer, agent.rng), answer.astype(np.float64)
+
+
+class CrowdCohort(ScriptedCohort):
+    """A crowd that answers for all of a cohort's agents at once; ``agents`` holds it alone."""
+
+    @property
+    def _crowd(self) -> ScriptedCrowd:
+        crowd: ScriptedCrowd = self.agents[0]
+        return crowd
+
+    def attend(self, here: Mask | None, awake: Mask | None = None) -> None:
+        """Let the crowd know who takes part in the round (N,), and what they can afford (N, A)."""
+        super().attend(here)
+        self._crowd.here = sealed(self._here)
+        self._crowd.affordable = None if awake is None else sealed(awake)
+
+    def decide(self, forecast: Forecast, context: Context) -> Decision:
+        """Ask the crowd, and draw actions from its answer; UserError if that is no law of play."""
+        crowd, agents, count = self._crowd, len(self.loss), self.loss.actions
+        answer = crowd.act_many(self._heard(forecast), replace(context, own=dict(context.own)))
+        wanted = f"return {agents} actions from 0 to {count - 1}, or {agents} x {count} "
+        wanted += "probabilities whose rows sum to 1"
+        law = law_of(numbers_of(crowd.act_many, answer, wanted), agents, count)
+        if law is None:
+            raise UserError(f"{name_of(crowd.act_many)} returned {brief(answer)}; {wanted}")
+        return Decision(law, draw_rows(law, crowd.rng.random(agents)))
+
+    def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:
+        """Tell the crowd the losses of all."""
+        self._crowd.learn_many(sealed(losses), outcome)
 
 
 def law_of(answer: ArrayLike, agents: int, count: int) -> Array | None:

@@ -32,7 +32,7 @@ from regretless.market.core.own_code import is_ours, name_of, numbers_of, sealed
 from regretless.market.game.accounts import Accounts
 from regretless.market.game.adversary_view import sight_of
 from regretless.market.game.protocols import Adversary, Cohort
-from regretless.market.game.seats import Counted, Taken, taken
+from regretless.market.game.seats import Taken, taken
 from regretless.market.losses import Loss
 from regretless.market.records import Decision
 
@@ -233,7 +233,7 @@ class Market(Remembering, ABC):
         """Count the agents who take part in a round."""
         return sum(played.agents for played in self.taken(decisions))
 
-    def taken(self, decisions: Decisions) -> Iterator[Taken | Counted]:
+    def taken(self, decisions: Decisions) -> Iterator[Taken]:
         """Yield who took which action, of every cohort of which somebody is here."""
         for cohort, decision in zip(self.cohorts, decisions, strict=True):
             if decision is not None:

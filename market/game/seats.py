@@ -232,40 +232,7 @@ class Taken:
         return np.asarray(np.bincount(self.actions, self.heads, minlength=actions), np.float64)
 
 
-@dataclass(frozen=True, eq=False)
-class Counted:
-    """The same of a crowd that is counted and draws, over all rows and actions: n = K A.
-
-    Parameters
-    ----------
-    heads : array (K, A)
-        How many agents of each row took each action.
-    """
-
-    heads: Array
-
-    @property
-    def agents(self) -> float:
-        """How many took part."""
-        return float(self.heads.sum())
-
-    def weighed(self, table: Array) -> Array:
-        """Return what they have in a table (K, A, ...) by their rows and actions (n, ...)."""
-        heads = self.heads.reshape(self.heads.shape + (1,) * (table.ndim - 2))
-        return np.asarray((heads * table).reshape(-1, *table.shape[2:]))
-
-    def total(self, table: Array) -> Array:
-        """Return the sum of what all have in a table (K, A, c), exactly: (2, c)."""
-        heads = self.heads.ravel().astype(np.float64)
-        return exact_sum.total(table.reshape(len(heads), -1), heads)
-
-    def per_action(self, actions: int) -> Array:
-        """Return how many agents took each of so many actions (A,)."""
-        totals = self.heads.sum(0)
-        return np.asarray(np.bincount(np.arange(len(totals)), totals, minlength=actions))
-
-
-def taken(cohort: Cohort, actions: Indices, counts: Callable[[], Array] | None) -> Taken | Counted:
+def taken(cohort: Cohort, actions: Indices, counts: Callable[[], Array] | None) -> Taken:
     """Say who took which action, of the agents who were there.
 
     Parameters
@@ -273,12 +240,14 @@ def taken(cohort: Cohort, actions: Indices, counts: Callable[[], Array] | None) 
     actions, counts
         As in a ``Decision``.
     """
-    if counts is not None:
-        return Counted(counts())
-    here, heads = actions >= 0, cohort.heads
+    if counts is not None:  # every row and action, as often as it was drawn
+        heads = counts()
+        rows, columns = np.indices(heads.shape)
+        return Taken(rows.ravel(), columns.ravel(), heads.ravel())
+    here, each = actions >= 0, cohort.heads
     if here.all():
-        return Taken(cohort.row_of, actions, heads)
-    return Taken(cohort.row_of[here], actions[here], None if heads is None else heads[here])
+        return Taken(cohort.row_of, actions, each)
+    return Taken(cohort.row_of[here], actions[here], None if each is None else each[here])
 
 
 def attending(decision: Decision, cohort: Cohort) -> Mask:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.agents.cohorts.responding import PrivateCohort, RespondingCohort
-from regretless.agents.cohorts.scripted import ScriptedAgent, ScriptedCohort, ScriptedCrowd
+from regretless.agents.cohorts.scripted import CrowdCohort, ScriptedCohort, ScriptedCrowd
 from regretless.agents.responses import COMPILED, Checked, ExpectedLoss, Response
 from regretless.forecaster.events.bounds import recommended_eta
 from regretless.forecaster.events.cover import Cover, clustered, paper_gamma, snapped
@@ -171,13 +171,14 @@ def _responding(draft: Draft, place: Place) -> Placement:
 def _scripted(draft: Draft, place: Place) -> Placement:
     """Seat agents with a method of their own."""
     spec = draft.spec
-    cohort = ScriptedCohort(
+    kind, agents = _written(draft, place.root)
+    cohort = kind(
         name=spec.name,
         utility=spec.utility,
         rule=spec.response,
         block=place.block,
         loss=draft.loss,
-        agents=_written(draft, place.root),
+        agents=agents,
         ledger=draft.ledger(spec.count),
         policies=draft.policies,
         distance=draft.distance,
@@ -187,25 +188,30 @@ def _scripted(draft: Draft, place: Place) -> Placement:
     return Placement(cohort, LossGroup(*told_of, draft.public), stay=draft.stay_of(cohort.row_of))
 
 
-def _written(draft: Draft, root: int) -> ScriptedCrowd | list[ScriptedAgent]:
-    """Make a cohort's agents of the user's class, each with its own settings and stream."""
+def _written(draft: Draft, root: int) -> tuple[type[ScriptedCohort], list[Any]]:
+    """Make a cohort's agents of the user's class, each with its own settings and stream.
+
+    Returns
+    -------
+    type
+        Of the cohort that asks them.
+    list of ScriptedAgent, or of one ScriptedCrowd
+    """
     spec, at = draft.spec, f"cohort.{draft.spec.name}.settings"
     maker, where = register.agent[spec.response], f"agent '{spec.response}'"
     rng = stream(root, "cohort", spec.name, "settings")
     drawn = {k: drawn_values(f"{at}.{k}", v, rng, spec.count) for k, v in spec.settings.items()}
     if isinstance(maker, type) and issubclass(maker, ScriptedCrowd):
         own = stream(root, "cohort", spec.name, "agents")
-        crowd: ScriptedCrowd = offering(
-            where, construct(where, maker, draft.loss, own, **drawn), ("rng",)
-        )
-        return crowd
+        crowd = construct(where, maker, draft.loss, own, **drawn)
+        return CrowdCohort, [offering(where, crowd, ("rng",))]
     made = []
     for i in range(spec.count):
         own = stream(root, "cohort", spec.name, "agent", str(i))
         mine = {k: v[i].item() if isinstance(v, np.ndarray) else v for k, v in drawn.items()}
         agent = construct(where, maker, draft.loss[i], own, **mine)
         made.append(offering(where, agent, ("rng", "act", "learn")))
-    return made
+    return ScriptedCohort, made
 
 
 def covered(spec: CoverSpec, coefficients: tuple[Array, Array], rounds: int) -> Cover:
