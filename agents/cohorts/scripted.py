@@ -307,11 +307,6 @@ class ScriptedCohort(Cohort, Remembering):
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Ask every agent in turn."""
         heard = self._heard(forecast)
-<<<<<<< HEAD
-        if self.crowd is not None:
-            return self._decision(self.crowd, self.crowd.act_many(heard, context))
-=======
->>>>>>> c9c54bd (A crowd of one's own has a cohort class of its own)
         choices = [
             self._choice(agent, heard[place], context.of(place)) if here else (0, self._idle)
             for place, (agent, here) in enumerate(zip(self.agents, self._here, strict=True))
@@ -363,7 +358,7 @@ class CrowdCohort(ScriptedCohort):
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Ask the crowd, and draw actions from its answer; UserError if that is no law of play."""
         crowd, agents, count = self._crowd, len(self.loss), self.loss.actions
-        answer = crowd.act_many(self._heard(forecast), replace(context, own=dict(context.own)))
+        answer = crowd.act_many(self._heard(forecast), context)
         wanted = f"return {agents} actions from 0 to {count - 1}, or {agents} x {count} "
         wanted += "probabilities whose rows sum to 1"
         law = law_of(numbers_of(crowd.act_many, answer, wanted), agents, count)

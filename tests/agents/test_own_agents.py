@@ -16,8 +16,7 @@ from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.report.run_data import Run
-from regretless.scenarios.spec.scenario import resolved, validated
+from regretless.scenarios.spec.scenario import validated
 
 
 class Saver(ScriptedAgent):
@@ -75,18 +74,6 @@ def market(
         ],
     }
     return Scenario(validated(raw | keys, origin=Path())).build(seed=3)
-
-
-def test_settings_are_drawn_per_agent() -> None:
-    settings = {"thrift": [0.1, 0.9], "kind": {"choices": ["bull", "bear"]}}
-    cohort: Any = market(settings=settings).game.cohorts[0]
-    thrift = [agent.thrift for agent in cohort.agents]
-    assert len(set(thrift)) == 6
-    assert 0.1 <= min(thrift) < max(thrift) <= 0.9
-    assert {agent.kind for agent in cohort.agents} == {"bull", "bear"}
-    crowd: Any = market("savers", settings=settings).game.cohorts[0]
-    assert crowd.crowd.thrift.tolist() == thrift
-    assert crowd.crowd.kind.tolist() == [agent.kind for agent in cohort.agents]
 
 
 @pytest.mark.parametrize(
@@ -182,30 +169,6 @@ def test_what_is_no_law_of_play_is_one_line(answer: Any) -> None:
         market("odd", settings={}).step()
 
 
-def test_agents_know_where_they_play() -> None:
-    network = {"graph": "small-world", "subscribers": 2}
-    model = market(network=network)
-    cohort: Any = model.game.cohorts[0]
-    edges = model.edges_frame()
-    for agent in cohort.agents:
-        assert agent.model is model
-        beside = {view.unique_id for view in agent.neighbours}
-        ends = edges[(edges["source"] == agent.number) | (edges["target"] == agent.number)]
-        assert beside == set(ends[["source", "target"]].to_numpy().ravel()) - {agent.number}
-    assert market().game.cohorts[0].agents[0].neighbours == []  # type: ignore[attr-defined]
-
-
-def test_a_cohort_of_none_is_left_out() -> None:
-    empty = {"name": "none", "utility": "linear", "count": 0, "actions": 3}
-    some = {"name": "own", "utility": "linear", "count": 3, "actions": 3}
-    with_it, without = market(cohort=[empty, some]), market(cohort=[some])
-    for model in (with_it, without):
-        model.run()
-    pd.testing.assert_frame_equal(with_it.agents_frame(), without.agents_frame())
-    with pytest.raises(UserError, match="every cohort has count = 0"):
-        market(cohort=[empty])
-
-
 def test_measures_say_of_whom_they_speak() -> None:
     register.measure("rounds")(lambda model: model.played)
     register.measure("spread")(lambda model: {"own": np.std(model.column(0, "wealth"))})
@@ -236,27 +199,3 @@ def test_a_measure_that_is_none_is_one_line(found: Any, line: str) -> None:
         market(measures=["odd"]).step()
     with pytest.raises(UserError, match="unknown measure 'gini'"):
         market(measures=["gini"])
-
-
-def test_actions_and_outcomes_have_names() -> None:
-    cohort = {"name": "own", "utility": "linear", "count": 3, "actions": ["wheat", "maize"]}
-    adversary = {"kind": "cyclic", "outcomes": ["rain", "wind"]}
-    model = market(cohort=[cohort, cohort | {"name": "two", "actions": 2}], adversary=adversary)
-    model.run()
-    swaps = model.swaps_frame()
-    own = swaps[swaps["agent"] <= 3]
-    for key in ("action", "best_replacement"):
-        assert (own[f"{key}_name"] == own[key].map(["wheat", "maize"].__getitem__)).all()
-    assert swaps[swaps["agent"] > 3]["action_name"].isna().all()
-    spec = validated(
-        {"name": "a", "rounds": 5, "adversary": adversary, "cohort": [cohort]}, origin=Path()
-    )
-    assert validated(resolved(spec), origin=Path()) == spec
-    assert Run(resolved(spec), {}).goods == ["rain", "wind"]
-
-
-@pytest.mark.parametrize("actions", [["wheat"], ["wheat", "wheat"], ["wheat", 3]])
-def test_names_that_name_nothing_are_refused(actions: Any) -> None:
-    cohort = {"name": "own", "utility": "linear", "count": 3, "actions": actions}
-    with pytest.raises(UserError, match=r"cohort\.own.*action"):
-        market(cohort=[cohort])

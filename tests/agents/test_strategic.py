@@ -13,21 +13,15 @@ from numpy.typing import NDArray
 
 import regretless.agents
 from regretless.agents.adversaries import (
-    BaitSeller,
     Coalition,
-    Confined,
     DrawSeer,
-    JointPayoff,
-    LinearPayoff,
     LookAhead,
     Myopic,
     PumpAndDump,
     StackelbergCommitter,
     StaggeredSeller,
     UpThenDown,
-    ZeroSum,
 )
-from regretless.agents.adversaries.fixed_plans import buyer_losses
 from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.cohorts.scripted import ScriptedAgent, ScriptedCohort
@@ -48,7 +42,6 @@ from regretless.market.game.protocols import Follower
 from regretless.market.game.round import Block, Game, play_round
 from regretless.market.game.seats import ALWAYS, Seat, whole
 from regretless.market.losses import Linear
-from regretless.market.losses.outcome_spaces import Polytope
 from regretless.market.model import MarketModel
 from regretless.market.records import Announcement, Context, Forecast, History, OutcomeLaw, Round
 from regretless.market.regret.ledger import Ledger
@@ -65,8 +58,6 @@ SEED = 3
 ROUNDS = 12
 
 PENNIES = Linear(np.array([[[1.0], [-1.0]]]), np.array([[0.0, 1.0]]))  # guess y, or lose 1
-BUYERS = np.array([0.25, 0.5, 1.0])
-HEADS = (2, 1, 1)  # buyers of each type
 
 MEMBERS = [
     {"kind": "pump-and-dump", "coordinates": [2], "exposure": [1.0, 0.0, 0.5], "pump": 3},
@@ -295,26 +286,6 @@ def test_announced_play_is_the_frequency_of_actions_over_draws(eta: float | None
     assert (np.abs(seen / draws - law) <= 4.5 * np.sqrt(law * (1 - law) / draws) + 1e-12).all()
 
 
-def test_announcing_play_touches_no_generator_and_is_sealed() -> None:
-    class Nosy(Myopic):
-        def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
-            before = [generator_state(c.rng) for c in game.cohorts]
-            laws = announced.play
-            assert before == [generator_state(c.rng) for c in game.cohorts]
-            assert announced.play is laws
-            assert [law is None for law in laws] == [False, False, history.rounds < 2]
-            for law in laws:
-                if law is not None:
-                    assert law.sum(1) == pytest.approx(1.0)
-                    with pytest.raises(ValueError, match="read-only"):
-                        law[0] = 0.0
-            return super().commit(context, history, announced)
-
-    game = mixed(Nosy(3, stream(0, "x")), joins=[0, 0, 2])
-    for _ in range(4):
-        play_round(game)
-
-
 class Stubborn(ScriptedAgent):
     """Counts how often it is asked."""
 
@@ -340,20 +311,6 @@ def scripted(loss: Linear) -> ScriptedCohort:
 
 
 # Payoffs and supports.
-
-
-def test_payoffs_are_those_of_their_formulas() -> None:
-    loss, y = random_losses(2, 3), np.random.default_rng(0).random((4, 3))
-    assert (ZeroSum().values(loss, y) == loss.losses(y)).all()
-    weights, offset = np.arange(9.0).reshape(3, 3), np.array([1.0, 2.0, 3.0])
-    values = LinearPayoff(weights, offset).values(loss, y)
-    assert values.shape == (4, 2, 3)
-    assert values[2, 1, 0] == pytest.approx(1.0 + weights[0] @ y[2])
-    payoff = JointPayoff([(LinearPayoff([[2.0], [0.0], [1.0]]), [1]), (ZeroSum(), [0, 2])])
-    together = payoff.values(loss, y)
-    assert together[3, 0, 2] == pytest.approx(y[3, 1] + loss.losses(y[3])[0, 2])
-    with pytest.raises(ValueError, match=r"weights have shape \(2, 1\)"):
-        LinearPayoff([[1.0], [2.0]]).values(loss, y)
 
 
 @pytest.mark.parametrize(
@@ -413,15 +370,6 @@ def test_parameters_that_make_no_sense_are_refused(
     assert "\n" not in str(caught.value)
 
 
-def test_a_payoff_that_does_not_fit_the_followers_is_refused() -> None:
-    with pytest.raises(UserError, match=r"payoff: weights have shape \(2, 3\)"):
-        mixed(made("myopic", weights=[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]))
-    with pytest.raises(UserError, match=r"adversary\.cohort 'folowers': did you mean 'followers'"):
-        mixed(made("stackelberg-committer", cohort="folowers"))
-    with pytest.raises(UserError, match="outcomes = 5"):
-        BaitSeller(5, stream(0, "x"))
-
-
 # Plans.
 
 
@@ -475,15 +423,6 @@ def test_pump_and_dump_pays_what_its_economics_say() -> None:
 # Sellers.
 
 
-def sold(player: Any, rule: Any = None, *, rounds: int) -> tuple[float, Game]:
-    """Sell to two buyers of value 1/4, one of 1/2 and one of 1; revenue per buyer and round."""
-    weights, offset = buyer_losses(BUYERS, player.outcomes // 2)
-    loss = stacked(weights, offset)
-    made_by = followers(loss, HEADS) if rule is None else learners(loss, HEADS, rule, rounds=rounds)
-    game = table(player, made_by)
-    return earned(game, rounds), game
-
-
 def test_staggered_offers_follow_the_schedule() -> None:
     """T = 1000: f = 177.8; five arms open 237.1 rounds apart, each free for f (1 - k/100)."""
     player = StaggeredSeller(12, stream(0, "x"), rounds=1000)
@@ -496,13 +435,6 @@ def test_staggered_offers_follow_the_schedule() -> None:
             free = opens <= time < opens + span * (1 - 0.01 * k)
             assert offers[k + 1].tolist() == [time >= opens, time >= opens and not free]
     assert len(player.support) == 9  # arms 1 to 5 open, the newest free or not; 5 stays free
-
-
-def test_followers_pay_both_sellers_less_than_myerson() -> None:
-    assert sold(StaggeredSeller(12, stream(0, "x"), rounds=400), rounds=400)[0] < 0.15
-    revenue, game = sold(BaitSeller(8, stream(0, "x")), rounds=400)
-    assert 0.1 < revenue < 0.25
-    assert game.cohorts[0].ledger.regret("swap").max() < 0.08
 
 
 # Those who answer the announced play.
@@ -569,19 +501,6 @@ def test_copies_have_streams_of_their_own() -> None:
     assert generator_state(again.seats[0].cohort.rng) == generator_state(copies.seats[0].cohort.rng)
     assert copies.seats[0].cohort.ledger is game.cohorts[0].ledger
     assert copies.seats[2].cohort.learner is not game.cohorts[2].learner
-
-
-def test_what_cannot_be_copied_is_named() -> None:
-    class Locked(UnbiasedPrediction):
-        def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-            raise TypeError("it holds a lock")
-
-    game = mixed(LookAhead(2, stream(0, "x")))
-    block = game.blocks[0]
-    locked = Locked(block.forecaster.events)
-    game.blocks = (Block(block.name, block.basis, locked),)
-    with pytest.raises(UserError, match="block linear cannot be rolled out: it holds a lock"):
-        play_round(game)
 
 
 # Who sees the draw.
@@ -697,14 +616,3 @@ def test_members_are_shown_no_more_than_they_declare() -> None:
         play_round(game)
     usual = {"blocks", "play", "rollout"}
     assert seen == {"DrawSeer": usual | {"drawn", "induced"}, "LookAhead": usual, "IID": set()}
-
-
-def test_confined_leaders_choose_within_the_space() -> None:
-    space = Polytope([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    player = Confined(Myopic(2, stream(0, "x"), grid=2), space)
-    assert player.sees == Myopic.sees
-    assert player.support is not None
-    assert player.support[3] == pytest.approx([0.5, 0.5])
-    assert isinstance(player.payoff, ZeroSum)
-    played = play_round(mixed(player))
-    assert np.abs(played.outcome - player.support).max(1).min() == 0

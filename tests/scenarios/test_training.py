@@ -21,14 +21,11 @@ from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.cli.commands import main
-from regretless.scenarios.report.training_page import sentence
-from regretless.scenarios.report.write import write_report
 from regretless.scenarios.studies.processes import crew
 from regretless.scenarios.training import file_of
 from regretless.scenarios.training import train as training
 from regretless.scenarios.training.attack import attacks, written
 from regretless.scenarios.training.rehearsals import Rehearsals
-from regretless.scenarios.training.results import text
 from regretless.scenarios.training.train import Order, train
 
 ROUNDS = 40
@@ -110,28 +107,6 @@ def test_followers_are_paid_what_a_run_logs_and_capped_by_their_bound() -> None:
     assert min(kappa * row["bound"], most) <= score.certified <= score.most == pytest.approx(most)
 
 
-def test_a_cap_of_any_attacker_is_the_same_whatever_an_attacker_does() -> None:
-    """Also where its own run has a greater bound: Up in 45 % of the rounds, at random."""
-    c = {"name": "them", "utility": "game", "actions": 3, "response": "best-response", "count": 1}
-    scenario = deng(rounds=1600, cohort=[c])
-    attack = attacks(scenario, phases=2, looking=False, cohort=None)[0]
-    plans = np.array([[[0.45, 0.55]]] * 2), np.array([[[1.0, 0.0]], [[0.0, 1.0]]])
-    with crew(1) as workers:
-        scores = [Rehearsals(attack, workers).scores(plan, [5])[0] for plan in plans]
-    assert 4.0 * logged(attack, plans[0], 5)[1]["bound"] < scores[0].certified
-    assert scores[0].certified == scores[1].certified < scores[0].most
-
-
-def test_a_cap_above_what_payoffs_allow_says_so(tmp_path: Path) -> None:
-    table = train(deng("best-response"), Order("es", 16, jobs=1), tmp_path / "out")
-    assert table["certified"][0] == pytest.approx(table["most"][0])
-    said = "them 0: the cap of any attacker says nothing here: payoffs allow no more than 2.000"
-    assert said in text(table)
-    page = write_report(tmp_path / "out").read_text(encoding="utf-8")
-    assert "cap of any attacker says nothing here: payoffs allow no more than 2.000" in page
-    assert "no attacker takes above" not in page
-
-
 @register.agent("test-wary")
 class Wary(ScriptedAgent):
     """Trusts the forecast until it regrets a swap, then goes by its own regret."""
@@ -141,26 +116,6 @@ class Wary(ScriptedAgent):
         regret = self.model.view(self.number).swap_regret
         best = int(self.loss.losses(forecast.label).argmin())
         return best if not regret > 0.05 else int(1000 * regret) % 3
-
-
-def test_agents_who_look_at_themselves_see_in_rehearsals_what_they_see_in_runs() -> None:
-    attack = attacks(deng("test-wary", "best-response"), phases=2, looking=False, cohort=None)[0]
-    plan = random_plan(1, attack.shape)
-    with crew(1) as workers:
-        paid = Rehearsals(attack, workers).paid(plan[None], 2)[0]
-    assert paid == pytest.approx(logged(attack, plan, 2)[0], abs=1e-12)
-
-
-def test_nobody_is_certified_without_a_theorem() -> None:
-    """Not who hears another forecast, nor where a market moves outcomes."""
-    naive = deng("best-response", **{"forecaster.kind": "running-mean"})
-    moved = load("crowding", rounds=20, adversary={"kind": "myopic", "outcomes": 3}, measures=[])
-    for scenario in (naive, moved):
-        attack = attacks(scenario, phases=2, looking=False, cohort=None)[0]
-        with crew(1) as workers:
-            score = Rehearsals(attack, workers).scores(random_plan(0, attack.shape), [1])[0]
-        assert np.isnan(score.certified)
-        assert score.surplus <= score.cap + 1e-9
 
 
 @pytest.mark.parametrize("algorithm", ["cem", "es", "exp3"])
@@ -193,26 +148,6 @@ def test_what_is_written_is_a_scenario_that_plays_as_judged(tmp_path: Path) -> N
     assert min(surplus) <= table["high"][1]
     again = train(deng("hedge", "tree-swap"), Order("es", 64, jobs=1), tmp_path / "again")
     assert again.equals(table)
-
-
-def test_the_page_says_what_the_table_says(tmp_path: Path) -> None:
-    order = Order("cem", 64, phases=2, looking=True, jobs=1)
-    table = train(deng("hedge", "blum-mansour", rounds=200), order, tmp_path / "out")
-    page = write_report(tmp_path / "out").read_text(encoding="utf-8")
-    first, second = table.to_dict("records")
-    assert "64 runs of 200 rounds" in page
-    assert "Down, after Right" in page
-    assert sentence(first) in page
-    assert "no theorem limits it" in sentence(first)
-    assert f"no attacker takes above {second['certified']:.3f}" in sentence(second)
-    for row in (first, second):
-        assert f"<td>{row['surplus']:.3f}</td>" in page
-        taken = sentence(row).startswith(f"The attacker takes {row['surplus']:.3f} ")
-        assert taken == (row["low"] > 0)
-    assert "is open" in sentence(first | {"surplus": 0.0, "low": -0.1, "high": 0.1})
-    (tmp_path / "out" / "curve.csv").write_text("", encoding="utf-8")
-    with pytest.raises(UserError, match=r"cannot be read.*; train again"):
-        write_report(tmp_path / "out")
 
 
 def test_workers_change_nothing(tmp_path: Path) -> None:
@@ -337,16 +272,6 @@ def test_a_training_replaces_no_file_of_somebody_else(
         assert files() == {f"out/{name}": b"mine"}
 
 
-def test_without_a_directory_a_second_training_goes_to_the_next_free_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert called([*HEDGE], capsys) == (0, "")
-    assert called([*HEDGE], capsys) == (0, "")
-    usual = "beating-mean-based-learners-es"
-    assert {path.name for path in Path("runs").iterdir()} == {usual, f"{usual}-2"}
-
-
 def test_a_training_that_cannot_go_on_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -420,18 +345,6 @@ def test_in_the_leaders_seat_one_is_paid_what_a_run_logs() -> None:
     assert total == pytest.approx(model.rounds_frame()["leader_payoff_0"].sum())
     with pytest.raises(UserError, match=r"reset\(\) begins another"):
         env.step(0)
-
-
-def test_a_tiny_learner_learns_in_the_leaders_seat() -> None:
-    """Value iteration in miniature: the mean payoff of each constant action, then the best one."""
-    env = regretless.LeaderEnv("setting-a-standard", rounds=40, cohort="followers", pure=True)
-    means = {}
-    for action in range(env.action_space.n):  # type: ignore[attr-defined]
-        env.reset(seed=action)
-        means[action] = np.mean([env.step(action)[1] for _ in range(40)])
-    env.reset(seed=9)
-    best = max(means, key=lambda action: means[action])
-    assert np.mean([env.step(best)[1] for _ in range(40)]) > min(means.values()) + 0.5
 
 
 def test_the_followers_seats_are_as_pettingzoo_has_them() -> None:
