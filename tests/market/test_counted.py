@@ -117,33 +117,6 @@ def test_a_counted_crowd_is_the_listed_one_in_every_market(name: str, alike: Any
     same(listed, counted)
 
 
-def test_of_those_who_draw_the_regrets_are_the_same(alike: Any) -> None:
-    """What rows are charged is their law of play, whatever is drawn."""
-    for response in ({"response": "quantal", "eta": 6.0}, {"response": "certainty-equivalent"}):
-        listed, counted = alike(response)
-        for model in (listed, counted):
-            model.run()
-        same(listed, counted)
-
-
-@pytest.mark.parametrize(
-    "kind", ["myopic", "look-ahead", "stackelberg-committer", "regret-maximiser"]
-)
-def test_leaders_are_paid_by_as_many(kind: str, alike: Any) -> None:
-    leader = {"kind": kind, "outcomes": 3}
-    leader |= {} if kind == "regret-maximiser" else {"weights": [[0.1, 0.9, 0.4]] * 4}
-    listed, counted = alike({"response": "quantal", "eta": 6.0}, adversary=leader, rounds=12)
-    for model in (listed, counted):
-        model.run()
-    same(listed, counted)
-    if kind != "regret-maximiser":
-        paid = [model.tracker.paid(0) for model in (listed, counted)]
-        assert paid[0] == pytest.approx(paid[1], abs=TOLERANCE)
-        assert "leader_payoff_0" in counted.rounds_frame()
-        extents = [model.tracker.extent(0) for model in (listed, counted)]
-        assert extents[0] == extents[1]
-
-
 @register.policy("always-the-second")
 def _second(_: Any) -> int:
     return 1
