@@ -227,14 +227,16 @@ class DirectSumBasis(Basis):
 
     def part_of(self, loss: Loss) -> int:
         """Index of the first part in which the loss is representable; ValueError if none is."""
+        return self._served(loss)[0]
+
+    def _served(self, loss: Loss) -> tuple[int, tuple[Array, Array]]:
+        """Return that index and the coefficients in that part."""
         reasons = []
         for index, part in enumerate(self.parts):
             try:
-                part.coefficients(loss)
+                return index, part.coefficients(loss)
             except ValueError as reason:
                 reasons.append(str(reason))
-            else:
-                return index
         raise ValueError("; ".join(reasons))
 
     def transform(self, y: ArrayLike) -> Array:
@@ -243,8 +245,7 @@ class DirectSumBasis(Basis):
 
     def coefficients(self, loss: Loss) -> tuple[Array, Array]:
         """Return the loss's coefficients in its own part, zero elsewhere."""
-        index = self.part_of(loss)
-        offset, own = self.parts[index].coefficients(loss)
+        index, (offset, own) = self._served(loss)
         weights = np.zeros((*own.shape[:-1], self.size))
         weights[..., self.block(index)] = own
         return offset, weights

@@ -31,19 +31,9 @@ def weighted_rows(  # noqa: PLR0913 - a compiled kernel takes plain arrays
 
 
 def weighted_sums(offset: Array, weights: Array, values: Array) -> Array:
-    """Compute offset + ``weighted_sum`` for a stack at one outcome, to the same last bit.
+    """Compute offset (K, A) + ``weighted_sum`` for a stack at one outcome, to the same last bit.
 
     Many losses are bound by memory: this reads each weight once and writes nothing between.
-
-    Parameters
-    ----------
-    offset : array (K, A)
-    weights : array (K, A, d)
-    values : array (1, d) or (K, d)
-
-    Returns
-    -------
-    array (K, A)
     """
     out = np.empty(offset.shape)
     over_rows(weighted_rows, len(out), offset, weights.swapaxes(1, 2), values, out)
@@ -51,18 +41,9 @@ def weighted_sums(offset: Array, weights: Array, values: Array) -> Array:
 
 
 def weighted_sum(weights: Array, values: Array) -> Array:
-    """Compute sum_j weights[..., a, j] values[..., j], coordinate by coordinate.
+    """Compute sum_j weights[..., a, j] values[..., j]: (..., A, d) and (T, ..., d) to (T, ..., A).
 
     A few coordinates and many losses: adding up whole planes beats a product over the short axis.
-
-    Parameters
-    ----------
-    weights : array (..., A, d)
-    values : array (T, ..., d)
-
-    Returns
-    -------
-    array (T, ..., A)
     """
     total = weights[..., 0] * values[..., None, 0]
     for j in range(1, weights.shape[-1]):
@@ -71,18 +52,7 @@ def weighted_sum(weights: Array, values: Array) -> Array:
 
 
 def offset_sum(offset: Array | float, weights: Array, values: Array) -> Array:
-    """Compute offset + ``weighted_sum``, compiled where many losses meet one outcome.
-
-    Parameters
-    ----------
-    offset : array (..., A) or float
-    weights : array (..., A, d)
-    values : array (T, ..., d), or one outcome's without T
-
-    Returns
-    -------
-    array (T, ..., A) or (..., A)
-    """
+    """Compute offset (..., A) + ``weighted_sum``, compiled where many losses meet one outcome."""
     if weights.ndim == 3 and values.ndim == 2:
         return weighted_sums(np.broadcast_to(offset, weights.shape[:2]), weights, values)
     return np.asarray(offset + weighted_sum(weights, values))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from registered import built_in
 
 from regretless.agents.utilities.forms import CARA, CES, CobbDouglas, Leontief, MeanVariance
 from regretless.forecaster import bases
@@ -474,7 +475,7 @@ FAMILIES: dict[str, Draw] = {
 }
 
 
-@pytest.mark.parametrize("kind", register.basis.names())
+@pytest.mark.parametrize("kind", built_in(register.basis))
 def test_a_registered_basis_serves_a_family_as_it_declares(kind: str) -> None:
     """Made from the losses, for the families that it accepts; whoever registers one is tested."""
     served = 0

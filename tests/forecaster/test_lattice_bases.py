@@ -137,19 +137,6 @@ def test_distant_thresholds_have_no_coefficient(dimension: int, top: int) -> Non
     assert met > 0
 
 
-def test_the_printed_proof_of_the_zero_coefficients_sums_over_the_wrong_coordinate() -> None:
-    """With b = (1, 1), i = (2, 4) the half over the smaller product is -1; over the other, 0."""
-    b, i = np.array([1, 1]), np.array([2, 4])
-
-    def half(fixed: int, summed: int) -> list[int]:
-        moves = np.zeros((2, 2, 2), dtype=int)  # value of the fixed one, of the summed one
-        moves[1, :, fixed] = moves[:, 1, summed] = 1
-        return [int(row) for row in (b * (i + moves)).min(-1) @ [1, -1]]
-
-    assert half(fixed=1, summed=0) == [-1, -1]
-    assert half(fixed=0, summed=1) == [0, 0]
-
-
 @pytest.mark.parametrize(("dimension", "top"), SMALL)
 def test_orthants_and_their_mixtures(dimension: int, top: int) -> None:
     """The sparse table is that of the indicators, and every g a mixture of total top min b."""
@@ -200,14 +187,6 @@ def dyadic_pieces(low: int, high: int) -> list[tuple[int, int]]:
         pieces.append((h, low >> h))
         low += 1 << h
     return pieces
-
-
-def test_the_printed_bounds_on_pieces_and_lengths_are_too_small() -> None:
-    """2 log2(m) pieces do not do at m = 2, lengths up to 2^ln(2m) not at m = 16."""
-    assert dyadic_pieces(1, 4) == [(0, 1), (1, 1), (0, 4)]
-    assert 2 * math.log2(2) < 3
-    assert dyadic_pieces(16, 31) == [(4, 1)]
-    assert math.log(2 * 16) < 4
 
 
 @pytest.mark.parametrize("height", range(6))
@@ -374,30 +353,3 @@ def test_the_convex_rank_basis_is_larger_than_a_relu_grid(error: float, size: in
     assert basis.size == size
     assert 2 < size * 4 * error < 3
     assert basis.error == pytest.approx(error)
-
-
-def least_size(error: float) -> float:
-    """Count the functions at the best s and split of the error, near-identities by a union bound.
-
-    The intervals of one length, N of them, share min(N, 4 ln N / mu^2) columns.
-    """
-
-    def columns(count: int, mu: float) -> float:
-        return min(count, 4 * math.log(count) / mu**2 + 1) if count > 1 else count
-
-    sizes = [0.5 / error]  # s = 1: no intervals
-    for share in np.linspace(0.05, 0.95, 19):
-        cells = math.ceil(0.5 / (error * share))
-        counts = [max((cells >> h) + 1, 2) // 2 for h in range(cells.bit_length())]
-        for stride in 2 ** np.arange(1, len(counts)):
-            mu = error * (1 - share) / (2 * (int(stride) - 1) / cells * len(counts))
-            sizes.append(cells / stride + sum(columns(count, mu) for count in counts))
-    return float(min(sizes))
-
-
-def test_the_convex_rank_pays_only_at_errors_that_nobody_needs() -> None:
-    """At the best parameters it passes below the ReLU grid between 1e-9 and 1e-10."""
-    shares = {k: least_size(10.0**-k) * 4 * 10.0**-k for k in range(1, 14)}
-    assert all(shares[k] == pytest.approx(2) for k in range(1, 9))
-    assert shares[9] > 1 > shares[10]
-    assert shares[10] > shares[11] > shares[12] > shares[13]

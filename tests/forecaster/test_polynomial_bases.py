@@ -93,7 +93,6 @@ class Case:
     make: Callable[[], Basis]
     size: int
     draw: Draw
-    floor: float = 0.0  # outcomes below it are one outcome
 
     @functools.cached_property
     def basis(self) -> Basis:
@@ -120,44 +119,22 @@ def chebyshev(outcomes: int, reach: float, error: float, *more: float) -> Callab
 
 CASES: dict[str, Case] = {
     "bernstein 1": Case(lambda: BernsteinBasis(1, 1), 2, targets(1)),
-    "bernstein 2": Case(lambda: BernsteinBasis(2, 2), 6, targets(2)),
     "bernstein 4": Case(lambda: BernsteinBasis(3, 4), 15, targets(4)),
-    "bernstein 7": Case(lambda: BernsteinBasis(2, 7), 16, targets(7)),
     "bernstein 16": Case(lambda: BernsteinBasis(2, 16), 34, targets(16)),
     "binomial 1": Case(lambda: PowerBasis.binomial(1, 2), 2, targets(1)),
     "binomial 4": Case(lambda: PowerBasis.binomial(4, 3), 12, targets(4)),
-    "binomial among others": Case(lambda: PowerBasis([0.5, 1, 1.5, 2, 3], 2), 10, targets(3)),
-    "homogeneous 1": Case(lambda: MonomialBasis(2, 1, homogeneous=True), 2, sums(1, same=True)),
     "homogeneous 3": Case(
         lambda: MonomialBasis(3, 3, power=0.5, homogeneous=True), 10, sums(3, 0.5, same=True)
     ),
-    "homogeneous of one": Case(
-        lambda: MonomialBasis(1, 4, homogeneous=True), 1, sums(4, same=True)
-    ),
-    "monomial 1": Case(lambda: MonomialBasis(2, 1), 2, sums(1)),
-    "monomial 3": Case(
-        lambda: MonomialBasis(3, 3, power=0.7, floor=0.1), 19, sums(3, 0.7, 0.1), 0.1
-    ),
-    "monomial above a floor": Case(lambda: MonomialBasis(2, 1, floor=0.3), 2, sums(1, 1, 0.3), 0.3),
-    "monomial 5": Case(lambda: MonomialBasis(2, 5, power=2.0), 20, sums(5, 2.0)),
-    "taylor": Case(taylor(3, 1.0, 0.1), 454, exponentials(1.0), 0.01),
-    "taylor short": Case(taylor(2, 0.2, 1e-4), 35, exponentials(0.2), 0.01),
+    "monomial 3": Case(lambda: MonomialBasis(3, 3, power=0.7, floor=0.1), 19, sums(3, 0.7, 0.1)),
+    "taylor": Case(taylor(3, 1.0, 0.1), 454, exponentials(1.0)),
     "taylor cara": Case(taylor(2, 2.0, 1e-3, 1.0, 0.0), 54, exponentials(2.0, 1.0, 0.0)),
-    "taylor inverse": Case(taylor(2, 0.5, 0.01, -1.0, 0.2), 54, exponentials(0.5, -1.0, 0.2), 0.2),
-    "taylor root": Case(taylor(2, 1.0, 0.01, 0.5, 0.1), 20, exponentials(1.0, 0.5, 0.1), 0.1),
-    "taylor rough": Case(taylor(2, 0.2, 1.0), 2, exponentials(0.2), 0.01),
-    "taylor above a floor": Case(
-        taylor(2, 0.1, 1.0, 1.0, 0.3), 2, exponentials(0.1, 1.0, 0.3), 0.3
-    ),
-    "chebyshev": Case(chebyshev(3, 1.0, 0.1), 9, exponentials(1.0), 0.01),
-    "chebyshev fine": Case(chebyshev(3, 1.0, 0.01), 34, exponentials(1.0), 0.01),
-    "chebyshev finer": Case(chebyshev(2, 3.0, 1e-6), 119, exponentials(3.0), 0.01),
-    "chebyshev one": Case(chebyshev(1, 2.0, 0.1), 3, exponentials(2.0), 0.01),
+    "taylor inverse": Case(taylor(2, 0.5, 0.01, -1.0, 0.2), 54, exponentials(0.5, -1.0, 0.2)),
+    "chebyshev": Case(chebyshev(3, 1.0, 0.1), 9, exponentials(1.0)),
+    "chebyshev finer": Case(chebyshev(2, 3.0, 1e-6), 119, exponentials(3.0)),
     "chebyshev cara": Case(chebyshev(2, 4.0, 0.01, 1.0, 0.0), 14, exponentials(4.0, 1.0, 0.0)),
-    "chebyshev inverse": Case(
-        chebyshev(2, 1.0, 0.01, -1.0, 0.1), 27, exponentials(1.0, -1.0, 0.1), 0.1
-    ),
-    "chebyshev rough": Case(chebyshev(2, 0.1, 0.1), 2, exponentials(0.1), 0.01),
+    "chebyshev inverse": Case(chebyshev(2, 1.0, 0.01, -1.0, 0.1), 27, exponentials(1.0, -1.0, 0.1)),
+    "chebyshev rough": Case(chebyshev(2, 0.1, 0.1), 2, exponentials(0.1)),
 }
 EVERY = pytest.mark.parametrize("name", CASES)
 SEEDS = given(seed=st.integers(0, 2**32 - 1))
@@ -178,6 +155,7 @@ def lattice(outcomes: int) -> Array:
 def test_the_measured_error_is_within_the_declared_error(name: str, seed: int) -> None:
     """Normalised losses, alone and with other actions; exact where the error is 0."""
     basis = CASES[name].basis
+    assert basis.size == CASES[name].size
     for actions in (1, ACTIONS):
         losses = CASES[name].losses(seed, actions=actions)
         allowed = basis.error + 1e-12 if basis.error else 1e-10

@@ -14,7 +14,6 @@ from regretless.forecaster.bases.grid import RampBasis
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
-    Linear,
     LipschitzLoss,
     Loss,
     MinimumOfRatios,
@@ -71,21 +70,17 @@ MEASURES: dict[str, Callable[[], tuple[Loss, int, float]]] = {
     "leontief of two goods": lambda: (leontief(2), 7, 0.0),
 }
 OTHERS: dict[str, Callable[[], tuple[Loss, int, float]]] = {
-    "linear": lambda: (Linear(shares(3) - 0.4).normalised(), 2, 0.0),
     "one coordinate": lambda: (SeparablePower(-shares(1), np.array(0.5)).normalised(), 9, 0.0),
     "distances": lambda: (
         SeparablePower(shares(2), np.array(1.5), centre=shares(2)).normalised(),
         5,
         0.0,
     ),
-    "square": lambda: (PowerOfSum(shares(2) - 0.5, np.array(2.0)).normalised(), 5, 0.0),
-    "cara": lambda: (ExponentialOfSum(-shares(2)).normalised(), 3, 0.0),
     "convex": lambda: (
         Convex1D(shares(2), shares(2), slope=np.array(-0.5), dimension=2).normalised(),
         5,
         0.0,
     ),
-    "a single loss": lambda: (cobb_douglas(2)[0], 5, LEAST),
     "any": lambda: (
         LipschitzLoss(lambda y: np.abs(y - 0.4).max(-1)[:, None], np.ones(()), (1,), 2),
         4,

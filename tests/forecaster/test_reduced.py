@@ -270,24 +270,6 @@ def test_the_certificate_is_above_what_is_measured(error: float) -> None:
     assert basis.certified_error(alone) <= basis.certified_error(population(1, 2)[2]) + ROUNDING
 
 
-def strangers() -> list[Loss]:
-    """Losses that the population of seed 1 does not hold."""
-    return population(2, 2, count=3)
-
-
-def test_an_unlisted_loss_has_one_set_of_coefficients() -> None:
-    """Asked again, in a stack, alone, after others: agents and certificate must agree."""
-    basis = ReducedBasis(population(1, 2, count=8), error=0.06)
-    first = [basis.coefficients(loss) for loss in strangers()]
-    for _ in range(2):
-        for loss, (offset, weights) in zip(strangers(), first, strict=True):
-            again = basis.coefficients(loss)
-            assert again[0] == pytest.approx(offset, abs=1e-9)
-            assert again[1] == pytest.approx(weights, abs=1e-9)
-            alone = basis.coefficients(loss[1])
-            assert alone[1] == pytest.approx(weights[1], abs=1e-9)
-
-
 @pytest.mark.parametrize("seed", [20, 53, 59])
 @pytest.mark.parametrize("error", [0.1, 3e-4, 1e-6])
 def test_the_whole_population_keeps_any_promise(error: float, seed: int) -> None:

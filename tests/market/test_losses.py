@@ -312,25 +312,6 @@ def test_boxes_are_enclosed_and_the_enclosure_is_attained(form: str, data: st.Da
 @every_form
 @given(data=st.data())
 @CHECKED
-def test_the_range_is_reached_and_never_left(form: str, data: st.DataObject) -> None:
-    """Least and greatest loss of any action are attained and bound it elsewhere."""
-    loss = drawn(form, data)
-    low, high = loss.range()
-    assert low.shape == high.shape == loss.stack
-    slack = 1e-12 * size(loss)
-    cube = np.zeros(loss.outcomes), np.ones(loss.outcomes)
-    extremes = loss.losses(turning_points(loss, *cube))
-    if form in EXACT:
-        assert extremes.min((0, -1)) == pytest.approx(low, abs=slack)
-        assert extremes.max((0, -1)) == pytest.approx(high, abs=slack)
-    values = np.concatenate([extremes, loss.losses(random_outcomes(loss.outcomes))])
-    assert (values >= low[..., None] - slack).all()
-    assert (values <= high[..., None] + slack).all()
-
-
-@every_form
-@given(data=st.data())
-@CHECKED
 def test_normalised_fills_the_unit_interval_exactly(form: str, data: st.DataObject) -> None:
     """The extremes are 0 and 1 unless the loss is constant, and no outcome leaves [0, 1]."""
     loss = drawn(form, data)

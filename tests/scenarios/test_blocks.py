@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from registered import built_in
 
 from regretless.agents.utilities.forms import (
     CARA,
@@ -329,14 +330,14 @@ CLASSES = {
     "reduced": "ReducedBasis",
 }
 WIDE = {"ramps", "exact", "reduced", "lipschitz-grid"}
-NARROW = [kind for kind in register.basis.names() if kind not in WIDE]
+NARROW = [kind for kind in built_in(register.basis) if kind not in WIDE]
 
 
 def test_every_kind_is_tried() -> None:
-    assert set(SERVED) == set(CLASSES) == set(register.basis.names())
+    assert set(SERVED) == set(CLASSES) == set(built_in(register.basis))
 
 
-@pytest.mark.parametrize("kind", register.basis.names())
+@pytest.mark.parametrize("kind", built_in(register.basis))
 def test_every_kind_serves_some_utility(kind: str) -> None:
     """Five rounds, with finite regrets below the bound from the biases."""
     model = market(cohort(SERVED[kind], basis={"kind": kind}))
