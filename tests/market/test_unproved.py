@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from regretless import persuasion, stackelberg, surplus_cap
-from regretless.forecaster.bases import OptimisedConvexBasis
+from regretless.agents.utilities.forms import Leontief
+from regretless.forecaster.bases import ReducedBasis
 from regretless.market.exploitability.information_design import revenue_cap
 from regretless.market.numerics import linear_program
 from regretless.market.numerics.linear_program import UnprovedError
@@ -79,9 +80,10 @@ def test_a_cap_is_at_least_what_is_proved(limits: Callable[[], None]) -> None:
 
 
 def test_a_basis_that_cannot_be_fitted_says_so(limits: Callable[[], None]) -> None:
+    recipes = Leontief(np.random.default_rng(0).uniform(0.25, 1.0, (8, 3, 2)))
     limits()
     with pytest.raises(ValueError, match="fit by a basis: no method proved an optimum"):
-        OptimisedConvexBasis(error=0.0471)
+        ReducedBasis([recipes], error=0.05)
 
 
 RUN = """
@@ -105,12 +107,6 @@ count = 2
             "linear",
             "",
             "adversary.support or adversary.grid, of 3 outcomes: stackelberg: ",
-        ),
-        (
-            'adversary = { kind = "iid", outcomes = 1 }',
-            "newsvendor",
-            'basis = { kind = "optimised-convex", error = 0.0473 }',
-            "cohort.own.basis 'optimised-convex': fit by a basis: ",
         ),
         (
             'adversary = { kind = "iid", outcomes = 2 }',
