@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 from regretless.market.core.errors import UserError
-from regretless.market.core.own_code import PROJECT
 
 
 def import_for_good(module: str) -> None:
@@ -30,6 +29,8 @@ def import_modules(names: list[str]) -> None:
     """Import a user's modules from the current directory or the path, so that they register."""
     if not names:
         return
+    from regretless.market.core.own_code import PROJECT  # noqa: PLC0415 - which loads NumPy
+
     sys.path.insert(0, str(Path.cwd()))
     for name in names:
         module = name.removesuffix(".py").removeprefix("./")

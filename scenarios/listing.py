@@ -5,21 +5,20 @@ import inspect
 import textwrap
 from collections.abc import Callable
 
-from regretless.market import register
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.spec.files import HERE, catalogue, read
 
 STUDIES = HERE / "studies" / "catalogue"
 LEAST_ROOM = 20  # columns for a meaning beside its name
-REGISTRIES = {
-    "utilities": register.utility,
-    "responses": register.response,
-    "learners": register.learner,
-    "adversaries": register.adversary,
-    "policies": register.policy,
-    "forecasters": register.forecaster,
-    "models": register.forecaster,
-    "markets": register.market,
+REGISTRIES = {  # by kind, the registry in ``market.register``, which loads NumPy
+    "utilities": "utility",
+    "responses": "response",
+    "learners": "learner",
+    "adversaries": "adversary",
+    "policies": "policy",
+    "forecasters": "forecaster",
+    "models": "forecaster",
+    "markets": "market",
 }
 
 
@@ -65,7 +64,8 @@ def _named(kind: str) -> dict[str, str]:
         raise UserError(f"list: unknown kind '{kind}'; {closest(kind, known)}")
     for room in ("agents", "forecaster", "market.markets"):
         importlib.import_module(f"regretless.{room}")  # registers names
-    registry = REGISTRIES[kind]
+    register = importlib.import_module("regretless.market.register")
+    registry = getattr(register, REGISTRIES[kind])
     special = importlib.import_module("regretless.scenarios.spec.forecaster").KINDS
     own: dict[str, str] = special if kind == "forecasters" else {}
     return own | {name: _meaning(registry[name]) for name in registry.names()}

@@ -14,7 +14,6 @@ from typing import Annotated, Any
 import typer
 
 from regretless.market.core.errors import UserError
-from regretless.market.core.own_code import blamed
 from regretless.scenarios.cli import exits
 from regretless.scenarios.cli.audit_command import audit
 from regretless.scenarios.cli.live_commands import dashboard
@@ -253,6 +252,8 @@ def main() -> None:
     except BaseException as error:
         if hasattr(error, "format_message"):
             exits.misused(error)
+        from regretless.market.core.own_code import blamed
+
         if (where := blamed(error)) is not None:
             exits.fail(where, 2)
         if isinstance(error, OSError | MemoryError):

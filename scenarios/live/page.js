@@ -231,6 +231,7 @@ places.forEach((place) => seen.observe(place));
 const wide = matchMedia("(min-width: 50rem)");
 const fit = () => { at("panel").open = wide.matches; };
 wide.addEventListener("change", fit);
+night.addEventListener("change", () => { live.drawn = {}; });  // in the other colours
 fit();
 
 (async () => {

@@ -84,5 +84,5 @@ def setting_names(frame: pd.DataFrame, *, beside: tuple[str, ...] = ("run", "see
     """Name the setting of each row by the values of its keys."""
     keys = keys_of(frame, beside=beside)
     rows = frame[keys].astype(str).agg(", ".join, axis=1) if keys else "the scenario as it is"
-    names = pd.Series(rows, index=frame.index, dtype="str")
+    names = pd.Series("" if frame.empty else rows, index=frame.index, dtype="str")
     return names.set_axis(frame["run"]) if "run" in frame else names

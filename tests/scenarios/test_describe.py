@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -156,7 +157,7 @@ def test_eighty_columns_break_names_and_no_number(
     assert command("describe", str(tmp_path / "sold.csv")) == 0
     told = capsys.readouterr().out
     assert "…" not in told
-    assert "1,000,000  1,000,039" in told
+    assert re.search(r"1,000,000 +1,000,039", told)
     assert "missing" not in told
 
 
