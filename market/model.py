@@ -1,4 +1,6 @@
-"""How a market presents itself: in a line, and in figures, which whoever loaded it can draw.
+"""The Mesa model and the per-agent views on its arrays.
+
+How a market presents itself: in a line, and in figures, which whoever loaded it can draw.
 
 A thin view on one agent, as Mesa wants one: everything is read from its cohort's arrays.
 

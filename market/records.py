@@ -1,4 +1,6 @@
-"""What a cohort does in a round: a law of play per row and an action per agent.
+"""What travels in a round: contexts, forecasts, distributions, decisions, and the past.
+
+What a cohort does in a round: a law of play per row and an action per agent.
 
 Where all play is pure the law is a one-hot table of mostly zeros, so that one integer per row takes
 its place and the table is made only for who reads it.

@@ -14,7 +14,6 @@ never the draw, which does not exist yet. What else it wants to see it declares 
 resumed also offers ``state()`` and ``restore(state)``.
 """
 
-from regretless.agents.adversaries.anti_forecast import AntiForecast
 from regretless.agents.adversaries.fixed_plans import (
     BaitSeller,
     PumpAndDump,
@@ -24,9 +23,15 @@ from regretless.agents.adversaries.fixed_plans import (
 )
 from regretless.agents.adversaries.leader import JointPayoff, LinearPayoff, Strategic, ZeroSum
 from regretless.agents.adversaries.learned import Planned, Trained
-from regretless.agents.adversaries.nature import IID, Cyclic, Drifting, Replay, Switching
-from regretless.agents.adversaries.reactive import DrawSeer, LookAhead, Myopic
-from regretless.agents.adversaries.regret_maximiser import RegretMaximiser
+from regretless.agents.adversaries.nature import (
+    IID,
+    AntiForecast,
+    Cyclic,
+    Drifting,
+    Replay,
+    Switching,
+)
+from regretless.agents.adversaries.reactive import DrawSeer, LookAhead, Myopic, RegretMaximiser
 from regretless.agents.adversaries.wrappers import Coalition, Confined
 from regretless.market.game.protocols import Adversary, Payoff
 

@@ -1,4 +1,6 @@
-r"""Leaders with a plan that no forecast changes: commitment, up then down, pump and dump.
+r"""Leaders with a plan that no forecast changes, and sellers.
+
+Leaders with a plan that no forecast changes: commitment, up then down, pump and dump.
 
 **Commitment** (Conitzer and Sandholm 2006): the law over outcomes that is best to announce to a
 follower who best-responds to it (``market.exploitability.stackelberg``), one linear

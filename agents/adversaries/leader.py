@@ -1,4 +1,6 @@
-"""What a leader is paid: u(a, y), for the follower's action a and the outcome y.
+"""Leaders: a payoff, the outcomes to choose among, and what each outcome is worth.
+
+What a leader is paid: u(a, y), for the follower's action a and the outcome y.
 
     ZeroSum         the follower's own loss, normalised into [0, 1]
     LinearPayoff    offset_a + w_a . y

@@ -1,4 +1,6 @@
-r"""Plans: how to draw outcomes in each phase of the run, after each of the followers' answers.
+r"""Plans as tables, and leaders who learn one: cross-entropy, an evolution strategy, EXP3.
+
+Plans: how to draw outcomes in each phase of the run, after each of the followers' answers.
 
 A plan is a table ``laws`` (P, S, m): a run of T rounds has P equally long phases; in phase p of
 round t = 0, 1, ... the leader draws from

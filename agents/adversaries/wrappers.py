@@ -1,4 +1,6 @@
-"""A coalition: several adversaries, each in charge of its own coordinates of the outcome.
+"""Adversaries made of others: a coalition, and one kept to a space.
+
+A coalition: several adversaries, each in charge of its own coordinates of the outcome.
 
 A member is any registered adversary. It plays as if its coordinates were the whole outcome: the
 history and the labels of the forecast that it is shown are those of its coordinates, and of the

@@ -1,4 +1,6 @@
-"""Who of a cohort hears what: rows at one distance from the forecaster form a party.
+"""Agents who respond to a forecast: the common draw or their own, at once or with delay.
+
+Who of a cohort hears what: rows at one distance from the forecaster form a party.
 
 A party that hears a prediction, of now or of h rounds ago, expects the losses that its response
 rule reads from it. One that no prediction has reached expects the linear form of its losses at the

@@ -1,4 +1,6 @@
-"""Agents of a user's own, all of a cohort at once: arrays in, arrays out, one call a round.
+"""Agents of a user's own, one by one or all of a cohort at once.
+
+Agents of a user's own, all of a cohort at once: arrays in, arrays out, one call a round.
 
     @register.agent("contrarian")
     class Contrarian(ScriptedCrowd):

@@ -1,4 +1,6 @@
-r"""Learners without external regret, and the one that has it: follow the leader.
+r"""Learners without external regret, with full information or with their own loss alone.
+
+Learners without external regret, and the one that has it: follow the leader.
 
 With L_a the cumulative loss of action a, t the round and x+ = max(x, 0):
 

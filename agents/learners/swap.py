@@ -1,4 +1,6 @@
-r"""Learners without swap regret, for few actions: a stationary law of an A x A chain per round.
+r"""Learners without swap regret, for few actions and for many.
+
+Learners without swap regret, for few actions: a stationary law of an A x A chain per round.
 
 **Blum-Mansour** (2007): a copy of Hedge per action a, charged q_a l; the copies' laws are the rows
 of a chain and q is its stationary law, so that the loss suffered is the sum of what the copies

@@ -1,4 +1,6 @@
-r"""Whose actions a market clears: traders with orders, firms with output, depositors, and tables.
+r"""Agents whose actions a market clears, buyers of a seller, and followers of a matrix game.
+
+Whose actions a market clears: traders with orders, firms with output, depositors, and tables.
 
     trader    action 0 stays out; action 1 + k d + g trades (k + 1) / levels of ``size`` of good g
     firm      action a sells q_a = a / (A - 1) of its capacity, at the price y_j, and earns

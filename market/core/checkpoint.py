@@ -1,4 +1,6 @@
-"""Files that are there whole or not at all, and survive a loss of power once they are there.
+"""Files that are written whole or not at all, and checkpoints in them, without pickle.
+
+Files that are there whole or not at all, and survive a loss of power once they are there.
 
 Checkpoints without pickle: what is remembered, as a tree of arrays and plain values in a file.
 

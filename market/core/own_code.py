@@ -1,4 +1,6 @@
-"""Faults in a user's own code: one line that names the class, the method and the round.
+"""The border to a user's own code: faults are named, and what is handed over is read-only.
+
+Faults in a user's own code: one line that names the class, the method and the round.
 
 Code is a user's own where it belongs neither to this project nor to Python nor to a package that is
 installed, unless something registered comes from there. Nothing is wrapped: a fault is attributed

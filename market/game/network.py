@@ -1,4 +1,6 @@
-"""News on its way: what was broadcast of a block, for those who hear it late or never.
+"""Who hears the forecast and when: graphs, distances, and forecasts on their way.
+
+News on its way: what was broadcast of a block, for those who hear it late or never.
 
 An agent at distance h from the forecaster hears in round t the prediction that was drawn in round
 t - h. Until the first one has come through to it, and for ever where none does, it goes by the

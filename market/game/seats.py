@@ -1,4 +1,6 @@
-r"""Who is at the table: cohorts and single agents may enter after the start, and leave.
+r"""Seats at the table: who takes part, what they see, and how they are compared.
+
+Who is at the table: cohorts and single agents may enter after the start, and leave.
 
 An agent is there in the rounds t with ``entered <= t < left`` (rounds count from 0). Before and
 after it does not decide (its action is -1), is not charged and learns nothing, and its measures are

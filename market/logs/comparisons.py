@@ -1,4 +1,6 @@
-"""Alternatives in hindsight: following the forecast against every model, policy and fixed action.
+"""Alternatives in hindsight, and what a branch did to whom.
+
+Alternatives in hindsight: following the forecast against every model, policy and fixed action.
 
 All losses are averages per round, in [0, 1], of the agents' own records. The **difference** of an
 alternative is its mean loss minus the mean loss of what the agents did, so that a positive one

@@ -1,4 +1,6 @@
-"""What a user's own agents show of themselves: the table ``states``.
+"""States and measures of a user's own: the tables ``states`` and ``measures``.
+
+What a user's own agents show of themselves: the table ``states``.
 
 A row per logged agent that took part in a logged round, of the cohorts whose class declares
 ``columns``: ``round``, ``agent`` and a column for each name, as it stands after it; empty for

@@ -1,4 +1,6 @@
-r"""Means over agents from tables, of which some have a row for many agents that are counted.
+r"""Welfare in the utility's own units, its inequality, and means over counted agents.
+
+Means over agents from tables, of which some have a row for many agents that are counted.
 
 Then the agents table says in ``count`` how many each of its rows stands for. Where there is no such
 column, or nothing in it, a row is an agent, and the functions do what pandas does.

@@ -1,4 +1,6 @@
-r"""Regret over windows: what each agent regrets of the rounds from ``first`` to ``last`` alone.
+r"""Regret over windows of rounds, and beside its bounds as a run goes on.
+
+Regret over windows: what each agent regrets of the rounds from ``first`` to ``last`` alone.
 
 A ledger only adds, so the sums of a window are the difference of the ledger after its last round
 and a copy taken before its first one (``Ledger.excerpt``, ``Ledger.since``),

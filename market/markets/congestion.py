@@ -1,4 +1,6 @@
-r"""How many do the same: the outcome is the share of agents who play each action but the first.
+r"""Crowds: the share of agents who play each action, and roads on which times grow.
+
+How many do the same: the outcome is the share of agents who play each action but the first.
 
     share_g = (agents who play action g + 1) / (agents who are there)
     y_g     = always_g + (1 - sum_h always_h) share_g + noise (fundamental_g - 1/2), cut to [0, 1]

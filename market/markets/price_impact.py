@@ -1,4 +1,6 @@
-r"""Crowding: what agents' demand and the forecast did to each other, read from the logs of a run.
+r"""Prices that move with demand, and what demand and the forecast did to each other.
+
+Crowding: what agents' demand and the forecast did to each other, read from the logs of a run.
 
     concentration  sum_g (D_g / sum_h D_h)^2, the Herfindahl index of a round's demand D: 1/d where
                    it is spread evenly over d goods, 1 where all of it goes to one

@@ -1,4 +1,6 @@
-"""Large tables: in memory, or in files that the system maps into it and drops from it again.
+"""Large tables: in memory or in mapped files, and how weights lie in them.
+
+Large tables: in memory, or in files that the system maps into it and drops from it again.
 
 How weights lie in memory, so that a pass over many losses reads little and adds up fast.
 
