@@ -133,6 +133,7 @@ def test_other_answers_of_a_crowd_are_noticed(monkeypatch: pytest.MonkeyPatch) -
     """Agents who play the worst action are no benchmark."""
     duel = works.steps_numpy(lambda: Crowd(40, 10))
     monkeypatch.setattr(BestResponse, "play", lambda _, table: one_hot(table.argmax(1), 8))
+    monkeypatch.setattr(BestResponse, "pure", False)
     with pytest.raises(DisagreementError):
         duels.timed(duel, 1)
 

@@ -24,7 +24,7 @@ from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import BestResponse
 from regretless.market.game.round import play_round
 from regretless.market.game.seats import attending, present
-from regretless.market.losses import Linear, Loss, SeparablePower, distinct, unique_losses
+from regretless.market.losses import Linear, Loss, SeparablePower, unique, unique_losses
 from regretless.market.model import MarketModel
 from regretless.market.numerics import threads
 from regretless.market.records import Round, one_hot
@@ -308,7 +308,7 @@ def test_equal_losses_are_found_by_hash_as_by_order(seed: int, rows: int) -> Non
     assert type_of.tolist() == [first.index(kind) for kind in kinds]
     assert (types.weights == np.array([kind[:4] for kind in first]).reshape(-1, 2, 2)).all()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distinct, "_by_hash", lambda _: None)
+        patch.setattr(unique, "_by_hash", lambda _: None)
         assert (unique_losses(loss)[1] == type_of).all()
 
 
