@@ -24,7 +24,7 @@ pytest.importorskip("mkdocstrings", reason="the extra docs is not installed")
 
 HOME = Path(__file__).parent.parent
 # Hosts that links may lead to; the project has no address of its own.
-REAL = {"gymnasium.farama.org", "pettingzoo.farama.org"}
+REAL = {"arxiv.org", "doi.org", "gymnasium.farama.org", "pettingzoo.farama.org"}
 LOADED = {"script": "src", "img": "src", "iframe": "src", "link": "href", "source": "src"}
 
 
