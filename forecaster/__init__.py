@@ -26,6 +26,7 @@ from regretless.forecaster.models import (
     adapted,
 )
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.forecaster.universal import UniversalDecisionSwap
 
 if TYPE_CHECKING:
     from regretless.forecaster.offline import OfflineOmnipredictor
@@ -47,6 +48,7 @@ __all__ = [
     "SeasonalNaive",
     "SmoothDecisionSwap",
     "UnbiasedPrediction",
+    "UniversalDecisionSwap",
     "adapted",
     "bases",
     "bounds",

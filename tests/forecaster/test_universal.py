@@ -1,0 +1,175 @@
+"""One outcome and everybody: certificate, biases and regrets against brute force."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regretless.forecaster import Constant, UniversalDecisionSwap
+from regretless.forecaster.tolerance import slack_limit, tolerance_at
+from regretless.market.core.arrays import Array
+from regretless.market.losses import Linear
+
+Nature = Callable[[int, float], float]
+
+
+def played(
+    forecaster: UniversalDecisionSwap, nature: Nature, rounds: int
+) -> tuple[list[tuple[Array, Array]], Array]:
+    laws, truths = [], []
+    for t in range(rounds):
+        mixture = forecaster.mixture()
+        truths.append(nature(t, float(mixture.mean[0])))
+        laws.append((mixture.points[:, 0], mixture.weights))
+        forecaster.update(truths[-1])
+    return laws, np.array(truths)
+
+
+def swap_regret(laws: list[tuple[Array, Array]], truths: Array, loss: Linear) -> float:
+    """Add up each action's greatest gain from a replacement, in expectation over the draws."""
+    offset, slope = loss.offset, loss.weights[:, 0]
+    gains = np.zeros((len(offset), len(offset)))
+    for (points, masses), y in zip(laws, truths, strict=True):
+        chosen = np.argmin(offset + slope * points[:, None], axis=1)
+        cost = offset + slope * y
+        for action, mass in zip(chosen, masses, strict=True):
+            gains[action] += mass * (cost[action] - cost)
+    return float(gains.max(1).sum() / len(truths))
+
+
+def against(mean: float) -> float:
+    return float(mean < 0.5)
+
+
+NATURES: dict[str, Nature] = {
+    "alternating": lambda t, _: float(t % 2),
+    "rising": lambda t, _: min(t / 400, 1.0),
+    "against the mean": lambda _, mean: against(mean),
+    "around a third": lambda t, mean: float(mean < 1 / 3) if t % 7 else 0.5,
+    "blocks": lambda t, _: 0.9 if t // 50 % 2 else 0.1,
+}
+
+
+@pytest.mark.parametrize("nature", NATURES.values(), ids=NATURES)
+@pytest.mark.parametrize(("band", "give_up"), [(0.0, 0.0), (0.5, 0.0), (0.25, 2.0)])
+def test_nobody_regrets_more_than_the_bound(nature: Nature, band: float, give_up: float) -> None:
+    rounds, rng = 400, np.random.default_rng(3)
+    forecaster = UniversalDecisionSwap(rounds, band=band, give_up=give_up)
+    laws, truths = played(forecaster, nature, rounds)
+    thresholds = [Linear([[0.0], [-1.0]], [0.0, theta]) for theta in np.linspace(0, 1, 41)]
+    tasks = [
+        Linear(rng.uniform(-1, 1, (actions, 1)), rng.random(actions))
+        for actions in (2, 3, 6, 20)
+        for _ in range(5)
+    ]
+    for loss in thresholds + tasks:
+        assert swap_regret(laws, truths, loss) <= forecaster.regret_bound(loss)[0] + 1e-9
+    assert np.all(np.abs(forecaster.bias) <= forecaster.bias_bound() + 1e-9)
+
+
+def weights_of(forecaster: UniversalDecisionSwap) -> tuple[Array, float]:
+    """Compute h at every finest cell and the sum of all weights, by the definition."""
+    bias, variation = forecaster.bias, forecaster.variation
+    signed, total = np.zeros(forecaster.finest), 0.0
+    for s in range(1, forecaster.scales + 1):
+        nodes = slice(2**s, 2 ** (s + 1))
+        b, c = bias[nodes], variation[nodes]
+        zone, scale = forecaster.band * np.sqrt(c), 1 / (3 * (c + 1))
+        pair = []
+        for sign in (1, -1):
+            regret = sign * b - zone
+            above, below = np.maximum(regret + 1, 0), np.maximum(regret - 1, 0)
+            pair.append((np.exp(above**2 * scale) - np.exp(below**2 * scale)) / 2)
+        prior = 1 / (2 * forecaster.scales * 2**s)
+        signed += np.repeat(prior * (pair[0] - pair[1]), forecaster.finest // 2**s)
+        total += prior * float((pair[0] + pair[1]).sum())
+    return signed, total
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    truths=st.lists(st.sampled_from([0.0, 0.2, 0.5, 1.0]), min_size=1, max_size=60),
+    scales=st.integers(1, 6),
+    band=st.sampled_from([0.0, 0.3]),
+)
+def test_no_outcome_gains_more_than_the_certificate(
+    truths: list[float], scales: int, band: float
+) -> None:
+    forecaster = UniversalDecisionSwap(2**scales, band=band)
+    for t, y in enumerate(truths):
+        signed, total = weights_of(forecaster)
+        mixture = forecaster.mixture()
+        points, masses = mixture.points[:, 0], mixture.weights
+        pulls = signed[(points * forecaster.finest).astype(int)]
+        worst = max(float(masses @ (pulls * (points - outcome))) for outcome in (0.0, 1.0))
+        assert mixture.certificate is not None
+        assert worst == pytest.approx(mixture.certificate * total, abs=1e-12)
+        assert mixture.certificate <= max(tolerance_at(t + 1), 0.5 / forecaster.finest) + 1e-12
+        forecaster.update(y)
+
+
+def test_regret_falls_like_the_root_of_the_rounds() -> None:
+    """Against the mean of the mixture: cells of one width alone have a regret of one half there."""
+    loss = Linear([[0.0], [-1.0]], [0.0, 0.5])
+    found = []
+    for rounds in (250, 4000):
+        forecaster = UniversalDecisionSwap(rounds)
+        laws, truths = played(forecaster, lambda _, mean: against(mean), rounds)
+        found.append(swap_regret(laws, truths, loss))
+    assert found[1] <= found[0] / 3
+    assert found[0] <= 0.1
+
+
+def test_a_good_reference_is_broadcast_until_it_is_disproved() -> None:
+    reference = Constant(1, value=0.3)
+    forecaster = UniversalDecisionSwap(1000, reference=reference, band=0.25, give_up=3.0)
+    rng = np.random.default_rng(0)
+    laws, _ = played(forecaster, lambda *_: float(rng.random() < 0.3), 300)
+    near = 0.5 / forecaster.finest
+    assert all(len(points) == 1 and abs(points[0] - 0.3) <= near for points, _ in laws)
+    assert forecaster.lost is None
+    laws = played(forecaster, lambda *_: 1.0, 300)[0]
+    assert forecaster.lost is not None
+    assert laws[-1][0][0] > 0.9
+    assert np.all(np.abs(forecaster.bias) <= forecaster.bias_bound() + 1e-9)
+
+
+def test_it_continues_from_a_checkpoint() -> None:
+    first, second = UniversalDecisionSwap(64), UniversalDecisionSwap(64)
+    nature = NATURES["around a third"]
+    played(first, nature, 30)
+    second.restore(first.state())
+    for a, b in zip(played(first, nature, 30)[0], played(second, nature, 30)[0], strict=True):
+        assert np.array_equal(a[0], b[0])
+        assert np.array_equal(a[1], b[1])
+
+
+def test_the_bound_grows_like_a_root() -> None:
+    """At most 2 D sqrt(3 S T Lambda) for two actions, with the greatest Lambda of all scales."""
+    rounds = 512
+    forecaster = UniversalDecisionSwap(rounds)
+    played(forecaster, NATURES["alternating"], rounds)
+    scales, slack = forecaster.scales, slack_limit(rounds) + 0.5
+    growth = math.exp(math.exp(1 / 3) / 2 * slack)
+    growth *= 1 + 3 / (2 * math.log(2)) * math.log1p(rounds)
+    exponent = math.log(2 * scales * 2**scales * growth)
+    bound = forecaster.regret_bound(Linear([[0.0], [-1.0]], [0.0, 0.4]))[0]
+    assert bound <= 2 * math.sqrt(3 * scales * exponent / rounds)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: UniversalDecisionSwap(0), "rounds"),
+        (lambda: UniversalDecisionSwap(10, band=-1.0), "band"),
+        (lambda: UniversalDecisionSwap(10, give_up=50.0), "give_up"),
+        (lambda: UniversalDecisionSwap(10).update(0.5), "prediction"),
+        (lambda: played(UniversalDecisionSwap(10), lambda *_: 1.5, 1), "outcome"),
+    ],
+)
+def test_what_it_refuses(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        call()
