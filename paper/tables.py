@@ -269,7 +269,7 @@ GAMMA = "cohort.others.gamma"
 
 UNSEEN = StudyTable(
     study="unseen",
-    title="swap regret per round of the worst and of the mean agent, breaker",
+    title="swap regret per round of the worst and of the mean agent, anti-forecast adversary",
     rows=groups_of,
     layouts=(
         Layout(
@@ -282,7 +282,7 @@ UNSEEN = StudyTable(
 )
 
 
-# Speculator: whoever foretells what usually comes is foreseen. Half of each good loses one half.
+# Speculator: a forecast of what usually happens can be predicted. Half of each good loses one half.
 
 
 def speculator_figure(table: pd.DataFrame) -> Figure:
@@ -294,8 +294,8 @@ def speculator_figure(table: pd.DataFrame) -> Figure:
     bars = axis.barh(lost.index, lost, color=np.where(own, figures.BLUE, figures.GREY))
     axis.bar_label(bars, fmt="%.2f", padding=3)
     axis.axvline(0.5, color="#333333", ls=":", lw=1.2)
-    axis.set(xlim=(0, 1.08), xlabel="mean loss a round; dotted: half of each good, always")
-    axis.set_title("What followers of each forecast lose to a speculator", loc="left", fontsize=11)
+    axis.set(xlim=(0, 1.08), xlabel="average loss per round (dotted: half of each good)")
+    axis.set_title("Average loss of followers, against a speculator", loc="left", fontsize=11)
     axis.spines[["top", "right"]].set_visible(False)
     return figure
 

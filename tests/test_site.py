@@ -25,6 +25,7 @@ pytest.importorskip("mkdocstrings", reason="the extra docs is not installed")
 HOME = Path(__file__).parent.parent
 # Hosts that links may lead to; the project has no address of its own.
 REAL = {"arxiv.org", "doi.org", "gymnasium.farama.org", "pettingzoo.farama.org"}
+FORMULAS = ("glossary", "deviations")  # pages with formulas
 LOADED = {"script": "src", "img": "src", "iframe": "src", "link": "href", "source": "src"}
 
 
@@ -85,6 +86,17 @@ def test_it_asks_for_nothing_from_elsewhere(site: Path) -> None:
     for path in site.rglob("*.css"):
         loose = path.read_text(encoding="utf-8")
         assert not re.search(r"url\([\"']?(?:https?:)?//|@import", loose), path.name
+
+
+def test_formulas_are_set_in_a_folder(site: Path, tmp_path: Path) -> None:
+    """KaTeX lies beside the pages: no server, no network, no formula that it cannot read."""
+    for name in FORMULAS:
+        seen = browser.visit(site / f"{name}.html", tmp_path / name)
+        written = (site / f"{name}.html").read_text(encoding="utf-8").count('class="arithmatex"')
+        assert written > 0
+        assert seen.document.count('class="katex"') >= written
+        assert "katex-error" not in seen.document
+        assert seen.console == ()
 
 
 def test_search_works_in_a_folder(site: Path, tmp_path: Path) -> None:

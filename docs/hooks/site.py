@@ -1,8 +1,9 @@
 """What makes a site of the pages: their order, those that are written at build, and their links.
 
-The parts of the site are the headings of ``docs/README.md`` and their tables, so that a page stands
-in one list and no second one. Links to files beside the pages, which a reader of the source can
-open, lead to the reference of the module that they name, and are plain text where there is none.
+The parts of the site are those headings of ``docs/README.md`` that have a table of pages, so that a
+page stands in one list and no second one. Links to files beside the pages, which a reader of the
+source can open, lead to the reference of the module that they name, and are plain text where there
+is none.
 """
 
 from __future__ import annotations
@@ -34,10 +35,9 @@ def on_config(config: Any) -> Any:
     ]()
     index = (HOME / "docs" / "README.md").read_text(encoding="utf-8")
     nav: list[dict[str, Any]] = [{"Home": "README.md"}]
-    for part, body in PART.findall(index):
-        nav.append(
-            {part: [{title[0].upper() + title[1:]: page} for title, page in ROW.findall(body)]}
-        )
+    parts = [(part, rows) for part, body in PART.findall(index) if (rows := ROW.findall(body))]
+    for part, rows in parts:
+        nav.append({part: [{title[0].upper() + title[1:]: page} for title, page in rows]})
         if part == "Look up":
             nav[-1][part] += [{title: page} for page, title in TITLES.items()]
             api = [page for page in written if page.startswith("reference/api/")]
