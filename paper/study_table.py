@@ -91,8 +91,8 @@ def anchor(run: Run) -> Row:
     """Say which base was anchored at and with which dead zone, and how often it was kept."""
     asked, kept = run.scenario.spec.forecaster, run.manifest["blocks"][0].get("kept", np.nan)
     alone = "none" if asked.kind == "decision-swap" else asked.kind
-    base = alone if asked.base.kind == "none" else asked.base.kind
-    return {"base": base, "zone": asked.dead_zone, "kept": kept}
+    base = alone if asked.reference.kind == "none" else asked.reference.kind
+    return {"base": base, "zone": asked.band, "kept": kept}
 
 
 def played(run: Run) -> Row:

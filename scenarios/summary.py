@@ -210,7 +210,7 @@ def forecast(scenario: Scenario, model: MarketModel) -> Iterator[str]:
     for block in blocks:
         own = block.forecaster
         if isinstance(own, AnchoredPrediction):
-            base, kept = scenario.spec.forecaster.base.kind, own.kept / max(own.time, 1)
+            base, kept = scenario.spec.forecaster.reference.kind, own.kept / max(own.time, 1)
             line = unchanged(block.name, base, kept, own.lost, several=len(blocks) > 1)
             yield f"Forecast: {line}."
 

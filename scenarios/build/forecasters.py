@@ -44,13 +44,13 @@ def make_forecaster(
         If the kind is unknown, a parameter does not fit it, or it has no ensembles.
     """
     spec = scenario.forecaster
-    if listener is None and spec.hull == "box":
+    if listener is None and spec.hull == "basis":
         return _of_points(scenario, basis, groups)
     where = f"cohort.{listener}.response 'ensemble'" if listener else "forecaster.hull 'image'"
     if spec.delay or spec.intervals or spec.objective != "none":
         raise UserError(f"{where}: not with delay, intervals or an objective; drop one")
-    if spec.base.kind != "none":
-        raise UserError(f"{where}: an anchored forecast is made in the box; drop forecaster.base")
+    if spec.reference.kind != "none":
+        raise UserError(f"{where}: a reference goes with the box; drop forecaster.reference")
     try:
         solver = ensemble_solver(basis)
     except ValueError as error:
@@ -97,7 +97,7 @@ def _decision_swap(
         raise UserError(f"unknown key 'forecaster.{unknown}'; {closest(unknown, known)}")
     inside = basis.hull == "simplex" or solver is not None  # predictions in conv s(Y)
     events = _events(spec, basis, groups, inside=inside)
-    if spec.base.kind != "none":
+    if spec.reference.kind != "none":
         return _anchored(spec, basis, events, models)
     weights, hull = spec.weights, basis.hull
     if spec.intervals:
@@ -129,12 +129,12 @@ def _events(
 def _anchored(
     spec: ForecasterSpec, basis: Basis, events: Sequence[LossGroup] | LossEvents, models: Models
 ) -> Forecaster:
-    where = f"forecaster.base '{spec.base.kind}'"
+    where = f"forecaster.reference '{spec.reference.kind}'"
     if spec.models:
         base: Base = models.together(spec, basis)
     else:
-        base = models.made(where, spec.base.kind, basis, **spec.base.parameters)
-    zone = DEAD_ZONE if spec.dead_zone is None else spec.dead_zone
+        base = models.made(where, spec.reference.kind, basis, **spec.reference.parameters)
+    zone = DEAD_ZONE if spec.band is None else spec.band
     usual = TRUST_IN_LOSSES if isinstance(events, LossEvents) else TRUST
-    trust = usual if spec.trust is None else spec.trust
+    trust = usual if spec.give_up is None else spec.give_up
     return AnchoredPrediction(events, base, dead_zone=zone, trust=trust, hull=basis.hull)

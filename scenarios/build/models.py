@@ -80,7 +80,7 @@ class Models:
             name: self.made(f"model '{name}'", table.kind, basis, **table.parameters)
             for name, table in (spec.models or {}).items()
         }
-        chosen = None if spec.base.kind == AGGREGATE else spec.base.kind
+        chosen = None if spec.reference.kind == AGGREGATE else spec.reference.kind
         return Aggregate(models, basis.size, chosen=chosen)
 
 

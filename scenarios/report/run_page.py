@@ -160,7 +160,7 @@ def _forecast(manifest: Mapping[str, Any]) -> Iterator[str]:
     """Yield the forecaster, and which reference each block broadcasts."""
     forecaster, blocks = manifest["config"].get("forecaster", {}), manifest.get("blocks", [])
     yield f"Forecaster: {forecaster.get('kind', 'unknown')}."
-    base = (forecaster.get("base") or {}).get("kind", "a reference model")
+    base = (forecaster.get("reference") or {}).get("kind", "a reference model")
     for block in blocks:
         if "trust_lost" in block:  # as no run before it was noted
             several = len(blocks) > 1

@@ -1,4 +1,4 @@
-"""What a scenario file may say of the forecaster: its kind, its models, and the base among them."""
+"""What a scenario file may say of the forecaster: its kind, models, and the reference of them."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
@@ -14,10 +14,10 @@ KINDS = {  # beside every model
     "decision-swap": "The forecaster of the theorem: small decision swap regret for every agent.",
     "calibration": "The older recipe: calibrated, and unbiased where a policy suggests an action.",
 }
-AGGREGATE = "aggregate"  # the base that is made of all models
+AGGREGATE = "aggregate"  # the reference that is made of all models
 
 
-class BaseSpec(Open):
+class ReferenceSpec(Open):
     """The model whose forecast is kept where it is good; the parameters are the model's own."""
 
     kind: Name = "none"
@@ -51,17 +51,17 @@ class ForecasterSpec(Open):
     """What it prefers among forecasts that are good enough: how well off agents would be
     ("welfare"), or by cohort what each action is worth to a planner: a number per action, or a list
     of them per outcome, for each unit of it."""
-    hull: Literal["box", "image"] = "box"
-    """Where predictions lie: in a box, or among means of possible values."""
+    hull: Literal["basis", "image"] = "basis"
+    """Where predictions lie: in the basis's box or simplex, or among means of possible values."""
     models: dict[Name, ModelSpec] | None = None
     """Models that nobody shall regret not to have followed: a list of names ("panel" for those that
     come with the forecaster) and tables. With data the panel and the forecasts in it by default."""
-    base: Annotated[BaseSpec, ByName] = BaseSpec()
+    reference: Annotated[ReferenceSpec, ByName] = ReferenceSpec()
     """A model whose forecast is kept where it is good; where there are models, their aggregate."""
-    dead_zone: Annotated[float, Field(ge=0)] | None = None
-    """How many times its noise a bias must exceed before the base is corrected."""
-    trust: Annotated[float, Field(ge=0)] | None = None
-    """How many times its noise a bias must exceed, once, before the base is corrected at all."""
+    band: Annotated[float, Field(ge=0)] | None = None
+    """How many times its noise a bias must exceed before the reference is corrected."""
+    give_up: Annotated[float, Field(ge=0)] | None = None
+    """How many times its noise a bias must exceed, once, before any correction begins."""
 
     @field_validator("models", mode="before")
     @classmethod
@@ -81,46 +81,46 @@ class ForecasterSpec(Open):
     @model_validator(mode="after")
     def _goes_together(self) -> "ForecasterSpec":
         if self.models:
-            self._choose_base()
-        anchored = self.base.kind != "none"
-        special = anchored or self.events == "losses" or self.hull != "box"
+            self._choose_reference()
+        anchored = self.reference.kind != "none"
+        special = anchored or self.events == "losses" or self.hull != "basis"
         if self.kind != "decision-swap" and special:
             raise ValueError(
-                'models, base, events and hull are for kind = "decision-swap"; drop them'
+                'models, reference, events and hull are for kind = "decision-swap"; drop them'
             )
         if (self.delay or self.intervals) and (self.kind != "decision-swap" or special):
             raise ValueError(
                 "delay and intervals are for the decision-swap forecaster of coordinates in the "
-                "box, without models and base; drop them"
+                "box, without models and reference; drop them"
             )
-        if self.off_ties and (anchored or self.delay or self.intervals or self.hull != "box"):
+        if self.off_ties and (anchored or self.delay or self.intervals or self.hull != "basis"):
             raise ValueError(
-                "off_ties is for predictions in the box, without models, base, delay and intervals"
+                "off_ties is for the box, without models, reference, delay and intervals"
             )
         wishful = self.objective != "none"
         if wishful and (self.kind != "decision-swap" or special or self.delay or self.intervals):
             raise ValueError(
                 'objective is for kind = "decision-swap" on coordinates in the box, without '
-                "models, base, delay and intervals; drop them"
+                "models, reference, delay and intervals; drop them"
             )
         if self.intervals and (self.delay or self.weights == "exponential"):
             raise ValueError("intervals need outcomes in time and weights that adapt; drop them")
         if anchored and self.weights != "adaptive":
-            raise ValueError('a base needs weights = "adaptive"; drop one of them')
+            raise ValueError('a reference needs weights = "adaptive"; drop one of them')
         return self
 
-    def _choose_base(self) -> None:
-        """Let the base be one of the models, or their aggregate."""
+    def _choose_reference(self) -> None:
+        """Let the reference be one of the models, or their aggregate."""
         assert self.models is not None  # noqa: S101 - there are some
-        kind, parameters = self.base.kind, self.base.parameters
+        kind, parameters = self.reference.kind, self.reference.parameters
         if AGGREGATE in self.models:
             raise ValueError(f"models: '{AGGREGATE}' is the name of them all; give it another name")
         if kind == "none":
-            self.base = BaseSpec(kind=AGGREGATE)
+            self.reference = ReferenceSpec(kind=AGGREGATE)
         elif kind != AGGREGATE and (kind not in self.models or parameters):
-            name = "base" if kind in self.models else kind
+            name = "reference" if kind in self.models else kind
             self.models[name] = ModelSpec(kind=kind, **parameters)
-            self.base = BaseSpec(kind=name)
+            self.reference = ReferenceSpec(kind=name)
 
     def alone(self) -> dict[str, Any]:
         """Return the keys that the file gives another value than the default, and models refuse."""
@@ -132,18 +132,18 @@ class ForecasterSpec(Open):
         """Fill in what depends on the rest of the file.
 
         The models, where it names none: the panel and the ``forecasts`` in the data. The events, by
-        whether agents join late. ValueError where a key speaks of a base that there is not.
+        whether agents join late. ValueError where a key speaks of a reference that there is not.
         """
         plain = self.kind == "decision-swap" and not self.alone()
         if self.models is None and plain and forecasts is not None:
             tables = PANEL | {name: {"kind": name} for name in forecasts}
             self.models = {name: ModelSpec(**table) for name, table in tables.items()}
-            self._choose_base()
+            self._choose_reference()
         if self.events is None:
             self.events = "losses" if self.models and not joined else "coordinates"
-        for key in ("dead_zone", "trust"):
-            if getattr(self, key) is not None and self.base.kind == "none":
-                raise ValueError(f'{key} goes with a base; name one, as base = "running-mean"')
+        for key in ("band", "give_up"):
+            if getattr(self, key) is not None and self.reference.kind == "none":
+                raise ValueError(f'{key} goes with a reference; add reference = "running-mean"')
 
 
 def _tables(entry: Any) -> list[tuple[str, Any]]:

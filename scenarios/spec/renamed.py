@@ -8,9 +8,14 @@ from typing import Any
 
 from regretless.market.core.errors import UserError
 
-KEYS: dict[str, str] = {}  # the dotted old key, and the last part of the new one
-VALUES: dict[str, dict[str, str]] = {  # of a dotted key: old values and new ones
+KEYS = {  # the dotted old key, and the last part of the new one
+    "forecaster.base": "reference",
+    "forecaster.dead_zone": "band",
+    "forecaster.trust": "give_up",
+}
+VALUES = {  # of a dotted key: old values and new ones
     "adversary.kind": {"breaker": "anti-forecast", "targeted": "regret-maximiser"},
+    "forecaster.hull": {"box": "basis"},
 }
 
 

@@ -462,7 +462,7 @@ def bytes_of(played: Round) -> list[bytes]:
     return [np.ascontiguousarray(part).tobytes() for part in parts]
 
 
-@pytest.mark.parametrize("hull", ["box", "image"])
+@pytest.mark.parametrize("hull", ["basis", "image"])
 def test_rollouts_leave_the_true_game_alone(hull: str) -> None:
     logs = []
     for quiet in (True, False):

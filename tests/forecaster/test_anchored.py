@@ -111,7 +111,7 @@ def test_nothing_outside_its_dead_zone_gives_no_game() -> None:
 @pytest.mark.parametrize("events", ["coordinates", "losses"])
 @pytest.mark.parametrize("stream", STREAMS)
 def test_regret_is_below_the_bounds_on_every_stream(stream: str, events: str) -> None:
-    table = {"base": "exponential-smoothing", "events": events}
+    table = {"reference": "exponential-smoothing", "events": events}
     model = market(STREAMS[stream], table, rounds=500, seed=0).build(log_every=500)
     model.run()
     agents = model.agents_frame()
@@ -126,7 +126,7 @@ def test_hostile_streams_are_no_place_for_the_base_alone() -> None:
     regrets = {}
     for name, table in {
         "alone": {"kind": "exponential-smoothing"},
-        "anchored": {"base": "exponential-smoothing"},
+        "anchored": {"reference": "exponential-smoothing"},
     }.items():
         model = market(STREAMS["adaptive"], table, rounds=800, seed=0).build(log_every=800)
         model.run()
@@ -188,7 +188,7 @@ def test_a_model_of_the_user_serves_as_base(
     """Registered like a forecaster, named in the file; without state it cannot be resumed."""
     monkeypatch.setattr(register.forecaster, "_known", dict(register.forecaster._known))
     register.forecaster("by-day")(lambda _: Mean())
-    scenario = market(STREAMS["iid"], {"base": "by-day"}, rounds=60, seed=0)
+    scenario = market(STREAMS["iid"], {"reference": "by-day"}, rounds=60, seed=0)
     run(scenario, Options(tmp_path / "out"))
     with pytest.raises(UserError, match="block powers offers no state"):
         run(scenario, Options(tmp_path / "out", resume=True))
@@ -197,14 +197,20 @@ def test_a_model_of_the_user_serves_as_base(
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"base": "runing-mean"}, "unknown forecaster.base 'runing-mean'; did you mean"),
-        ({"base": {"kind": "constant", "value": 3.0}}, "value is 3.0"),
-        ({"base": {"kind": "constant", "valu": 0.3}}, "valu"),
-        ({"base": "constant", "weights": "exponential"}, 'a base needs weights = "adaptive"'),
-        ({"dead_zone": 0.3}, "dead_zone goes with a base"),
-        ({"base": "constant", "dead_zone": -0.3}, "forecaster.dead_zone = -0.3"),
-        ({"kind": "running-mean", "base": "constant"}, "base, events and hull are for kind"),
-        ({"dead_zon": 0.3}, "unknown key 'forecaster.dead_zon'; did you mean 'dead_zone'"),
+        ({"reference": "runing-mean"}, "unknown forecaster.reference 'runing-mean'; did you mean"),
+        ({"reference": {"kind": "constant", "value": 3.0}}, "value is 3.0"),
+        ({"reference": {"kind": "constant", "valu": 0.3}}, "valu"),
+        (
+            {"reference": "constant", "weights": "exponential"},
+            'reference needs weights = "ad',
+        ),
+        ({"band": 0.3}, "band goes with a reference"),
+        ({"reference": "constant", "band": -0.3}, "forecaster.band = -0.3"),
+        (
+            {"kind": "running-mean", "reference": "constant"},
+            "reference, events and hull are for",
+        ),
+        ({"ban": 0.3}, "unknown key 'forecaster.ban'; did you mean 'band'"),
     ],
 )
 def test_mistakes_get_one_line(table: dict[str, Any], message: str) -> None:

@@ -474,7 +474,7 @@ def test_who_does_not_listen_gets_no_ensemble() -> None:
 
 
 def test_what_cannot_be_is_refused_in_one_line() -> None:
-    anchored = {"kind": "decision-swap", "base": {"kind": "running-mean"}}
+    anchored = {"kind": "decision-swap", "reference": {"kind": "running-mean"}}
     said = refusal(cohort("powers"), forecaster=anchored)
     assert "an anchored forecast is made in the box" in said
     assert "eta is the smoothness" in refusal(cohort("powers", "best-response", eta=2.0))

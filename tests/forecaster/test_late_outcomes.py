@@ -80,6 +80,6 @@ def test_where_nothing_is_promised_nothing_is_printed() -> None:
     assert set(agents["guarantee"]) == {"none"}
     assert agents[["bound", "bound_from_variation"]].isna().all(axis=None)
     with pytest.raises(UserError, match="delay and intervals"):
-        market(STREAMS["iid"], {"delay": 2, "base": "last-value"}, rounds=20, seed=0)
+        market(STREAMS["iid"], {"delay": 2, "reference": "last-value"}, rounds=20, seed=0)
     with pytest.raises(UserError, match="not with delay, intervals or an objective"):
         market(STREAMS["iid"], {"delay": 2}, rounds=9, seed=0, response="ensemble").build()

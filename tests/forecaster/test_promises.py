@@ -67,9 +67,9 @@ FORECASTERS: dict[str, dict[str, Any]] = {
     "scalar": {"events": "losses"},
     "image": {"hull": "image"},
     "scalar in the image": {"hull": "image", "events": "losses"},
-    "anchored": {"base": "last-value", "trust": 0.0},
-    "anchored, wide": {"base": "running-mean", "dead_zone": 2.0},
-    "trusting": {"base": "last-value"},
+    "anchored": {"reference": "last-value", "give_up": 0.0},
+    "anchored, wide": {"reference": "running-mean", "band": 2.0},
+    "trusting": {"reference": "last-value"},
 }
 COHORTS: dict[str, dict[str, Any]] = {
     "sophisticated": {},
@@ -118,7 +118,7 @@ def played(model: MarketModel) -> None:
 def test_promises_are_kept_on_odd_streams(stream: str, forecaster: str) -> None:
     adversary = {"kind": "odd", "stream": stream}
     for name, cohort in COHORTS.items():
-        if name == "listening" and "base" in FORECASTERS[forecaster]:
+        if name == "listening" and "reference" in FORECASTERS[forecaster]:
             continue
         table = FORECASTERS[forecaster]
         model = market(adversary, table, rounds=ROUNDS, seed=3, count=6, **cohort).build()

@@ -51,7 +51,7 @@ def named(spec: ScenarioSpec) -> dict[str, set[str]]:
     market = {spec.market.feedback} if isinstance(spec.market, PricesSpec) else set()
     market |= {spec.market.kind} if isinstance(spec.market, MarketSpec) else set()
     answers = {cohort.response for cohort in spec.cohort}
-    kinds = {spec.forecaster.kind, spec.forecaster.base.kind}
+    kinds = {spec.forecaster.kind, spec.forecaster.reference.kind}
     kinds |= {model.kind for model in (spec.forecaster.models or {}).values()}
     panel = PANEL if spec.forecaster.kind == "aggregate" else {}
     return {

@@ -30,7 +30,7 @@ rounds = 3
 kind = "iid"
 outcomes = 2
 [forecaster]
-base = "running-mean"
+reference = "running-mean"
 [windows]
 every = 2
 [[cohort]]

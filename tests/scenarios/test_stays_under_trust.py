@@ -24,7 +24,7 @@ NATURE = """
 name = "stays"
 rounds = {rounds}
 adversary = {{ kind = "path", outcomes = 4 }}
-forecaster = {{ models = [], base = "one-point" }}
+forecaster = {{ models = [], reference = "one-point" }}
 
 [[cohort]]
 name = "crowd"

@@ -162,7 +162,7 @@ def test_models_are_a_list_or_a_table() -> None:
     table = {"last-value": {"kind": "last-value"}}
     table["seasonal-naive"] = {"kind": "seasonal-naive", "rate": 0.3}
     assert ForecasterSpec(models=table) == listed
-    assert listed.base.kind == "aggregate"
+    assert listed.reference.kind == "aggregate"
     panel = ForecasterSpec(models=["panel", {"kind": "constant", "name": "half", "value": 0.5}])
     assert panel.models is not None
     assert list(panel.models) == [*PANEL, "half"]
@@ -171,18 +171,18 @@ def test_models_are_a_list_or_a_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "names", "chosen"),
+    ("reference", "names", "chosen"),
     [
         ("last-value", ["running-mean", "last-value"], "last-value"),
         ("constant", ["running-mean", "last-value", "constant"], "constant"),
-        ({"kind": "last-value", "a": 1}, ["running-mean", "last-value", "base"], "base"),
+        ({"kind": "last-value", "a": 1}, ["running-mean", "last-value", "reference"], "reference"),
         ("aggregate", ["running-mean", "last-value"], "aggregate"),
     ],
 )
-def test_a_base_is_one_of_the_models(base: Any, names: list[str], chosen: str) -> None:
-    told = ForecasterSpec(models=["running-mean", "last-value"], base=base)
+def test_a_reference_is_one_of_the_models(reference: Any, names: list[str], chosen: str) -> None:
+    told = ForecasterSpec(models=["running-mean", "last-value"], reference=reference)
     assert told.models is not None
-    assert (list(told.models), told.base.kind) == (names, chosen)
+    assert (list(told.models), told.reference.kind) == (names, chosen)
 
 
 def test_without_models_the_forecaster_is_plain(folder: Path) -> None:
@@ -199,16 +199,22 @@ def test_without_models_the_forecaster_is_plain(folder: Path) -> None:
     ("forecaster", "said"),
     [
         ({"models": ["last-valu"]}, "unknown model 'last-valu'; did you mean 'last-value'"),
-        ({"models": ["offic"]}, "unknown model 'offic'; did you mean 'office'"),
+        ({"models": ["offic"]}, "unknown model 'offic'; did you mean"),
         ({"models": ["panel", "last-value"]}, "two models are called 'last-value'; give one"),
         ({"models": [{"rate": 0.1}]}, "is no model; write a name, or { kind ="),
         ({"models": [{"kind": "last-value", "rate": 1}]}, "model 'last-value': .*'rate'"),
         ({"models": [{"kind": "seasonal-naive", "rate": 0.0}]}, "rate is 0.0"),
         ({"models": [{"kind": "office", "rate": 0.1}]}, "take no parameters; drop 'rate'"),
         ({"models": ["aggregate"]}, "'aggregate' is the name of them all"),
-        ({"models": ["office"], "base": "offic"}, "unknown model 'offic'; did you mean 'office'"),
-        ({"models": [], "trust": 1.0}, "trust goes with a base"),
-        ({"kind": "last-value", "models": ["panel"]}, "models, base, events and hull are for kind"),
+        (
+            {"models": ["office"], "reference": "offic"},
+            "unknown model 'offic'; did you mean",
+        ),
+        ({"models": [], "give_up": 1.0}, "give_up goes with a reference"),
+        (
+            {"kind": "last-value", "models": ["panel"]},
+            "models, reference, events and hull are for",
+        ),
     ],
 )
 def test_mistakes_get_one_line(forecaster: dict[str, Any], said: str, folder: Path) -> None:
