@@ -1,7 +1,7 @@
 """Large runs: what is kept small, beside what it replaces.
 
     counted crowd     rounds of a billion agents who are counted, beside those of as many as there
-                      are archetypes, who are listed
+                      are types, who are listed
     forecaster-round  as in ``works``, for so many losses that the weights of all are kept
     cover             representatives of losses that are all different, the farthest next, beside
                       k-means, which asks for no distance of the worst
@@ -33,7 +33,7 @@ from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.spec.scenario import validated
 
-ARCHETYPES, BILLION, ROUNDS = 1000, 10**9, 50
+TYPES, BILLION, ROUNDS = 1000, 10**9, 50
 ETA = 20.0  # of quantal responses
 PART = 200_000  # rows of a log that are written at once
 SHARED = 500  # losses that the agents of a log have
@@ -43,10 +43,10 @@ DONE = np.zeros(1)
 
 def counted_crowd(response: str, market: str) -> Duel:
     """Compare rounds of a billion agents with those of a thousand, in one world."""
-    worlds = [_crowd(response, market, agents) for agents in (BILLION, ARCHETYPES)]
+    worlds = [_crowd(response, market, agents) for agents in (BILLION, TYPES)]
     size = f"1e9 agents, {response}, {market or 'no market'}, {ROUNDS} rounds"
     ours, theirs = (partial(_stepped, world) for world in worlds)
-    return Duel("counted crowd", size, f"{ARCHETYPES} listed", ours, theirs)
+    return Duel("counted crowd", size, f"{TYPES} listed", ours, theirs)
 
 
 def _crowd(response: str, market: str, agents: int) -> Any:
@@ -63,7 +63,7 @@ def _crowd(response: str, market: str, agents: int) -> Any:
                 "response": response,
                 "actions": 8,
                 "count": agents,
-                "archetypes": ARCHETYPES,
+                "types": TYPES,
                 "measures": ["external", "swap", "decision_swap"],
             }
             | smooth
@@ -88,14 +88,14 @@ def cover(losses: int) -> Duel:
     table = stream(0, "bench", "cover").random((losses, 8, 4), dtype=np.float64) / 4
 
     def ours() -> Array:
-        clustered(table[..., 0], table[..., 1:], count=ARCHETYPES)
+        clustered(table[..., 0], table[..., 1:], count=TYPES)
         return DONE
 
     def theirs() -> Array:
-        means(ARCHETYPES, random_state=0, n_init=1).fit(table.reshape(losses, -1))
+        means(TYPES, random_state=0, n_init=1).fit(table.reshape(losses, -1))
         return DONE
 
-    return Duel("cover", f"{losses} losses by {ARCHETYPES}", "scikit-learn", ours, theirs)
+    return Duel("cover", f"{losses} losses by {TYPES}", "scikit-learn", ours, theirs)
 
 
 def log(rows: int) -> Duel:

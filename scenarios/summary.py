@@ -232,7 +232,7 @@ def departures(spec: ScenarioSpec, model: MarketModel, agents: pd.DataFrame) -> 
     """Yield for each cohort how many of its agents left by themselves, such as the ruined."""
     for cohort in spec.cohort if "left" in agents else ():
         own = agents[agents["cohort"] == cohort.name]
-        gone = own[own["left"] < min(cohort.leaves or spec.rounds, spec.rounds)]
+        gone = own[own["left"] < min(cohort.exits or spec.rounds, spec.rounds)]
         if len(gone) and cohort.exit_rate is None:
             first = f"the first in round {gone['left'].min():,}"
             accounts = None if model.game.market is None else model.game.market.accounts

@@ -47,8 +47,8 @@ parameters.gains = [0.0, -0.03, -0.12, -0.28, -0.5]
 BIDDERS = (
     COHORT.format(name="followers", response="best-response", count=2),
     COHORT.format(name="hedgers", response="hedge", count=2),
-    COHORT.format(name="gamblers", response="exp3", count=1) + "joins = 10\n",
-    COHORT.format(name="poor", response="best-response", count=1) + "within_means = true\n",
+    COHORT.format(name="gamblers", response="exp3", count=1) + "enters = 10\n",
+    COHORT.format(name="poor", response="best-response", count=1) + "budget_constraint = true\n",
     COHORT.format(name="guests", response="best-response", count=2)
     + "entry_rate = 0.2\nexit_rate = 0.05\n",
     COHORT.format(name="scripted", response="own-bidder", count=1),

@@ -110,8 +110,8 @@ class OwnAgents:
     number : int
         Its number in the tables, the first of them for a crowd; the others follow.
     affordable : bool array (A,), or (N, A) for a crowd, or None
-        Which actions its account pays for in this round, in a cohort with ``within_means``; None
-        for all.
+        Which actions its account pays for in this round, in a cohort with
+        ``budget_constraint``; None for all.
     """
 
     columns: ClassVar[tuple[str, ...]] = ()

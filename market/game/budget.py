@@ -85,9 +85,9 @@ class Means(Unlimited):
 
     def __init__(self, cohort: Cohort, rng: np.random.Generator) -> None:
         self.cohort, self.rng, self.scarce = cohort, rng, np.zeros(len(cohort.row_of))
-        where = f"cohort.{cohort.name}.within_means"
+        where = f"cohort.{cohort.name}.budget_constraint"
         if not np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count))):
-            raise UserError(f"{where}: its agents share rows of the ledger; drop it or joins")
+            raise UserError(f"{where}: its agents share rows of the ledger; drop it or enters")
         if cohort.bandit:
             cure = "choose a learner that is told all losses"
             raise UserError(f"{where}: {cohort.rule} takes every action to be possible; {cure}")

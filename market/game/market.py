@@ -106,7 +106,7 @@ class Market(Remembering, ABC):
             alone = np.array_equal(cohort.row_of, np.arange(len(cohort.ledger.count)))
             if not alone or cohort.heads is not None:
                 why = f"agents of cohort.{cohort.name} share a row, and their losses are personal"
-                cure = "register the class itself, or build(apart=True) with counted = false"
+                cure = "register the class itself, or build(apart=True) with multiplicity = false"
                 raise UserError(f"market {type(self).__name__}: {why}; {cure}")
 
     @abstractmethod
@@ -150,7 +150,7 @@ class Market(Remembering, ABC):
     def affordable(self, place: int) -> Mask | None:
         """Return which actions each agent of a cohort can pay for now (N, A); None for all.
 
-        Agents of cohorts with ``within_means`` choose among those alone (``market.game.budget``).
+        Agents of cohorts with ``budget_constraint`` choose among those alone (``game.budget``).
         """
         return None
 

@@ -49,9 +49,9 @@ def dismiss(game: Game, place: int, agent: int, *, before: int) -> int:
     cohort = game.cohorts[place]
     row = int(cohort.row_of[agent])
     if cohort.kind != "trader":
-        raise UserError(f"cohort.{cohort.name} learns together; let it leave by the key leaves")
+        raise UserError(f"cohort.{cohort.name} learns together; let it leave by the key exits")
     if (cohort.row_of == row).sum() > 1 or cohort.heads is not None:
-        cure = "build(apart=True) gives each a row of its own, where counted = false"
+        cure = "build(apart=True) gives each a row of its own, where multiplicity = false"
         raise UserError(f"cohort.{cohort.name}: some agents have one loss and are one row; {cure}")
     stay = game.seats[place].attendance.span(len(cohort.ledger.count))
     left = stay.left.copy()

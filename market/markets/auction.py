@@ -17,8 +17,8 @@ is the greatest at any price. Better limits are filled first, those at the price
 the loss at the price is what an order gained, rationed or not.
 
 Nobody spends what it lacks: a sale is cut to the stock, and all that an agent would buy to what its
-cash pays for at its limits. (Agents of a cohort with ``within_means`` do not even choose orders
-that would be cut.) Quantities are multiples of a lot and limits of a tick, 2^-10 both, so
+cash pays for at its limits. (Agents of a cohort with ``budget_constraint`` do not even choose
+orders that would be cut.) Quantities are multiples of a lot and limits of a tick, 2^-10 both, so
 that payments are exact. The world outside may trade too, at any price and as the fundamental says,
 
     outside (fundamental_g - 1/2) units of good g,        bought if above 0, else sold.

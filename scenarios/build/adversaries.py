@@ -128,10 +128,10 @@ def means_of(spec: CohortSpec, cohort: Cohort, market: Market | None, root: int)
 
     UserError where no market says what that is.
     """
-    if not spec.within_means:
+    if not spec.budget_constraint:
         return UNLIMITED
     if market is None or type(market).affordable is Market.affordable:
-        where = f"cohort.{spec.name}.within_means"
+        where = f"cohort.{spec.name}.budget_constraint"
         raise UserError(f"{where}: no market says what its agents can afford; drop it")
     return Means(cohort, stream(root, "referee", "means", spec.name))
 

@@ -194,7 +194,7 @@ def _books(trunk: MarketModel, branch: MarketModel, name: str) -> dict[str, Any]
     after: Any = branch.game.cohorts[place]
     if len(before.row_of) != len(after.row_of):
         why = f"branch: cohort.{name} is counted, as {after.rule} cannot be"
-        raise UserError(f"{why}; give it counted = false")
+        raise UserError(f"{why}; give it multiplicity = false")
     rows = before.row_of[np.unique(after.row_of, return_index=True)[1]]
     state, held = before.state(), len(before.ledger.count)
     ledger = {
@@ -225,7 +225,7 @@ def deviate(branch: MarketModel, agents: Mapping[int, Any]) -> None:
         }
         if policies and branch.game.seats[place].budget.limits:
             why = f"branch: cohort.{cohort.name} lives within its means, which a policy may exceed"
-            raise UserError(f"{why}; drop within_means")
+            raise UserError(f"{why}; drop budget_constraint")
         if policies:
             branch.game.seats[place].deviations = _deviations(cohort, policies)
             for row in branch.game.seats[place].deviations.rows:
@@ -241,7 +241,7 @@ def _deviations(cohort: Any, policies: Mapping[int, Policy]) -> Deviations:
         row = int(cohort.row_of[agent])
         if (cohort.row_of == row).sum() > 1 or cohort.heads is not None:
             why = f"branch: cohort.{cohort.name}: its agent {agent + 1} is one row with others"
-            cure = "build(apart=True) gives each a row, where counted = false and none learns alike"
+            cure = "build(apart=True) gives each a row, if multiplicity = false and none learns"
             raise UserError(f"{why}; {cure}")
         rows[row] = agent, policy
     return Deviations(rows, cohort.loss.actions)

@@ -256,7 +256,7 @@ def told(rule: Response) -> dict[str, Any]:
 
 def audience(drafts: Sequence[Draft]) -> list[Draft]:
     """Return those for whom the forecast is made: all who are there and listen, if anybody does."""
-    early = [draft for draft in drafts if not draft.spec.joins]
+    early = [draft for draft in drafts if not draft.spec.enters]
     return [draft for draft in early if not draft.spec.learns] or early
 
 
@@ -276,7 +276,7 @@ def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> L
     spec = draft.spec
     learner = _learner(spec)
     types, row_of = unique_losses(draft.loss)
-    if learner.bandit or spec.within_means or draft.apart:
+    if learner.bandit or spec.budget_constraint or draft.apart:
         types, row_of = draft.loss, np.arange(spec.count)
     try:
         return LearnerCohort(
@@ -289,7 +289,7 @@ def learner_cohort(draft: Draft, root: int, *, rounds: int, block: int = 0) -> L
             ledger=draft.ledger(len(types)),
             rng=stream(root, "cohort", spec.name, "play"),
             policies=draft.policies,
-            horizon=(spec.leaves or rounds) - spec.joins,
+            horizon=(spec.exits or rounds) - spec.enters,
         )
     except UserError as error:
         raise UserError(f"cohort.{spec.name}.settings: {error}") from error

@@ -313,7 +313,7 @@ def check_hearing(cohorts: Sequence[Anybody], blocks: Sequence[Block]) -> None:
         if hears_ensemble(cohort) and not has_ensembles(blocks[cohort.block].forecaster):
             raise UserError(
                 f"cohort.{cohort.name}.response 'ensemble': block '{blocks[cohort.block].name}' "
-                "has no ensembles, because nobody listened from the start; drop joins"
+                "has no ensembles, because nobody listened from the start; drop enters"
             )
 
 

@@ -63,8 +63,8 @@ def latecomers(
 def idle(draft: Draft, root: int, *, rounds: int) -> Member:
     """Seat learners who sit beside a broadcast that is made for others, late or not."""
     spec, note = draft.spec, ""
-    if spec.joins:
-        note = f"{spec.name}: {spec.count} agents joined before round {spec.joins}"
+    if spec.enters:
+        note = f"{spec.name}: {spec.count} agents joined before round {spec.enters}"
     cohort = learner_cohort(draft, root, rounds=rounds)
     return Placement(cohort, None, stay=draft.stay_of(cohort.row_of)), Guarantee(note=note)
 
@@ -84,7 +84,7 @@ def home(name: str, loss: Loss, blocks: Sequence[Block]) -> int:
         known = ", ".join(block.name for block in blocks)
         raise UserError(
             f"cohort.{name}: no block of the forecast spans its losses (there are: {known}); "
-            "drop joins, or let agents with such losses be there from the start"
+            "drop enters, or let agents with such losses be there from the start"
         )
     if len(others) == 1:
         return others[0]
@@ -124,7 +124,7 @@ def admitted(
         promised = guarantee(seat, block, losses)  # if they had been there from the start
         reach = spec.gamma or paper_gamma(block.basis.size, rounds)
         when = "before" if spec.entry_rate is None else "at a rate after"
-        note = f"{spec.name}: {spec.count} agents joined {when} round {spec.joins}"
+        note = f"{spec.name}: {spec.count} agents joined {when} round {spec.enters}"
         member, given = served(seat, block, promised, reach=reach, losses=losses)
         members.append((member, replace(given, note=note + given.note)))
     return members

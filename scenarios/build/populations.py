@@ -46,8 +46,8 @@ class Draft:
     apart : bool
         Whether every agent has a row of its own.
     heads : int array (N,) or None
-        Of a cohort that is counted, how many agents each archetype has; the losses are then one per
-        archetype.
+        Of a cohort that is counted, how many agents each type has; the losses are then one per
+        type.
     """
 
     spec: CohortSpec
@@ -78,7 +78,7 @@ class Draft:
             The distinct loss of each row, in order.
         row_of : int array (N,)
         """
-        if self.apart or self.spec.draws_alone or self.spec.within_means:
+        if self.apart or self.spec.draws_alone or self.spec.budget_constraint:
             return type_of, np.arange(len(type_of))
         keys = [type_of]
         keys += [] if self.reported is None else [unique_losses(self.loss)[1]]
@@ -165,7 +165,7 @@ def drafted(
                 _drawn_stay(spec, root, rounds=scenario.rounds),
                 None if network is None else network.distance[first : first + spec.count],
                 reported=reported_losses(spec, root, goods, game) if spec.reports else None,
-                heads=drawn_heads(spec, root) if spec.counted else None,
+                heads=drawn_heads(spec, root) if spec.multiplicity else None,
             )
         )
         first += spec.count
@@ -197,17 +197,17 @@ def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Bimatrix | None 
 
 def _mapped(spec: CohortSpec, goods: int) -> bool:
     """Whether a cohort's losses are laid out on disk: as it says, or where memory is short."""
-    needed = 8 * COPIES * (spec.archetypes or spec.count) * spec.actions * goods
+    needed = 8 * COPIES * (spec.types or spec.count) * spec.actions * goods
     return needed > free() if spec.mapped is None else spec.mapped
 
 
 def _spread(loss: Loss, spec: CohortSpec, rng: np.random.Generator) -> Loss:
-    """Hand out losses to agents, where they are archetypes and agents are listed."""
-    return loss if spec.archetypes is None or spec.counted else loss[_shared(spec, rng)]
+    """Hand out losses to agents, where they are types and agents are listed."""
+    return loss if spec.types is None or spec.multiplicity else loss[_shared(spec, rng)]
 
 
 def drawn_heads(spec: CohortSpec, root: int) -> Indices:
-    """Draw how many agents each archetype of a cohort has; every one has somebody."""
+    """Draw how many agents each type of a cohort has; every one has somebody."""
     types, rng = spec.entries, stream(root, "cohort", spec.name, "heads")
     others = rng.multinomial(spec.count - types, np.full(types, 1 / types))
     return np.asarray(1 + others, dtype=np.intp)
@@ -228,8 +228,8 @@ def reported_losses(
 
 
 def _shared(spec: CohortSpec, rng: np.random.Generator) -> Indices:
-    """Draw which archetype each agent is of; every one has somebody."""
-    types = spec.archetypes or spec.count
+    """Draw which type each agent is of; every one has somebody."""
+    types = spec.types or spec.count
     others = rng.integers(types, size=spec.count - types)
     return rng.permutation(np.concatenate([np.arange(types), others]))
 
@@ -241,9 +241,9 @@ def _distinct(
     game: Bimatrix | None,
     reports: dict[str, Any] | None = None,
 ) -> tuple[Loss, np.random.Generator]:
-    """Make the losses of a cohort's agents, or of its archetypes, and return their stream."""
+    """Make the losses of a cohort's agents, or of its types, and return their stream."""
     rng, own = (stream(root, "cohort", spec.name, name) for name in ("population", "reports"))
-    population = Population(rng, spec.archetypes or spec.count, spec.actions, goods, game)
+    population = Population(rng, spec.types or spec.count, spec.actions, goods, game)
     at, count = f"cohort.{spec.name}", population.count
     drawn = {
         key: drawn_values(f"{at}.parameters.{key}", value, rng, count)
@@ -299,12 +299,12 @@ def _rounded(where: str, loss: Loss) -> Loss:
 
 def _drawn_stay(spec: CohortSpec, root: int, *, rounds: int) -> Stay | None:
     """Draw when the agents of a cohort are there (N rows); None where all are throughout."""
-    if not spec.joins and spec.leaves is None and spec.entry_rate is spec.exit_rate is None:
+    if not spec.enters and spec.exits is None and spec.entry_rate is spec.exit_rate is None:
         return None
-    last = rounds if spec.leaves is None else min(spec.leaves, rounds)
+    last = rounds if spec.exits is None else min(spec.exits, rounds)
     rng = stream(root, "cohort", spec.name, "presence")
     rates = spec.entry_rate, spec.exit_rate
-    return drawn_stays(rng, spec.entries, window=(spec.joins, last), rates=rates)
+    return drawn_stays(rng, spec.entries, window=(spec.enters, last), rates=rates)
 
 
 def _policy(name: str, cohort: CohortSpec, scenario: ScenarioSpec) -> NamedPolicy:

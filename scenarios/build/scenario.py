@@ -107,9 +107,9 @@ class Scenario:
         apart = apart or gives_own_losses(self.spec.market)
         order = Order(root, log_every, apart, dict(room or {}))
         for cohort in self.peopled.cohort:
-            if cohort.counted and (apart or cohort.name in order.room):
+            if cohort.multiplicity and (apart or cohort.name in order.room):
                 why = "is counted, and no agent of it is apart from the others"
-                raise UserError(f"build: cohort.{cohort.name} {why}; give it counted = false")
+                raise UserError(f"build: cohort.{cohort.name} {why}; give it multiplicity = false")
         model = self._model(order, self._parts(order))
         model.recipe = partial(self._branch, order)
         rows, shares = (self.table.outcomes, self.table.shares) if self.table else (None, {})
@@ -196,8 +196,8 @@ class Scenario:
         promises = sum(one.promises for one in seats)
         members = [(one, guarantee(one, blocks[one.cohort.block], promises)) for one in seats]
         others = [draft for draft in drafts if draft not in heard]
-        here = [draft for draft in others if not draft.spec.joins]
-        late = [draft for draft in others if draft.spec.joins]
+        here = [draft for draft in others if not draft.spec.enters]
+        late = [draft for draft in others if draft.spec.enters]
         members += [idle(draft, root, rounds=rounds) for draft in here]
         members += latecomers(late, blocks, root=root, rounds=rounds)
         check_hearing([one.cohort for one, _ in members], blocks)

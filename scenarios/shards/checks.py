@@ -2,7 +2,7 @@
 
 Everything else is refused in a line that names the key. A market that knows agents one by one and
 an adversary that sees how each would play would need all of them in every round. A crowd that is
-counted has a row for each archetype, which every share plays and the first one tells.
+counted has a row for each type, which every share plays and the first one tells.
 """
 
 from collections.abc import Iterator
@@ -22,9 +22,9 @@ CURE = "drop it, or run on one machine, without --workers and --scheduler"
 
 def check_spec(spec: ScenarioSpec, shares: int | None = None) -> None:
     """Raise UserError at the first key of a scenario whose agents cannot be shared out so."""
-    most = max((cohort.count for cohort in spec.cohort if not cohort.counted), default=0)
+    most = max((cohort.count for cohort in spec.cohort if not cohort.multiplicity), default=0)
     if not most:
-        why = f"cohort.{spec.cohort[0].name}.counted: all crowds are counted, and nobody is listed"
+        why = f"cohort.{spec.cohort[0].name}.multiplicity: all are counted, nobody is listed"
         raise UserError(f"{why}; one machine plays them as fast, without --workers and --scheduler")
     if shares is not None and shares > most:
         told = f"--workers {shares}: the largest listed cohort has {most} agents"

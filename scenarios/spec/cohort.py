@@ -133,17 +133,17 @@ class CohortSpec(Strict):
     """Which of them its agents respond with; they are charged by the truth."""
     count: Annotated[int, Field(ge=0, le=MOST)] = 1
     """How many agents there are; a cohort of none is left out."""
-    archetypes: Count | None = None
+    types: Count | None = None
     """How many different losses they share; without it each has its own."""
-    counted: bool | None = None
-    """Whether its agents are a count for each archetype, not a list; above a million they are."""
+    multiplicity: bool | None = None
+    """Whether its agents are a count for each type, not a list; above a million they are."""
     mapped: bool | None = None
     """Whether its losses are a file that is mapped into memory; unasked if memory is short."""
     precision: Literal["single", "double"] = "double"
     """Of the weights of a linear utility; "single" rounds them to what 32 bits hold."""
-    joins: Annotated[int, Field(ge=0)] = 0
+    enters: Annotated[int, Field(ge=0)] = 0
     """The round before which they enter."""
-    leaves: Annotated[int, Field(ge=1)] | None = None
+    exits: Annotated[int, Field(ge=1)] | None = None
     """The round before which they leave; without it they stay."""
     entry_rate: Rate | None = None
     """Probability with which an agent who has not come yet enters in a round."""
@@ -171,7 +171,7 @@ class CohortSpec(Strict):
     """Whether constant actions are compared with, too."""
     idiosyncratic: IdiosyncraticSpec | None = None
     """Noise of each agent's own around the outcome, such as local weather."""
-    within_means: bool = False
+    budget_constraint: bool = False
     """Whether its agents choose only what their accounts in the market can pay for."""
     signal: SignalSpec | None = None
     """What each of its agents learns of the outcome alone; for agents of your own."""
@@ -186,8 +186,8 @@ class CohortSpec(Strict):
 
     @property
     def entries(self) -> int:
-        """How many losses its tables list: of agents, or of archetypes where it is counted."""
-        return self.archetypes or 1 if self.counted else self.count
+        """How many losses its tables list: of agents, or of types where it is counted."""
+        return self.types or 1 if self.multiplicity else self.count
 
     @property
     def learns(self) -> bool:
@@ -209,8 +209,8 @@ class CohortSpec(Strict):
             return
         if self.response not in register.response:
             raise ValueError("reports are for those who respond to the forecast; drop them")
-        if self.joins or self.cover is not None:
-            raise ValueError("reports go neither with joins nor with a cover; drop one of them")
+        if self.enters or self.cover is not None:
+            raise ValueError("reports go neither with enters nor with a cover; drop one of them")
 
     @field_validator("response")
     @classmethod
@@ -236,11 +236,11 @@ class CohortSpec(Strict):
         if self.cover is not None and self.response != "best-response":
             raise ValueError('a cover serves response = "best-response"; drop one of them')
         self._reports_are_heard()
-        if self.leaves is not None and self.leaves <= self.joins:
-            there = f"leaves = {self.leaves} is not after joins = {self.joins}"
+        if self.exits is not None and self.exits <= self.enters:
+            there = f"exits = {self.exits} is not after enters = {self.enters}"
             raise ValueError(f"{there}; let them leave later")
-        if self.archetypes is not None and 0 < self.count < self.archetypes:
-            raise ValueError("there are more archetypes than agents; lower archetypes")
+        if self.types is not None and 0 < self.count < self.types:
+            raise ValueError("there are more types than agents; lower types")
         if not self.constants and not self.policies:
             raise ValueError("constants = false leaves nothing to compare with; name policies")
         return self

@@ -1,7 +1,7 @@
-"""Which crowds are counted: a row for every archetype, and how many agents it has.
+"""Which crowds are counted: a row for every type, and how many agents it has.
 
-A cohort is counted that says ``counted = true``, and one of more than ``MANY`` agents with
-archetypes that can be, unless it says ``counted = false``. It cannot be where agents of equal
+A cohort is counted that says ``multiplicity = true``, and one of more than ``MANY`` agents with
+types that can be, unless it says ``multiplicity = false``. It cannot be where agents of equal
 losses differ in anything else: when they come, what they own, remember, know or are told.
 """
 
@@ -30,22 +30,22 @@ def with_counts(spec: ScenarioSpec) -> ScenarioSpec:
 
 def _settled(cohort: CohortSpec, obstacle: str) -> CohortSpec:
     """Settle whether a cohort is counted, given what stands in the way, if anything."""
-    if cohort.counted and obstacle:
-        raise UserError(f"cohort.{cohort.name}.counted: {obstacle}")
-    if cohort.counted is None and cohort.count > MANY and not obstacle:
-        return cohort.model_copy(update={"counted": True})
-    if not cohort.counted:
-        _check_memory(cohort, obstacle or "counted is false; leave that out")
+    if cohort.multiplicity and obstacle:
+        raise UserError(f"cohort.{cohort.name}.multiplicity: {obstacle}")
+    if cohort.multiplicity is None and cohort.count > MANY and not obstacle:
+        return cohort.model_copy(update={"multiplicity": True})
+    if not cohort.multiplicity:
+        _check_memory(cohort, obstacle or "multiplicity is false; leave that out")
     return cohort
 
 
 def _obstacles(cohort: CohortSpec, spec: ScenarioSpec) -> Iterator[str]:
     """Yield why a cohort cannot be counted, and what to do about it."""
-    if cohort.archetypes is None:
-        yield "its agents have a loss each; give archetypes, how many losses they share"
+    if cohort.types is None:
+        yield "its agents have a loss each; give types, how many losses they share"
     if cohort.response not in register.response or cohort.draws_alone:
         yield f"response = '{cohort.response}' is each agent's own; choose a response rule"
-    for key in ("entry_rate", "exit_rate", "signal", "within_means"):
+    for key in ("entry_rate", "exit_rate", "signal", "budget_constraint"):
         if getattr(cohort, key):
             yield f"{key} tells agents of one loss apart; drop it"
     if spec.network is not None:
@@ -53,7 +53,7 @@ def _obstacles(cohort: CohortSpec, spec: ScenarioSpec) -> Iterator[str]:
     if spec.market is not None:
         kind = spec.market.kind if isinstance(spec.market, MarketSpec) else "prices"
         if gives_own_losses(spec.market):
-            yield f"in market '{kind}' each agent has losses of its own; drop counted"
+            yield f"in market '{kind}' each agent has losses of its own; drop multiplicity"
         if kind in register.market and not vars(register.market[kind]).get("weighs", False):
             yield f"market '{kind}' deals with agents one by one; choose another, or fewer agents"
 

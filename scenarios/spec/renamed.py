@@ -9,6 +9,11 @@ from typing import Any
 from regretless.market.core.errors import UserError
 
 KEYS = {  # the dotted old key, and the last part of the new one
+    "cohort.counted": "multiplicity",
+    "cohort.archetypes": "types",
+    "cohort.joins": "enters",
+    "cohort.leaves": "exits",
+    "cohort.within_means": "budget_constraint",
     "forecaster.base": "reference",
     "forecaster.dead_zone": "band",
     "forecaster.trust": "give_up",

@@ -158,7 +158,7 @@ class ScenarioSpec(Strict):
         if self.game is None and self.adversary is not None and self.adversary.outcomes is None:
             raise ValueError("key 'adversary.outcomes' is missing; add it to the scenario file")
         listened = any(cohort.response == "ensemble" for cohort in self.cohort)
-        joined = any(cohort.joins for cohort in self.cohort)
+        joined = any(cohort.enters for cohort in self.cohort)
         forecasts = self.data.forecasts if self.data and not listened else None
         self.forecaster.settle(forecasts, joined=joined)
         if self.windows is not None:

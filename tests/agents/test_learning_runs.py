@@ -72,7 +72,7 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "CHUNK_ROUNDS", 16)
-    given = scenario(learners(name), learners(name, name="late", joins=25), traders())
+    given = scenario(learners(name), learners(name, name="late", enters=25), traders())
 
     def stop(rounds: int) -> None:
         if rounds == 40:
@@ -97,11 +97,11 @@ LINES = {
     "takes eta": [learners("quantal-fictitious-play", settings={})],
     "cohort.learners.basis: learners hear no forecast": [learners(basis="linear"), traders()],
     "cohort.learners.gamma: learners hear no forecast": [
-        learners(joins=5, gamma=0.1), traders()
+        learners(enters=5, gamma=0.1), traders()
     ],
     "eta is the smoothness of response": [learners(eta=3.0)],
     'a cover serves response = "best-response"': [learners(cover={"kind": "snap"})],
-    "all cohorts join late": [learners(joins=5)],
+    "all cohorts join late": [learners(enters=5)],
     "unknown 'hedg'; did you mean 'hedge'": [learners("hedg")],
 }  # fmt: skip
 

@@ -481,7 +481,7 @@ def test_what_cannot_be_is_refused_in_one_line() -> None:
     assert "eta is the smoothness" in refusal(cohort("powers", "quantal"))
     assert "a cover serves" in refusal(cohort("powers", cover={"kind": "snap"}))
     early = cohort("monomials", "best-response") | {"name": "early"}
-    assert "has no ensembles" in refusal(early, cohort("monomials", joins=5))
+    assert "has no ensembles" in refusal(early, cohort("monomials", enters=5))
     with pytest.raises(ValueError, match="no ensemble forecast for DirectSumBasis"):
         bases.DirectSumBasis([bases.LinearBasis(2)]).support()
     with pytest.raises(ValueError, match="too many; use a coarser basis"):

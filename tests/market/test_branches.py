@@ -16,7 +16,7 @@ from regretless.scenarios import load
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
 
-OWN = {"name": "own", "utility": "linear", "count": 4, "archetypes": 2, "actions": 3}
+OWN = {"name": "own", "utility": "linear", "count": 4, "types": 2, "actions": 3}
 QUANTAL = {"name": "soft", "utility": "linear", "count": 3, "actions": 3, "response": "quantal"}
 LEARNER = {"name": "wise", "utility": "linear", "count": 3, "actions": 3, "response": "exp3"}
 ALONE = {"name": "alone", "utility": "linear", "count": 3, "actions": 3, "response": "private"}

@@ -20,7 +20,7 @@ from regretless.scenarios.spec.scenario import validated
 
 
 def market(*, apart: bool = True, **keys: Any) -> MarketModel:
-    cohort = {"name": "own", "utility": "linear", "count": 5, "archetypes": 2, "actions": 3}
+    cohort = {"name": "own", "utility": "linear", "count": 5, "types": 2, "actions": 3}
     raw: dict[str, Any] = {
         "name": "own",
         "rounds": 30,

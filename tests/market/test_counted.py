@@ -45,7 +45,7 @@ MARKETS: dict[str, tuple[int, Keys, Keys]] = {  # outcomes, market, cohort
 
 
 def scenario(cohort: Keys, market: Keys, outcomes: int, **keys: Any) -> Scenario:
-    own = {"name": "crowd", "utility": "linear", "count": 3000, "archetypes": 7, "actions": 4}
+    own = {"name": "crowd", "utility": "linear", "count": 3000, "types": 7, "actions": 4}
     raw: Keys = {
         "name": "crowd",
         "rounds": 25,
@@ -58,14 +58,14 @@ def scenario(cohort: Keys, market: Keys, outcomes: int, **keys: Any) -> Scenario
 
 @pytest.fixture
 def alike(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[MarketModel, MarketModel]]:
-    """Build a crowd as a list in the order of the archetypes, and the same crowd counted.
+    """Build a crowd as a list in the order of the types, and the same crowd counted.
 
     The order in which losses are protected moves the last digits of what is predicted.
     """
 
     def handed_out(spec: Any, _: Any) -> Any:
-        others = np.random.default_rng(0).integers(spec.archetypes, size=spec.count)
-        return np.concatenate([np.arange(spec.archetypes), others[spec.archetypes :]])
+        others = np.random.default_rng(0).integers(spec.types, size=spec.count)
+        return np.concatenate([np.arange(spec.types), others[spec.types :]])
 
     monkeypatch.setattr(populations, "_shared", handed_out)
     monkeypatch.setattr(
@@ -76,7 +76,9 @@ def alike(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[MarketModel, M
         cohort: Keys | None = None, market: Keys | None = None, goods: int = 3, **keys: Any
     ) -> tuple[MarketModel, MarketModel]:
         listed, counted = (
-            scenario((cohort or {}) | {"counted": how}, market or {}, goods, **keys).build(seed=4)
+            scenario((cohort or {}) | {"multiplicity": how}, market or {}, goods, **keys).build(
+                seed=4
+            )
             for how in (False, True)
         )
         return listed, counted
@@ -156,8 +158,8 @@ def test_those_who_draw_follow_their_law(counts: list[int]) -> None:
 
 @pytest.mark.parametrize("response", [{}, {"response": "quantal", "eta": 5.0}])
 def test_a_billion_agents_are_as_many_rows_as_archetypes(response: Keys) -> None:
-    made = scenario(response | {"count": 10**9, "archetypes": 40}, {"impact": 0.3}, 3)
-    assert made.peopled.cohort[0].counted  # unasked
+    made = scenario(response | {"count": 10**9, "types": 40}, {"impact": 0.3}, 3)
+    assert made.peopled.cohort[0].multiplicity  # unasked
     model = made.build(seed=2)
     model.run(4)
     agents = model.agents_frame()
@@ -171,11 +173,11 @@ def test_a_billion_agents_are_as_many_rows_as_archetypes(response: Keys) -> None
 
 
 OBSTACLES: list[tuple[Keys, Keys, str]] = [
-    ({"archetypes": None}, {}, "give archetypes"),
+    ({"types": None}, {}, "give types"),
     ({"response": "hedge"}, {}, "response = 'hedge'"),
     ({"response": "private"}, {}, "response = 'private'"),
     ({"entry_rate": 0.5}, {}, "entry_rate tells agents"),
-    ({"within_means": True}, {}, "within_means tells agents"),
+    ({"budget_constraint": True}, {}, "budget_constraint tells agents"),
     ({}, {"network": {"graph": "small-world"}}, "[network]"),
     ({}, {"market": {"kind": "portfolio"}}, "market 'portfolio' deals"),
 ]
@@ -183,14 +185,14 @@ OBSTACLES: list[tuple[Keys, Keys, str]] = [
 
 @pytest.mark.parametrize(("cohort", "keys", "reason"), OBSTACLES)
 def test_what_tells_agents_apart_is_refused(cohort: Keys, keys: Keys, reason: str) -> None:
-    with pytest.raises(UserError, match=r"^cohort\.crowd\.counted: ") as refused:
-        scenario({"counted": True} | cohort, keys.pop("market", {}), 3, **keys)
+    with pytest.raises(UserError, match=r"^cohort\.crowd\.multiplicity: ") as refused:
+        scenario({"multiplicity": True} | cohort, keys.pop("market", {}), 3, **keys)
     assert reason in str(refused.value)
     assert ";" in str(refused.value)
 
 
 def test_it_goes_on_from_a_checkpoint_and_in_a_branch(tmp_path: Path) -> None:
-    keys = {"counted": True, "response": "quantal", "eta": 4.0}
+    keys = {"multiplicity": True, "response": "quantal", "eta": 4.0}
     whole, first, second = (scenario(keys, {"impact": 0.3}, 3).build(seed=6) for _ in range(3))
     whole.run()
     first.run(10)
@@ -204,5 +206,5 @@ def test_it_goes_on_from_a_checkpoint_and_in_a_branch(tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(model.agents_frame(), whole.agents_frame())
     found = gains(first, changed)
     assert agents_in(found) == 3003
-    with pytest.raises(UserError, match="counted = false"):
+    with pytest.raises(UserError, match="multiplicity = false"):
         scenario({"count": MANY + 1}, {}, 3).build().branch({"cohort.crowd.response": "hedge"})

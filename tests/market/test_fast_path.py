@@ -74,7 +74,7 @@ def _cohort(draw: st.DrawFn, place: int, actions: int) -> dict[str, Any]:
     table["response"] = draw(st.sampled_from(rules))
     table["parameters"] = UTILITIES[table["utility"]]
     if draw(st.booleans()):
-        table["archetypes"] = draw(st.integers(1, count))
+        table["types"] = draw(st.integers(1, count))
     if draw(st.booleans()):
         table |= {"entry_rate": 0.4, "exit_rate": 0.2}
     if draw(st.booleans()):

@@ -43,7 +43,7 @@ def paid(model: MarketModel) -> pd.DataFrame:
 
 CROWD = (
     cohort("hedge", count=3),
-    cohort("exp3", count=2, joins=20),
+    cohort("exp3", count=2, enters=20),
     cohort("best-response", name="followers"),
 )
 

@@ -70,7 +70,7 @@ def tolls(
 ) -> MarketModel:
     """Build a market whose agents pay for what they do."""
     own = {"name": "own", "utility": "linear", "count": 6, "actions": 3, "response": response}
-    own |= {"within_means": within, "measures": ["swap", "decision_swap"]}
+    own |= {"budget_constraint": within, "measures": ["swap", "decision_swap"]}
     raw = {
         "name": "tolls",
         "rounds": 120,
@@ -156,8 +156,8 @@ def test_mistakes_are_a_line() -> None:
         tolls("spender", settings={"careful": 0.0}, cash=0.25).run()
     with pytest.raises(UserError, match="exp3 takes every action to be possible"):
         tolls("exp3")
-    own = {"name": "own", "utility": "linear", "actions": 2, "within_means": True}
+    own = {"name": "own", "utility": "linear", "actions": 2, "budget_constraint": True}
     raw = {"name": "none", "rounds": 5, "adversary": {"kind": "iid", "outcomes": 2}}
     scenario = Scenario(validated(raw | {"cohort": [own]}, origin=Path()))
-    with pytest.raises(UserError, match=r"cohort\.own\.within_means: no market says"):
+    with pytest.raises(UserError, match=r"cohort\.own\.budget_constraint: no market says"):
         scenario.build()

@@ -134,7 +134,7 @@ def test_losses_that_do_not_fit_are_named(maker: Any, says: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("keys", "says"),
     [
-        ({"cohort.followers.counted": True, "cohort.followers.archetypes": 1}, "losses of its own"),
+        ({"cohort.followers.multiplicity": True, "cohort.followers.types": 1}, "losses of its own"),
         ({"adversary.kind": "myopic", "adversary.weights": [[0.0]] * 5}, "plans with losses"),
         ({"forecaster": {"objective": "welfare", "models": []}}, "losses of each agent's own"),
     ],

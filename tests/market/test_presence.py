@@ -159,7 +159,7 @@ def test_a_run_with_network_and_rates_is_resumed_bit_for_bit(tmp_path: Path, at:
     given = scenario(
         rated(measures=measures),
         rated("smooth", response="quantal", eta=8.0),
-        cohort("hedge", response="hedge", leaves=40),
+        cohort("hedge", response="hedge", exits=40),
         network=SMALL_WORLD,
     )
     whole, first, second = (given.build() for _ in range(3))
@@ -176,10 +176,10 @@ def test_a_run_with_network_and_rates_is_resumed_bit_for_bit(tmp_path: Path, at:
 @pytest.mark.parametrize(
     ("cohorts", "says"),
     [
-        ([cohort(leaves=0)], "cohort.guests.leaves = 0"),
-        ([cohort(joins=9, leaves=9), cohort("x")], "leaves = 9 is not after joins = 9"),
-        ([cohort(leaves=9)], "cohort.guests.leaves = 9: no cohort is left in that round"),
-        ([cohort(leaves=9), cohort("x", joins=10)], "no cohort is left in that round"),
+        ([cohort(exits=0)], "cohort.guests.exits = 0"),
+        ([cohort(enters=9, exits=9), cohort("x")], "exits = 9 is not after enters = 9"),
+        ([cohort(exits=9)], "cohort.guests.exits = 9: no cohort is left in that round"),
+        ([cohort(exits=9), cohort("x", enters=10)], "no cohort is left in that round"),
         ([cohort(entry_rate=0.0)], "cohort.guests.entry_rate = 0.0"),
         ([cohort(exit_rate=1.5)], "cohort.guests.exit_rate = 1.5"),
         ([cohort(exit_rat=0.5)], "unknown key 'cohort.guests.exit_rat'; did you mean"),

@@ -75,7 +75,7 @@ def test_each_agent_hears_its_own_draw_and_the_shares_are_those_of_the_mixture()
 def test_without_a_market_the_bound_is_the_theorems_with_a_union_over_agents() -> None:
     bounds = {}
     for response in ("best-response", "private"):
-        options: Any = {"cohort.growers.response": response, "cohort.growers.archetypes": 5}
+        options: Any = {"cohort.growers.response": response, "cohort.growers.types": 5}
         raw = override(read(find("crop-choice")), [f"{k}={v!r}" for k, v in options.items()])
         raw["forecaster"] = {"models": []}
         model = Scenario(validated(raw | {"rounds": 20}, origin=find("crop-choice").parent)).build()

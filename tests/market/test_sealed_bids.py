@@ -118,7 +118,7 @@ def test_followers_bid_where_their_believed_gain_is_greatest() -> None:
 
 
 def test_who_is_absent_neither_wins_nor_is_charged() -> None:
-    cohorts = [{"count": 2}, {"count": 2, "joins": 30}]
+    cohorts = [{"count": 2}, {"count": 2, "enters": 30}]
     model = auction("second-price", cohorts).build()
     model.run(20)
     assert model.agents_frame()["mean_loss"].isna().tolist() == [False, False, True, True]

@@ -32,7 +32,7 @@ def scenario(*, rounds: int = ROUNDS, forecaster: str = "decision-swap", **keys:
         "forecaster": {"kind": forecaster},
         "cohort": [
             cohort | {"name": "early", "count": 4},
-            cohort | {"name": "late", "count": 2, "joins": 40},
+            cohort | {"name": "late", "count": 2, "enters": 40},
             cohort | {"name": "noisy", "count": 2, "response": "quantal", "eta": 5.0},
         ],
     }

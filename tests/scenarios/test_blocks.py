@@ -412,7 +412,7 @@ def test_a_basis_without_parameters_says_so(kind: str) -> None:
     assert "it takes losses" not in line
 
 
-# Covers and archetypes.
+# Covers and types.
 
 
 @pytest.mark.parametrize(
@@ -462,27 +462,27 @@ def test_a_cover_serves_best_responses_alone(keys: dict[str, Any]) -> None:
 
 def test_archetypes_are_shared_by_the_agents() -> None:
     """Forty agents of five types: five losses, each of several agents; parameters are theirs."""
-    many = cohort("ces", count=40, archetypes=5, parameters={"rho": [0.3, 0.9]})
+    many = cohort("ces", count=40, types=5, parameters={"rho": [0.3, 0.9]})
     seated: Any = market(many).game.cohorts[0]
     assert len(seated.loss) == 5
     assert len(seated.row_of) == 40
     assert np.bincount(seated.row_of).min() >= 2
     assert len(np.unique(seated.loss.exponent)) == 5
-    alone: Any = market(many | {"archetypes": None}).game.cohorts[0]
+    alone: Any = market(many | {"types": None}).game.cohorts[0]
     assert len(alone.loss) == 40
-    one: Any = market(many | {"archetypes": 1}).game.cohorts[0]
+    one: Any = market(many | {"types": 1}).game.cohorts[0]
     assert len(one.loss) == 1
 
 
 def test_as_many_archetypes_as_agents_are_all_there() -> None:
-    """K archetypes are K distinct losses."""
-    seated: Any = market(cohort("leontief", count=6, archetypes=6)).game.cohorts[0]
+    """K types are K distinct losses."""
+    seated: Any = market(cohort("leontief", count=6, types=6)).game.cohorts[0]
     assert len(seated.loss) == 6
 
 
 def test_more_archetypes_than_agents_are_refused() -> None:
-    assert "more archetypes than agents" in refusal(cohort("linear", archetypes=4))
-    assert "archetypes = 0" in refusal(cohort("linear", archetypes=0))
+    assert "more types than agents" in refusal(cohort("linear", types=4))
+    assert "types = 0" in refusal(cohort("linear", types=0))
 
 
 # Mixed markets.
@@ -535,10 +535,10 @@ def play(told: Scenario, out: Path, *, stop: int = 0, resume: bool = False) -> N
 
 
 def test_a_mixed_market_resumes_to_the_same_bytes(tmp_path: Path) -> None:
-    """With covers and archetypes in it."""
+    """With covers and types in it."""
     crowd = [cohort(name, count=2, actions=2) for name in EIGHT]
     crowd[2] |= {"cover": {"kind": "cluster", "count": 1}}
-    crowd[3] |= {"archetypes": 1}
+    crowd[3] |= {"types": 1}
     crowd[4] |= {"cover": {"kind": "snap"}}
     told = {"rounds": 530, "outcomes": 2}
     play(scenario(*crowd, **told), tmp_path / "whole")

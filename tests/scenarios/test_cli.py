@@ -255,7 +255,7 @@ SCENARIO_EDITS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         MARKET,
         "count = 3",
         "shoe_size = 3",
-        ("cohort.bakers.shoe_size", "choose one of: action_names, ", "utility, within_means"),
+        ("cohort.bakers.shoe_size", "choose one of: action_names, ", "types, utility"),
     ),
     "unknown-data-key": (
         MARKET,

@@ -64,7 +64,7 @@ CROWD: dict[str, Any] = {
     "cohort": [
         {"name": "guests", "entry_rate": 0.5, **PLAIN},
         {"name": "hosts", **PLAIN},
-        {"name": "masses", "counted": True, "archetypes": 2, **PLAIN},
+        {"name": "masses", "multiplicity": True, "types": 2, **PLAIN},
     ],
 }
 LED: dict[str, Any] = {

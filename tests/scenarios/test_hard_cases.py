@@ -310,7 +310,7 @@ def test_a_tree_says_what_cannot_be_kept(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("key", ["count", "actions", "archetypes"])
+@pytest.mark.parametrize("key", ["count", "actions", "types"])
 def test_more_than_any_array_holds_is_a_line(key: str, refusal: Refusal) -> None:
     told = refusal("run", "nature.toml", "--set", f"cohort.farmers.{key}={2**62}")
     assert f"cohort.farmers.{key} = {2**62}" in told

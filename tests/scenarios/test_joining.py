@@ -94,7 +94,7 @@ def of(model: MarketModel, name: str) -> pd.DataFrame:
 
 @pytest.mark.parametrize("joins", [1, 60, 119])
 def test_equal_losses_are_covered_and_act_as_the_protected_do(joins: int) -> None:
-    model = market(cohort("early"), cohort("late", joins=joins))
+    model = market(cohort("early"), cohort("late", enters=joins))
     early, late = model.game.cohorts
     cover = protection(late, model.game.blocks[0])
     assert cover is not None
@@ -119,7 +119,7 @@ def test_equal_losses_are_covered_and_act_as_the_protected_do(joins: int) -> Non
 @pytest.mark.parametrize("joins", [1, 80, 190])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_regret_of_the_covered_stays_below_their_bounds(stream: str, joins: int, seed: int) -> None:
-    near = cohort("late", [1.0, 1.004, 2.0, 1.997, 3.0], count=16, joins=joins, gamma=0.01)
+    near = cohort("late", [1.0, 1.004, 2.0, 1.997, 3.0], count=16, enters=joins, gamma=0.01)
     model = market(cohort("early"), near, stream=stream, rounds=200, seed=seed)
     model.run()
     agents = of(model, "late")
@@ -135,7 +135,7 @@ def test_regret_of_the_covered_stays_below_their_bounds(stream: str, joins: int,
 @pytest.mark.parametrize("stream", STREAMS)
 def test_the_biases_of_a_window_bound_its_regret(stream: str) -> None:
     """The derivation on measured biases: expected regret, |B_T - B_t0|, and the bound on them."""
-    model = market(cohort("early", count=6), cohort("late", joins=70), stream=stream, rounds=150)
+    model = market(cohort("early", count=6), cohort("late", enters=70), stream=stream, rounds=150)
     late, events = model.game.cohorts[1], model.game.blocks[0].forecaster.events
     cover = protection(late, model.game.blocks[0])
     assert cover is not None
@@ -192,7 +192,7 @@ def test_the_nearest_is_found() -> None:
 
 def test_who_is_too_far_is_not_covered() -> None:
     """One label for each row; a covered row plays the protected loss, the others their own."""
-    model = market(cohort("early"), cohort("late", [1.0, 1.001, 3.0], joins=5, gamma=0.004))
+    model = market(cohort("early"), cohort("late", [1.0, 1.001, 3.0], enters=5, gamma=0.004))
     late, block = model.game.cohorts[1], model.game.blocks[0]
     own = block.basis.coefficients(late.loss)
     covers = model.guarantees[1].covers
@@ -216,7 +216,7 @@ def test_who_is_too_far_is_not_covered() -> None:
 
 
 def test_nobody_near_is_nobody_covered() -> None:
-    model = market(cohort("early"), cohort("late", [3.0], joins=5))
+    model = market(cohort("early"), cohort("late", [3.0], enters=5))
     model.run()
     assert set(of(model, "late")["guarantee"]) == {"none"}
     assert of(model, "late")["bound"].isna().all()
@@ -235,7 +235,7 @@ def test_nobody_near_is_nobody_covered() -> None:
     ],
 )
 def test_the_protected_must_respond_alike(keys: dict[str, Any], label: str) -> None:
-    late = linear("late", WEIGHTS[: keys.get("actions", 3)], joins=40) | keys
+    late = linear("late", WEIGHTS[: keys.get("actions", 3)], enters=40) | keys
     model = market(linear("early", WEIGHTS, response="quantal", eta=8.0), late)
     model.run()
     agents = of(model, "late")
@@ -253,7 +253,7 @@ def test_naive_agents_play_the_law_of_their_protected_loss(
 ) -> None:
     keys = {"response": response, "eta": eta}
     moved = [[0.7 - shift, 0.3 + shift], *WEIGHTS[1:]]
-    late = linear("late", moved, joins=40, gamma=0.01, **keys)
+    late = linear("late", moved, enters=40, gamma=0.01, **keys)
     model = market(linear("early", WEIGHTS, **keys), late)
     for log in played(model)[40:]:
         theirs, ours = (choice.probabilities for choice in log.decisions if choice is not None)
@@ -281,7 +281,7 @@ def test_other_rules_protect_only_their_own(monkeypatch: pytest.MonkeyPatch) -> 
     """The forecast is unbiased where users of a rule of their own act, not at best responses."""
     known = register.response._known | {"worst": Worst}
     monkeypatch.setattr(register.response, "_known", known)
-    late = [cohort("late", joins=40), cohort("later", joins=50, response="worst")]
+    late = [cohort("late", enters=40), cohort("later", enters=50, response="worst")]
     model = market(cohort("early", response="worst"), *late)
     model.run()
     for name in ("late", "later"):
@@ -290,7 +290,7 @@ def test_other_rules_protect_only_their_own(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_ensembles_are_heard_only_where_they_are_broadcast() -> None:
-    says = refusal(cohort("early"), cohort("late", joins=5, response="ensemble"))
+    says = refusal(cohort("early"), cohort("late", enters=5, response="ensemble"))
     assert "cohort.late" in says
 
 
@@ -319,7 +319,7 @@ def weather(policies: list[str]) -> Scenario:
     alike = raw["cohort"][0]["parameters"].copy()
     del alike["concentration"]
     growers = raw["cohort"][0] | {"count": 12, "measures": list(MEASURES), "parameters": alike}
-    late = growers | {"name": "late", "policies": policies, "joins": 30}
+    late = growers | {"name": "late", "policies": policies, "enters": 30}
     raw |= {"rounds": 80, "cohort": [growers, late]}
     return Scenario(validated(raw, origin=Path()))
 
@@ -334,7 +334,7 @@ def weather(policies: list[str]) -> Scenario:
 )
 def test_without_unbiased_coordinates_nothing_is_promised(forecaster: dict[str, Any]) -> None:
     """A scalar gain may fall before they join and rise again after."""
-    model = market(cohort("early"), cohort("late", joins=40), forecaster=forecaster)
+    model = market(cohort("early"), cohort("late", enters=40), forecaster=forecaster)
     model.run()
     assert set(of(model, "late")["guarantee"]) == {"none"}
     assert of(model, "late")["bound"].isna().all()
@@ -348,8 +348,8 @@ def test_they_hear_the_block_that_spans_their_losses() -> None:
     """An exact one before one that approximates; nobody who was there moves."""
     ramped = cohort("ramped", utility="cobb-douglas", parameters={}, basis="ramps", count=2)
     early = [ramped, cohort("exact"), linear("plain", WEIGHTS)]
-    late = [linear("late", WEIGHTS, joins=4), cohort("later", joins=5)]
-    late += [cohort("last", utility="leontief", parameters={}, joins=6, count=2)]
+    late = [linear("late", WEIGHTS, enters=4), cohort("later", enters=5)]
+    late += [cohort("last", utility="leontief", parameters={}, enters=6, count=2)]
     model = market(*late, *early, rounds=8)
     heard = {seated.name: model.game.blocks[seated.block].name for seated in model.game.cohorts}
     assert [block.name for block in model.game.blocks] == ["ramps", "monomials", "linear"]
@@ -371,7 +371,7 @@ def test_they_hear_the_block_that_spans_their_losses() -> None:
 
 def test_losses_that_no_basis_spans_are_refused_in_one_line() -> None:
     says = refusal(
-        linear("early", WEIGHTS), cohort("late", utility="leontief", parameters={}, joins=5)
+        linear("early", WEIGHTS), cohort("late", utility="leontief", parameters={}, enters=5)
     )
     assert says.startswith("cohort.late: no block of the forecast spans its losses")
     assert "(there are: linear)" in says
@@ -402,7 +402,7 @@ def test_regret_is_over_their_own_rounds() -> None:
 
 
 def test_the_log_has_no_rows_before_they_join() -> None:
-    model = scenario(cohort("early"), cohort("late", joins=50), rounds=90).build(log_every=7)
+    model = scenario(cohort("early"), cohort("late", enters=50), rounds=90).build(log_every=7)
     model.run()
     log, agents = model.regret_frame(), model.agents_frame().set_index("agent")
     rounds = log["round"].groupby(log["agent"].map(agents["cohort"])).unique()
@@ -418,7 +418,7 @@ def test_the_log_has_no_rows_before_they_join() -> None:
 
 
 def test_views_wait_until_they_have_played() -> None:
-    model = market(cohort("early"), cohort("late", joins=2))
+    model = market(cohort("early"), cohort("late", enters=2))
     late = list(model.agents.select(lambda agent: agent.cohort == "late"))
     for played_so_far in (0, 1, 2):
         model.run(played_so_far)
@@ -434,9 +434,9 @@ def test_views_wait_until_they_have_played() -> None:
 
 
 LATECOMERS = (
-    cohort("late", [1.0, 3.0], joins=40),
-    cohort("quantal", joins=41, response="quantal", eta=5.0),
-    cohort("scripted", joins=42, response="stubborn", count=3),
+    cohort("late", [1.0, 3.0], enters=40),
+    cohort("quantal", enters=41, response="quantal", eta=5.0),
+    cohort("scripted", enters=42, response="stubborn", count=3),
 )
 
 
@@ -515,7 +515,7 @@ def test_a_stopped_run_resumes_to_the_same_bytes(joins: int, tmp_path: Path) -> 
     """The checkpoint after round 512 lies behind, at, or before the round at which they join."""
     told = scenario(
         cohort("early"),
-        *(late | {"joins": joins} for late in LATECOMERS),
+        *(late | {"enters": joins} for late in LATECOMERS),
         rounds=600,
     )
     play(told, tmp_path / "whole")
@@ -556,25 +556,25 @@ def test_manifest_and_summary_say_who_joined(
 @pytest.mark.parametrize(
     ("keys", "says"),
     [
-        ({"joins": 120}, "cohort.late.joins = 120: there are 120 rounds"),
-        ({"joins": 500}, "cohort.late.joins = 500: there are 120 rounds"),
-        ({"joins": -1}, "cohort.late.joins = -1"),
-        ({"joins": 2.5}, "cohort.late.joins = 2.5"),
-        ({"joins": "soon"}, "cohort.late.joins = 'soon'"),
+        ({"enters": 120}, "cohort.late.enters = 120: there are 120 rounds"),
+        ({"enters": 500}, "cohort.late.enters = 500: there are 120 rounds"),
+        ({"enters": -1}, "cohort.late.enters = -1"),
+        ({"enters": 2.5}, "cohort.late.enters = 2.5"),
+        ({"enters": "soon"}, "cohort.late.enters = 'soon'"),
         (
             {"gamma": 0.05},
             "cohort.late.gamma: how near losses must be that join late",
         ),
-        ({"joins": 5, "gamma": 0.0}, "cohort.late.gamma = 0.0"),
+        ({"enters": 5, "gamma": 0.0}, "cohort.late.gamma = 0.0"),
         (
-            {"joins": 5, "cover": {"kind": "snap"}},
+            {"enters": 5, "cover": {"kind": "snap"}},
             "cohort.late.cover: late agents go with protected",
         ),
         (
-            {"joins": 5, "basis": "ramps"},
+            {"enters": 5, "basis": "ramps"},
             "cohort.late.basis: late agents hear a basis",
         ),
-        ({"join": 5}, "unknown key 'cohort.late.join'; did you mean 'joins'"),
+        ({"enter": 5}, "unknown key 'cohort.late.enter'; did you mean 'enters'"),
     ],
 )
 def test_bad_keys_are_refused_in_one_line(keys: dict[str, Any], says: str) -> None:
@@ -582,4 +582,4 @@ def test_bad_keys_are_refused_in_one_line(keys: dict[str, Any], says: str) -> No
 
 
 def test_somebody_must_be_there_from_the_start() -> None:
-    assert "all cohorts join late" in refusal(cohort("a", joins=4), cohort("b", joins=5))
+    assert "all cohorts join late" in refusal(cohort("a", enters=4), cohort("b", enters=5))

@@ -35,9 +35,9 @@ def scenario(**keys: Any) -> Scenario:
         "seed": 2,
         "adversary": {"kind": "iid", "outcomes": 2},
         "cohort": [
-            cohort | {"name": "one", "utility": "linear", "archetypes": 3},
+            cohort | {"name": "one", "utility": "linear", "types": 3},
             cohort | {"name": "two", "utility": "linear", "response": "quantal", "eta": 4.0},
-            cohort | {"name": "late", "utility": "linear", "joins": 11, "count": 3},
+            cohort | {"name": "late", "utility": "linear", "enters": 11, "count": 3},
         ],
     }
     return Scenario(validated(raw | keys, origin=Path()))

@@ -103,7 +103,7 @@ def test_the_forecaster_hears_the_report_and_the_ledger_charges_the_truth(acts_o
 
 def test_what_is_not_reported_is_as_in_truth_and_outsiders_are_the_same_people() -> None:
     """A report of one parameter leaves the tastes that were drawn as they were."""
-    ces = {"utility": "ces", "parameters": {"rho": {"choices": [0.5, 0.9]}}, "archetypes": 2}
+    ces = {"utility": "ces", "parameters": {"rho": {"choices": [0.5, 0.9]}}, "types": 2}
     honest, lying = (
         built(ces | more).game.cohorts for more in ({}, {"reports": {"rho": 0.5}, "count": 4})
     )
@@ -116,7 +116,7 @@ def test_what_is_not_reported_is_as_in_truth_and_outsiders_are_the_same_people()
     ("liars", "complaint"),
     [
         ({"response": "hedge"}, "reports are for those who respond"),
-        ({"joins": 3}, "reports go neither with joins"),
+        ({"enters": 3}, "reports go neither with enters"),
         ({"cover": {"kind": "snap"}}, "nor with a cover"),
         ({"reports": {"wieghts": SHARES}}, "wieghts"),
     ],

@@ -112,7 +112,7 @@ def test_every_key_has_its_meaning_below_it() -> None:
         for table in (whole, *whole["$defs"].values()):
             lacking = [k for k, told in table["properties"].items() if "description" not in told]
             assert lacking == [], table
-    shown = schema("scenario")["$defs"]["CohortSpec"]["properties"]["joins"]
+    shown = schema("scenario")["$defs"]["CohortSpec"]["properties"]["enters"]
     assert shown["description"] == "The round before which they enter."
     assert schema("study")["properties"]["set"]["description"]
 

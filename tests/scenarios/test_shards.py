@@ -115,7 +115,7 @@ intervals = true
 name = "few"
 utility = "linear"
 count = 90
-archetypes = 6
+types = 6
 actions = 3
 
 [[cohort]]
@@ -123,7 +123,7 @@ name = "near"
 utility = "lp-target"
 parameters = { p = { choices = [2.0, 3.0] } }
 count = 60
-archetypes = 5
+types = 5
 actions = 2
 response = "certainty-equivalent"
 """
@@ -175,7 +175,7 @@ name = "counted"
 name = "crowd"
 utility = "linear"
 count = 3_000_000
-archetypes = 6
+types = 6
 actions = 3
 response = "quantal"
 eta = 8.0
@@ -191,8 +191,8 @@ actions = 3
 name = "sure"
 utility = "linear"
 count = 700
-counted = true
-archetypes = 4
+multiplicity = true
+types = 4
 actions = 3
 """
 
@@ -213,7 +213,7 @@ name = "{rule}"
 utility = "ces"
 parameters = {{ rho = {{ choices = [0.5, 0.8, 1.0] }} }}
 count = 10
-archetypes = 3
+types = 3
 actions = 3
 response = "{rule}"
 measures = ["external", "swap"]
@@ -238,8 +238,8 @@ name = "late"
 utility = "linear"
 count = 9
 actions = 2
-joins = 60
-leaves = 180
+enters = 60
+exits = 180
 gamma = 0.2
 
 [[cohort]]
@@ -255,7 +255,7 @@ name = "unsure"
 utility = "linear"
 count = 6
 actions = 3
-joins = 100
+enters = 100
 response = "quantal"
 eta = 8.0
 
@@ -264,7 +264,7 @@ name = "doubtful"
 utility = "linear"
 count = 9
 actions = 3
-joins = 40
+enters = 40
 entry_rate = 0.03
 exit_rate = 0.2
 response = "quantal"
@@ -284,8 +284,8 @@ name = "learners"
 utility = "linear"
 count = 6
 actions = 3
-joins = 30
-leaves = 200
+enters = 30
+exits = 200
 response = "exp3"
 measures = ["external", "swap"]
 """

@@ -109,7 +109,7 @@ def test_no_bound_is_below_the_regret_of_who_comes_or_goes(
     text = NATURE.format(rounds=rounds)
     for joins, leaves in stays:
         text += STAY.format(joins=joins, leaves=leaves)
-        text += f"joins = {joins}\n" * (joins > 0) + f"leaves = {leaves}\n" * (leaves < rounds)
+        text += f"enters = {joins}\n" * (joins > 0) + f"exits = {leaves}\n" * (leaves < rounds)
     (tmp_path / "stays.toml").write_text(text, encoding="utf-8")
     model = load(str(tmp_path / "stays.toml")).build(seed=1)
     while model.running and model.played < rounds:

@@ -50,7 +50,7 @@ def small(path: Path) -> dict[str, Any]:
     for cohort in raw["cohort"]:
         if not any(isinstance(value, list) for value in cohort.get("parameters", {}).values()):
             cohort["count"] = min(cohort.get("count", 1), MOST)
-        cohort.pop("archetypes", None)
+        cohort.pop("types", None)
     for key, folder in {"data": DATA, "game": DATA / "games"}.items():
         if key in raw:
             raw[key]["file"] = str(folder / raw[key]["file"])
@@ -63,7 +63,7 @@ def scenarios() -> list[dict[str, Any]]:
     found = []
     for path in catalogue().values():
         raw = small(path)
-        with_few = not any(c.get("joins") or c.get("leaves") for c in raw["cohort"])
+        with_few = not any(c.get("enters") or c.get("exits") for c in raw["cohort"])
         if with_few and "windows" not in raw and "network" not in raw:
             found.append(raw)
     return found

@@ -225,7 +225,7 @@ def test_mistakes_get_one_line(forecaster: dict[str, Any], said: str, folder: Pa
 
 @pytest.mark.parametrize("name", ["seasonal-0.2", "office"])
 def test_who_comes_late_is_compared_over_their_own_rounds(name: str, folder: Path) -> None:
-    cohorts = [COHORTS[0], {"name": "late", "count": 2, "joins": 80, **CES}]
+    cohorts = [COHORTS[0], {"name": "late", "count": 2, "enters": 80, **CES}]
     model = play(scenario(folder, cohort=cohorts))
     alone = play(scenario(folder, PANEL.get(name, {"kind": name}), cohort=cohorts))
     late = alone.agents_frame().query("cohort == 'late'")
