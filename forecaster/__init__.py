@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from regretless.forecaster import bases
-from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.decision_swap import (
     DecisionSwap,
@@ -25,6 +24,7 @@ from regretless.forecaster.models import (
     SeasonalNaive,
     adapted,
 )
+from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.forecaster.universal import UniversalDecisionSwap
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Aggregate",
-    "AnchoredPrediction",
     "CalibratedMultiaccurate",
     "Constant",
     "DecisionSwap",
@@ -44,6 +43,7 @@ __all__ = [
     "LossGroup",
     "NonLinearDecisionSwap",
     "OfflineOmnipredictor",
+    "Reference",
     "RunningMean",
     "SeasonalNaive",
     "SmoothDecisionSwap",

@@ -101,6 +101,11 @@ class CalibratedMultiaccurate(UnbiasedPrediction):
         events = [calibration(self.grid), *accuracy]
         super().__init__(events, weights=weights, horizon=horizon, hull=hull, seed=seed)
 
+    @property
+    def instances(self) -> "tuple[UnbiasedPrediction, ...]":  # type: ignore[override]
+        """None: it bounds no decision swap regret."""
+        return ()
+
     def mixture(self, x: Any = None) -> Mixture:
         """Return the law over grid points given the context."""
         solved = super().mixture(x)

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases import LipschitzGridBasis
-from regretless.forecaster.minimax.base import HullSolver, PlainSolver, Solution
+from regretless.forecaster.minimax.base import PlainSolver, Solution
 from regretless.forecaster.minimax.cube import Simplex
 from regretless.forecaster.minimax.image import Image
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
-from regretless.market.game.protocols import Forecaster, tell
+from regretless.market.game.protocols import Forecaster
 from regretless.market.losses.basis import Basis
 from regretless.market.records import Forecast, Mixture
 
@@ -35,13 +35,7 @@ def ensemble_solver(basis: Basis, *, off_ties: bool = False) -> PlainSolver:
     return Image(basis.support(), off_ties=off_ties)
 
 
-def has_ensembles(forecaster: Forecaster) -> bool:
-    """Whether every forecast of this forecaster has an ensemble."""
-    solver = getattr(forecaster, "solver", None)
-    return isinstance(solver, HullSolver) and solver.spelled
-
-
-class EnsembleBroadcast(Remembering):
+class EnsembleBroadcast(Remembering, Forecaster):
     """A forecaster of points, broadcast as the nearest ensembles.
 
     Parameters
@@ -53,6 +47,7 @@ class EnsembleBroadcast(Remembering):
     """
 
     REMEMBERED = ("forecaster", "solver")
+    spelled = True
 
     def __init__(self, forecaster: Forecaster, solver: PlainSolver) -> None:
         self.forecaster, self.solver = forecaster, solver
@@ -78,8 +73,8 @@ class EnsembleBroadcast(Remembering):
         return Forecast(self._spelled(told.mixture), told.index)
 
     def witness(self, outcome: Array) -> None:
-        """Pass the outcome (d,) on, if the forecaster wants to know."""
-        tell(self.forecaster, outcome)
+        """Pass the outcome (d,) on."""
+        self.forecaster.witness(outcome)
 
     def update(self, y: ArrayLike) -> None:
         """Learn the vector that was predicted."""

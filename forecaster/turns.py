@@ -21,10 +21,11 @@ from numpy.typing import ArrayLike
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.randomness import stream
-from regretless.market.records import Forecast, Mixture
+from regretless.market.game.protocols import Forecaster
+from regretless.market.records import Mixture
 
 
-class TakingTurns(Remembering):
+class TakingTurns(Remembering, Forecaster):
     """Forecasters of whom each is told what it predicted before it predicts again.
 
     Parameters
@@ -40,13 +41,14 @@ class TakingTurns(Remembering):
         Rounds learned by all together.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("turns", "time", "_rng")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("turns", "time", "rng")
 
     def __init__(self, turns: Sequence[UnbiasedPrediction], *, seed: int = 0) -> None:
         if not turns:
             raise ValueError("taking turns needs at least one forecaster")
         self.turns, self.time = list(turns), 0
-        self._rng = stream(seed, "forecaster")
+        self.instances = self.turns
+        self.rng = stream(seed, "forecaster")
 
     @property
     def delay(self) -> int:
@@ -65,18 +67,7 @@ class TakingTurns(Remembering):
     def __repr__(self) -> str:
         return f"<TakingTurns: round {self.time}, {len(self.turns)} of {self.turns[0]!r}>"
 
-    def predict(self, x: Any = None) -> Forecast:
-        """Return the mixture and a draw from it."""
-        return self.mixture(x).draw(self._rng)
-
     def update(self, y: ArrayLike) -> None:
         """Learn the vector (n,) that was predicted, and pass the turn on."""
         self.current.update(y)
         self.time += 1
-
-
-def players(forecaster: Any) -> tuple[UnbiasedPrediction, ...]:
-    """Return the plain forecasters that a forecaster consists of; none where no theorem applies."""
-    if isinstance(forecaster, TakingTurns):
-        return tuple(forecaster.turns)
-    return (forecaster,) if isinstance(forecaster, UnbiasedPrediction) else ()

@@ -52,26 +52,26 @@ from numpy.typing import ArrayLike
 from regretless.forecaster.events.bounds import GROWTH, LOGARITHM
 from regretless.forecaster.events.weights import potentials
 from regretless.forecaster.models import ExponentialSmoothing
-from regretless.forecaster.models.base import Base
 from regretless.forecaster.tolerance import tolerance_at
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.compiled import compiled
 from regretless.market.core.randomness import stream
+from regretless.market.game.protocols import Forecaster
 from regretless.market.losses import Linear
-from regretless.market.records import Forecast, Mixture
+from regretless.market.records import Mixture
 
 WIDEST = 10.0  # standard deviations, beyond which potentials overflow
 
 
-class UniversalDecisionSwap(Remembering):
+class UniversalDecisionSwap(Remembering, Forecaster):
     """No decision swap regret for any task of one outcome, whether or not it is known.
 
     Parameters
     ----------
     rounds : int
         T, at least 1; it sets the scales. A longer run has larger certificates.
-    reference : Base, optional
+    reference : Forecaster, optional
         A model of one number, which is broadcast where that is good enough; exponential smoothing
         by default.
     band : float
@@ -117,14 +117,14 @@ class UniversalDecisionSwap(Remembering):
         "_total",
         "_start",
         "_spent",
-        "_rng",
+        "rng",
     )
 
     def __init__(
         self,
         rounds: int,
         *,
-        reference: Base | None = None,
+        reference: Forecaster | None = None,
         band: float = 0.0,
         give_up: float = 0.0,
         seed: int = 0,
@@ -145,7 +145,7 @@ class UniversalDecisionSwap(Remembering):
         self.time, self.slack = 0, 0.0
         self.lost: int | None = None if self.give_up > self.band else 0
         self._start, self._spent = 1.0, 0.0  # P_0, and what stands for C_e0
-        self._rng = stream(seed, "forecaster")
+        self.rng = stream(seed, "forecaster")
         self._open: tuple[int, int, float, float] | None = None
 
     @property
@@ -174,10 +174,6 @@ class UniversalDecisionSwap(Remembering):
         points, masses = np.array(law).T
         certificate = None if self.lost is None else worst / self._total
         return Mixture((points[:, None] + 0.5) / self.finest, masses, certificate)
-
-    def predict(self, x: Any = None) -> Forecast:
-        """Return the mixture and a draw from it."""
-        return self.mixture(x).draw(self._rng)
 
     def update(self, y: ArrayLike) -> None:
         """Learn the outcome, a number in [0, 1] or an array of it."""

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from regretless.agents.adversaries import Adversary
     from regretless.forecaster import (
-        AnchoredPrediction,
         Constant,
         DecisionSwap,
         ExponentialSmoothing,
@@ -66,7 +65,6 @@ _HOMES = {
     "MarketModel": "market.model",
     "UserError": "market.core.errors",
     "register": "market",
-    "AnchoredPrediction": "forecaster",
     "Constant": "forecaster",
     "DecisionSwap": "forecaster",
     "ExponentialSmoothing": "forecaster",
@@ -89,7 +87,6 @@ _HOMES = {
 
 __all__ = [
     "Adversary",
-    "AnchoredPrediction",
     "Constant",
     "DecisionSwap",
     "ExponentialSmoothing",

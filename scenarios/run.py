@@ -15,7 +15,6 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.market.core.checkpoint import DAMAGED, check_like, check_tree
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import Block
@@ -186,9 +185,7 @@ def _finish(
     manifest["wall_seconds"] = round(time.perf_counter() - started, 3)
     manifest["exploitability"] = recorded(model)
     for told, block in zip(manifest["blocks"], model.game.blocks, strict=True):
-        if isinstance(block.forecaster, AnchoredPrediction):
-            told["kept"] = block.forecaster.kept / max(model.played, 1)
-            told["trust_lost"] = block.forecaster.lost
+        told.update(block.forecaster.described())
     if model.game.market is not None:
         manifest["market"] = model.game.market.described()
     manifest["welfare"] = welfare_record(tables["agents"])

@@ -27,7 +27,6 @@ from regretless.forecaster.events.bounds import BiasBound, centred_norm
 from regretless.forecaster.events.cover import uniform_regret
 from regretless.forecaster.events.draws import drawn, log_assignments
 from regretless.forecaster.tolerance import slack_limit
-from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
@@ -170,12 +169,9 @@ def promised(model: MarketModel) -> Iterator[tuple[str, Asked]]:
     promises = sum(len(cohort.loss) for cohort, promise in members if promise.bound)
     for cohort, promise in members:
         block = model.game.blocks[cohort.block]
-        if not isinstance(block.forecaster, UnbiasedPrediction) or not isinstance(
-            cohort, RespondingCohort
-        ):
-            continue
-        if promise.bound:
-            bias, weights = block.forecaster.bias_bound(), cohort.coefficients[1]
+        players = block.forecaster.instances
+        if promise.bound and len(players) == 1 and isinstance(cohort, RespondingCohort):
+            bias, weights = players[0].bias_bound(), cohort.coefficients[1]
             policies = len(cohort.policies)
             yield cohort.name, Asked(bias, weights, policies, block.basis.error, promises)
 

@@ -13,7 +13,6 @@ import pandas as pd
 from rich.console import Console, RenderableType
 
 from regretless.agents.cohorts.responding import RespondingCohort
-from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.market.logs.welfare import agents_in, mean_of
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
@@ -208,10 +207,10 @@ def forecast(scenario: Scenario, model: MarketModel) -> Iterator[str]:
     ]
     yield f"Forecast: {'; '.join(sizes)}."
     for block in blocks:
-        own = block.forecaster
-        if isinstance(own, AnchoredPrediction):
-            base, kept = scenario.spec.forecaster.reference.kind, own.kept / max(own.time, 1)
-            line = unchanged(block.name, base, kept, own.lost, several=len(blocks) > 1)
+        told, base = block.forecaster.described(), scenario.spec.forecaster.reference.kind
+        if told:
+            kept, lost = told["kept"], told["trust_lost"]
+            line = unchanged(block.name, base, kept, lost, several=len(blocks) > 1)
             yield f"Forecast: {line}."
 
 

@@ -1,7 +1,7 @@
 """Models: forecasts without a guarantee, alone, as bases, or compared with (``base`` says more)."""
 
 from regretless.forecaster.models.aggregate import Aggregate
-from regretless.forecaster.models.base import Base, Model
+from regretless.forecaster.models.base import Model
 from regretless.forecaster.models.baselines import (
     Constant,
     ExponentialSmoothing,
@@ -17,7 +17,6 @@ from regretless.forecaster.models.seasonal import SeasonalNaive
 __all__ = [
     "PANEL",
     "Aggregate",
-    "Base",
     "ColumnForecast",
     "Constant",
     "ExponentialSmoothing",

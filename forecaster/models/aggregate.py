@@ -30,12 +30,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.forecaster.models.base import Base, Model, kept
+from regretless.forecaster.models.base import Model, kept
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.compiled import compiled
 from regretless.market.core.own_code import handed
-from regretless.market.game.protocols import tell
+from regretless.market.game.protocols import Forecaster
 
 SCALE = 0.001  # c
 
@@ -72,25 +72,33 @@ class Aggregate(Model):
 
     Attributes
     ----------
-    names : tuple of str
-    points : array (M, n)
-        What each model predicted when the aggregate was last asked, kept to [0, 1].
+    members : dict
+        The models by name.
+    made_of : tuple of str
+        Their names.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("models", "_own", "_common", "_choice")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("members", "_own", "_common", "_choice")
 
-    def __init__(self, models: Mapping[str, Base], size: int, *, chosen: str | None = None) -> None:
+    def __init__(
+        self, models: Mapping[str, Forecaster], size: int, *, chosen: str | None = None
+    ) -> None:
         super().__init__(size)
         if not models:
             raise ValueError("an aggregate needs a model at least")
-        self.models = dict(models)
-        self.names = tuple(self.models)
-        self._chosen = None if chosen is None else self.names.index(chosen)
-        self.points = np.full((len(self.names), size), 0.5)
-        self._own = PolynomialWeights(len(self.names), size)
-        self._common = PolynomialWeights(len(self.names), 1)
+        self.members = dict(models)
+        self.made_of = tuple(self.members)
+        self._chosen = None if chosen is None else self.made_of.index(chosen)
+        self._points = np.full((len(self.made_of), size), 0.5)
+        self._own = PolynomialWeights(len(self.made_of), size)
+        self._common = PolynomialWeights(len(self.made_of), 1)
         self._choice = PolynomialWeights(2, size)
         self._shares = self._weighed()
+
+    @property
+    def points(self) -> Array:
+        """What each model predicted when the aggregate was last asked (M, n), kept to [0, 1]."""
+        return self._points
 
     @property
     def weights(self) -> Array:
@@ -101,27 +109,27 @@ class Aggregate(Model):
         return self._own.shares, self._common.shares, self._choice.shares
 
     def _predicted(self, x: Any) -> Array:
-        self.points = kept(np.array([_point(model, x) for model in self.models.values()]))
+        self._points = kept(np.array([_point(model, x) for model in self.members.values()]))
         self._shares = self._weighed()
         if self._chosen is not None:
-            return np.array(self.points[self._chosen])
-        return np.asarray((_mixed(*self._shares) * self.points).sum(0))
+            return np.array(self._points[self._chosen])
+        return np.asarray((_mixed(*self._shares) * self._points).sum(0))
 
     def witness(self, outcome: Array) -> None:
-        """Pass the outcome (d,) on to the models that want to know."""
-        for model in self.models.values():
-            tell(model, outcome)
+        """Pass the outcome (d,) on to all models."""
+        for model in self.members.values():
+            model.witness(outcome)
 
     def _learn(self, truth: Array) -> None:
-        own, common, choice = _gains(*self._shares, self.points, truth)
+        own, common, choice = _gains(*self._shares, self._points, truth)
         self._own.add(own)
         self._common.add(common.mean(1, keepdims=True))
         self._choice.add(choice)
-        for model in self.models.values():
+        for model in self.members.values():
             model.update(handed(model.update, truth))
 
 
-def _point(model: Base, x: Any) -> Array:
+def _point(model: Forecaster, x: Any) -> Array:
     """Return what a model predicts (n,), of our own before it is kept: they all are at once."""
     if isinstance(model, Model):
         return model._predicted(x)  # noqa: SLF001

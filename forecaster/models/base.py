@@ -1,36 +1,24 @@
 """What a model is: it predicts s(y), deterministically, and promises nothing.
 
-    mixture(x), predict(x)     the prediction of s(y) in [0, 1]^n, given the context
-    witness(outcome)           optional: the outcome y (d,) itself, just before ``update``
-    update(vector)             s(y) as it came
-
-It serves as a forecaster by itself, as the base of an anchored one, or as one of several in an
-aggregate. What it predicts is a function of the past and of the context: asking twice changes
-nothing, and ``update`` learns from the context that was asked for last.
+A model is a ``Forecaster`` whose mixture is one point. It serves as a forecaster by itself, as the
+reference of another one, or as one of several in an aggregate. What it predicts is a function of
+the past and of the context: asking twice changes nothing, and ``update`` learns from the context
+that was asked for last.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
+from regretless.market.game.protocols import Forecaster
 from regretless.market.records import Context, Forecast, Mixture
 
 
-class Base(Protocol):
-    """What a base model must offer; every forecaster does."""
-
-    def predict(self, x: Any = None) -> Forecast:
-        """Return a prediction."""
-
-    def update(self, y: ArrayLike) -> None:
-        """Learn the vector that was predicted."""
-
-
-class Model(Remembering):
+class Model(Remembering, Forecaster):
     """A deterministic prediction of n = ``size`` numbers; subclasses say which and what they learn.
 
     Parameters

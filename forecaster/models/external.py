@@ -22,10 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from regretless.forecaster.models.base import Base, Model, features
+from regretless.forecaster.models.base import Model, features
 from regretless.forecaster.models.outcomes import OutcomeModel, Spread
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
+from regretless.market.game.foreign import as_forecaster
+from regretless.market.game.protocols import Forecaster
 from regretless.market.losses.basis import Basis
 
 Ask = Callable[[Any, Array, int], Array]
@@ -35,7 +37,7 @@ GROWTH = 1.2  # it is refitted when the rounds seen have grown by this factor
 SHORT = 100  # a series that may be too short for its model
 
 
-def adapted(model: Any, size: int, basis: Basis | None = None) -> Base:
+def adapted(model: Any, size: int, basis: Basis | None = None) -> Forecaster:
     """Make a forecaster of n = ``size`` numbers from any model with the methods above.
 
     Parameters
@@ -58,8 +60,7 @@ def adapted(model: Any, size: int, basis: Basis | None = None) -> Base:
     if hasattr(model, "fit") and hasattr(model, "predict"):
         return BatchModel(model, size)
     if hasattr(model, "predict") and hasattr(model, "update"):
-        forecaster: Base = model
-        return forecaster
+        return as_forecaster(model)
     raise ValueError(
         f"{kind} cannot be a base model; it needs predict and update, fit and predict, "
         "forecast, or learn_one and predict_one"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from regretless.forecaster.models.aggregate import Aggregate
-from regretless.forecaster.models.base import Base
+from regretless.forecaster.models.base import Model
 from regretless.market import register
 
 PANEL: dict[str, dict[str, Any]] = {
@@ -18,9 +18,9 @@ PANEL: dict[str, dict[str, Any]] = {
 }
 
 
-def made(panel: Mapping[str, Mapping[str, Any]], size: int) -> dict[str, Base]:
+def made(panel: Mapping[str, Mapping[str, Any]], size: int) -> dict[str, Model]:
     """Make the models of a panel for n = ``size`` numbers: their kinds and parameters, by name."""
-    models: dict[str, Base] = {}
+    models: dict[str, Model] = {}
     for name, table in panel.items():
         parameters = {key: value for key, value in table.items() if key != "kind"}
         models[name] = register.forecaster[table["kind"]](size, **parameters)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,26 +25,70 @@ from regretless.market.regret.ledger import Ledger
 USUAL = frozenset({"history", "mixture"})  # what an adversary sees that declares nothing
 
 
-@runtime_checkable
-class Forecaster(Protocol):
-    """Predicts a vector in [0, 1]^n every round."""
+class Forecaster(ABC):
+    """Predicts a vector in [0, 1]^n every round.
 
-    def mixture(self, x: Any) -> Mixture:
-        """Return the law over predictions, given the context."""
+    A subclass writes ``mixture`` and ``update``; everything else has a plain default. One that is
+    to be resumed has ``state`` and ``restore`` as well (``market.core.checkpoint``).
+
+    Attributes
+    ----------
+    made_of : tuple of str
+        The models that it is made of, whose predictions are its ``points``.
+    models : tuple of str
+        Those whose predictions are comparators of its agents.
+    spelled : bool
+        Whether every prediction comes with its ensemble of outcomes.
+    instances : sequence
+        The unbiased predictions that it consists of, one per turn; none where no theorem applies.
+    rng : numpy Generator
+        Of ``predict``, for one that mixes.
+    """
+
+    made_of: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    spelled: bool = False
+    instances: Sequence[Any] = ()
+    rng: np.random.Generator
+
+    @abstractmethod
+    def mixture(self, x: Any = None) -> Mixture:
+        """Return the distribution over predictions, given the context."""
+
+    @abstractmethod
+    def update(self, y: ArrayLike) -> None:
+        """Learn the vector (n,) that was predicted."""
 
     def predict(self, x: Any = None) -> Forecast:
-        """Return a mixture and a draw from it, for use outside a market."""
+        """Return the mixture and a draw from it, for use outside a market."""
+        return self.mixture(x).draw(self.rng)
 
-    def update(self, y: ArrayLike) -> None:
-        """Learn the vector that was predicted."""
+    def witness(self, outcome: Array) -> None:  # noqa: B027 - most need not know
+        """See the outcome (d,) itself, just before ``update`` in the same round."""
 
+    @property
+    def points(self) -> Array:
+        """What each of the models that it is made of predicts in the open round (M, n)."""
+        return np.empty((0, 0))
 
-@runtime_checkable
-class Witness(Protocol):
-    """A forecaster that is told the outcome itself, and not s(y) alone."""
+    def suggested(self, group: Any) -> Indices:
+        """Return what its ``models`` suggest to a group's losses (K, M) in the open round."""
+        raise ValueError(f"{type(self).__name__} has no models that are comparators")
 
-    def witness(self, outcome: Array) -> None:
-        """See the outcome (d,), just before ``update`` in the same round."""
+    def described(self) -> dict[str, Any]:
+        """Return what a run's manifest says of it."""
+        return {}
+
+    def event_table(self) -> Iterable[tuple[Any, ...]]:
+        """Yield loss, action, policy, suggestion, occupancy and bias of every event it keeps."""
+        return ()
+
+    def event_bounds(self, occupancy: Array) -> tuple[Array, Array] | None:
+        """Bound the biases of events of this occupancy, in expectation and as drawn.
+
+        None where no theorem bounds them.
+        """
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,13 +288,6 @@ class Cohort(ABC):
     def column(self, name: str) -> Array:
         """Return what each agent shows under a name (N,)."""
         raise KeyError(name)
-
-
-def tell(forecaster: object, outcome: Array) -> None:
-    """Let a forecaster see the outcome (d,), if it is a witness."""
-    witness = getattr(forecaster, "witness", None)  # asking the protocol takes longer
-    if witness is not None:
-        witness(outcome)
 
 
 def seat(cohorts: Iterable[Cohort], model: object) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from regretless.market.core.errors import UserError
 from regretless.market.game.adversary_view import introduce
+from regretless.market.game.foreign import as_forecaster
 from regretless.market.game.guarantees import Guarantee, unpromised
 from regretless.market.game.market import check_leader
 from regretless.market.game.round import Game
@@ -125,7 +126,7 @@ def _with_forecaster(
 ) -> list[Guarantee]:
     """Let another forecaster make a block, and take back what was promised to who hears it."""
     at, blocks = [block.name for block in game.blocks].index(name), list(game.blocks)
-    blocks[at] = replace(blocks[at], forecaster=forecaster)
+    blocks[at] = replace(blocks[at], forecaster=as_forecaster(forecaster))
     game.blocks = tuple(blocks)
     for seat in game.seats:
         if seat.cohort.block == at:

@@ -43,7 +43,7 @@ from regretless.market.game.market import (
     personal_losses,
 )
 from regretless.market.game.network import Network, Relay
-from regretless.market.game.protocols import Adversary, Cohort, Forecaster, tell
+from regretless.market.game.protocols import Adversary, Cohort, Forecaster
 from regretless.market.game.seats import Seat, present
 from regretless.market.losses.basis import Basis
 from regretless.market.records import (
@@ -91,7 +91,7 @@ class Block:
     def learn(self, forecast: Forecast, outcome: Array) -> None:
         """Tell the forecaster what came, and pass on what it had said."""
         vector = self.basis.transform(outcome)
-        tell(self.forecaster, outcome)
+        self.forecaster.witness(outcome)
         self.forecaster.update(handed(self.forecaster.update, vector))
         if self.relay is not None:
             self.relay.add(forecast, vector)

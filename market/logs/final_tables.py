@@ -8,7 +8,7 @@ import pandas as pd
 
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.game.guarantees import Guarantee
-from regretless.market.game.protocols import Cohort
+from regretless.market.game.protocols import Cohort, Forecaster
 from regretless.market.game.round import Game
 from regretless.market.logs.comparisons import regret_to_models
 from regretless.market.logs.journal import agent_regret
@@ -227,19 +227,16 @@ def biases_table(game: Game) -> pd.DataFrame:
     return frame.astype({"policy": "Int64", "suggestion": "Int64"})
 
 
-def _event_bounds(forecaster: Any, rows: pd.DataFrame) -> pd.DataFrame:
+def _event_bounds(forecaster: Forecaster, rows: pd.DataFrame) -> pd.DataFrame:
     """Return what bounds the biases of events, in expectation and as drawn; NaN where nothing."""
-    promise = getattr(forecaster, "bias_bound", None)
     occupancy = rows["occupancy"].to_numpy(dtype=np.float64)
-    known = (
-        promise().of_events(occupancy) if promise and len(rows) else np.full((2, len(rows)), np.nan)
-    )
-    return pd.DataFrame(dict(zip(("bound", "bound_drawn"), known, strict=True)), index=rows.index)
+    known = forecaster.event_bounds(occupancy) if len(rows) else None
+    pair = np.full((2, len(rows)), np.nan) if known is None else np.stack(known)
+    return pd.DataFrame(dict(zip(("bound", "bound_drawn"), pair, strict=True)), index=rows.index)
 
 
-def _event_rows(forecaster: Any, least: float) -> Iterator[tuple[Any, ...]]:
-    events = getattr(forecaster, "events", None)
-    for event in () if events is None else events.table():
+def _event_rows(forecaster: Forecaster, least: float) -> Iterator[tuple[Any, ...]]:
+    for event in forecaster.event_table():
         occupancy = event[4]
         if occupancy >= least and occupancy > 0:
             yield event

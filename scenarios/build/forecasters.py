@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from regretless.forecaster.anchored import DEAD_ZONE, TRUST, TRUST_IN_LOSSES, AnchoredPrediction
 from regretless.forecaster.bases import ReducedBasis
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.ensemble_broadcast import EnsembleBroadcast, ensemble_solver
@@ -12,13 +11,13 @@ from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.minimax.base import PlainSolver
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.minimax.objective import WithObjective
-from regretless.forecaster.models.base import Base
+from regretless.forecaster.reference import DEAD_ZONE, TRUST, TRUST_IN_LOSSES, Reference
 from regretless.forecaster.turns import TakingTurns
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses.basis import Basis
-from regretless.scenarios.build.construct import construct, offering
+from regretless.scenarios.build.construct import construct
 from regretless.scenarios.build.models import OWN, Models
 from regretless.scenarios.spec.forecaster import KINDS, ForecasterSpec
 from regretless.scenarios.spec.scenario import ScenarioSpec
@@ -83,9 +82,7 @@ def _of_points(
     known = [*KINDS, *models.known()]
     if spec.kind not in known:
         raise UserError(f"unknown {where}; {closest(spec.kind, known)}; {OWN}")
-    made = models.made(where, spec.kind, basis, **spec.parameters)
-    alone: Forecaster = offering(where, made, ("mixture", "predict", "update"))
-    return alone
+    return models.made(where, spec.kind, basis, **spec.parameters)
 
 
 def _decision_swap(
@@ -131,10 +128,11 @@ def _anchored(
 ) -> Forecaster:
     where = f"forecaster.reference '{spec.reference.kind}'"
     if spec.models:
-        base: Base = models.together(spec, basis)
+        base: Forecaster = models.together(spec, basis)
     else:
         base = models.made(where, spec.reference.kind, basis, **spec.reference.parameters)
     zone = DEAD_ZONE if spec.band is None else spec.band
     usual = TRUST_IN_LOSSES if isinstance(events, LossEvents) else TRUST
     trust = usual if spec.give_up is None else spec.give_up
-    return AnchoredPrediction(events, base, dead_zone=zone, trust=trust, hull=basis.hull)
+    reference = Reference(base, dead_zone=zone, trust=trust)
+    return UnbiasedPrediction(events, hull=basis.hull, reference=reference)

@@ -19,14 +19,11 @@ import numpy as np
 
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import ExpectedLoss
-from regretless.forecaster.calibrated import CalibratedMultiaccurate
-from regretless.forecaster.ensemble_broadcast import has_ensembles
 from regretless.forecaster.events.bounds import BiasBound, GainBound, regret_since
 from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.draws import contextual_draws, model_draws, swap_draws
 from regretless.forecaster.events.intervals import IntervalEvents, covering
 from regretless.forecaster.events.protected import LossGroup
-from regretless.forecaster.turns import players
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
@@ -52,7 +49,7 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
     note = "; ".join(filter(None, notes))
     if not isinstance(cohort, RespondingCohort) or group is None or not promised(seat, block):
         return Guarantee(note=note)
-    first, *others = players(forecaster)
+    first, *others = forecaster.instances
     if others and seat.stay is not None:
         here = f"{cohort.name}: no promise to who comes or goes where outcomes are late"
         return Guarantee(note="; ".join(filter(None, (note, here))))
@@ -190,7 +187,7 @@ class Terms:
 
     @cached_property
     def _players(self) -> tuple[UnbiasedPrediction, ...]:
-        return players(self.block.forecaster)
+        return tuple(self.block.forecaster.instances)
 
     @property
     def _biases(self) -> list[BiasBound]:
@@ -267,9 +264,7 @@ def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int) ->
 def promised(seat: Placement, block: Block) -> bool:
     """Whether a theorem covers a cohort that hears this block."""
     forecaster, cohort = block.forecaster, seat.cohort
-    if isinstance(forecaster, CalibratedMultiaccurate):  # it bounds no decision swap regret
-        return False
-    if not players(forecaster) or not isinstance(cohort, RespondingCohort):
+    if not forecaster.instances or not isinstance(cohort, RespondingCohort):
         return False
     if seat.lies or (seat.cover is not None and cohort.served is None):  # it plays its own best
         return False
@@ -310,7 +305,7 @@ def hears_ensemble(cohort: Anybody) -> bool:
 def check_hearing(cohorts: Sequence[Anybody], blocks: Sequence[Block]) -> None:
     """Raise UserError where a cohort listens to ensembles that are not broadcast."""
     for cohort in cohorts:
-        if hears_ensemble(cohort) and not has_ensembles(blocks[cohort.block].forecaster):
+        if hears_ensemble(cohort) and not blocks[cohort.block].forecaster.spelled:
             raise UserError(
                 f"cohort.{cohort.name}.response 'ensemble': block '{blocks[cohort.block].name}' "
                 "has no ensembles, because nobody listened from the start; drop enters"
@@ -319,7 +314,7 @@ def check_hearing(cohorts: Sequence[Anybody], blocks: Sequence[Block]) -> None:
 
 def curved_note(cohort: Anybody, block: Block) -> str:
     """Say why a label forecast promises nothing, and what would; empty where that is not so."""
-    if not isinstance(cohort, RespondingCohort) or not players(block.forecaster):
+    if not isinstance(cohort, RespondingCohort) or not block.forecaster.instances:
         return ""
     if block.basis.convex_image or not cohort.response.hears_label:
         return ""

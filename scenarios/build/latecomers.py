@@ -153,9 +153,9 @@ def protection(cohort: Anybody, block: Block) -> Cover | None:
 
     Only coordinates are unbiased for whoever comes, and only at the prediction itself.
     """
-    forecaster = block.forecaster
-    if not isinstance(forecaster, UnbiasedPrediction) or not isinstance(cohort, RespondingCohort):
+    if len(block.forecaster.instances) != 1 or not isinstance(cohort, RespondingCohort):
         return None
+    forecaster: UnbiasedPrediction = block.forecaster.instances[0]
     if not isinstance(forecaster.events, Events) or not isinstance(cohort.response, COMPILED):
         return None
     if not exact_for(cohort, block):
@@ -247,8 +247,8 @@ class LateTerms:
 
     @property
     def _forecaster(self) -> UnbiasedPrediction:
-        assert isinstance(self.block.forecaster, UnbiasedPrediction)  # noqa: S101
-        return self.block.forecaster
+        own: UnbiasedPrediction = self.block.forecaster.instances[0]
+        return own
 
     @property
     def _stay(self) -> Stay:

@@ -3,20 +3,19 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.forecaster.events.protected import LossGroup, best_responses, rows_of
 from regretless.forecaster.models.aggregate import Aggregate
-from regretless.forecaster.models.base import Base
 from regretless.forecaster.models.external import adapted
 from regretless.forecaster.models.outcomes import ColumnForecast
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.errors import UserError, closest
+from regretless.market.game.protocols import Forecaster
 from regretless.market.game.round import Block
 from regretless.market.losses.basis import Basis
 from regretless.market.regret.model_comparison import NOT_COMPARED, Followed, NotCompared
@@ -43,7 +42,7 @@ class Models:
         """Names of all models."""
         return [*(self.data.forecasts if self.data else ()), *register.forecaster.names()]
 
-    def made(self, where: str, kind: str, basis: Basis, **parameters: Any) -> Base:
+    def made(self, where: str, kind: str, basis: Basis, **parameters: Any) -> Forecaster:
         """Make a model that predicts s(y) of a basis.
 
         A registered maker is given the number n of functions, and the basis if it takes one.
@@ -66,7 +65,9 @@ class Models:
         except ValueError as error:
             raise UserError(f"{where}: {error}") from error
 
-    def _column(self, where: str, name: str, basis: Basis, parameters: dict[str, Any]) -> Base:
+    def _column(
+        self, where: str, name: str, basis: Basis, parameters: dict[str, Any]
+    ) -> Forecaster:
         """Make a model of the forecasts that stand in the data."""
         assert self.data is not None  # noqa: S101 - it has such forecasts
         for key in parameters:
@@ -87,7 +88,7 @@ class Models:
 def followed(seat: Placement, block: Block) -> NotCompared:
     """Score what a cohort would lose by following the models of its block."""
     forecaster, group, lines = block.forecaster, seat.group, seat.lines
-    if not isinstance(forecaster, AnchoredPrediction) or not forecaster.models or group is None:
+    if not forecaster.models or group is None:
         return NOT_COMPARED
     if seat.lies:  # models would suggest what suits the report
         return NOT_COMPARED
@@ -109,24 +110,13 @@ class Suggestions:
         Which losses of the group stand for the rows.
     """
 
-    forecaster: AnchoredPrediction
+    forecaster: Forecaster
     group: LossGroup
     lines: slice | Indices
 
     def __call__(self) -> Indices:
-        """Read it off what the forecaster knows, if it knows these losses."""
-        if self._known is None:
-            return self._own(self.forecaster.base.points)
-        return self.forecaster.suggested(self._known)[self.lines]
-
-    @cached_property
-    def _known(self) -> int | None:
-        groups = enumerate(self.forecaster.events.groups)
-        return next((i for i, own in groups if own is self.group), None)
-
-    @cached_property
-    def _own(self) -> Callable[[Array], Indices]:
-        return self.at(slice(None))
+        """Ask the forecaster, who has worked it out for the losses that it protects."""
+        return self.forecaster.suggested(self.group)[self.lines]
 
     def at(self, rows: slice | Indices) -> Callable[[Array], Indices]:
         """Return a function that tells what points (M, n) suggest to some of the rows."""

@@ -54,7 +54,7 @@ class Recorder:
         alone = {cohort.block for cohort in game.cohorts if cohort.private}
         self._whole = [i in alone for i in range(len(game.blocks))]
         led = {seat.cohort.block for seat in game.seats if seat.comparison.names}
-        self._bases: dict[int, Any] = {i: game.blocks[i].forecaster.base for i in led}  # type: ignore[attr-defined]
+        self._bases: dict[int, Any] = {i: game.blocks[i].forecaster for i in led}
         self.rounds, self._points = list[Round](), list[dict[int, Array]]()
 
     def begin(self) -> None:

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from streams import STREAMS, market
 
 from regretless.forecaster import Constant, ExponentialSmoothing
-from regretless.forecaster.anchored import DEAD_ZONE, AnchoredPrediction
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.events.weights import AdaptiveWeights, Awake
+from regretless.forecaster.reference import DEAD_ZONE, Reference
+from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.records import Forecast, Mixture
@@ -25,6 +26,11 @@ from regretless.scenarios.run import Options, run
 Array = NDArray[np.float64]
 
 SIZE = 3
+
+
+def anchored(groups: Any, model: Any, *, hull: Any = "box", **told: Any) -> UnbiasedPrediction:
+    """Make a forecaster with a reference."""
+    return UnbiasedPrediction(groups, hull=hull, reference=Reference(model, **told))
 
 
 def group(seed: int = 0) -> LossGroup:
@@ -50,11 +56,11 @@ class Told:
 def test_a_base_that_is_right_is_left_alone() -> None:
     """Unbiased noise stays in its dead zone: the base's own forecast is broadcast."""
     rng = np.random.default_rng(1)
-    player = AnchoredPrediction([group()], Told(np.full(SIZE, 0.5)), dead_zone=3.0, trust=0.0)
+    player = anchored([group()], Told(np.full(SIZE, 0.5)), dead_zone=3.0, trust=0.0)
     for _ in range(300):
         assert (player.mixture().points == 0.5).all()
         player.update(rng.random(SIZE))
-    assert player.kept == player.time == 300
+    assert player.reference.unchanged_rounds == player.time == 300
     assert player.slack <= 0.1 * np.sqrt(300)
 
 
@@ -62,7 +68,7 @@ def test_a_base_that_is_right_is_left_alone() -> None:
 def test_a_base_that_is_wrong_is_corrected(base: float) -> None:
     """Whatever the base says, biases stay below the bound with the dead zone's constant."""
     rng = np.random.default_rng(2)
-    player = AnchoredPrediction([group()], Told(np.full(SIZE, base)), dead_zone=0.5, trust=0.0)
+    player = anchored([group()], Told(np.full(SIZE, base)), dead_zone=0.5, trust=0.0)
     total = np.zeros(SIZE)
     for _ in range(600):
         mean, truth = player.mixture().mean, rng.beta(5, 3, SIZE)
@@ -118,7 +124,7 @@ def test_regret_is_below_the_bounds_on_every_stream(stream: str, events: str) ->
     assert (agents["swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
     assert (agents["bound_from_bias"] <= agents["bound"]).all()
     player: Any = model.game.blocks[0].forecaster
-    assert 0 < player.kept <= 500
+    assert 0 < player.reference.unchanged_rounds <= 500
 
 
 def test_hostile_streams_are_no_place_for_the_base_alone() -> None:
@@ -136,25 +142,23 @@ def test_hostile_streams_are_no_place_for_the_base_alone() -> None:
 
 
 def test_predictions_of_a_base_are_moved_into_the_hull() -> None:
-    player = AnchoredPrediction([group()], Told([-1.0, 0.5, 3.0]))
+    player = anchored([group()], Told([-1.0, 0.5, 3.0]))
     assert player.mixture().points == pytest.approx(np.array([[0.0, 0.5, 1.0]]))
-    simplex = AnchoredPrediction([group()], Told([0.9, 0.9, 0.0]), hull="simplex")
+    simplex = anchored([group()], Told([0.9, 0.9, 0.0]), hull="simplex")
     assert simplex.mixture().points == pytest.approx(np.array([[0.5, 0.5, 0.0]]))
     for value in ([0.1, np.nan, 0.1], [0.1, 0.2]):
         with pytest.raises(UserError, match="must predict 3 finite numbers"):
-            AnchoredPrediction([group()], Told(value)).mixture()
+            anchored([group()], Told(value)).mixture()
 
 
 @pytest.mark.parametrize("make", [list, LossEvents])
 def test_state_continues_exactly(make: Any) -> None:
     truths = np.random.default_rng(0).random((40, SIZE))
 
-    def fresh() -> AnchoredPrediction:
-        return AnchoredPrediction(
-            make([group()]), ExponentialSmoothing(SIZE), dead_zone=0.1, trust=1.0
-        )
+    def fresh() -> UnbiasedPrediction:
+        return anchored(make([group()]), ExponentialSmoothing(SIZE), dead_zone=0.1, trust=1.0)
 
-    def points(player: AnchoredPrediction, rows: Array) -> list[Array]:
+    def points(player: UnbiasedPrediction, rows: Array) -> list[Array]:
         made = []
         for row in rows:
             made.append(player.mixture().points)
@@ -167,7 +171,7 @@ def test_state_continues_exactly(make: Any) -> None:
     second.restore(first.state())
     for one, other in zip(points(second, truths[15:]), wanted[15:], strict=True):
         assert (one == other).all()
-    assert second.kept == whole.kept
+    assert second.reference.unchanged_rounds == whole.reference.unchanged_rounds
 
 
 class Mean:
@@ -221,22 +225,22 @@ def test_mistakes_get_one_line(table: dict[str, Any], message: str) -> None:
 def test_constants_are_kept_where_they_do_no_harm() -> None:
     """A constant base under one action that always wins is never corrected."""
     sure = LossGroup(np.array([[0.0, 0.9]]), np.array([[[0.05, 0.05], [0.05, 0.05]]]))
-    player = AnchoredPrediction([sure], Constant(2, value=0.3), dead_zone=100.0, trust=0.0)
+    player = anchored([sure], Constant(2, value=0.3), dead_zone=100.0, trust=0.0)
     for _ in range(50):
         player.mixture()
         player.update(np.array([0.9, 0.9]))
-    assert player.kept == 50
+    assert player.reference.unchanged_rounds == 50
 
 
 @pytest.mark.parametrize(("trust", "lost"), [(0.2, 0), (2.0, 6)])
 def test_when_trust_was_lost_is_told(trust: float, lost: int) -> None:
     """Off by 0.8 in every round: 0.8 t exceeds 2 sqrt(0.8 t) from t = 6 on."""
-    player = AnchoredPrediction([group()], Told(np.full(SIZE, 0.2)), dead_zone=0.25, trust=trust)
+    player = anchored([group()], Told(np.full(SIZE, 0.2)), dead_zone=0.25, trust=trust)
     for played in range(1, 12):
         player.mixture()
         player.update(np.ones(SIZE))
-        assert player.lost == (lost if played >= lost else None)
-        assert player.trusted == (played < lost)
+        assert player.reference.disproved_at == (lost if played >= lost else None)
+        assert player.reference.trusted == (played < lost)
 
 
 @pytest.mark.parametrize(("came", "lost"), [(1.0, 10), (0.0, None)])
@@ -246,12 +250,12 @@ def test_a_base_is_disproved_by_what_all_lose_beyond_expectations(
     """Losses of the two actions move together, so that no bias hurts and none exceeds its zone."""
     loss = LossGroup(np.zeros((1, 2)), np.array([[[0.05], [0.05]]]))
     player, again = (
-        AnchoredPrediction(LossEvents([loss]), Constant(1, value=0.5), trust=1.5) for _ in range(2)
+        anchored(LossEvents([loss]), Constant(1, value=0.5), trust=1.5) for _ in range(2)
     )
     for _ in range(40):
         player.predict()
         player.update([came])
-    assert player.lost == lost
+    assert player.reference.disproved_at == lost
     assert player.rule.dead_zone == (0.0 if lost else DEAD_ZONE)
     again.restore(player.state())
     assert again.rule.dead_zone == player.rule.dead_zone

@@ -10,16 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.forecaster.events.bounds import GROWTH, LOGARITHM, BiasBound, GainBound, spread
 from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.protected import LossGroup, best_responses, rows_of
 from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.events.weights import AdaptiveWeights
 from regretless.forecaster.models import Aggregate, Constant, LastValue, RunningMean
+from regretless.forecaster.reference import Reference
+from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
 
 SIZE, LOSSES, ACTIONS = 3, 4, 3
+
+
+def anchored(groups: Any, model: Any, *, hull: Any = "box", **told: Any) -> UnbiasedPrediction:
+    """Make a forecaster with a reference."""
+    return UnbiasedPrediction(groups, hull=hull, reference=Reference(model, **told))
 
 
 def group(seed: int = 0, actions: int = ACTIONS, **rule: Any) -> LossGroup:
@@ -110,11 +116,11 @@ def test_weights_beside_coordinates_are_those_of_one_family_of_experts() -> None
 def test_nobody_regrets_not_to_have_followed_a_model(make: Any, stream: str, trust: float) -> None:
     """Regret to every model is at most the sum of its gains, and they are below the bound."""
     rng, own = np.random.default_rng(1), group()
-    player = AnchoredPrediction(make([own]), panel(), trust=trust)
+    player = anchored(make([own]), panel(), trust=trust)
     regret, rounds = np.zeros((LOSSES, 3)), 400
     for t in range(rounds):
         mixture = player.mixture()
-        told, base = player.suggested(0), mixture.mean
+        told, base = player.suggested(own), mixture.mean
         truth = rng.random(SIZE)
         if stream == "against the base" or (stream == "turncoat" and t > rounds // 2):
             truth = (base < 0.5).astype(float)
@@ -145,11 +151,11 @@ def test_the_models_zone_is_in_their_bound_alone(kind: Any) -> None:
 
 def test_a_base_is_broadcast_until_a_bias_exceeds_trust() -> None:
     """Trust is lost in the first round in which some |B| > w sqrt(C), and never comes back."""
-    player = AnchoredPrediction([group()], Constant(SIZE, value=0.9), trust=1.5)
+    player = anchored([group()], Constant(SIZE, value=0.9), trust=1.5)
     lost = None
     for t in range(60):
         mixture = player.mixture()
-        if player.trusted:
+        if player.reference.trusted:
             assert mixture.certificate is None
             assert (mixture.points == 0.9).all()
         else:
@@ -159,10 +165,10 @@ def test_a_base_is_broadcast_until_a_bias_exceeds_trust() -> None:
         beyond = (np.abs(view.bias) > 1.5 * np.sqrt(view.variation)).any()
         if lost is None:
             lost = t if beyond else None
-            assert player.trusted is not beyond
-        assert player.trusted is (lost is None)
+            assert player.reference.trusted is not beyond
+        assert player.reference.trusted is (lost is None)
     assert lost is not None
-    assert player.kept >= lost + 1
+    assert player.reference.unchanged_rounds >= lost + 1
 
 
 def test_a_head_start_is_the_potential_of_a_bias_that_has_just_lost_its_trust() -> None:
@@ -182,17 +188,17 @@ def test_a_head_start_is_the_potential_of_a_bias_that_has_just_lost_its_trust() 
 def test_models_and_trust_continue_exactly(make: Any) -> None:
     truths = np.random.default_rng(0).random((60, SIZE)) ** 2
 
-    def run(player: AnchoredPrediction, rows: Array) -> list[Array]:
+    def run(player: UnbiasedPrediction, rows: Array) -> list[Array]:
         made = []
         for row in rows:
             made.append(player.mixture().points)
             player.update(row)
         return made
 
-    first, second = (AnchoredPrediction(make([group()]), panel(), trust=0.8) for _ in range(2))
+    first, second = (anchored(make([group()]), panel(), trust=0.8) for _ in range(2))
     run(first, truths[:40])
     second.restore(first.state())
-    assert second.trusted == first.trusted
+    assert second.reference.disproved_at == first.reference.disproved_at
     for ours, theirs in zip(run(first, truths[40:]), run(second, truths[40:]), strict=True):
         assert (ours == theirs).all()
 

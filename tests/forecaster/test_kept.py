@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regretless.forecaster.anchored import AnchoredPrediction
 from regretless.forecaster.baselines import Constant
 from regretless.forecaster.events import coordinate
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.weights import AdaptiveWeights
+from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
@@ -45,7 +45,7 @@ def plain() -> UnbiasedPrediction:
 
 def anchored() -> UnbiasedPrediction:
     """Return a forecaster that loses its trust, and with it its dead zone."""
-    return AnchoredPrediction(groups(), Constant(SIZE, value=0.9), trust=4.0)
+    return UnbiasedPrediction(groups(), reference=Reference(Constant(SIZE, value=0.9), trust=4.0))
 
 
 def play(player: UnbiasedPrediction, rounds: range) -> list[Array]:

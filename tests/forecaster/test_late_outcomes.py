@@ -9,7 +9,7 @@ import pytest
 from streams import STREAMS, market
 
 from regretless.forecaster import DecisionSwap
-from regretless.forecaster.turns import TakingTurns, players
+from regretless.forecaster.turns import TakingTurns
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear
 
@@ -46,7 +46,7 @@ def test_regret_stays_below_the_theorem_of_turns(stream: str, weights: str) -> N
         assert set(agents["guarantee"]) == {"decision-swap"}
         assert (agents["swap_regret"] <= agents["bound_from_variation"]).all()
         assert (agents["bound_from_variation"] <= agents["bound"]).all()
-        assert len(players(model.game.blocks[0].forecaster)) == delay + 1
+        assert len(model.game.blocks[0].forecaster.instances) == delay + 1
 
 
 def test_the_bound_grows_like_the_root_of_the_delay() -> None:

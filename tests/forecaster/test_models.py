@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from streams import STREAMS, market
 
-from regretless.forecaster import AnchoredPrediction, LossGroup
+from regretless.forecaster import LossGroup, Reference
 from regretless.forecaster.models import Aggregate, Constant, LeastSquares, SeasonalNaive
 from regretless.forecaster.models.aggregate import SCALE
 from regretless.forecaster.models.panel import PANEL, made
 from regretless.forecaster.models.seasonal import MOST
+from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
-from regretless.market.game.protocols import Witness
 from regretless.market.records import Context
 from regretless.scenarios.run import Options, run
 
@@ -40,14 +40,18 @@ CONTEXTS = st.one_of(
 )
 
 
+def anchored(groups: Any, model: Any, *, hull: Any = "box", **told: Any) -> UnbiasedPrediction:
+    """Make a forecaster with a reference."""
+    return UnbiasedPrediction(groups, hull=hull, reference=Reference(model, **told))
+
+
 def lived(player: Any, contexts: list[Any], seed: int = 0, start: int = 0) -> np.ndarray[Any, Any]:
     """Let a model predict, witness and learn; return what it predicted."""
     told = []
     for t, x in enumerate(contexts, start):
         told.append(player.predict(x).point)
         outcome = np.random.default_rng([seed, t]).random(2)
-        if isinstance(player, Witness):
-            player.witness(outcome)
+        player.witness(outcome)
         player.update(np.array([outcome[0], outcome[1], outcome[0] ** 2]))
     return np.array(told)
 
@@ -85,7 +89,7 @@ def test_models_forecast_in_a_scenario_and_are_told_outcomes(kind: str, tmp_path
     model.run()
     player: Any = model.game.blocks[0].forecaster
     if kind == "aggregate":
-        player = player.models["least-squares"]
+        player = player.members["least-squares"]
     if kind != "seasonal-naive":
         outcomes = model.game.blocks[0].basis.outcomes
         assert player._past.shape == (3, outcomes)
@@ -96,9 +100,9 @@ def test_models_forecast_in_a_scenario_and_are_told_outcomes(kind: str, tmp_path
 def test_an_anchored_base_is_told_outcomes() -> None:
     losses = LossGroup(np.ones((2, 3)), -np.random.default_rng(0).dirichlet(np.ones(SIZE), (2, 3)))
     base = LeastSquares(SIZE)
-    lived(AnchoredPrediction([losses], base), [None] * 5)
+    lived(anchored([losses], base), [None] * 5)
     assert base._past.shape == (3, 2)
-    lived(AnchoredPrediction([losses], Constant(SIZE)), [None] * 5)
+    lived(anchored([losses], Constant(SIZE)), [None] * 5)
 
 
 def test_a_season_is_a_period_or_a_combination_of_integers() -> None:
@@ -210,7 +214,7 @@ def test_an_aggregate_keeps_its_bound_against_every_model(stream: str, seed: int
 def test_every_coordinate_follows_its_own_model() -> None:
     player = Aggregate({"low": Constant(2, value=0.2), "high": Constant(2, value=0.7)}, 2)
     told(player, np.tile([0.2, 0.7], (50, 1)))
-    assert player.names == ("low", "high")
+    assert player.made_of == ("low", "high")
     assert player.predict().point == pytest.approx([0.2, 0.7], abs=0.01)
     assert player.weights.sum(0) == pytest.approx(1.0)
     with pytest.raises(ValueError, match="needs a model"):

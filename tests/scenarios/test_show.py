@@ -68,7 +68,7 @@ def test_a_market_says_what_it_is() -> None:
     assert repr(played(0)) == "<MarketModel crop-choice: 5 agents, round 0 of 30>"
     (block,) = model.game.blocks
     said = f"{block.basis.size} numbers, adaptive weights, round 12"
-    assert repr(block.forecaster) == f"<AnchoredPrediction: {said}>"
+    assert repr(block.forecaster) == f"<UnbiasedPrediction: {said}>"
 
 
 def test_a_scenario_is_a_class_for_mesa() -> None:

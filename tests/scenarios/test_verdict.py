@@ -11,7 +11,6 @@ import pytest
 
 from regretless.forecaster.models.panel import PANEL, made
 from regretless.market.core.errors import UserError
-from regretless.market.game.protocols import tell
 from regretless.market.model import MarketModel
 from regretless.market.records import Context
 from regretless.market.response import expected_losses
@@ -134,7 +133,7 @@ def test_regret_to_models_is_that_of_the_log(folder: Path, default: MarketModel)
     for name, model in made(models, block.basis.size).items():
         for x, outcome in zip(table.contexts, outcomes, strict=True):
             points[name].append(model.predict(Context(table.names, x)).point)
-            tell(model, outcome)
+            model.witness(outcome)
             model.update(block.basis.transform(outcome))
     agents = default.agents_frame().query("cohort == 'few'").set_index("agent")
     for agent, row in zip(agents.index, cohort.row_of, strict=True):
