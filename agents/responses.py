@@ -104,7 +104,7 @@ class BestResponse(_Hard):
 
     def predicted(self, forecast: Forecast, loss: Loss, coefficients: tuple[Array, Array]) -> Array:
         """Return the linear form at the drawn prediction, by the forecaster's own kernel."""
-        return expected_losses(*coefficients, forecast.point)
+        return expected_losses(*coefficients, forecast.statistics)
 
 
 @register.response("private")

@@ -163,7 +163,7 @@ class UniversalDecisionSwap(Remembering, Forecaster):
 
         There is no certificate while the reference is trusted, since no game is played.
         """
-        told = float(np.asarray(self.reference.predict(x).point, dtype=np.float64).item())
+        told = float(np.asarray(self.reference.predict(x).statistics, dtype=np.float64).item())
         first = min(max(int(told * self.finest), 0), self.finest - 1)
         self._open = first, first, 1.0, 0.0
         if self.lost is not None:

@@ -263,7 +263,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         )
         self._changed: list[list[Any]] = []  # who was added or left: cohort, agent and round
         self._room: dict[int, list[Trader]] = {}
-        self._playing, self._swapped = False, False
+        self._playing, self._replaced = False, False
         self.recipe: Recipe | None = None  # how a scenario makes branches
         self.fork: Fork | None = None  # where this one left its trunk
         self.bounds = BoundsLog(game.cohorts, self.guarantees, rounds=rounds)
@@ -313,15 +313,15 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         own = present(self.game.cohorts, played)
         self.last = {place: (choice.actions, choice.counts) for place, _, choice, _ in own}
 
-    def swap(self, **players: Any) -> None:
+    def replace(self, **players: Any) -> None:
         """Replace the ``adversary``, the ``market``, or a forecaster under its block's name.
 
         Promises are cut (``market.game.roster``), and the run cannot be resumed. Exploitability is
         of one adversary and one market: empty once either is replaced. UserError if one does not
         fit.
         """
-        self.promise(roster.swap(self.game, self.guarantees, **players))
-        self._swapped = True
+        self.promise(roster.replace_players(self.game, self.guarantees, **players))
+        self._replaced = True
         if {"adversary", "market"} & set(players):
             self.tracker = None
             self.journal.face(self.game.adversary.payoff, self.game.market)
@@ -533,7 +533,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         """Return what a checkpoint needs; ValueError names a player that has no state."""
         if forgetful := self.game.forgetful():
             raise ValueError(f"{', '.join(forgetful)} cannot be resumed: no state() and restore()")
-        if self._swapped:
+        if self._replaced:
             raise ValueError("players were swapped, which no file says: it cannot be resumed")
         players = self.game.players()
         return {

@@ -225,7 +225,7 @@ class Forecast:
     index: int
 
     @property
-    def point(self) -> Array:
+    def statistics(self) -> Array:
         """The prediction that is broadcast (n,)."""
         return np.asarray(self.mixture.points[self.index])
 

@@ -29,7 +29,7 @@ from regretless.scenarios.studies.design import CATALOGUE
 
 RETURN = 0.06
 CONTEXT = ("hour", "half_hour", "weekend", "rose_yesterday")  # columns that are no outcomes
-STUDY = {"claim": "Loss and regret on real series.", "log_every": 1000} | {
+STUDY = {"description": "Loss and regret on real series.", "log_every": 1000} | {
     "leave_out": ["forecasts", "regret_log", "swaps", "biases"]
 }
 COHORT = {"actions": 5, "measures": ["external", "swap", "decision_swap"]}

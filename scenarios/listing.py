@@ -54,10 +54,11 @@ def listing(kind: str, width: int | None = None) -> list[str]:
 def _named(kind: str) -> dict[str, str]:
     """Return names and their meanings."""
     if kind == "scenarios":
-        return {name: str(read(path).get("claim", "")) for name, path in catalogue().items()}
+        return {name: str(read(path).get("description", "")) for name, path in catalogue().items()}
     if kind == "studies":
         return {
-            path.stem: str(read(path).get("claim", "")) for path in sorted(STUDIES.glob("*.toml"))
+            path.stem: str(read(path).get("description", ""))
+            for path in sorted(STUDIES.glob("*.toml"))
         }
     if kind not in REGISTRIES:
         known = ["scenarios", "studies", *REGISTRIES]

@@ -179,7 +179,7 @@ def test_forecasters_play_their_role(name: str) -> None:
         assert ((mixture.points >= 0) & (mixture.points <= 1)).all()
         assert mixture.weights.sum() == pytest.approx(1.0)
         assert (mixture.weights > 0).all()
-        assert (forecast.point == mixture.points[forecast.index]).all()
+        assert (forecast.statistics == mixture.points[forecast.index]).all()
 
 
 @pytest.mark.parametrize("name", forecasters())
@@ -194,11 +194,11 @@ def test_forecasters_say_what_they_are(name: str) -> None:
 
 @pytest.mark.parametrize("name", forecasters())
 def test_forecasters_are_deterministic_and_resume(name: str) -> None:
-    whole = [forecast.point for forecast in replayed(forecasters()[name], 30)]
+    whole = [forecast.statistics for forecast in replayed(forecasters()[name], 30)]
     first, second = forecasters()[name], forecasters()[name]
     replayed(first, 12)
     second.restore(first.state())
-    later = [forecast.point for forecast in replayed(second, 18, start=12)]
+    later = [forecast.statistics for forecast in replayed(second, 18, start=12)]
     assert (np.array(whole[12:]) == np.array(later)).all()
 
 
@@ -219,7 +219,7 @@ def test_baselines_are_what_they_say() -> None:
         for player in made.values():
             player.predict()
             player.update(row)
-    point = {name: player.predict().point for name, player in made.items()}
+    point = {name: player.predict().statistics for name, player in made.items()}
     assert (point["constant"] == 0.5).all()
     assert (point["last-value"] == rows[-1]).all()
     assert point["running-mean"] == pytest.approx(rows.mean(0))

@@ -102,7 +102,7 @@ def expected(response: Response, party: Party, forecast: Forecast) -> Array:
     if party.served is not None:
         predicted = predicted[party.served]
     if party.by_proxy is not None:
-        proxies = expected_losses(*party.coefficients, forecast.point)
+        proxies = expected_losses(*party.coefficients, forecast.statistics)
         predicted = np.where(party.by_proxy[:, None], proxies, predicted)
     return predicted
 
@@ -171,7 +171,7 @@ class RespondingCohort(Cohort, Remembering):
     acts_on: Loss | None = None
     heads: Indices | None = None
     parties: tuple[Party, ...] = field(default=(), init=False)
-    kind: str = field(default="trader", init=False)
+    kind: str = field(default="follower", init=False)
 
     def __post_init__(self) -> None:
         if self.heads is not None:

@@ -74,9 +74,9 @@ class Heard:
         return sealed(np.stack(known)[self.which]) if len(known) == len(labels) else None
 
     @cached_property
-    def point(self) -> Array:
+    def statistics(self) -> Array:
         """The prediction of s(y) that each agent hears (N, n)."""
-        return sealed(np.stack([forecast.point for forecast in self.forecasts])[self.which])
+        return sealed(np.stack([forecast.statistics for forecast in self.forecasts])[self.which])
 
     def losses(self, loss: Loss) -> Array:
         """Return what each of N losses would be at the forecast outcome it hears (N, A).
@@ -86,7 +86,7 @@ class Heard:
         told = [forecast.label for forecast in self.forecasts]
         at = [loss.losses(label) for label in told if label is not None]
         if len(at) < len(told):
-            raise UserError("there is no forecast outcome in this basis; read forecasts.point")
+            raise UserError("there is no forecast outcome in this basis; read forecasts.statistics")
         return np.asarray(np.stack(at)[self.which, np.arange(len(loss))])
 
 
@@ -156,7 +156,7 @@ class ScriptedCrowd(OwnAgents):
     def act_many(self, forecasts: Heard, contexts: Context) -> ArrayLike:
         """Return the actions (N,), or probabilities (N, A) to be charged in expectation.
 
-        ``forecasts.label`` (N, d) are the forecast outcomes, ``forecasts.point`` (N, n) the
+        ``forecasts.label`` (N, d) are the forecast outcomes, ``forecasts.statistics`` (N, n) the
         predictions in the block's basis, ``contexts["month"]`` a feature that everybody sees and
         ``contexts["signal"]`` (N,) what each sees alone, where the cohort has a signal.
         """
@@ -197,7 +197,7 @@ class ScriptedAgent(OwnAgents):
     def act(self, forecast: Forecast, context: Context) -> int | ArrayLike:
         """Return the action to play, or probabilities (A,) to be charged in expectation.
 
-        ``forecast.label`` is the forecast outcome, ``forecast.point`` the prediction in the
+        ``forecast.label`` is the forecast outcome, ``forecast.statistics`` the prediction in the
         block's basis.
         """
         raise UserError(f"class {type(self).__name__} has no act(forecast, context); write it")
@@ -242,7 +242,7 @@ class ScriptedCohort(Cohort, Remembering):
 
     REMEMBERED = ("ledger", "agents", "_streams")
 
-    kind = "trader"
+    kind = "follower"
 
     def __init__(  # noqa: PLR0913 - keyword-only description of a cohort
         self,

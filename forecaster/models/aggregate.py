@@ -133,7 +133,7 @@ def _point(model: Forecaster, x: Any) -> Array:
     """Return what a model predicts (n,), of our own before it is kept: they all are at once."""
     if isinstance(model, Model):
         return model._predicted(x)  # noqa: SLF001
-    return np.asarray(model.predict(x).point)
+    return np.asarray(model.predict(x).statistics)
 
 
 def _mixed(own: Array, common: Array, choice: Array) -> Array:

@@ -98,7 +98,7 @@ class Relay:
 
 
 def _packed(forecast: Forecast) -> dict[str, Any]:
-    packed: dict[str, Any] = {"point": forecast.point}
+    packed: dict[str, Any] = {"point": forecast.statistics}
     if forecast.label is not None:
         packed["label"] = forecast.label
     if forecast.ensemble is not None:
@@ -265,7 +265,7 @@ def by_distance(agents: pd.DataFrame) -> pd.DataFrame:
     """
     first, second = (agents[name] for name in REGRETS)
     frame = agents.assign(regret=first.fillna(second))
-    frame = frame[(frame["kind"] == "trader") & frame["mean_loss"].notna()]
+    frame = frame[(frame["kind"] == "follower") & frame["mean_loss"].notna()]
     groups = frame.groupby(["cohort", "distance"], sort=False, dropna=False)
     table = groups.agg(
         agents=("agent", "size"),

@@ -200,7 +200,7 @@ class Cohort(ABC):
     Attributes
     ----------
     name, kind, utility : str
-        For the logs; the kind is "trader", "learner" or "adversary".
+        For the logs; the kind is "follower", "learner" or "adversary".
     block : int
         Of the broadcast that it hears.
     policies : tuple of callables

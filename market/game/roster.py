@@ -49,7 +49,7 @@ def dismiss(game: Game, place: int, agent: int, *, before: int) -> int:
     """
     cohort = game.cohorts[place]
     row = int(cohort.row_of[agent])
-    if cohort.kind != "trader":
+    if cohort.kind != "follower":
         raise UserError(f"cohort.{cohort.name} learns together; let it leave by the key exits")
     if (cohort.row_of == row).sum() > 1 or cohort.heads is not None:
         cure = "build(apart=True) gives each a row of its own, where multiplicity = false"
@@ -82,7 +82,9 @@ def uncovered(promise: Guarantee, row: int, rows: int) -> Guarantee:
     return replace(promise, covers=covers)
 
 
-def swap(game: Game, guarantees: Sequence[Guarantee], **players: Any) -> tuple[Guarantee, ...]:
+def replace_players(
+    game: Game, guarantees: Sequence[Guarantee], **players: Any
+) -> tuple[Guarantee, ...]:
     """Replace players, and return what is promised from then on.
 
     Parameters

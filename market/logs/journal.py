@@ -196,7 +196,7 @@ class Journal(Remembering):
         return columns
 
     def _forecast_rows(self, played: Round) -> Columns:
-        widest = max(forecast.point.size for forecast in played.forecasts)
+        widest = max(forecast.statistics.size for forecast in played.forecasts)
         mixtures = [forecast.mixture for forecast in played.forecasts]
         counts = [len(mixture.weights) for mixture in mixtures]
         atoms = np.concatenate([np.arange(count) for count in counts])

@@ -135,7 +135,7 @@ class Scenario:
         carry_on(trunk, branch, asked.whom)
         branch.recipe = partial(self._branch, order)
         if asked.keys or asked.agents or players:
-            branch.swap(**players)
+            branch.replace(**players)
             deviate(branch, asked.agents)
         return branch
 

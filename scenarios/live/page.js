@@ -65,8 +65,8 @@ function show(state) {
     if (live.named[role] !== name) at(role).value = live.named[role] = name;
   }
   list(at("promises"), state.promises);
-  list(at("swaps"), state.swaps);
-  at("claim").hidden = state.swaps.length > 0;  // which is of the file as it stands
+  list(at("replaced"), state.replaced);
+  at("description").hidden = state.replaced.length > 0;  // which is of the file as it stands
   if (state.agent) person(state);
 }
 
@@ -110,7 +110,7 @@ function build(state) {
   live.told = -1;
   live.agents = told.agents;
   at("name").textContent = told.name;
-  at("claim").textContent = told.claim;
+  at("description").textContent = told.description;
   at("seed").value = told.seed;
   at("agent").max = told.agents;
   if (live.agent > told.agents) live.agent = null;
@@ -219,7 +219,7 @@ function onSubmit(form, handle) {
 }
 onSubmit("chooser", () => act("load", { name: at("scenario").value }));
 for (const role of ["forecaster", "adversary"]) {
-  onSubmit(`swap-${role}`, () => act("swap", { role, name: at(role).value }));
+  onSubmit(`replace-${role}`, () => act("replace", { role, name: at(role).value }));
 }
 onSubmit("saver", (event) =>
   act("save", { name: at("as").value, way: event.submitter.value }));

@@ -80,27 +80,27 @@ def forecasters(scenario: Scenario) -> list[str]:
     return list(dict.fromkeys(every))
 
 
-def swap_adversary(model: MarketModel, scenario: Scenario, name: str) -> None:
+def replace_adversary(model: MarketModel, scenario: Scenario, name: str) -> None:
     """Let another adversary choose the outcomes; UserError if it does not fit."""
     before = model.game.adversary
     first = before.before if isinstance(before, Dated) else before
     if name == DATA and scenario.spec.adversary is None:
-        model.swap(adversary=first)
+        model.replace(adversary=first)
         return
     chosen = _adversary(scenario, name, model.game.adversary.outcomes)
-    model.swap(adversary=Dated(chosen, first))
+    model.replace(adversary=Dated(chosen, first))
 
 
-def swap_forecaster(model: MarketModel, scenario: Scenario, name: str) -> None:
+def replace_forecaster(model: MarketModel, scenario: Scenario, name: str) -> None:
     """Let another forecaster make every block; UserError if it does not fit."""
     spec = scenario.spec
     if name != spec.forecaster.kind:
         spec = validated(resolved(spec) | {"forecaster": {"kind": name}}, origin=Path())
     other = Scenario(spec).build()
-    model.swap(**{block.name: block.forecaster for block in other.game.blocks})
+    model.replace(**{block.name: block.forecaster for block in other.game.blocks})
 
 
-SWAPS: dict[str, Callable[[MarketModel, Scenario, str], None]] = {
-    "forecaster": swap_forecaster,
-    "adversary": swap_adversary,
+REPLACERS: dict[str, Callable[[MarketModel, Scenario, str], None]] = {
+    "forecaster": replace_forecaster,
+    "adversary": replace_adversary,
 }

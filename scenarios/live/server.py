@@ -3,8 +3,8 @@
     GET  /TOKEN/        the page
     POST /TOKEN/open    a new session, or one that the page had before it was loaded again
     POST /TOKEN/state   what ``scenarios.live.view.answer`` says
-    POST /TOKEN/do      what a control asks for: play, pause, step, restart, speed, set, load, swap,
-                        save
+    POST /TOKEN/do      what a control asks for: play, pause, step, restart, speed, set, load,
+                        replace, save
 
 TOKEN is random and new for every server. Other users of this machine, who reach the port but do not
 know the token, are refused. Requests are refused, too, if they name another host or come from a
@@ -116,7 +116,7 @@ ACTIONS: dict[str, Callable[[Session, Question], None]] = {
     "restart": lambda session, _: session.restart(),
     "load": lambda session, asked: session.load(asked.name),
     "set": _set,
-    "swap": lambda session, asked: session.swap(asked.role, asked.name),
+    "replace": lambda session, asked: session.replace(asked.role, asked.name),
     "speed": _speed,
     "save": _save,
 }

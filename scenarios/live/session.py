@@ -26,9 +26,9 @@ SPEEDS = (1, 2, 5, 10, 25, 50, 100, 0)  # rounds a second; 0 for as many as ther
 class Session:
     """A market and the thread that plays it; ``lock`` is to be held by whoever reads it.
 
-    ``fault`` says why the market stopped, ``swaps`` which player was replaced before which round,
+    ``fault`` says why the market stopped, ``replaced`` who was replaced before which round,
     ``named`` who plays now, by role;
-    ``version`` counts builds, rounds and swaps, ``seen`` is when its page last asked.
+    ``version`` counts builds, rounds and replacements, ``seen`` is when its page last asked.
     """
 
     def __init__(self, source: Source, saving: Saving) -> None:
@@ -52,7 +52,7 @@ class Session:
             watched = Watched(model)
         self.source, self.scenario, self.model, self.watched = source, scenario, model, watched
         self.keys: list[Key] = numeric_keys(scenario.spec, source.raw)
-        self.rivals, self.swaps, self.fault = rivals, list[tuple[int, str]](), ""
+        self.rivals, self.replaced, self.fault = rivals, list[tuple[int, str]](), ""
         self.named = players.named(scenario)
         self.builds += 1
         self.version += 1
@@ -143,16 +143,16 @@ class Session:
             number = int(value) if float(value).is_integer() else value
             self._build(self.source.changed(name, number))
 
-    def swap(self, role: str, name: str) -> None:
+    def replace(self, role: str, name: str) -> None:
         """Replace the "forecaster" or the "adversary" of the market that is being played.
 
         UserError if there is none of that name or it does not fit.
         """
-        if role not in players.SWAPS:
-            raise UserError(f"swap {shown(role)}: choose {' or '.join(players.SWAPS)}")
+        if role not in players.REPLACERS:
+            raise UserError(f"replace {shown(role)}: choose {' or '.join(players.REPLACERS)}")
         with self.lock, TURN:
-            players.SWAPS[role](self.model, self.scenario, name)
-            self.swaps.append((self.model.played, f"{role}: {name}"))
+            players.REPLACERS[role](self.model, self.scenario, name)
+            self.replaced.append((self.model.played, f"{role}: {name}"))
             self.named[role] = name
             self.fault = ""
             self.version += 1

@@ -1,7 +1,7 @@
 """A scenario as it was read and changed, and saved: as a file, with a run of it, or with a study.
 
 All go to one folder, under a name without a path. A file that is there stays. The run is played
-anew, in a process of its own, from the file that was saved: players that were swapped on the page
+anew, in a process of its own, from the file that was saved: players that were replaced on the page
 are not in it.
 """
 

@@ -33,7 +33,7 @@ def answer(session: Session, wanted: Sequence[str], agent: int | None, builds: i
     """
     with session.lock:
         state = _state(session, builds)
-        config, swaps = resolved(session.scenario.spec), list(session.swaps)
+        config, replaced = resolved(session.scenario.spec), list(session.replaced)
         tables: dict[str, Any] = {}
         if session.model.played:
             with TURN:
@@ -44,7 +44,7 @@ def answer(session: Session, wanted: Sequence[str], agent: int | None, builds: i
     if tables:
         figures = figures_of(Run(config, tables), wanted, undated=MARKED)
         for name, one in figures.items():
-            _mark(one.made, swaps if name in MARKED else [])
+            _mark(one.made, replaced if name in MARKED else [])
         state["figures"] = {name: _json(one.made) for name, one in figures.items()}
     return json.dumps(state)
 
@@ -61,7 +61,7 @@ def _state(session: Session, builds: int) -> dict[str, Any]:
         "playing": session.playing,
         "speed": session.speed,
         "fault": session.fault,
-        "swaps": [f"before round {at}, {what}" for at, what in session.swaps],
+        "replaced": [f"before round {at}, {what}" for at, what in session.replaced],
         "named": session.named,
         "promises": list(session.promises()),
         "verdict": "Nothing is played yet.",
@@ -71,7 +71,7 @@ def _state(session: Session, builds: int) -> dict[str, Any]:
         state["build"] = {
             "scenario": session.source.name,
             "name": spec.name,
-            "claim": spec.claim,
+            "description": spec.description,
             "seed": spec.seed,
             "keys": [asdict(key) for key in session.keys],
             "agents": sum(len(cohort.row_of) for cohort in model.game.cohorts),
@@ -87,9 +87,9 @@ def verdict(session: Session, tables: dict[str, Any]) -> str:
     return after + " ".join(sentences(tables["verdict"], tables["agents"]))
 
 
-def _mark(figure: go.Figure, swaps: list[tuple[int, str]]) -> None:
+def _mark(figure: go.Figure, replaced: list[tuple[int, str]]) -> None:
     """Draw a line where a player was replaced."""
-    for at, _ in swaps:
+    for at, _ in replaced:
         figure.add_vline(at, line={"color": theme.FAINT, "width": 1, "dash": "dot"})
 
 

@@ -66,7 +66,7 @@ def text(directory: Path) -> str:
         name=manifest["scenario"],
         facts=_facts(manifest, tables),
         sentences=list(sentences(verdict, run.agents)) if len(verdict) else [],
-        description=run.config.get("claim") or run.config.get("description") or "",
+        description=run.config.get("description") or "",
         sections=sections | {"Definitions": [], "Files": []},
         notes=[] if len(verdict) and (verdict["kind"] == "model").any() else [ALONE],
         alternatives=_table(ALTERNATIVES, _alternatives(verdict)),

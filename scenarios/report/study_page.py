@@ -76,7 +76,7 @@ def _text_of(data: StudyData) -> str:
         name=str(study.record["name"]),
         facts=_facts(study, data.parameters),
         sentences=list(headline(data.cohorts, names, data.contrasts)) if data.listed else [],
-        description=file.get("claim") or file.get("description") or "",
+        description=file.get("description") or "",
         sections=sections,
         varied=list(_varied(file, data.parameters)),
         failures=list(_failures(study)),

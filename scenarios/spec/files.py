@@ -94,7 +94,7 @@ def override(raw: dict[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
 def assign(raw: dict[str, Any], key: str, value: Any) -> None:
     """Put a value under a dotted key of a parsed scenario.
 
-    Its claim, which is made of the file as it stands, is taken out.
+    Its description, which is made of the file as it stands, is taken out.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def assign(raw: dict[str, Any], key: str, value: Any) -> None:
         If the key has no place in the file.
     """
     *path, last = key.split(".")
-    raw.pop("claim", None)
+    raw.pop("description", None)
     table: Any = raw
     for step in path:
         table = _child(table, step, key)

@@ -98,7 +98,7 @@ class ScenarioSpec(Strict):
 
     name: Annotated[str, Field(pattern=r"^[^./\\][^/\\]*$", max_length=LONGEST)]
     """What the run and its folder are called."""
-    claim: str = ""
+    description: str = ""
     """What the scenario shows, in a sentence."""
     source: str = ""
     """Where it comes from."""

@@ -12,7 +12,7 @@ from regretless.market.core.errors import UserError
 
 LARGEST = 2**63 - 1
 DEEPEST = 50  # tables and lists within one another
-PROSE = {"claim", "source"}  # keys whose text may have several lines
+PROSE = {"description", "source"}  # keys whose text may have several lines
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 SHOWN = 80  # characters of a value in an error line
 

@@ -25,6 +25,7 @@ from regretless.scenarios.spec.cohort import Count, Name, Strict
 from regretless.scenarios.spec.files import assign, read
 from regretless.scenarios.spec.files import catalogue as named_scenarios
 from regretless.scenarios.spec.files import find as find_scenario
+from regretless.scenarios.spec.renamed import check_renamed
 from regretless.scenarios.spec.scenario import fault_line, validated
 from regretless.scenarios.spec.values import check_values, shown
 from regretless.scenarios.studies.analysis import COHORTS, EFFECTS, VALUE
@@ -52,7 +53,7 @@ class BranchSpec(Strict):
 class StudySpec(Strict):
     """A study file."""
 
-    claim: str = ""
+    description: str = ""
     """What the study shows, in a sentence."""
     scenario: Name
     """A catalogue name, or a path from the study file."""
@@ -210,7 +211,7 @@ class Design:
         if seeds is not None:
             changed["seeds"] = list(range(seeds))
         if changed:
-            changed["claim"] = ""
+            changed["description"] = ""
         return replace(self, spec=self.spec.model_copy(update=changed))
 
     def parameters(self) -> list[Setting]:
@@ -282,6 +283,7 @@ def read_study(name: str) -> Design:
     raw = read(path)
     try:
         check_values(raw)
+        check_renamed(raw)
     except UserError as error:
         raise UserError(f"{path.name}: {error}") from error
     try:

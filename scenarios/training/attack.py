@@ -133,9 +133,9 @@ def _company(cohort: Cohort, model: MarketModel) -> list[str]:
 
 
 def _bare(scenario: Scenario) -> dict[str, Any]:
-    """Return the scenario's keys, without its claim; bundled files by their names alone."""
+    """Return the scenario's keys, without its description; bundled files by their names alone."""
     raw = resolved(scenario.spec)
-    raw.pop("claim", None)
+    raw.pop("description", None)
     if "game" in raw and Path(raw["game"]["file"]).parent == DATA / "games":
         raw["game"]["file"] = Path(raw["game"]["file"]).name
     return raw

@@ -198,7 +198,7 @@ class FollowersEnv(ParallelEnv[str, Seen, Any]):  # type: ignore[misc]
 
     def _seen(self) -> dict[str, Seen]:
         cohorts, drawn = self._run.model.game.cohorts, self._run.drawn.forecasts
-        heard = [self._run.seen(drawn[cohort.block].point) for cohort in cohorts]
+        heard = [self._run.seen(drawn[cohort.block].statistics) for cohort in cohorts]
         return {name: heard[place] for name, (_, place, _) in self._seats.items()}
 
     def _reward(self, name: str, played: Round) -> float:
@@ -269,7 +269,7 @@ def _seats(scenario: Scenario, cohort: str | None) -> dict[str, tuple[int, int, 
     """Return each agent's number, its cohort's place and its own place in that, by its name."""
     found, first = {}, 1
     for place, own in enumerate(scenario.build(apart=True).game.cohorts):
-        if own.kind == "trader" and cohort in {None, own.name}:
+        if own.kind == "follower" and cohort in {None, own.name}:
             for agent in range(len(own.row_of)):
                 found[f"agent_{first + agent}"] = first + agent, place, agent
         first += len(own.row_of)

@@ -207,7 +207,7 @@ def test_an_aggregate_with_a_chosen_model_predicts_as_that_model() -> None:
     models = {"mean": RunningMean(SIZE), "last": LastValue(SIZE)}
     chosen, alone = Aggregate(models, SIZE, chosen="last"), LastValue(SIZE)
     for row in np.random.default_rng(2).random((20, SIZE)):
-        assert (chosen.predict().point == alone.predict().point).all()
+        assert (chosen.predict().statistics == alone.predict().statistics).all()
         chosen.update(row)
         alone.update(row)
     assert chosen.points.shape == (2, SIZE)

@@ -326,7 +326,7 @@ def test_the_forecaster_knows_every_action_in_every_round() -> None:
         for seated, decision in zip(model.game.cohorts, played.decisions, strict=True):
             assert isinstance(seated, RespondingCohort)
             block = seated.block
-            expected = responses(model, block, played.forecasts[block].point)[start[block] :]
+            expected = responses(model, block, played.forecasts[block].statistics)[start[block] :]
             start[block] += len(seated.coefficients[0])
             served = np.arange(len(seated.loss)) if seated.served is None else seated.served
             assert decision.actions.tolist() == [expected[k] for k in served[seated.row_of]]

@@ -303,11 +303,11 @@ def test_naive_agents_do_what_the_basis_would_have_done(name: str, stream: str) 
         played: Round = play_round(model.game)
         forecast = played.forecasts[0]
         check_ensembles(block.basis, forecast.mixture.points, forecast.mixture.ensembles)
-        predicted = expected_losses(*coefficients, forecast.point)
+        predicted = expected_losses(*coefficients, forecast.statistics)
         assert played.decisions[0].predicted == pytest.approx(predicted, abs=1e-9)
         choice = played.decisions[0].probabilities.argmax(1)
         assert (choice == best_response(predicted, tie=TIE)).all()
-        respond(arrays_of(forecaster.events.rows), np.ascontiguousarray(forecast.point), out)
+        respond(arrays_of(forecaster.events.rows), np.ascontiguousarray(forecast.statistics), out)
         assert (choice == out.reshape(len(choice), -1).argmax(1)).all()
 
 
@@ -454,7 +454,7 @@ def test_baselines_broadcast_the_nearest_ensemble(kind: str) -> None:
     seen = block.basis.transform(outcomes)
     aim = {"last-value": seen[-1], "running-mean": seen.mean(0)}
     if kind in aim:
-        assert block.forecaster.predict(None).point == pytest.approx(aim[kind], abs=0.01)
+        assert block.forecaster.predict(None).statistics == pytest.approx(aim[kind], abs=0.01)
     assert set(model.agents_frame()["guarantee"]) == {"none"}
 
 

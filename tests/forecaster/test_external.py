@@ -72,12 +72,12 @@ def at(day: float) -> Context:
 def test_models_of_other_libraries_learn_from_context(model: Any) -> None:
     base = adapted(model, SIZE)
     truths = {0.0: np.array([0.1, 0.2, 0.3]), 1.0: np.array([0.9, 0.8, 0.7])}
-    assert (base.predict(at(0)).point == 0.5).all()
+    assert (base.predict(at(0)).statistics == 0.5).all()
     for day in [0.0, 1.0] * 10:
         base.predict(at(day))
         base.update(truths[day])
     for day, truth in truths.items():
-        assert base.predict(at(day)).point == pytest.approx(truth)
+        assert base.predict(at(day)).statistics == pytest.approx(truth)
     assert not hasattr(model, "rows"), "the user's own object is left as it was"
     assert not getattr(model, "sums", {})
 
@@ -172,7 +172,7 @@ def series(model: Any, truths: Array) -> tuple[SeriesModel, Array]:
     base: Any = adapted(model, 2, PowerBasis([1.0, 2.0], 1))
     told = []
     for t, truth in enumerate(truths):
-        told.append(base.predict(at(t)).point)
+        told.append(base.predict(at(t)).statistics)
         base.witness(np.array([truth]))
         base.update(np.array([truth, truth**2]))
     return base, np.array(told)
@@ -188,7 +188,7 @@ def test_series_models_answer_until_the_next_fit(model: Any) -> None:
     assert model.fits == 0, "the user's own object is left as it was"
     assert not base.resumable
     copied = copy.deepcopy(base)
-    assert (copied.predict().point == base.predict().point).all()
+    assert (copied.predict().statistics == base.predict().statistics).all()
 
 
 @pytest.mark.parametrize("model", [Forward(), AtOnce()])
@@ -200,7 +200,7 @@ def test_series_models_follow_what_comes(model: Any) -> None:
         last = 0.8 if t % 2 == 0 else 0.2
         mean = np.clip(last + residuals, 0, 1).mean()
         assert told[t, 0] == pytest.approx(mean)
-    assert base.predict().point[0] == pytest.approx((0.8 - 0.6 + 1.0) / 2)
+    assert base.predict().statistics[0] == pytest.approx((0.8 - 0.6 + 1.0) / 2)
 
 
 def test_a_series_that_stays_too_short_is_the_users_to_mend() -> None:

@@ -37,7 +37,7 @@ def test_it_is_the_batch_solution(forgetting: float, past: int) -> None:
     outcomes = rng.random((80, 2))
     truths, rows = np.column_stack([outcomes, outcomes**2]), []
     for t in range(80):
-        point = player.predict({"hour": int(rng.integers(0, 6)), "load": rng.normal()}).point
+        point = player.predict({"hour": int(rng.integers(0, 6)), "load": rng.normal()}).statistics
         if t:
             told = 0.5 + player.used @ batch(rows, truths, player)
             assert point == pytest.approx(np.clip(told, 0, 1), abs=1e-9)
@@ -57,7 +57,7 @@ def test_it_finds_a_linear_law() -> None:
     player, shift, last, errors = LeastSquares(1, lags=1), [0.0, 0.2, -0.1], 0.5, []
     for _ in range(600):
         level = int(rng.integers(0, 3))
-        point = player.predict({"kind": level}).point[0]
+        point = player.predict({"kind": level}).statistics[0]
         last = 0.2 + 0.5 * last + shift[level] + 0.01 * rng.normal()
         errors.append(abs(point - last))
         player.witness(np.array([last]))
@@ -76,8 +76,10 @@ def test_nothing_winds_up_under_forgetting() -> None:
         player.update(y)
         if t > 100:
             assert np.abs(player._gram).max() <= 21
-    assert player.predict({"hour": 3, "load": 1.5}).point == pytest.approx([0.6, 0.6], abs=0.05)
-    moved = player.predict({"hour": 4, "load": 1e9}).point
+    assert player.predict({"hour": 3, "load": 1.5}).statistics == pytest.approx(
+        [0.6, 0.6], abs=0.05
+    )
+    moved = player.predict({"hour": 4, "load": 1e9}).statistics
     assert np.abs(moved - 0.6).max() < 0.3
 
 
@@ -120,7 +122,7 @@ def test_levels_that_are_dropped_leave_the_regression_without_them() -> None:
             player._open = {"x": value}
             player.update([0.5 + 0.1 * value])
     assert len(own._gram) == len(plain._gram) == 2
-    assert own.predict({"x": 1.0}).point == pytest.approx(plain.predict({"x": 1.0}).point)
+    assert own.predict({"x": 1.0}).statistics == pytest.approx(plain.predict({"x": 1.0}).statistics)
     assert own._gram == pytest.approx(plain._gram)
 
 

@@ -49,7 +49,7 @@ def lived(player: Any, contexts: list[Any], seed: int = 0, start: int = 0) -> np
     """Let a model predict, witness and learn; return what it predicted."""
     told = []
     for t, x in enumerate(contexts, start):
-        told.append(player.predict(x).point)
+        told.append(player.predict(x).statistics)
         outcome = np.random.default_rng([seed, t]).random(2)
         player.witness(outcome)
         player.update(np.array([outcome[0], outcome[1], outcome[0] ** 2]))
@@ -112,7 +112,7 @@ def test_a_season_is_a_period_or_a_combination_of_integers() -> None:
         x = {"hour": t % 7, "load": 0.1 + t}
         expected = truths[t - 7] if t >= 7 else truths[t - 1] if t else np.full(SIZE, 0.5)
         for player in (by_period, by_context):
-            assert (player.predict(x).point == expected).all()
+            assert (player.predict(x).statistics == expected).all()
             player.update(truth)
 
 
@@ -121,7 +121,7 @@ def test_seasons_are_smoothed() -> None:
     for value in (0.4, 0.9, 0.8, 0.9):
         player.predict()
         player.update([value])
-    assert player.predict().point == pytest.approx([0.4 + 0.25 * 0.4])
+    assert player.predict().statistics == pytest.approx([0.4 + 0.25 * 0.4])
 
 
 def test_a_feature_that_was_no_integer_makes_no_season() -> None:
@@ -129,7 +129,7 @@ def test_a_feature_that_was_no_integer_makes_no_season() -> None:
     for load, value in ((1.0, 0.1), (2.5, 0.2), (3.0, 0.3), (1.0, 0.9)):
         player.predict({"hour": 0, "load": load})
         player.update([value])
-    assert player.predict({"hour": 0, "load": 77.0}).point == [0.9]
+    assert player.predict({"hour": 0, "load": 77.0}).statistics == [0.9]
 
 
 def test_seasons_are_bounded_and_the_oldest_makes_way() -> None:
@@ -138,8 +138,8 @@ def test_seasons_are_bounded_and_the_oldest_makes_way() -> None:
         player.predict({"day": t})
         player.update([t / 2000])
     assert len(player._rows) == len(player._table) == MOST
-    assert player.predict({"day": 10}).point == [10 / 2000]
-    assert player.predict({"day": 9}).point == [(MOST + 9) / 2000]
+    assert player.predict({"day": 10}).statistics == [10 / 2000]
+    assert player.predict({"day": 9}).statistics == [(MOST + 9) / 2000]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_mistakes_get_one_line(kind: str, parameters: dict[str, Any], message: s
 def test_the_panel_is_data_of_registered_kinds() -> None:
     models = made(PANEL, 4)
     assert list(models) == list(PANEL)
-    assert all(model.predict().point.shape == (4,) for model in models.values())
+    assert all(model.predict().statistics.shape == (4,) for model in models.values())
     with pytest.raises(UserError, match="unknown forecaster 'nothing'"):
         made({"x": {"kind": "nothing"}}, 4)
 
@@ -172,7 +172,7 @@ def told(player: Aggregate, truths: np.ndarray[Any, Any]) -> tuple[Any, Any, Any
     """Play an aggregate; return its predictions, its models', and the largest |r|."""
     own, models, gains = [], [], []
     for t, truth in enumerate(truths):
-        own.append(player.predict(t).point)
+        own.append(player.predict(t).statistics)
         models.append(player.points)
         gains.append(np.abs((own[-1] - truth) * (own[-1] - player.points)).max())
         player.update(truth)
@@ -183,7 +183,7 @@ def adverse(player: Aggregate, rounds: int) -> np.ndarray[Any, Any]:
     """Return outcomes far from what the aggregate predicts each time."""
     rival, truths = copy.deepcopy(player), []
     for t in range(rounds):
-        truths.append((rival.predict(t).point < 0.5).astype(float))
+        truths.append((rival.predict(t).statistics < 0.5).astype(float))
         rival.update(truths[-1])
     return np.array(truths)
 
@@ -215,7 +215,7 @@ def test_every_coordinate_follows_its_own_model() -> None:
     player = Aggregate({"low": Constant(2, value=0.2), "high": Constant(2, value=0.7)}, 2)
     told(player, np.tile([0.2, 0.7], (50, 1)))
     assert player.made_of == ("low", "high")
-    assert player.predict().point == pytest.approx([0.2, 0.7], abs=0.01)
+    assert player.predict().statistics == pytest.approx([0.2, 0.7], abs=0.01)
     assert player.weights.sum(0) == pytest.approx(1.0)
     with pytest.raises(ValueError, match="needs a model"):
         Aggregate({}, 2)

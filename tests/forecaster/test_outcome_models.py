@@ -34,7 +34,7 @@ def played(player: ColumnForecast, context: Any, rounds: int = 2000) -> tuple[An
     told, wanted = [], []
     for t in range(rounds):
         centre = np.array([0.5 + 0.2 * np.sin(t), 0.5 + 0.2 * np.cos(t)])
-        told.append(player.predict(context(centre)).point)
+        told.append(player.predict(context(centre)).statistics)
         outcome = drawn(rng, centre)[0]
         if t >= 100:
             wanted.append(expected(centre) if t % 50 == 0 else np.full(BASIS.size, np.nan))
@@ -94,14 +94,14 @@ def test_samples_are_mended() -> None:
 def test_a_forecast_is_believed_at_first() -> None:
     centre = np.array([0.4, 0.6])
     point = ColumnForecast(BASIS, columns=["a", "b"])
-    assert point.predict({"a": 0.4, "b": 0.6}).point == pytest.approx(BASIS.transform(centre))
+    assert point.predict({"a": 0.4, "b": 0.6}).statistics == pytest.approx(BASIS.transform(centre))
     columns = [[f"{name}{level}" for level in NORMAL] for name in "ab"]
     wide = ColumnForecast(BASIS, columns=columns, levels=list(NORMAL))
-    told = wide.predict(quantiles(centre, 0.1)).point
+    told = wide.predict(quantiles(centre, 0.1)).statistics
     independent = np.clip(centre + 0.1 * np.random.default_rng(0).normal(size=(50_000, 2)), 0, 1)
     assert told == pytest.approx(BASIS.transform(independent).mean(0), abs=0.005)
     samples = ColumnForecast(BASIS, columns=[["a", "c"], ["b", "d"]])
-    told = samples.predict({"a": 0.1, "b": 0.9, "c": 0.7, "d": 0.2}).point
+    told = samples.predict({"a": 0.1, "b": 0.9, "c": 0.7, "d": 0.2}).statistics
     assert told == pytest.approx(BASIS.transform([[0.1, 0.9], [0.7, 0.2]]).mean(0))
 
 
@@ -159,7 +159,7 @@ def test_it_resumes() -> None:
     def live(player: ColumnForecast, rows: Any) -> list[Any]:
         told = []
         for a, b, *outcome in rows:
-            told.append(player.predict({"a": a, "b": b}).point)
+            told.append(player.predict({"a": a, "b": b}).statistics)
             player.witness(np.array(outcome))
             player.update(BASIS.transform(outcome))
         return told

@@ -154,11 +154,11 @@ def test_labels_need_a_convex_image() -> None:
     for outcome in rng.random((200, 2)):
         forecast = player.predict()
         assert forecast.label is not None
-        assert player.basis.transform(forecast.label) == pytest.approx(forecast.point)
+        assert player.basis.transform(forecast.label) == pytest.approx(forecast.statistics)
         play = quantal_response(losses[0].losses(forecast.label), ETA)
         true = losses[0].losses(outcome)
         suffered.append(play[:, None] * true[:, None] - play[:, None] * true[None])
-        excess.append(forecast.point)
+        excess.append(forecast.statistics)
         player.observe(outcome)
     regret = np.mean(suffered, axis=0).max(1).sum()
     weights = np.asarray(player.events.rows.weights)[None]
@@ -168,7 +168,7 @@ def test_labels_need_a_convex_image() -> None:
 def test_a_rule_takes_the_place_of_eta() -> None:
     loss = Linear(-np.random.default_rng(0).dirichlet(np.ones(2), (2, 3)), 1.0)
     player = SmoothDecisionSwap([loss], response=Sparsemax())
-    assert player.predict().label == pytest.approx(player.predict().point)
+    assert player.predict().label == pytest.approx(player.predict().statistics)
 
 
 def test_smooth_calibration_is_what_is_controlled() -> None:

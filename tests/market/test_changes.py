@@ -83,7 +83,7 @@ def test_a_forecaster_is_replaced_and_the_promise_with_it() -> None:
     model.run(10)
     assert (model.agents_frame()["guarantee"] == "decision-swap").all()
     (block,) = model.game.blocks
-    model.swap(**{block.name: RunningMean(block.basis.size)})
+    model.replace(**{block.name: RunningMean(block.basis.size)})
     model.run()
     agents = model.agents_frame()
     assert (agents["guarantee"] == "none").all()
@@ -140,6 +140,6 @@ def test_a_player_that_does_not_fit_changes_nothing() -> None:
         {"market": new, "adversary": AntiForecast(3, np.random.default_rng(0))},
     ):
         with pytest.raises(UserError):
-            model.swap(**players)
+            model.replace(**players)
         after = model.game.adversary, model.game.market, model.game.blocks, model.guarantees
         assert after == before

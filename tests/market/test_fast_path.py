@@ -172,7 +172,7 @@ def followed(cohort: Any, agents: list[Naive], played: Round, place: int) -> Non
             assert decision.actions[number] == -1
             continue
         if cohort.rule == "best-response":
-            table = agent.expected(forecast.point.tolist())
+            table = agent.expected(forecast.statistics.tolist())
         else:
             assert forecast.label is not None
             table = agent.suffered(forecast.label)

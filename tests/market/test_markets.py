@@ -70,7 +70,7 @@ def test_a_promise_is_kept_only_by_markets_that_answer_later(name: str) -> None:
     model.run()
     assert model.game.market is not None
     at_once = model.game.market.answers_at_once
-    listeners = model.agents_frame().query("kind == 'trader' and response != 'private'")
+    listeners = model.agents_frame().query("kind == 'follower' and response != 'private'")
     assert ((listeners["guarantee"] == "none") == at_once).all()
     assert (listeners["bound"].isna() == at_once).all()
 

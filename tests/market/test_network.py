@@ -95,7 +95,7 @@ def test_news_is_exactly_as_old_as_the_way_is_long(tmp_path: Path) -> None:
     mean, past = np.full(model.game.blocks[0].basis.size, 0.5), []
     for number in range(25):
         round_ = play_round(model.game)
-        past.append(round_.forecasts[0].point)
+        past.append(round_.forecasts[0].statistics)
         (decision,) = round_.decisions
         assert decision is not None
         for agent, hops in enumerate([0, 1, 2, 3, NEVER, NEVER]):

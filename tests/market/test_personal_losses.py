@@ -126,7 +126,7 @@ class Bare(FirstPrice):
 def test_losses_that_do_not_fit_are_named(maker: Any, says: str, tmp_path: Path) -> None:
     model = auction(tmp_path).build()
     market: Any = model.game.market
-    model.swap(market=maker(model.game.cohorts, np.random.default_rng(0), values=market.values))
+    model.replace(market=maker(model.game.cohorts, np.random.default_rng(0), values=market.values))
     with pytest.raises(UserError, match=says):
         model.run()
 

@@ -1,4 +1,4 @@
-"""Every named scenario runs, and its claim holds; the longer ones are played in part."""
+"""Every named scenario runs, and its description holds; the longer ones are played in part."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 def test_every_scenario_has_a_claim_and_a_source(name: str) -> None:
     spec = load(name).spec
     assert spec.name == name
-    assert len(spec.claim) > 20
+    assert len(spec.description) > 20
     assert len(spec.source) > 10
 
 
 def test_a_claim_is_of_the_file_as_it_stands() -> None:
-    assert load("pigou").spec.claim
-    assert not load("pigou", rounds=3).spec.claim
+    assert load("pigou").spec.description
+    assert not load("pigou", rounds=3).spec.description
 
 
 @pytest.mark.parametrize("width", [None, 30, 100])
@@ -40,7 +40,7 @@ def test_the_list_tells_every_claim_within_the_terminal(width: int | None) -> No
     lines, names = listing("scenarios", width), list(catalogue())
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == names
     told = " ".join(" ".join(lines).split())
-    assert all(read(path)["claim"] in told for path in map(find, names))
+    assert all(read(path)["description"] in told for path in map(find, names))
     if width is None:
         assert len(lines) == len(names)
     else:

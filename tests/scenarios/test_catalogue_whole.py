@@ -365,7 +365,7 @@ def test_scenario_completes_with_every_measure_and_its_claim_holds(
     run(scenario, Options(tmp_path / name, log_every=100))
     manifest, tables = read_run(tmp_path / name)
     check_complete(scenario, manifest, tables)
-    claim = scenario.spec.claim
+    claim = scenario.spec.description
     tables["market"] = pd.DataFrame([manifest.get("market", {})])
     wrong = {}
     for how, pattern, measure in CLAIMED[name]:

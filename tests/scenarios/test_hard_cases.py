@@ -116,9 +116,9 @@ def test_a_strange_value_on_the_command_line_is_one_line(refusal: Refusal, text:
 
 
 def test_a_claim_may_have_lines(desk: Path) -> None:
-    text = f'claim = """Two\nlines"""\n{NATURE}'
+    text = f'description = """Two\nlines"""\n{NATURE}'
     (desk / "nature.toml").write_text(text, encoding="utf-8")
-    assert commands._loaded("nature.toml", [], {}).spec.claim == "Two\nlines"
+    assert commands._loaded("nature.toml", [], {}).spec.description == "Two\nlines"
 
 
 def test_a_file_may_begin_with_a_byte_order_mark(desk: Path) -> None:

@@ -78,7 +78,8 @@ def test_every_slider_holds_its_value_and_sets_it_back(name: str) -> None:
         assert key.step > 0
         again = source.changed(key.name, key.value)
         same = resolved(validated(again.raw, origin=again.origin))
-        assert same | {"claim": spec.claim} == resolved(spec)  # which was of the file as it stood
+        same["description"] = spec.description  # which was of the file as it stood
+        assert same == resolved(spec)
 
 
 def test_limits_are_those_of_the_schema() -> None:
@@ -160,9 +161,9 @@ def test_a_change_that_does_not_fit_leaves_the_market(session: Session) -> None:
     with pytest.raises(UserError, match="unknown scenario"):
         session.load("nowhere")
     with pytest.raises(UserError, match="nobody"):
-        session.swap("adversary", "nobody")
+        session.replace("adversary", "nobody")
     with pytest.raises(UserError, match="choose forecaster or adversary"):
-        session.swap("market", "anti-forecast")
+        session.replace("market", "anti-forecast")
     assert session.model is model
     assert model.played == 1
     session.set("cohort.crowd.count", 7)
@@ -181,16 +182,16 @@ def test_every_player_that_is_offered_takes_over(session: Session) -> None:
     promised = list(session.promises())
     for name in offered(session.rivals, register.adversary):
         session.step()
-        session.swap("adversary", name)
+        session.replace("adversary", name)
         session.step()
         assert session.fault == ""
         if name == "anti-forecast":
             assert list(session.promises()) == promised
     for name in offered(forecasters(session.scenario), register.forecaster):
-        session.swap("forecaster", name)
+        session.replace("forecaster", name)
         session.step()
         assert session.fault == ""
-        last = f"before round {session.swaps[-1][0]}"
+        last = f"before round {session.replaced[-1][0]}"
         assert any(last in line or "drawn forecast" in line for line in session.promises())
 
 
@@ -202,7 +203,7 @@ def test_a_forecaster_that_takes_over_has_the_models_of_the_data(tmp_path: Path)
         source = Source.of("crop-choice", (*few, f"forecaster.kind={kind}"))
         session = Session(source, Saving(tmp_path))
         assert {"decision-swap", "calibration"} <= set(forecasters(session.scenario))
-        session.swap("forecaster", "decision-swap")
+        session.replace("forecaster", "decision-swap")
         session.model.run()
         losses.append(session.model.agents_frame()["mean_loss"].tolist())
         session.end()
@@ -213,7 +214,7 @@ def test_data_keep_their_context_when_an_adversary_takes_over(tmp_path: Path) ->
     source = Source.of("crop-choice", ("cohort.growers.count=3", "rounds=40"))
     session = Session(source, Saving(tmp_path))
     session.step()
-    session.swap("adversary", "switching")
+    session.replace("adversary", "switching")
     for _ in range(3):
         session.step()
     assert session.fault == ""

@@ -111,7 +111,7 @@ def viewer(chromium: Browser, live: Live) -> Iterator[Viewer]:
 
 
 def test_menus_and_frames_say_what_is_so_before_play(viewer: Viewer) -> None:
-    """The menus name who plays, after a swap too, and an empty frame says what fills it."""
+    """The menus name who plays, after a change too, and an empty frame says what fills it."""
     forecaster, adversary = viewer.page.locator("#forecaster"), viewer.page.locator("#adversary")
     expect(forecaster).to_have_value("decision-swap")
     expect(adversary).to_have_value("switching")
@@ -119,7 +119,7 @@ def test_menus_and_frames_say_what_is_so_before_play(viewer: Viewer) -> None:
     assert "Press Play" in viewer.page.locator("#chart-regret").evaluate(content)
     viewer.page.select_option("#adversary", "anti-forecast")
     viewer.button("Replace the adversary").click()
-    viewer.shows("#swaps", "adversary: anti-forecast")
+    viewer.shows("#replaced", "adversary: anti-forecast")
     expect(adversary).to_have_value("anti-forecast")
     viewer.button("Restart").click()
     expect(adversary).to_have_value("switching")
@@ -172,14 +172,14 @@ def test_a_value_that_does_not_fit_is_a_line(viewer: Viewer) -> None:
     viewer.shows("#count", "^1 of")
 
 
-def test_players_are_swapped_while_it_plays(viewer: Viewer) -> None:
-    """The guarantee's cut is said, and the swap marked in the figures."""
+def test_players_are_replaced_while_it_plays(viewer: Viewer) -> None:
+    """The guarantee's cut is said, and the replacement marked in the figures."""
     viewer.shows("#promises", "crowd: decision-swap")
     viewer.button("Play").click()
     viewer.shows("#count", r"^[2-9] of")
     viewer.page.select_option("#adversary", "anti-forecast")
     viewer.button("Replace the adversary").click()
-    viewer.shows("#swaps", r"before round \d+, adversary: anti-forecast")
+    viewer.shows("#replaced", r"before round \d+, adversary: anti-forecast")
     viewer.page.select_option("#forecaster", "running-mean")
     viewer.button("Replace the forecaster").click()
     viewer.shows("#promises", r"no promise, since the forecaster was replaced before round \d+")

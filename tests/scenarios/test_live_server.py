@@ -192,8 +192,8 @@ def test_a_question_that_cannot_be_met_is_an_error_in_its_answer(
         {"action": "set", "name": "x" * 900, "value": 1},
         {"action": "load", "name": "x" * 900},
         {"action": "load", "name": str(folder / "theirs.toml")},
-        {"action": "swap", "role": "forecaster", "name": "x" * 900},
-        {"action": "swap", "role": "x" * 900, "name": "anti-forecast"},
+        {"action": "replace", "role": "forecaster", "name": "x" * 900},
+        {"action": "replace", "role": "x" * 900, "name": "anti-forecast"},
         {"action": "save", "way": "file", "name": "x" * 900},
         {"action": "save", "way": "file", "name": "../up"},
         {"action": "save", "way": "file", "name": "a\x00b"},
@@ -209,7 +209,7 @@ def test_a_question_that_cannot_be_met_is_an_error_in_its_answer(
 
 
 def test_the_page_is_told_who_plays(asker: Asker) -> None:
-    """The menus offer who plays first, before and after a swap, and the data have a name there."""
+    """The menus offer who plays first, before a change and after it; the data have a name there."""
     state = asker.ask("open")[1]
     name = state["session"]
     trials = ("forecaster", "running-mean", "decision-swap"), ("adversary", "anti-forecast", "data")
@@ -218,7 +218,7 @@ def test_the_page_is_told_who_plays(asker: Asker) -> None:
         assert state["named"][role] == own
         assert state["build"]["forecasters" if role == "forecaster" else "adversaries"][0] == own
         for player in (other, own):
-            state = asker.ask("do", session=name, action="swap", role=role, name=player)[1]
+            state = asker.ask("do", session=name, action="replace", role=role, name=player)[1]
             assert state["named"][role] == player
             assert asker.ask("do", session=name, action="step")[1]["fault"] == ""
     state = asker.ask("do", session=name, action="load", name="bait")[1]

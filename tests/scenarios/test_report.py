@@ -179,7 +179,7 @@ def test_what_the_user_wrote_is_escaped(tmp_path: Path) -> None:
     nasty = '</script><b>bold<b> & "$x_$"'
     raw = small("rounds=20")
     name = nasty.removeprefix("</script>")  # which cannot be the name of a folder
-    raw |= {"name": f"{name} name", "claim": f"{nasty} claim", "source": f"{nasty} source"}
+    raw |= {"name": f"{name} name", "description": f"{nasty} claim", "source": f"{nasty} source"}
     raw["cohort"][0]["name"] = f"_{nasty}"
     page = check(report(played(tmp_path / "run", raw)))
     assert "b" not in page.tags

@@ -25,7 +25,7 @@ NASTY = "</script><script>document.title = 'broken'</script><b>%{x} $y$ & \"q\""
 COHORT = {"utility": "linear", "actions": 3, "count": 4}
 BASE = {
     "name": "market <b>&amp;",
-    "claim": f"claim {NASTY}",
+    "description": f"claim {NASTY}",
     "rounds": 40,
     "windows": {"every": 20},
     "adversary": {"kind": "switching", "outcomes": 2},

@@ -44,7 +44,7 @@ measures = ["external", "swap"]
 """
 SWEEP = f"""\
 scenario = "base.toml"
-claim = '''claim {NASTY}'''
+description = '''claim {NASTY}'''
 seeds = 2
 [set]
 "cohort.calm.actions" = 3

@@ -130,7 +130,7 @@ def test_a_study_that_sets_its_rounds_takes_no_others(tmp_path: Path, own: str) 
 
 
 def test_the_command_plays_a_smaller_edition_without_the_claim(tmp_path: Path) -> None:
-    design(tmp_path, 'claim = "Measured with all seeds."\n' + SWEEP)
+    design(tmp_path, 'description = "Measured with all seeds."\n' + SWEEP)
     out = tmp_path / "out"
     words = ["study", str(tmp_path / "sweep.toml"), "--rounds", "7", "--seeds", "1"]
     done = CliRunner().invoke(app, [*words, "--out", str(out), "--jobs", "1"])
@@ -138,7 +138,7 @@ def test_the_command_plays_a_smaller_edition_without_the_claim(tmp_path: Path) -
     study = load_study(out)
     assert list(study.parameters()["seed"]) == [0] * 4
     assert study.table("rounds")["round"].max() == 6
-    assert study.record["study"]["file"]["claim"] == ""
+    assert study.record["study"]["file"]["description"] == ""
 
 
 def test_tables_that_are_left_out_are_not_kept(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_a_setting_that_does_not_validate_is_named(tmp_path: Path, line: str) ->
 @pytest.mark.parametrize("path", sorted(CATALOGUE.glob("*.toml")), ids=lambda path: path.stem)
 def test_bundled_studies_validate(path: Path) -> None:
     found = read_study(path.stem)
-    assert found.spec.claim
+    assert found.spec.description
     tasks = found.settings_to_check(())
     assert len(tasks) * len(found.spec.seeds) == len(found)
     for task in tasks:

@@ -132,7 +132,7 @@ def test_regret_to_models_is_that_of_the_log(folder: Path, default: MarketModel)
     points: dict[str, list[Any]] = {name: [] for name in models}
     for name, model in made(models, block.basis.size).items():
         for x, outcome in zip(table.contexts, outcomes, strict=True):
-            points[name].append(model.predict(Context(table.names, x)).point)
+            points[name].append(model.predict(Context(table.names, x)).statistics)
             model.witness(outcome)
             model.update(block.basis.transform(outcome))
     agents = default.agents_frame().query("cohort == 'few'").set_index("agent")
