@@ -13,6 +13,7 @@ import pandas as pd
 from rich.console import Console, RenderableType
 
 from regretless.agents.cohorts.responding import RespondingCohort
+from regretless.market.logs.comparisons import EVERYBODY
 from regretless.market.logs.welfare import agents_in, mean_of
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
@@ -26,6 +27,8 @@ from regretless.scenarios.verdict import (
     REGRETS,
     Row,
     alternative_cells,
+    apart,
+    assumed,
     best_alternative,
     best_of_each,
     bounds,
@@ -42,7 +45,6 @@ MOST = 40  # lines
 COHORTS = 10  # rows of a table by cohort
 ALTERNATIVES = "Alternatives in hindsight"
 HEADS = ["loss", "difference", "95 % interval", "better\noff"]
-STATIONARY = "intervals: each by itself, stationary outcomes assumed"
 SCALE = "(0 is the best possible round, 1 the worst)"
 
 
@@ -111,12 +113,12 @@ def headline(scenario: Scenario, model: MarketModel, out: Path) -> str:
 
 def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, room: int) -> Iterator[RenderableType]:
     """Yield what is said of the cohorts: of one in full, of several a row each."""
-    cohorts = {str(name): rows for name, rows in verdict.groupby("cohort", sort=False)}
+    cohorts = {str(name): rows for name, rows in apart(verdict).groupby("cohort", sort=False)}
     if len(cohorts) == 1:
         (rows,) = cohorts.values()
         yield f"{played(rows, agents)[:-1]} {SCALE}."
         yield ""
-        yield from _cohort([(r, rows) for r in best_of_each(rows)], agents, room=room)
+        yield from _cohort([(r, rows) for r in best_of_each(rows)], rows, agents, room=room)
         return
     if len(cohorts) <= MANY:
         for name, rows in cohorts.items():
@@ -127,12 +129,14 @@ def short(verdict: pd.DataFrame, agents: pd.DataFrame, *, room: int) -> Iterator
     yield ""
     shown = dict(list(cohorts.items())[:COHORTS])
     cells = []
-    for name, rows in shown.items():
+    together = verdict[verdict["cohort"] == EVERYBODY]
+    for name, rows in (shown | {EVERYBODY: together} if len(together) else shown).items():
         what, *numbers = alternative_cells(best_alternative(rows))
         what = what.removesuffix(" of each agent")
         cells.append([name, f"{rows['mean_loss'].iloc[0]:.4f}", what, *numbers])
     heads = ["cohort", "loss", "best alternative\nin hindsight", *HEADS]
     yield table(heads, cells, room=room, words=(0, 2))
+    yield from (f"  {line}" for line in assumed(verdict))
     yield ""
     yield table(*_regrets(agents, list(shown)), room=room)
     if len(cohorts) > len(shown):
@@ -160,22 +164,25 @@ def full(verdict: pd.DataFrame, agents: pd.DataFrame, *, room: int) -> Iterator[
     """Yield what is said of every cohort, with all alternatives and measures."""
     yield f"Losses are per round {SCALE}."
     for name, rows in verdict.groupby("cohort", sort=False):
-        own = agents[agents["cohort"] == name]
+        own = agents if name == EVERYBODY else agents[agents["cohort"] == name]
         yield ""
         yield played(rows, own)
         yield ""
         ranked = records(rows.sort_values("mean_loss", kind="stable"))
-        yield from _cohort([(row, None) for row in ranked], own, room=room)
+        yield from _cohort([(row, None) for row in ranked], rows, own, room=room)
 
 
 def _cohort(
-    alternatives: list[tuple[Row, pd.DataFrame | None]], agents: pd.DataFrame, *, room: int
+    alternatives: list[tuple[Row, pd.DataFrame | None]],
+    verdict: pd.DataFrame,
+    agents: pd.DataFrame,
+    *,
+    room: int,
 ) -> Iterator[RenderableType]:
     """Yield the two tables of a cohort: alternatives in hindsight, and regrets."""
     cells = [alternative_cells(*pair) for pair in alternatives if pair[0]["kind"] != "broadcast"]
     yield table([ALTERNATIVES, *HEADS], cells, room=room)
-    if any(cell[3] for cell in cells):
-        yield f"  {STATIONARY}"
+    yield from (f"  {line}" for line in assumed(verdict))
     yield ""
     heads = ["Regret per round", "mean", "worst agent", "bound"]
     yield table(heads, list(_bounded(agents)), room=room, words=(0, 3))

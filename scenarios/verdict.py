@@ -12,7 +12,9 @@ import numpy as np
 import pandas as pd
 
 from regretless.market.exploitability.tracker import TOLERANCE
+from regretless.market.logs.comparisons import EVERYBODY
 from regretless.market.logs.welfare import agents_in, mean_of
+from regretless.market.regret.inference import TRUSTED
 from regretless.scenarios.logs.curves import leading_regret
 
 Row = dict[str, Any]
@@ -32,8 +34,9 @@ DEFINITIONS = {
     "Loss": "per round, in [0, 1]: 0 is the best possible round, 1 the worst.",
     "Difference": (
         "mean loss with the alternative minus mean loss as played; positive if the play was "
-        "better. Its 95 % interval comes from means of batches of rounds and assumes stationary "
-        "outcomes; it is known for models. Outcomes are taken as they were realised."
+        "better. The 95 % intervals hold for all alternatives of the table at once and assume "
+        "stationary outcomes. Outcomes are taken as they were realised. The best fixed action of "
+        "each agent is chosen in hindsight, which favours it."
     ),
     "External regret": "average loss per round that the best fixed action would have avoided.",
     "Swap regret": (
@@ -61,7 +64,7 @@ def sentences(verdict: pd.DataFrame, agents: pd.DataFrame) -> Iterator[str]:
     verdict, agents : DataFrame
         The tables of a run.
     """
-    cohorts = [rows for _, rows in verdict.groupby("cohort", sort=False)]
+    cohorts = [rows for _, rows in apart(verdict).groupby("cohort", sort=False)]
     if len(cohorts) > MANY:
         yield " ".join([*_extremes(cohorts, agents), *_worst(agents)])
         return
@@ -71,9 +74,26 @@ def sentences(verdict: pd.DataFrame, agents: pd.DataFrame) -> Iterator[str]:
         yield " ".join([played(rows, own), *others, *_worst(own)])
 
 
+def apart(verdict: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the cohorts, without those of all together."""
+    return verdict[verdict["cohort"] != EVERYBODY] if len(verdict) else verdict
+
+
+def assumed(verdict: pd.DataFrame) -> Iterator[str]:
+    """Say what the intervals of a verdict assume, and how many are too narrow to trust."""
+    known = verdict[verdict["low"].notna()]
+    if len(known):
+        yield "intervals: simultaneous over the table, stationary outcomes assumed"
+    if few := int((known["effective"] < TRUSTED).sum()):
+        below = f"an effective sample below {TRUSTED} rounds: too narrow to trust"
+        yield f"{few} of {len(known)} intervals rest on {below}"
+
+
 def played(rows: pd.DataFrame, agents: pd.DataFrame) -> str:
     """Say what a cohort did, and its average loss per round."""
     own = rows.iloc[0]
+    if own["cohort"] == EVERYBODY:
+        return f"All {own['agents']:,} agents. Average loss per round: {own['mean_loss']:.4f}."
     heard = agents["bound_from_bias"].notna().any()
     did = "followed the forecast" if heard else "followed rules of their own"
     loss = f"Average loss per round: {own['mean_loss']:.4f}."

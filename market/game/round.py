@@ -304,7 +304,7 @@ def record(game: Game, decided: Decided, played: Round) -> None:
     """Add the round to everybody's records, and let cohorts and forecasters learn."""
     for place, _, decision, losses in present(game.cohorts, played):
         seat, seen = game.seats[place], decided.seen[place]
-        seat.record(decision, losses, seen, outcome=played.outcome)
+        seat.record(decision, losses, seen, number=played.number, outcome=played.outcome)
     for block, forecast in zip(game.blocks, played.forecasts, strict=True):
         block.learn(forecast, played.outcome)
     game.history.add(played.outcome)

@@ -19,7 +19,7 @@ A seat at the table: one cohort, and what lies around it.
     attendance  which rows take part in a round              (``market.game.seats``)
     signal      what its agents see beside the context       (below)
     budget      which actions they can afford                (``market.game.budget``)
-    comparison  what they would have lost by following models (``market.regret.model_comparison``)
+    comparison  what they would have lost otherwise           (``market.regret.model_comparison``)
     deviations  who plays something else than the rule says  (``market.records``)
 
 Each has a plain case that changes nothing, so that a round asks all seats alike.
@@ -386,7 +386,7 @@ class Seat:
     budget : Unlimited
         Which actions they choose among.
     comparison : NotCompared
-        The models with which they are compared.
+        The alternatives with which they are compared.
     deviations : Deviations
         The rows that play something else than their rule.
 
@@ -456,12 +456,12 @@ class Seat:
         return self.budget.charged(own, decision, awake)
 
     def record(
-        self, decision: Decision, losses: Array, context: Context, *, outcome: Array
+        self, decision: Decision, losses: Array, context: Context, *, number: int, outcome: Array
     ) -> None:
         """Add the round to the ledger and the comparison, and let the cohort learn."""
         suggested = suggestions(self.cohort.policies, context, self.cohort.loss.actions)
         self.cohort.ledger.add(decision, losses, suggested)
-        self.comparison.add(decision, losses)
+        self.comparison.add(number, decision, losses, suggested)
         self.cohort.learn(decision, losses, outcome)
 
     def players(self) -> dict[str, object]:

@@ -5,9 +5,9 @@ Alternatives in hindsight: following the forecast against every model, policy an
 All losses are averages per round, in [0, 1], of the agents' own records. The **difference** of an
 alternative is its mean loss minus the mean loss of what the agents did, so that a positive one
 says that following the forecast was better. In the units of a utility it is ``loss_scale`` times as
-large. Intervals are those of batch means (``market.regret.model_comparison``); ``p_adjusted`` are
-the p-values of the same t statistics, adjusted by Holm's step-down method for all tests of the
-table (S. Holm, Scandinavian Journal of Statistics 6, 1979).
+large. Intervals hold for all differences of the table at once, and p-values are adjusted for their
+number (``market.regret.inference``). An agent's best fixed action is chosen in hindsight, which
+favours it.
 
 What a branch did to whom: losses with and without a change, from the round at which it was made.
 
@@ -19,7 +19,7 @@ an agent from a deviation of its own is what policy regret compares (Arora, Deke
 Online bandit learning against an adaptive adversary): regret holds outcomes fixed, this does not.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,10 +33,13 @@ from regretless.market.game.round import Game
 from regretless.market.game.seats import mean_of_heads
 from regretless.market.logs.welfare import COUNT
 from regretless.market.records import policy_name
-from regretless.market.regret.model_comparison import NotCompared
+from regretless.market.regret.inference import mean_differences
+from regretless.market.regret.model_comparison import NotCompared, Series
 
 ROUNDING = 1e-12  # what is closer than this is as good
 BROADCAST, MODEL, POLICY, ACTION = "broadcast", "model", "policy", "action"
+EVERYBODY = "everybody"  # all cohorts together
+MEANS = ("cohort", "kind", "name", "agents", "mean_loss", "difference")
 
 
 def models_table(game: Game) -> pd.DataFrame:
@@ -86,9 +89,8 @@ class Compared:
         The kind and the name of each, the broadcast first.
     losses : array (J, n)
         With each of them, of the agents that came.
-    gains : dict
-        By alternative, the difference, half the length of its interval and the p-value of no
-        difference, where they are known.
+    series : Series or None
+        The differences (J - 1) over time, if they were kept.
     heads : int array (n,) or None
         How many agents each stands for, where they are counted.
     """
@@ -96,7 +98,7 @@ class Compared:
     cohort: str
     alternatives: list[tuple[str, str]]
     losses: Array
-    gains: Mapping[int, tuple[float, float, float]]
+    series: Series | None
     heads: Indices | None = None
 
 
@@ -106,14 +108,7 @@ def joined(parts: Sequence[Compared], followed: NotCompared) -> Compared:
     ``followed`` is the whole cohort's.
     """
     losses = np.concatenate([part.losses for part in parts], axis=1)
-    return replace(parts[0], losses=losses, gains=_gains(followed))
-
-
-def _gains(followed: NotCompared) -> dict[int, tuple[float, float, float]]:
-    """Return the difference to each model, which come second, with interval and p-value."""
-    means, halves = followed.gaps()
-    found = zip(0.0 - means, halves, followed.p_values(), strict=True)
-    return dict(enumerate(found, start=1))
+    return replace(parts[0], losses=losses, series=followed.series())
 
 
 def comparisons(game: Game) -> list[Compared]:
@@ -123,38 +118,6 @@ def comparisons(game: Game) -> list[Compared]:
         for seat in game.seats
         if np.any(seat.cohort.ledger.rounds)
     ]
-
-
-def verdict_table(compared: Sequence[Compared]) -> pd.DataFrame:
-    """One row per cohort and alternative, what they did first, then models, policies, actions.
-
-    ``kind`` is "broadcast", "model", "policy" or "action" (every agent's own best fixed action).
-    ``mean_loss`` is the mean over the agents, ``difference`` how much more they would have lost
-    with the alternative, ``low`` and ``high`` its 95 % interval and ``p_adjusted`` the adjusted
-    p-value of no difference, both where they are known (models). ``better_off`` is how many agents
-    would have lost less with it.
-    """
-    table = pd.DataFrame([_row(own, j) for own in compared for j in range(len(own.losses))])
-    if table.empty:
-        return table
-    adjusted = holm(table.pop("p_value").to_numpy(dtype=np.float64))
-    table.insert(table.columns.get_loc("better_off"), "p_adjusted", adjusted)  # type: ignore[arg-type]
-    return table
-
-
-def holm(p_values: Array) -> Array:
-    """Adjust p-values (k,) by Holm's step-down method; NaN stays and does not count.
-
-    Examples
-    --------
-    >>> holm(np.array([0.01, 0.04, np.nan, 0.03]))
-    array([0.03, 0.06,  nan, 0.06])
-    """
-    order = np.argsort(p_values, kind="stable")[: np.isfinite(p_values).sum()]
-    adjusted = np.full(len(p_values), np.nan)
-    stepped = p_values[order] * np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
-    return adjusted
 
 
 def _compared(cohort: Cohort, followed: NotCompared) -> Compared:
@@ -172,28 +135,98 @@ def _compared(cohort: Cohort, followed: NotCompared) -> Compared:
     heads = cohort.heads
     heads = None if heads is None else heads[who]
     each = np.stack([own[rows] for own in losses])
-    return Compared(cohort.name, list(names), each, _gains(followed), heads)
+    return Compared(cohort.name, list(names), each, followed.series(), heads)
 
 
-def _row(compared: Compared, j: int) -> dict[str, Any]:
-    """Say what an alternative was for a cohort."""
-    (kind, name), loss, own = compared.alternatives[j], compared.losses[j], compared.losses[0]
-    heads = compared.heads
-    unknown = mean_of_heads(loss - own, heads), np.nan, np.nan
-    difference, half, p_value = compared.gains.get(j, unknown)
-    better = own - loss > ROUNDING
-    return {
-        "cohort": compared.cohort,
-        "kind": kind,
-        "name": name,
-        "agents": len(loss) if heads is None else int(heads.sum()),
-        "mean_loss": mean_of_heads(loss, heads),
-        "difference": difference,
-        "low": difference - half,
-        "high": difference + half,
-        "p_value": p_value,
-        "better_off": int(better.sum() if heads is None else heads[better].sum()),
-    }
+def verdict_table(compared: Sequence[Compared]) -> pd.DataFrame:
+    """One row per cohort and alternative, what they did first, then models, policies, actions.
+
+    ``kind`` is "broadcast", "model", "policy" or "action" (every agent's own best fixed action).
+    ``mean_loss`` is the mean over the agents, ``difference`` how much more they would have lost
+    with the alternative, ``low`` and ``high`` its 95 % interval, simultaneous over the table,
+    ``p_adjusted`` the p-value of no difference, adjusted for their number (Holm), ``better_off``
+    how many agents would have lost less with it, and ``effective`` as many independent rounds as
+    would say as much. Of several cohorts the last block, ``EVERYBODY``, has all agents together:
+    a cohort that an alternative is not open to does as it did.
+    """
+    if not compared:
+        return pd.DataFrame()
+    parts, series = [_rows(own) for own in compared], _aligned(compared)
+    if len(parts) > 1 and EVERYBODY not in {own.cohort for own in compared}:
+        pooled, over_time = _everybody(parts, series)
+        parts, series = [*parts, pooled], [*series, over_time]
+    table = pd.concat(parts, ignore_index=True)
+    known = np.concatenate(
+        [
+            (part["kind"] != BROADCAST) & (own is not None)
+            for part, own in zip(parts, series, strict=True)
+        ]
+    )
+    means = [own.means() for own in series if own is not None]
+    found = mean_differences(np.column_stack(means) if means else np.zeros((0, 0)))
+    centre = table["difference"].to_numpy()[known] - found.mean  # each agent over its own rounds
+    told = {"low": centre + found.low, "high": centre + found.high, "p_adjusted": found.p_adjusted}
+    for name, values in (told | {"effective": found.effective}).items():
+        table[name] = np.nan
+        table.loc[known, name] = values
+    return table[[*MEANS, *told, "better_off", "effective"]]
+
+
+def _rows(compared: Compared) -> pd.DataFrame:
+    """Say what the alternatives were for a cohort."""
+    kinds, names = zip(*compared.alternatives, strict=True)
+    each, heads = compared.losses, compared.heads
+    better = each[0] - each > ROUNDING
+    weights = np.ones(each.shape[1], dtype=np.intp) if heads is None else heads
+    return pd.DataFrame(
+        {
+            "cohort": compared.cohort,
+            "kind": kinds,
+            "name": names,
+            "agents": int(weights.sum()),
+            "mean_loss": [mean_of_heads(own, heads) for own in each],
+            "difference": [mean_of_heads(own - each[0], heads) for own in each],
+            "better_off": better @ weights,
+        }
+    )
+
+
+def _aligned(compared: Sequence[Compared]) -> list[Series | None]:
+    """Return the differences of all cohorts in the same batches of rounds."""
+    known = [own.series for own in compared if own.series is not None]
+    length = max((own.length for own in known), default=1)
+    batches = max((len(own.at(length).sums) for own in known), default=0)
+    return [None if own.series is None else own.series.at(length, batches) for own in compared]
+
+
+def _everybody(
+    parts: Sequence[pd.DataFrame], series: Sequence[Series | None]
+) -> tuple[pd.DataFrame, Series | None]:
+    """Put all agents together; a cohort that an alternative is not open to does as it did."""
+    keys = ["kind", "name"]
+    order = {BROADCAST: 0, MODEL: 1, POLICY: 2, ACTION: 3}
+    alternatives = pd.concat(parts)[keys].drop_duplicates()
+    alternatives = alternatives.sort_values("kind", key=lambda kind: kind.map(order), kind="stable")
+    places = [
+        alternatives.merge(part[keys].reset_index(), how="left", on=keys)["index"].fillna(0)
+        for part in parts
+    ]
+    own = [part.iloc[at.astype(int)] for part, at in zip(parts, places, strict=True)]
+    agents = np.array([part["agents"].iloc[0] for part in parts])
+    share = agents / agents.sum()
+    table = alternatives.assign(
+        cohort=EVERYBODY,
+        agents=agents.sum(),
+        mean_loss=share @ np.array([part["mean_loss"] for part in own]),
+        difference=share @ np.array([part["difference"] for part in own]),
+        better_off=sum(part["better_off"].to_numpy() for part in own),
+    )
+    pairs = zip(series, places, strict=True)
+    kept = [one.chosen(at[1:].to_numpy(np.intp) - 1) for one, at in pairs if one is not None]
+    if len(kept) < len(series):
+        return table, None
+    sums, there = (sum(parts) for parts in zip(*((k.sums, k.there) for k in kept), strict=True))
+    return table, Series(kept[0].length, np.asarray(sums), np.asarray(there))
 
 
 def _who_came(cohort: Cohort) -> Mask:

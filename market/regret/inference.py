@@ -28,6 +28,7 @@ from regretless.market.core.randomness import stream
 
 LEVEL = 0.95
 DRAWS = 20_000  # of the greatest |t|
+MANY = 100  # differences whose t is drawn at a time
 FEWEST = 8  # rounds, for an interval
 LEAST_FREEDOM = 4
 TRUSTED = 30  # rounds of effective sample
@@ -103,7 +104,9 @@ def _critical(waves: Array) -> float:
     if kept.shape[1] < 2:
         return alone
     rng = stream(0, "max-t")
-    greatest = np.abs(rng.standard_normal((DRAWS, freedom)) @ kept).max(1)
+    drawn, greatest = rng.standard_normal((DRAWS, freedom)), np.zeros(DRAWS)
+    for first in range(0, kept.shape[1], MANY):
+        np.maximum(greatest, np.abs(drawn @ kept[:, first : first + MANY]).max(1), out=greatest)
     greatest /= np.sqrt(rng.chisquare(freedom, DRAWS) / freedom)
     return max(alone, float(np.quantile(greatest, LEVEL)))
 

@@ -1,63 +1,122 @@
-r"""What agents would have lost by following a model, and what they regret of not having done so.
+r"""What agents would have lost with an alternative: models, policies and fixed actions.
 
 A model predicts s(y); it would have an agent play the best response of the agent's loss to that
-prediction, in every round. For row k and model m the ledger adds the loss of those actions, so that
+prediction, in every round. For row k and model m the comparison adds the loss of those actions, so
+that
 
     regret to model m   =   mean loss of the agent  -  mean loss of following m,
 
-per round of the agent's stay. It is negative where listening to the forecast was better.
+per round of the agent's stay. It is negative where following the forecast was better.
 
-For the mean over a cohort's agents, in the units of their utilities, it keeps the difference in
-batches of rounds, too. Means of long batches are nearly independent whatever the rounds'
-correlation, so that a t interval over them (**batch means**) holds for a stationary difference. The
-batches double when there are too many. What is added up over agents is added exactly
-(``market.numerics.exact_sum``), in units of the greatest ``scale``, so that agents may be shared
-out.
+For the mean over a cohort's agents it keeps the difference to each model and policy over time, in
+at most ``BATCHES`` batches of equally many rounds, from which intervals are computed
+(``market.regret.inference``). Each agent's best fixed action is known at the end alone: for it, a
+sample of rows keeps the loss of every action in every batch. What is added up over agents is added
+exactly (``market.numerics.exact_sum``), so that agents may be shared out.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import stdtr, stdtrit  # scipy.stats would take as long to import as the rest
 
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.numerics import exact_sum
 from regretless.market.records import Decision
 
-BATCHES = 64  # at most; at least half as many once there have been so many rounds
-FEWEST = 8  # batches, for an interval
-LEVEL = 0.95
+BATCHES = 256  # at most; at least half as many once there have been so many rounds
+SAMPLE = 1024  # losses of actions per batch
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Differences over time, in batches of ``length`` rounds from the first round of the game.
+
+    Parameters
+    ----------
+    sums : array (B, J)
+        Of loss with the alternative minus loss as played, over rounds and agents.
+    there : array (B, J)
+        Rounds of agents that they add up.
+    """
+
+    length: int
+    sums: Array
+    there: Array
+
+    def at(self, length: int, batches: int = 0) -> "Series":
+        """Return it in batches of more rounds, its own by a power of 2; at least so many."""
+        own, sums, there = self.length, self.sums, self.there
+        while own < length:
+            own, sums, there = 2 * own, _paired(sums), _paired(there)
+        later = np.zeros((max(batches - len(sums), 0), sums.shape[1]))
+        return Series(own, np.concatenate([sums, later]), np.concatenate([there, later]))
+
+    def chosen(self, alternatives: Indices) -> "Series":
+        """Return some alternatives; for -1 what was played, which makes no difference."""
+        sums = np.where(alternatives < 0, 0.0, self.sums[:, alternatives])
+        return Series(self.length, sums, self.there[:, alternatives])
+
+    def means(self) -> Array:
+        """Return a series per alternative (B, J) with the mean of its difference.
+
+        Batches with fewer agents weigh less: sum / there has the influence of a batch as its
+        value.
+        """
+        rounds = np.maximum(self.there.sum(0), 1)
+        mean = self.sums.sum(0) / rounds
+        return np.asarray(mean + (self.sums - mean * self.there) * (len(self.sums) / rounds))
+
+
+def _paired(table: Array) -> Array:
+    """Add up every two batches, so that half as many are left."""
+    even = np.concatenate([table, np.zeros_like(table[: len(table) % 2])])
+    return np.asarray(even[0::2] + even[1::2])
+
+
+def _halved(table: Array) -> Array:
+    """Add up every two batches, and leave room for as many new ones."""
+    pairs = _paired(table)
+    return np.concatenate([pairs, np.zeros_like(pairs)])
 
 
 class NotCompared(Remembering):
-    """Agents whom nobody compares with models."""
+    """Agents whom nobody compares with anything."""
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ()
     names: tuple[str, ...] = ()
 
-    def add(self, decision: Decision, losses: Array) -> None:
-        """Add a round: what the rows did, and the losses (K, A) of all actions."""
+    def add(self, number: int, decision: Decision, losses: Array, suggested: Indices) -> None:
+        """Add a round.
+
+        Parameters
+        ----------
+        number : int
+            Of the round, from 0.
+        decision : Decision
+            What the rows did.
+        losses : array (K, A)
+            Of all actions.
+        suggested : int array (C,), or (C, K)
+            By the policies.
+        """
 
     def mean_loss(self, rounds: int | Indices) -> Array:
         """Loss per round of following each model (K, M); ``rounds`` of all or of each row."""
         return np.zeros((1, 0))
 
-    def gaps(self) -> tuple[Array, Array]:
-        """Return by how much the cohort lost more per round than by each model (M,), and +-."""
-        return np.zeros(0), np.zeros(0)
-
-    def p_values(self) -> Array:
-        """Return the two-sided p-values (M,) of no difference to each model."""
-        return np.zeros(0)
+    def series(self) -> Series | None:
+        """Return the differences to models, policies and the best fixed actions over time."""
+        return None
 
 
 NOT_COMPARED = NotCompared()
 
 
 class Followed(NotCompared):
-    """Sums of what K rows would have lost by following each of M models.
+    """Sums of what K rows would have lost by following each of M models and C policies.
 
     Parameters
     ----------
@@ -65,12 +124,12 @@ class Followed(NotCompared):
         Of the models.
     counts : array (K,)
         How many agents each row stands for.
-    scale : array (K,)
-        What a loss of 1 is in each row's own units.
+    sizes : (int, int)
+        C, and A.
     suggest : callable
         Returns what the models suggest in the open round, actions (K, M).
-    unit : float, optional
-        In which the scale is taken when it is added up; by default the greatest.
+    sample : int array (S,), optional
+        The rows that keep the losses of all actions; by default as many as there is room for.
 
     Attributes
     ----------
@@ -78,89 +137,108 @@ class Followed(NotCompared):
         Loss of following each model, over the rounds in which the row was there.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("sums", "_batches", "_length", "_rounds")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("sums", "_gaps", "_there", "_sampled", "_length")
 
     def __init__(
         self,
         names: tuple[str, ...],
         counts: Array,
         *,
-        scale: Array,
+        sizes: tuple[int, int],
         suggest: Callable[[], Indices],
-        unit: float | None = None,
+        sample: Indices | None = None,
     ) -> None:
+        policies, actions = self.sizes = sizes
         self.names, self.suggest, self._counts = names, suggest, counts
-        self._unit = float(scale.max()) if unit is None else unit
-        self._scale = scale / self._unit
-        self.sums = np.zeros((len(self._counts), len(names)))
-        self._batches = np.zeros((BATCHES, 2, len(names)))
-        self._length, self._rounds = 1, 0
+        self.sums = np.zeros((len(counts), len(names)))
+        self._gaps = np.zeros((BATCHES, 2, len(names) + policies))
+        self._there = np.zeros(BATCHES)  # agents, over the rounds of a batch
+        rows = _spread(len(counts), SAMPLE // actions) if sample is None else sample
+        self._sample, self._weights = rows, counts[rows]
+        self._sampled = np.zeros((BATCHES, len(rows), actions + 2))  # own loss and rounds at last
+        self._length = 1
 
-    def add(self, decision: Decision, losses: Array) -> None:
-        """Add a round: what the rows did, and the losses (K, A) of all actions."""
-        there = losses[np.arange(len(losses))[:, None], self.suggest()]
-        own, counts = _suffered(decision, losses), self._counts
+    def add(self, number: int, decision: Decision, losses: Array, suggested: Indices) -> None:
+        """Add a round."""
+        rows, own, counts = np.arange(len(losses)), _suffered(decision, losses), self._counts
+        there = losses[rows[:, None], self.suggest()]
         if decision.present is not None:
             there = there * decision.present[:, None]
             counts = counts * decision.present
         self.sums += there
-        if counts.sum():
-            gaps = own[:, None] - there
-            gaps *= self._scale[:, None]  # in place: a second table takes longer than the rest
-            self._collect(exact_sum.total(gaps, counts) * (self._counts.sum() / counts.sum()))
+        place = self._place(number)
+        self._there[place] += counts.sum()
+        if there.size:
+            there -= own[:, None]  # in place: another table takes longer than the rest
+            self._gaps[place, :, : len(self.names)] += exact_sum.total(there, counts)
+        if len(suggested):
+            gaps = losses[rows[:, None], suggested.T] - own[:, None]
+            self._gaps[place, :, len(self.names) :] += exact_sum.total(gaps, counts)
+        self._add_sample(place, decision, losses, own)
 
-    def _collect(self, gap: Array) -> None:
-        """Add the sum of the differences of all agents in a round, (2, M), to its batch."""
-        place = self._rounds // self._length
-        if place == BATCHES:
-            pairs = self._batches[0::2] + self._batches[1::2]
-            self._batches = np.concatenate([pairs, np.zeros_like(pairs)])
-            self._length, place = 2 * self._length, BATCHES // 2
-        self._batches[place] += gap
-        self._rounds += 1
+    def _add_sample(self, place: int, decision: Decision, losses: Array, own: Array) -> None:
+        sample, present = self._sample, decision.present
+        here = np.ones(len(sample)) if present is None else present[sample].astype(np.float64)
+        batch = self._sampled[place]
+        batch[:, :-2] += losses[sample] * here[:, None]
+        batch[:, -2] += own[sample]
+        batch[:, -1] += here
+
+    def _place(self, number: int) -> int:
+        """Return the batch of a round; where there is none left every two become one."""
+        while number // self._length >= BATCHES:
+            self._gaps, self._there = _halved(self._gaps), _halved(self._there)
+            self._sampled, self._length = _halved(self._sampled), 2 * self._length
+        return number // self._length
 
     def part(self, rows: Indices, counts: Array, suggest: Callable[[], Indices]) -> Self:
         """Return one that has seen no round, for some of the rows and so many agents of each."""
-        scale = self._scale[rows]
-        return type(self)(self.names, counts, scale=scale, suggest=suggest, unit=1.0)
+        mine = np.isin(rows, self._sample) & (counts > 0)
+        return type(self)(
+            self.names, counts, sizes=self.sizes, suggest=suggest, sample=np.flatnonzero(mine)
+        )
+
+    def kept(self, rows: Indices) -> dict[str, Any]:
+        """Return the state of a part, with its sample's rows by their numbers in the whole."""
+        return self.state() | {"sample": rows[self._sample]}
 
     def join(self, parts: Sequence[dict[str, Any]]) -> None:
-        """Take over the batches of parts which together are all agents, from their states."""
-        batches = np.sum([part["batches"] for part in parts], axis=0)
-        self.restore(parts[0] | {"sums": self.sums, "batches": batches})
+        """Take over the batches of parts which together are all agents, from ``kept``."""
+        own = self.state() | {"length": max(int(part["length"]) for part in parts)}
+        for part in parts:
+            places, length = np.searchsorted(self._sample, part["sample"]), int(part["length"])
+            tables = {name: part[name] for name in ("gaps", "there", "sampled")}
+            while length < own["length"]:  # of agents who left early
+                tables, length = {name: _halved(t) for name, t in tables.items()}, 2 * length
+            own["gaps"], own["there"] = own["gaps"] + tables["gaps"], own["there"] + tables["there"]
+            own["sampled"][:, places] = tables["sampled"]
+        self.restore(own)
 
     def mean_loss(self, rounds: int | Indices) -> Array:
         """Loss per round of following each model (K, M); ``rounds`` of all or of each row."""
         count = np.broadcast_to(np.maximum(rounds, 1), len(self.sums))
         return np.asarray(self.sums / count[:, None])
 
-    def gaps(self) -> tuple[Array, Array]:
-        """Return by how much the cohort lost more per round than by each model, in its own units.
+    def series(self) -> Series | None:
+        """Return the differences to models, policies and the best fixed actions over time."""
+        known = np.flatnonzero(self._there)
+        if not len(known):
+            return None
+        last = int(known[-1]) + 1
+        gaps, sampled = self._gaps[:last].sum(1), self._sampled[:last]
+        losses = sampled[..., :-2]
+        best = losses.sum(0).argmin(1)
+        taken = np.take_along_axis(losses, best[None, :, None], axis=2)[..., 0] - sampled[..., -2]
+        weights = self._weights * (self._counts.sum() / self._weights.sum())
+        sums = np.column_stack([gaps, taken @ weights])
+        there = np.repeat(self._there[:last, None], sums.shape[1], axis=1)
+        there[:, -1] = sampled[..., -1] @ weights
+        return Series(self._length, sums, there)
 
-        Returns
-        -------
-        means, halves : array (M,)
-            The mean over agents, and half the length of its interval at 95 %: NaN with fewer than
-            8 whole batches.
-        """
-        batches = self._batches.sum(1) * (self._unit / self._counts.sum())
-        total = batches.sum(0) / max(self._rounds, 1)
-        whole = self._rounds // self._length
-        if whole < FEWEST:
-            return total, np.full_like(total, np.nan)
-        spread = (batches[:whole] / self._length).std(0, ddof=1) / np.sqrt(whole)
-        return total, np.asarray(spread * stdtrit(whole - 1, (1 + LEVEL) / 2))
 
-    def p_values(self) -> Array:
-        """Return the two-sided p-values (M,) of no difference: of the t test of the interval.
-
-        NaN where there is no interval.
-        """
-        means, halves = self.gaps()
-        freedom = max(self._rounds // self._length - 1, 1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            statistic = np.abs(means) / (halves / stdtrit(freedom, (1 + LEVEL) / 2))
-        return np.asarray(2 * stdtr(freedom, -statistic))
+def _spread(rows: int, most: int) -> Indices:
+    """Return at most so many rows, at least one, at equal distances."""
+    return np.unique(np.linspace(0, rows - 1, max(1, min(rows, most))).astype(np.intp))
 
 
 def _suffered(decision: Decision, losses: Array) -> Array:

@@ -18,7 +18,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.market.game.protocols import Forecaster
 from regretless.market.game.round import Block
 from regretless.market.losses.basis import Basis
-from regretless.market.regret.model_comparison import NOT_COMPARED, Followed, NotCompared
+from regretless.market.regret.model_comparison import Followed, NotCompared
 from regretless.scenarios.build.cohorts import Placement
 from regretless.scenarios.build.construct import construct
 from regretless.scenarios.spec.data import DataSpec
@@ -86,18 +86,29 @@ class Models:
 
 
 def followed(seat: Placement, block: Block) -> NotCompared:
-    """Score what a cohort would lose by following the models of its block."""
-    forecaster, group, lines = block.forecaster, seat.group, seat.lines
-    if not forecaster.models or group is None:
-        return NOT_COMPARED
-    if seat.lies:  # models would suggest what suits the report
-        return NOT_COMPARED
-    return Followed(
-        forecaster.models,
-        seat.cohort.counts,
-        scale=np.ones(len(seat.cohort.counts)),  # differences of losses in [0, 1]
-        suggest=Suggestions(forecaster, group, lines),
-    )
+    """Score what a cohort would lose with the models of its block, policies and fixed actions."""
+    forecaster, group, cohort = block.forecaster, seat.group, seat.cohort
+    sizes = len(cohort.policies), cohort.loss.actions
+    if forecaster.models and group is not None and not seat.lies:  # models would suit the report
+        told = Suggestions(forecaster, group, seat.lines)
+        return Followed(forecaster.models, cohort.counts, sizes=sizes, suggest=told)
+    return Followed((), cohort.counts, sizes=sizes, suggest=Nothing(len(cohort.counts)))
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """What no models suggest to so many rows: (K, 0)."""
+
+    rows: int
+
+    def __call__(self) -> Indices:
+        """Return the empty table."""
+        return np.zeros((self.rows, 0), dtype=np.intp)
+
+    def at(self, rows: Indices) -> Callable[[Array], Indices]:
+        """Return a function that tells the same some of the rows."""
+        own = Nothing(len(rows))
+        return lambda _: own()
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from typing import Any
 
 import pandas as pd
 
+from regretless.market.logs.comparisons import EVERYBODY
 from regretless.scenarios.report.theme import short
-from regretless.scenarios.studies.analysis import EVERYBODY
 from regretless.scenarios.studies.contrasts import unit_notes
 
 DECISION, SWAP = "decision_swap_regret_worst", "swap_regret_worst"

@@ -17,7 +17,7 @@ from regretless.scenarios.logs.curves import leading_regret, thinned
 from regretless.scenarios.report import theme
 from regretless.scenarios.report.figures import figure
 from regretless.scenarios.report.run_data import Run, told
-from regretless.scenarios.verdict import best_of_each, named, records
+from regretless.scenarios.verdict import apart, best_of_each, named, records
 
 WINDOW = 30  # rounds of a rolling mean, fewer in a short run
 MOST = 4000  # agents that are drawn; beyond, a seeded sample with the worst in it
@@ -44,7 +44,7 @@ HINDSIGHT, REGRET, FORECAST, AGENTS = "Alternatives in hindsight", "Regret", "Fo
     title="Difference of each alternative to the average loss per round as played",
     caption=(
         "Positive values, right of the line: the play was better than the alternative; bars are "
-        "95 % intervals, known for models, stationary outcomes assumed."
+        "95 % intervals, simultaneous over all, stationary outcomes assumed."
     ),
 )
 def alternatives(run: Run) -> go.Figure | None:
@@ -125,7 +125,7 @@ def _levels(run: Run) -> Iterator[tuple[Any, list[go.Scatter]]]:
     curves, verdict = run.table("regret_curves"), run.table("verdict")
     if verdict.empty or not run.long("regret_curves"):
         return
-    for name, rows in verdict.groupby("cohort", sort=False):
+    for name, rows in apart(verdict).groupby("cohort", sort=False):
         curve = curves["loss"].xs(name, level="cohort").expanding().mean()
         rounds = curve.index.to_numpy()
         points = thinned(rounds[rounds >= theme.EARLY * rounds[-1]])

@@ -21,6 +21,7 @@ from regretless.scenarios.verdict import (
     BOUNDS,
     DEFINITIONS,
     alternative_cells,
+    assumed,
     bounds,
     promise,
     records,
@@ -68,7 +69,7 @@ def text(directory: Path) -> str:
         sentences=list(sentences(verdict, run.agents)) if len(verdict) else [],
         description=run.config.get("description") or "",
         sections=sections | {"Definitions": [], "Files": []},
-        notes=[] if len(verdict) and (verdict["kind"] == "model").any() else [ALONE],
+        notes=list(_notes(verdict)),
         alternatives=_table(ALTERNATIVES, _alternatives(verdict)),
         regrets=_table(REGRETS, _regrets(run.agents)),
         worst=_table(ORIGINS, _worst(run)),
@@ -78,6 +79,14 @@ def text(directory: Path) -> str:
         others=", ".join(f"{n}.{ending}" for n in tables if n not in {"agents", "regret_curves"}),
         footer=_footer(manifest),
     )  # fmt: skip
+
+
+def _notes(verdict: pd.DataFrame) -> Iterator[str]:
+    """Yield what is to be known of the alternatives."""
+    if verdict.empty or not (verdict["kind"] == "model").any():
+        yield ALONE
+    if len(verdict):
+        yield from (f"{line[0].upper()}{line[1:]}." for line in assumed(verdict))
 
 
 def _table(heads: list[str], cells: Iterator[list[str]]) -> dict[str, Any]:
@@ -102,7 +111,7 @@ def _logs(directory: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
     if "agents" not in tables or tables["agents"].empty:
         reason = f"{directory} holds no agents table"
         raise UserError(f"{reason}; wait for its run to end or run it again")
-    if "verdict" in tables and "difference" not in tables["verdict"]:
+    if "verdict" in tables and "effective" not in tables["verdict"]:
         raise UserError(f"{directory} is of an older version; run it again")
     return manifest, tables
 

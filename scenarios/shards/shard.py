@@ -26,6 +26,7 @@ from regretless.market.game.round import Decided, commit_and_draw, decide, offer
 from regretless.market.logs import comparisons
 from regretless.market.logs.final_tables import agents_table
 from regretless.market.records import Round
+from regretless.market.regret.model_comparison import Followed
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.imports import import_modules
 from regretless.scenarios.shards.broadcast import Tree, rounds_of
@@ -107,7 +108,7 @@ class Closing:
     models : DataFrame
         The agents' rows of the table, where they are compared with models.
     gaps : dict of int to Tree
-        By cohort, how they fared beside models together: a state of ``Followed``.
+        By cohort, how they fared beside the alternatives together: ``Followed.kept``.
     """
 
     agents: pd.DataFrame
@@ -280,7 +281,11 @@ class Shard:
             self._followed(),
             {} if model.tracker is None else model.tracker.bins.state(),
             models,
-            {i: s.comparison.state() for i, (m, s) in pairs if m.told and s.comparison.names},
+            {
+                i: s.comparison.kept(m.rows)
+                for i, (m, s) in pairs
+                if m.told and isinstance(s.comparison, Followed)
+            },
         )
 
     def _followed(self) -> dict[int, tuple[Indices, Array, Array]]:

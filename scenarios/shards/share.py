@@ -36,7 +36,7 @@ from regretless.market.numerics.storage import side_by_side
 from regretless.market.records import Round
 from regretless.market.regret.ledger import Ledger
 from regretless.market.regret.model_comparison import NOT_COMPARED, Followed, NotCompared
-from regretless.scenarios.build.models import Suggestions
+from regretless.scenarios.build.models import Nothing, Suggestions
 from regretless.scenarios.shards.broadcast import Charged, Echo, Tape
 
 PROBES = 3  # outcomes at which a share's losses are compared with the whole's
@@ -174,13 +174,12 @@ def _comparing(market: MarketModel, place: int, member: CohortShare, tape: Tape)
     followed, block = market.game.seats[place].comparison, member.cohort.block
     if not isinstance(followed, Followed):
         return NOT_COMPARED
-    assert isinstance(followed.suggest, Suggestions)  # noqa: S101 - as it was built
+    assert isinstance(followed.suggest, Suggestions | Nothing)  # noqa: S101 - as it was built
     told = followed.suggest.at(member.rows)
 
     def suggest() -> Indices:
         points = tape.mixtures[block].models
-        assert points is not None  # noqa: S101 - the recorder knows who is compared
-        return told(points)
+        return told(np.zeros((0, 0)) if points is None else points)
 
     return followed.part(member.rows, member.cohort.counts, suggest)
 

@@ -37,6 +37,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
+from regretless.market.logs.comparisons import EVERYBODY
 from regretless.market.logs.welfare import COUNT, cohort_welfare, means_of, with_counts
 
 FORECASTER, OURS = "forecaster.kind", "decision-swap"
@@ -72,7 +73,7 @@ UNBOUNDED = {"welfare_mean", "external_regret_mean", "external_regret_worst"}
 WITHIN: dict[str, Range] = {
     name: (0.0, 1.0) for name in (*MEASURES, *LOSSES) if name not in UNBOUNDED
 }
-EVERYBODY = "everybody"
+
 POOLED = ("mean_loss", *(f"{regret}_mean" for regret in REGRETS), *NORMALISED)
 WORST = ("exploitability_worst", *(f"{regret}_worst" for regret in REGRETS))
 WINDOW = ["cohort", "first", "last"]

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from regretless.market.logs.comparisons import EVERYBODY
 from regretless.market.logs.welfare import means_of
 from regretless.scenarios.studies.analysis import (
     EFFECTS,
-    EVERYBODY,
     INTERVAL,
     MEASURES,
     NORMALISED,

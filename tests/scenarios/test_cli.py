@@ -841,7 +841,8 @@ COLUMNS = {
     "swaps": "agent action count best_replacement best_policy contribution",
     "biases": "block loss action policy suggestion occupancy bias_# bound bound_drawn",
     "regret_log": "round agent action loss external_regret swap_regret decision_swap_regret",
-    "verdict": "cohort kind name agents mean_loss difference low high p_adjusted better_off",
+    "verdict": "cohort kind name agents mean_loss difference low high p_adjusted better_off "
+    "effective",
 }
 LENGTHS = {"rounds": 20, "forecasts": 40, "agents": 5, "regret_log": 100}
 

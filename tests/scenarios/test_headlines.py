@@ -39,7 +39,7 @@ def test_what_is_printed_is_in_the_tables(name: str, kind: str, tmp_path: Path) 
     page = unescape(write_report(tmp_path / "run").read_text(encoding="utf-8"))
     assert all(line in page for line in sentences(verdict, agents))
     for cohort, rows in verdict.groupby("cohort", sort=False):
-        own = agents[agents["cohort"] == cohort]
+        own = agents if cohort == "everybody" else agents[agents["cohort"] == cohort]
         best = rows[rows["kind"] != "broadcast"].nsmallest(1, "mean_loss")
         for printed in (short, whole):
             assert f"{own['mean_loss'].mean():.4f}" in printed
