@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         RunningMean,
         SmoothDecisionSwap,
     )
+    from regretless.forecaster.online import OnlineOmnipredictor
     from regretless.market import register
     from regretless.market.core.errors import UserError
     from regretless.market.exploitability import (
@@ -71,6 +72,7 @@ _HOMES = {
     "LastValue": "forecaster",
     "NonLinearDecisionSwap": "forecaster",
     "OfflineOmnipredictor": "forecaster",
+    "OnlineOmnipredictor": "forecaster.online",
     "RunningMean": "forecaster",
     "SmoothDecisionSwap": "forecaster",
     "contextual_swap_regret": "market.regret",
@@ -96,6 +98,7 @@ __all__ = [
     "MarketModel",
     "NonLinearDecisionSwap",
     "OfflineOmnipredictor",
+    "OnlineOmnipredictor",
     "RunningMean",
     "SmoothDecisionSwap",
     "UserError",

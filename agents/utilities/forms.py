@@ -198,7 +198,7 @@ def Newsvendor(  # noqa: N802
     Parameters
     ----------
     orders : array (..., A)
-        q of each action, in [0, 1].
+        q of each action, at least 0, in the units of the demand: in [0, 1] in scenarios.
     underage, overage : float or array (...)
         Cost of each unit short and of each unit left over, at least 0, not both 0.
     coordinate : int
@@ -208,7 +208,7 @@ def Newsvendor(  # noqa: N802
     """
     short, over = numbers("underage", underage), numbers("overage", overage)
     quantity = table("orders", orders, [short, over], axes="actions")
-    require("orders", quantity, (quantity >= 0) & (quantity <= 1), "must lie in [0, 1]")
+    require("orders", quantity, quantity >= 0, "must be at least 0")
     require("underage", short, short >= 0, "must be at least 0")
     require("overage", over, over >= 0, "must be at least 0")
     require("underage", short, short + over > 0, "must be positive where overage is 0")

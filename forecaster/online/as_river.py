@@ -1,0 +1,53 @@
+"""The online omnipredictor as a regressor of River (the extra ``river``)."""
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
+
+from river import base
+
+from regretless.forecaster.online.omnipredictor import OnlineOmnipredictor
+from regretless.forecaster.online.targets import targets
+from regretless.market.losses import Loss
+
+
+class OmnipredictorRegressor(base.Regressor):
+    """Forecasts a number, its mean, while serving losses.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends of the outcome's scale.
+    losses : dict of str to Loss, optional
+        What is protected; by default the squared distance to eleven points of the scale.
+    models : "panel" or dict
+        As in ``OnlineOmnipredictor``.
+    seed : int
+        Of the draws.
+    """
+
+    def __init__(
+        self,
+        low: float = 0.0,
+        high: float = 1.0,
+        *,
+        losses: Mapping[str, Loss] | None = None,
+        models: Any = "panel",
+        seed: int = 0,
+    ) -> None:
+        self.low, self.high, self.losses = low, high, losses
+        self.models, self.seed = models, seed
+        self.omnipredictor = OnlineOmnipredictor(
+            losses or targets(low, high), scale={"y": (low, high)}, models=models, seed=seed
+        )
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"low": 0.0, "high": 100.0}
+
+    def learn_one(self, x: dict[Hashable, Any], y: float) -> None:
+        """Learn the outcome of a context."""
+        self.omnipredictor.learn_one(x, y)
+
+    def predict_one(self, x: dict[Hashable, Any]) -> float:
+        """Return the mean outcome that is forecast."""
+        return float(self.omnipredictor.predict_one(x).mean)

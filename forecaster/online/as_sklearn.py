@@ -1,0 +1,77 @@
+"""The online omnipredictor as an estimator of scikit-learn (the extra ``learn``)."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from regretless.forecaster.online.omnipredictor import OnlineOmnipredictor
+from regretless.forecaster.online.targets import targets
+from regretless.market.core.arrays import Array
+from regretless.market.losses import Loss
+
+
+class OmnipredictorEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # no types
+    """Forecasts a number row by row, its mean, while serving losses.
+
+    Rows are rounds, in the order of time: ``fit`` and ``partial_fit`` predict and learn one after
+    another, ``predict`` forecasts the round after the last one that was learned, for each row.
+
+    Parameters
+    ----------
+    scale : (float, float), optional
+        Ends of the outcome; by default those of the first rows, a tenth wider on either side.
+    losses : dict of str to Loss, optional
+        What is protected; by default the squared distance to eleven points of the scale.
+    models : "panel" or dict
+        As in ``OnlineOmnipredictor``.
+    random_state : int
+        Of the draws.
+
+    Attributes
+    ----------
+    omnipredictor_ : OnlineOmnipredictor
+    n_features_in_ : int
+    """
+
+    def __init__(
+        self,
+        scale: tuple[float, float] | None = None,
+        *,
+        losses: Mapping[str, Loss] | None = None,
+        models: Any = "panel",
+        random_state: int = 0,
+    ) -> None:
+        self.scale, self.losses = scale, losses
+        self.models, self.random_state = models, random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Forget what was learned, and learn a table (m, f) of contexts with outcomes (m,)."""
+        if hasattr(self, "omnipredictor_"):
+            del self.omnipredictor_
+        return self.partial_fit(X, y)
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Learn more rows."""
+        first = not hasattr(self, "omnipredictor_")
+        X, y = validate_data(self, X, y, y_numeric=True, reset=first)
+        if first:
+            self.omnipredictor_ = self._made(np.asarray(y, dtype=np.float64))
+        for row, outcome in zip(X, y, strict=True):
+            self.omnipredictor_.learn_one(row, float(outcome))
+        return self
+
+    def _made(self, y: Array) -> OnlineOmnipredictor:
+        """Make a new one, with a scale that fits the first outcomes."""
+        margin = float(np.ptp(y)) / 10 or max(abs(float(y[0])), 1.0)
+        low, high = self.scale or (float(y.min()) - margin, float(y.max()) + margin)
+        losses, seed = self.losses or targets(low, high), int(self.random_state or 0)
+        return OnlineOmnipredictor(losses, scale={"y": (low, high)}, models=self.models, seed=seed)
+
+    def predict(self, X: Any) -> Array:
+        """Return the mean outcome that is forecast for each row (m,)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False)
+        return np.array([float(self.omnipredictor_.predict_one(row).mean) for row in X])

@@ -1,0 +1,186 @@
+r"""One round's forecast in the units of its users, as a distribution of outcomes.
+
+The broadcast statistics p of s(y) are all that the losses need. Of the outcome itself they leave
+much open. The distribution is the one with E s(y) = p that is nearest, in relative entropy, to the
+empirical one
+
+    y ~ mean forecast + a past forecast error, each of the last rounds alike,
+
+with the weight of a few rounds on an even grid of all outcomes. Of prior weights v_i it has
+w_i ~ v_i exp(lambda . s(y_i)), with lambda from a convex program in n numbers,
+
+    min over lambda of  ln sum_i v_i exp(lambda . (s(y_i) - p)) + (rho / 2) |lambda|^2,
+
+solved by Newton's method (Csiszar 1975, Annals of Probability 3(1), doi:10.1214/aop/1176996454).
+The ridge rho keeps it solvable where p is no mean of these outcomes; ``error`` says by how much
+the statistics then differ.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from regretless.market.core.arrays import Array
+from regretless.market.core.errors import UserError, closest
+from regretless.market.losses import Loss
+from regretless.market.losses.basis import Basis
+from regretless.market.losses.outcome_spaces import Box
+
+RIDGE = 1e-4  # rho
+STEPS = 30  # of Newton's method, at most
+CLOSE = 1e-8  # of the gradient, beyond which steps change nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A loss that a forecast serves.
+
+    Parameters
+    ----------
+    loss : Loss
+        Single, over the unit cube, in [0, 1], with the map to its own units.
+    actions : sequence
+        What its actions are called, or the quantities that they are.
+    offset, weights : array (A,), (A, n)
+        Its coefficients in the basis.
+    """
+
+    loss: Loss
+    actions: Sequence[Any]
+    offset: Array
+    weights: Array
+
+    def expected(self, statistics: Array) -> Array:
+        """Losses (A,) in [0, 1] that statistics (n,) make expect."""
+        return np.asarray(self.offset + self.weights @ statistics)
+
+    def best(self, statistics: Array) -> int:
+        """Return the action with the least expected loss, the first of equals."""
+        return int(self.expected(statistics).argmin())
+
+    def in_units(self, loss: float) -> float:
+        """Turn a loss in [0, 1] into the utility's own units."""
+        return float(self.loss.unit_offset + self.loss.unit_scale * loss)
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineForecast:
+    """What is broadcast before a round.
+
+    Parameters
+    ----------
+    statistics : array (n,)
+        The prediction of s(y).
+    likely, prior : array (m, d), (m,)
+        Outcomes of the unit cube, and their weights before the statistics count.
+    names : sequence of str
+        Of the outcomes.
+    space : Box
+        Outcomes in the user's units.
+    tasks : mapping of str to Task
+    key : hashable or None
+        Under which its outcome may come late.
+    """
+
+    statistics: Array
+    likely: Array
+    prior: Array
+    names: Sequence[str]
+    space: Box
+    basis: Basis
+    tasks: Mapping[str, Task]
+    key: Hashable = None
+
+    @cached_property
+    def outcomes(self) -> Array:
+        """Outcomes (m, d) in the user's units."""
+        return self.space.from_unit(self.likely)
+
+    @cached_property
+    def weights(self) -> Array:
+        """Probabilities (m,) of the outcomes."""
+        return tilted(self.basis.transform(self.likely) - self.statistics, self.prior)
+
+    @property
+    def error(self) -> float:
+        """The greatest distance between the distribution's statistics and the broadcast ones."""
+        gap = self.weights @ self.basis.transform(self.likely) - self.statistics
+        return float(np.abs(gap).max())
+
+    @property
+    def mean(self) -> Any:
+        """Mean outcome: a number, or by name where there are several."""
+        return self._told(self.weights @ self.outcomes)
+
+    def quantile(self, q: float) -> Any:
+        """Return the q-quantile of each outcome, q in (0, 1): a number, or by name."""
+        if not 0 < q < 1:
+            raise UserError(f"quantile({q!r}): give a number between 0 and 1")
+        found = []
+        for values in self.outcomes.T:
+            order = np.argsort(values, kind="stable")
+            place = np.searchsorted(np.cumsum(self.weights[order]), q)
+            found.append(values[order[min(int(place), len(order) - 1)]])
+        return self._told(np.array(found))
+
+    def act(self, name: str) -> Any:
+        """Return the best action of a loss, by its name or quantity."""
+        task = self._task(name)
+        return task.actions[task.best(self.statistics)]
+
+    def loss(self, name: str) -> float:
+        """Return what a loss expects of its best action, in its own units."""
+        task = self._task(name)
+        return task.in_units(float(task.expected(self.statistics).min()))
+
+    def _task(self, name: str) -> Task:
+        if name not in self.tasks:
+            raise UserError(f"no loss '{name}'; {closest(name, self.tasks)}")
+        return self.tasks[name]
+
+    def _told(self, values: Array) -> Any:
+        if len(self.names) == 1:
+            return float(values[0])
+        return dict(zip(self.names, values.tolist(), strict=True))
+
+
+def tilted(gaps: Array, prior: Array) -> Array:
+    """Return the weights (m,) nearest to prior ones with which gaps (m, n) have mean 0.
+
+    Examples
+    --------
+    >>> tilted(np.array([[-1.0], [0.0], [2.0]]), np.full(3, 1 / 3)).round(3)
+    array([0.436, 0.346, 0.218])
+    """
+    tilt, level = np.zeros(gaps.shape[1]), np.log(prior / prior.sum())
+    weights, value = _weighed(gaps, tilt, level)
+    for _ in range(STEPS):
+        slope = weights @ gaps + RIDGE * tilt
+        if np.abs(slope).max() < CLOSE:
+            break
+        centred = gaps - weights @ gaps
+        curve = centred.T @ (weights[:, None] * centred)
+        curve[np.diag_indices_from(curve)] += RIDGE
+        step, size = np.linalg.solve(curve, slope), 1.0
+        while size > CLOSE:  # half as far until it gains
+            moved = tilt - size * step
+            trial, found = _weighed(gaps, moved, level)
+            if found <= value - 1e-4 * size * float(slope @ step):
+                break
+            size /= 2
+        else:
+            break
+        tilt, value, weights = moved, found, trial
+    return weights
+
+
+def _weighed(gaps: Array, tilt: Array, level: Array) -> tuple[Array, float]:
+    """Return the weights (m,) that go with a tilt, and the value of the program."""
+    powers = level + gaps @ tilt
+    top = float(powers.max())
+    raised = np.exp(powers - top)
+    total = float(raised.sum())
+    return raised / total, top + float(np.log(total)) + RIDGE / 2 * float(tilt @ tilt)

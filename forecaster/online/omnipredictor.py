@@ -1,0 +1,466 @@
+r"""A forecaster that runs on one's own data, round by round, with the verbs of River.
+
+    forecast = o.predict_one(x)     before the round
+    o.learn_one(x, y)               after it; y is None where the outcome is missing
+    o.learn_late(key, y)            for predict_one(x, key=...), whenever the outcome comes
+
+Losses and outcomes are in the user's units: ``scale`` says which values of an outcome become 0 and
+1, and losses are functions of the outcome as it is measured. Inside, it is unbiased prediction
+(``forecaster.unbiased``) on the losses' scalar events, with models for its reference: nobody who
+acts on the forecast regrets much, neither a swap of actions nor not to have followed a model.
+
+The **bound** on a swap regret is read off the run itself: what the loss expected when it chose and
+what came differ by as much as the forecast is biased on the rounds of each action, and no swap can
+gain more than these biases and twice the error of the basis (``market.regret.ledger``). It holds
+for outcomes of any kind, late and missing ones included: of rounds that were learned.
+"""
+
+import inspect
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+
+from regretless.forecaster.bases.default import default_basis
+from regretless.forecaster.bases.of_losses import DirectSumBasis
+from regretless.forecaster.bases.polynomial import LinearBasis
+from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.scalar import LossEvents
+from regretless.forecaster.models import Aggregate, adapted
+from regretless.forecaster.models.outcomes import ColumnForecast
+from regretless.forecaster.models.panel import PANEL
+from regretless.forecaster.online.contexts import Contexts
+from regretless.forecaster.online.files import arguments, written
+from regretless.forecaster.online.forecast import OnlineForecast, Task
+from regretless.forecaster.reference import TRUST_IN_LOSSES, Reference
+from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market import register
+from regretless.market.core import checkpoint
+from regretless.market.core.arrays import Array
+from regretless.market.core.checkpoint import Remembering, remembers
+from regretless.market.core.errors import UserError, brief, closest
+from regretless.market.core.randomness import stream
+from regretless.market.losses import Convex1D, Loss
+from regretless.market.losses.outcome_spaces import Box
+from regretless.market.records import Decision
+from regretless.market.regret.ledger import Ledger
+
+WINDOW = 512  # past forecast errors that a distribution is made of
+GRID, EVEN = 64, 2.0  # points of all outcomes, and how many errors they count for together
+WAITING = 10_000  # forecasts whose outcomes may come late
+COUNTS = ("learned", "missing", "clipped", "late", "forgotten")
+MEASURES = ("external", "swap")
+
+
+@dataclass(frozen=True, eq=False)
+class Open:
+    """A forecast whose outcome is not learned yet.
+
+    Parameters
+    ----------
+    context : dict of str to float
+    statistics : array (n,)
+        As they were broadcast.
+    points : array (M, n)
+        What the models predicted.
+    """
+
+    context: dict[str, float]
+    statistics: Array
+    points: Array
+
+
+class OnlineOmnipredictor(Remembering):
+    """One forecast for many losses, learned round by round.
+
+    Parameters
+    ----------
+    losses : mapping of str to Loss
+        Single losses, functions of the outcome in its own units.
+    scale : mapping of str to (float, float), optional
+        By the name of each outcome what becomes 0 and 1; without it outcomes are in [0, 1], called
+        ``y``, or ``y_0`` and so on. Values beyond are clipped, counted and warned of once.
+    models : "panel" or mapping of str to model
+        Models by name: the name of a registered one, a table ``{"kind": ..., ...}`` of one with its
+        parameters, or an untrained object of River's, sktime's, statsforecast's or scikit-learn's
+        kind. "panel" is the panel that scenarios with data have.
+    forecasts : mapping of str to str or sequence of str, optional
+        Forecasts of the user's own, which become models: by name the columns of the context that
+        hold them, one for each outcome, in its units.
+    actions : mapping of str to sequence, optional
+        What the actions of a loss are called. By default orders of a newsvendor are quantities,
+        and other actions have numbers from 0.
+    seed : int
+        Of the draws.
+
+    Attributes
+    ----------
+    counts : dict of str to int
+        Rounds ``learned``, ``missing``, ``clipped``, ``late``, and late ones ``forgotten``, beyond
+        the last 10,000 that wait.
+
+    Examples
+    --------
+    >>> from regretless.agents.utilities import Newsvendor
+    >>> store = Newsvendor(orders=[100.0, 200.0, 300.0], underage=4.0, overage=1.0)
+    >>> o = OnlineOmnipredictor({"store": store}, scale={"demand": (0.0, 400.0)})
+    >>> for day in range(60):
+    ...     o.learn_one({"weekday": day % 7}, 120.0 + 100.0 * (day % 7 == 5))
+    >>> forecast = o.predict_one({"weekday": 5})
+    >>> forecast.act("store"), round(forecast.quantile(0.5)), forecast.loss("store") < 100
+    (200.0, 215, True)
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = (
+        *("forecaster", "counts", "_contexts", "_ledgers", "_followed", "_errors", "_waiting"),
+    )
+
+    def __init__(  # noqa: PLR0913 - keyword-only from the second
+        self,
+        losses: Mapping[str, Loss],
+        *,
+        scale: Mapping[str, tuple[float, float]] | None = None,
+        models: Any = "panel",
+        forecasts: Mapping[str, str | Sequence[str]] | None = None,
+        actions: Mapping[str, Sequence[Any]] | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.losses, self.models, self.seed = dict(losses), models, seed
+        self.scale, self.forecasts = dict(scale or {}), dict(forecasts or {})
+        self.actions = {name: list(told) for name, told in (actions or {}).items()}
+        self.names, self.space = _outcomes(self.losses, self.scale)
+        unit = {name: _in_cube(name, own, self.scale, self.space) for name, own in losses.items()}
+        linear = LinearBasis(len(self.names))
+        self.basis = DirectSumBasis([default_basis(list(unit.values())), linear])
+        self.tasks = {
+            name: Task(own, self._called(name, own.actions), *self.basis.coefficients(own))
+            for name, own in unit.items()
+        }
+        self._members = made = self._models()
+        events = LossEvents(_groups(self.tasks), models=len(made))
+        reference = Reference(Aggregate(made, self.basis.size), trust=TRUST_IN_LOSSES)
+        self.forecaster = UnbiasedPrediction(events, reference=reference, hull=self.basis.hull)
+        self.counts = dict.fromkeys(COUNTS, 0)
+        self._contexts = Contexts()
+        self._ledgers = {
+            name: Ledger(1, task.loss.actions, measures=MEASURES)
+            for name, task in self.tasks.items()
+        }
+        self._followed = np.zeros((len(self.tasks), len(made)))  # losses of following each model
+        self._errors = np.zeros((0, len(self.names)))
+        steps = np.array([pow(19, i, GRID) for i in range(len(self.names))])  # a lattice
+        self._grid = (np.outer(np.arange(GRID), steps) % GRID + 0.5) / GRID
+        self._waiting: dict[str, dict[str, Any]] = {}
+        self._last: tuple[int, Open] | None = None  # not remembered: it is made again
+
+    def _called(self, name: str, actions: int) -> Sequence[Any]:
+        """Return what the actions of a loss are called."""
+        loss, told = self.losses[name], self.actions.get(name)
+        if told is None and isinstance(loss, Convex1D) and loss.kinks.shape[-1] == 1:
+            return [float(knot) for knot in loss.knots[:, 0]]
+        if told is not None and len(told) != actions:
+            raise UserError(f"actions['{name}'] has {len(told)} names; give {actions}")
+        return range(actions) if told is None else told
+
+    def _models(self) -> dict[str, Any]:
+        """Make the models by name, those of the user's own forecasts last."""
+        told = PANEL if self.models == "panel" else self.models
+        if not isinstance(told, Mapping):
+            raise UserError(f"models = {brief(told)}: give 'panel', or models by name")
+        made = {name: self._model(name, model) for name, model in told.items()}
+        for name, columns in self.forecasts.items():
+            own = [columns] if isinstance(columns, str) else list(columns)
+            if len(own) != len(self.names) or name in made:
+                cure = f"give a name of its own and a column for each of {', '.join(self.names)}"
+                raise UserError(f"forecasts['{name}'] = {brief(columns)}: {cure}")
+            made[name] = ColumnForecast(self.basis, columns=own)
+        if not made:
+            raise UserError("models: there are none; give one, or 'panel'")
+        return made
+
+    def _model(self, name: str, told: Any) -> Any:
+        table = {"kind": told} if isinstance(told, str) else told
+        if not isinstance(table, Mapping):
+            return _checked(name, lambda: adapted(told, self.basis.size, self.basis))
+        kind, known = table.get("kind"), register.forecaster.names()
+        if kind not in known:
+            raise UserError(f"models['{name}']: unknown kind {kind!r}; {closest(str(kind), known)}")
+        rest = {key: value for key, value in table.items() if key != "kind"}
+        maker, size = register.forecaster[kind], self.basis.size
+        if "basis" in inspect.signature(maker).parameters:
+            rest = {"basis": self.basis} | rest
+        made = _checked(name, lambda: maker(size, **rest))
+        return adapted(made, self.basis.size, self.basis)
+
+    # the verbs
+
+    def predict_one(self, x: Any = None, *, key: Hashable = None) -> OnlineForecast:
+        """Forecast the outcome that goes with a context.
+
+        Parameters
+        ----------
+        x : mapping or sequence, optional
+            Numbers, words and dates.
+        key : str or int, optional
+            Under which ``learn_late`` will give the outcome.
+        """
+        open_ = self._opened(self._context(x))
+        if key is not None:
+            self._waiting[str(key)] = {name: getattr(open_, name) for name in _parts(Open)}
+            while len(self._waiting) > WAITING:
+                del self._waiting[next(iter(self._waiting))]
+                self.counts["forgotten"] += 1
+            self._contexts.numbers(x, learn=True)
+        about = open_.statistics[-len(self.names) :]  # what it expects of the outcomes themselves
+        likely = np.concatenate([np.clip(about + self._errors, 0.0, 1.0), self._grid])
+        prior = np.repeat([1.0, EVEN / GRID], [len(self._errors), GRID])
+        told = self.names, self.space, self.basis, self.tasks, key
+        return OnlineForecast(open_.statistics, likely, prior, *told)
+
+    def learn_one(self, x: Any, y: Any) -> None:
+        """Learn the outcome of a context: a number, a dict, a row, or None where it is missing."""
+        self._learn(self._opened(self._context(x)), y, x)
+
+    def learn_late(self, key: Hashable, y: Any) -> None:
+        """Learn the outcome of an earlier ``predict_one(x, key=...)``; UserError if none waits."""
+        if (kept := self._waiting.pop(str(key), None)) is None:
+            raise UserError(f"no forecast waits under {key!r}; predict_one(x, key=...) opens one")
+        self.counts["late"] += 1
+        self._learn(Open(**kept), y, None)
+
+    def _context(self, x: Any) -> dict[str, float]:
+        named = self._contexts.numbers(x)
+        for columns in self.forecasts.values():
+            for j, column in enumerate([columns] if isinstance(columns, str) else columns):
+                if column not in named:
+                    raise UserError(f"no forecast '{column}' in the context; give a number")
+                low, high = self.space.low[j], self.space.high[j]
+                named[column] = (named[column] - low) / (high - low)
+        return named
+
+    def _opened(self, context: dict[str, float]) -> Open:
+        """Ask the forecaster, or return what it has said of this context in this round."""
+        learned = self.counts["learned"]
+        if self._last is not None and self._last[0] == learned and self._last[1].context == context:
+            return self._last[1]
+        mixture = self.forecaster.mixture(context)
+        drawn = mixture.draw(stream(self.seed, "online", str(learned)))
+        open_ = Open(context, np.array(drawn.statistics), np.array(self.forecaster.points))
+        self._last = learned, open_
+        return open_
+
+    def _learn(self, open_: Open, y: Any, x: Any) -> None:
+        if (vector := self._vector(y)) is None:
+            self.counts["missing"] += 1
+            return
+        unit = self._clipped(vector)
+        if self._last is None or self._last[1] is not open_:  # it was asked something else since
+            self.forecaster.mixture(open_.context)
+        for place, name in enumerate(self.tasks):
+            self._charge(place, name, open_, unit)
+        self.forecaster.witness(unit)
+        self.forecaster.update(self.basis.transform(unit))
+        error = unit - open_.statistics[-len(unit) :]
+        self._errors = np.concatenate([self._errors[1 - WINDOW :], error[None]])
+        self._contexts.numbers(x, learn=True)
+        self.counts["learned"] += 1
+
+    def _charge(self, place: int, name: str, open_: Open, unit: Array) -> None:
+        """Add a round to the regrets of a loss."""
+        task = self.tasks[name]
+        expected, losses = task.expected(open_.statistics), task.loss.losses(unit)
+        choice = np.array([expected.argmin()])
+        decision = Decision(None, choice, predicted=expected[None], choices=choice)
+        self._ledgers[name].add(decision, losses[None], np.zeros(0, dtype=np.intp))
+        followed = (task.offset + open_.points @ task.weights.T).argmin(1)
+        self._followed[place] += losses[followed]
+
+    def _vector(self, y: Any) -> Array | None:
+        """Return an outcome as numbers (d,); None where one is missing."""
+        if isinstance(y, Mapping):
+            for name in y:
+                if name not in self.names:
+                    raise UserError(f"no outcome '{name}'; {closest(str(name), self.names)}")
+            y = [y.get(name) for name in self.names]
+        values = [y] if y is None or np.ndim(y) == 0 else list(y)
+        if len(values) == 1 and values[0] is None:
+            return None
+        if len(values) != len(self.names):
+            raise UserError(f"y = {brief(y)}: give {len(self.names)} outcomes, or None")
+        try:
+            vector = np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise UserError(f"y = {brief(y)}: give numbers, or None") from error
+        return vector if np.isfinite(vector).all() else None
+
+    def _clipped(self, vector: Array) -> Array:
+        unit = self.space.to_unit(vector)
+        kept = np.clip(unit, 0.0, 1.0)
+        if (kept != unit).any():
+            if not self.counts["clipped"]:
+                name = self.names[int((kept != unit).argmax())]
+                told = f"an outcome '{name}' lies beyond its scale and is clipped; widen scale"
+                warnings.warn(told, stacklevel=4)
+            self.counts["clipped"] += 1
+        return np.asarray(kept)
+
+    # what came of it
+
+    def regrets(self) -> pd.DataFrame:
+        """Return how each loss has fared so far, per round that was learned, in its own units.
+
+        Returns
+        -------
+        DataFrame
+            A row per loss: ``loss``, ``rounds``, ``mean_loss``, ``external_regret``,
+            ``swap_regret``, ``bound`` on it, ``best_model`` in hindsight and ``regret_to_model``.
+        """
+        return pd.DataFrame([self._fared(i, name) for i, name in enumerate(self.tasks)])
+
+    def _fared(self, place: int, name: str) -> dict[str, Any]:
+        ledger, loss, rounds = self._ledgers[name], self.tasks[name].loss, self.counts["learned"]
+        row: dict[str, Any] = {"loss": name, "rounds": rounds}
+        if not rounds:
+            return row
+        scale, own = float(loss.unit_scale), float(ledger.mean_loss()[0])
+        regrets = {f"{m}_regret": ledger.regret(m) for m in MEASURES}
+        bias, best = ledger.bound_from_bias(), int(self._followed[place].argmin())
+        assert bias is not None  # noqa: S101 - every round had an expectation
+        return (
+            row
+            | {"mean_loss": self.tasks[name].in_units(own)}
+            | {m: scale * float(value[0]) for m, value in regrets.items() if value is not None}
+            | {
+                "bound": scale * (float(bias[0]) + 2 * self.basis.error),
+                "best_model": self.forecaster.models[best],
+                "regret_to_model": scale * (own - float(self._followed[place, best]) / rounds),
+            }
+        )
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{count:,} {what}" for what, count in self.counts.items() if count)
+        return f"<OnlineOmnipredictor of {', '.join(self.tasks)}: {told or 'nothing learned'}>"
+
+    # files
+
+    def save(self, path: str | Path) -> None:
+        """Write it to one file, whole or not at all, without pickle.
+
+        Raises
+        ------
+        UserError
+            If a loss is code, or a model has no ``state`` and ``restore``.
+        """
+        for name, model in self._members.items():
+            if not remembers(model):
+                cure = "give it state() and restore(state), or leave it out"
+                raise UserError(f"models['{name}'] cannot be saved; {cure}")
+        told = {} if self.models == "panel" else self.models
+        objects = sorted(n for n, m in told.items() if not isinstance(m, str | Mapping))
+        made = {
+            "losses": {name: written(name, loss) for name, loss in self.losses.items()},
+            "scale": {name: list(ends) for name, ends in self.scale.items()},
+            "models": "panel"
+            if self.models == "panel"
+            else {n: told[n] for n in set(told) - set(objects)},
+            "order": list(told),
+            "objects": objects,
+            "forecasts": self.forecasts,
+            "actions": self.actions,
+            "seed": self.seed,
+        }
+        checkpoint.save(Path(path), {"made": made, "state": self.state()})
+
+    @classmethod
+    def load(cls, path: str | Path, *, models: Mapping[str, Any] | None = None) -> Self:
+        """Read what ``save`` wrote.
+
+        Parameters
+        ----------
+        models : mapping of str to model, optional
+            New ones, untrained, in place of those that were objects of the user's own.
+
+        Raises
+        ------
+        UserError
+            If it is no such file, or a model is wanted.
+        """
+        try:
+            tree = checkpoint.load(Path(path))
+            made = tree["made"]
+            lacking = sorted(set(made["objects"]) - set(models or {}))
+            if not lacking:
+                own = cls(**arguments(made, models or {}))
+                own.restore(tree["state"])
+                return own
+        except UserError:
+            raise
+        except checkpoint.DAMAGED as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise UserError(f"'{path}' is no saved OnlineOmnipredictor: {reason}") from error
+        raise UserError(f"load: give models = {{'{lacking[0]}': ...}}, as it was made")
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        super().restore(state | {"waiting": {}, "errors": self._errors})
+        self._errors, self._waiting = np.array(state["errors"]), dict(state["waiting"])
+        self._last = None
+
+
+def _parts(record: type) -> list[str]:
+    return [field.name for field in fields(record)]
+
+
+def _checked(name: str, make: Any) -> Any:
+    try:
+        return make()
+    except (TypeError, ValueError) as error:
+        raise UserError(f"models['{name}']: {error}") from error
+
+
+def _outcomes(
+    losses: Mapping[str, Loss], scale: Mapping[str, tuple[float, float]]
+) -> tuple[list[str], Box]:
+    """Return the names of the outcomes, and their box."""
+    if not losses:
+        raise UserError("losses: there are none; give one by name")
+    for name, loss in losses.items():
+        if not isinstance(loss, Loss) or loss.stack:
+            raise UserError(f"losses['{name}'] is {brief(loss)}; give a single loss")
+    size = {loss.outcomes for loss in losses.values()}
+    many = min(size)
+    if len(size) > 1 or (scale and len(scale) != many):
+        told = f"losses are of {' and '.join(map(str, sorted(size)))} outcomes"
+        raise UserError(f"{told}, scale of {len(scale)}; give as many")
+    if not scale:
+        return (["y"] if many == 1 else [f"y_{j}" for j in range(many)]), Box(
+            [0.0] * many, [1.0] * many
+        )
+    try:
+        low, high = zip(*scale.values(), strict=True)
+        return list(scale), Box(low, high)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"scale: {error}; give (low, high) for each outcome") from error
+
+
+def _in_cube(name: str, loss: Loss, scale: Mapping[str, Any], space: Box) -> Loss:
+    """Return a loss of the outcome in its own units as one over the unit cube, in [0, 1]."""
+    try:
+        return (space.pulled_back(loss) if scale else loss).normalised()
+    except ValueError as error:
+        raise UserError(f"losses['{name}']: {error}") from error
+
+
+def _groups(tasks: Mapping[str, Task]) -> list[LossGroup]:
+    """Put losses with as many actions together."""
+    stacks: dict[int, list[Task]] = {}
+    for task in tasks.values():
+        stacks.setdefault(len(task.offset), []).append(task)
+    return [
+        LossGroup(np.stack([t.offset for t in own]), np.stack([t.weights for t in own]), ())
+        for own in stacks.values()
+    ]

@@ -1,0 +1,261 @@
+"""A forecaster that runs on one's own data: what it says, learns, keeps and refuses."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.utils.estimator_checks import check_estimator
+
+from regretless import OnlineOmnipredictor, UserError, external_regret, swap_regret
+from regretless.agents.utilities import MeanVariance, Newsvendor
+from regretless.forecaster.online.as_sklearn import OmnipredictorEstimator
+from regretless.market.losses import LipschitzLoss
+
+SCALE = {"demand": (0.0, 400.0)}
+
+
+def stores(**costs: float) -> dict[str, Any]:
+    """Return newsvendors in pieces, by what a piece that lacks costs."""
+    orders = np.linspace(0, 400, 9)
+    return {name: Newsvendor(orders, underage=cost, overage=1.0) for name, cost in costs.items()}
+
+
+def demand(rounds: int, seed: int = 0) -> np.ndarray[Any, Any]:
+    """Return a beta demand, more of it on one day in seven."""
+    days = np.arange(rounds)
+    drawn = stats.beta(4, 4).rvs(rounds, random_state=seed)
+    return 40 + 200 * drawn + 120 * (days % 7 == 5)
+
+
+def taught(rounds: int, **kinds: Any) -> OnlineOmnipredictor:
+    own = OnlineOmnipredictor(stores(lean=1.0, careful=9.0), scale=SCALE, **kinds)
+    for day, y in enumerate(demand(rounds)):
+        own.learn_one({"weekday": day % 7}, y)
+    return own
+
+
+def test_the_interval_covers_a_known_distribution() -> None:
+    """Of what is drawn 90 %, within two standard errors; and in the middle the median."""
+    own, inside, below, told = taught(300), 0, 0, demand(1100)
+    for day in range(300, 1100):
+        forecast = own.predict_one({"weekday": day % 7})
+        inside += forecast.quantile(0.05) <= told[day] <= forecast.quantile(0.95)
+        below += told[day] <= forecast.quantile(0.5)
+        own.learn_one({"weekday": day % 7}, told[day])
+    assert abs(inside / 800 - 0.9) <= 2 * np.sqrt(0.09 / 800)
+    assert abs(below / 800 - 0.5) <= 2 * np.sqrt(0.25 / 800)
+
+
+def test_a_forecast_is_a_distribution_with_the_broadcast_statistics() -> None:
+    forecast = taught(300).predict_one({"weekday": 5})
+    assert forecast.weights.sum() == pytest.approx(1.0)
+    assert forecast.error < 0.01
+    assert forecast.mean == pytest.approx(float(forecast.weights @ forecast.outcomes[:, 0]))
+    assert forecast.mean == pytest.approx(260, abs=15)
+    for name, cost in (("lean", 1.0), ("careful", 9.0)):
+        orders, drawn = np.linspace(0, 400, 9), forecast.outcomes
+        costs = cost * np.maximum(drawn - orders, 0) + np.maximum(orders - drawn, 0)
+        expected = forecast.weights @ costs
+        assert forecast.act(name) == orders[expected.argmin()]
+        assert forecast.loss(name) == pytest.approx(expected.min(), abs=400 * 0.02 * (cost + 1))
+    assert forecast.act("careful") > forecast.act("lean")
+
+
+def test_regrets_are_those_of_what_it_said() -> None:
+    own = OnlineOmnipredictor(stores(store=3.0), scale=SCALE)
+    orders, played, costs = np.linspace(0, 400, 9), [], []
+    for day, y in enumerate(demand(200)):
+        chosen = own.predict_one({"weekday": day % 7}).act("store")
+        own.learn_one({"weekday": day % 7}, y)
+        played.append(int(np.flatnonzero(orders == chosen)[0]))
+        costs.append(3.0 * np.maximum(y - orders, 0) + np.maximum(orders - y, 0))
+    table, row = np.array(costs), own.regrets().iloc[0]
+    span = table.max()
+    chosen = np.array(played)
+    assert row["mean_loss"] == pytest.approx(table[np.arange(200), chosen].mean(), rel=1e-9)
+    for name, measure in (("external", external_regret), ("swap", swap_regret)):
+        expected = span * measure(table / span, chosen)
+        assert row[f"{name}_regret"] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert row["swap_regret"] <= row["bound"]
+
+
+def test_what_is_missing_late_or_beyond_the_scale_is_counted() -> None:
+    own = taught(30)
+    own.predict_one({"weekday": 1}, key="monday")
+    own.learn_one({"weekday": 2}, None)
+    own.learn_one({"weekday": 2}, float("nan"))
+    with pytest.warns(UserWarning, match="'demand' lies beyond its scale"):
+        own.learn_one({"weekday": 2}, {"demand": 500.0})
+    own.learn_late("monday", 120.0)
+    assert own.counts == {"learned": 32, "missing": 2, "clipped": 1, "late": 1, "forgotten": 0}
+    with pytest.raises(UserError, match="no forecast waits under 'monday'"):
+        own.learn_late("monday", 120.0)
+
+
+def test_a_late_outcome_is_charged_to_what_was_said_of_it() -> None:
+    own = taught(40)
+    said = own.predict_one({"weekday": 5}, key=1).act("careful")
+    for _ in range(20):
+        own.learn_one({"weekday": 5}, 50.0)
+    assert own.predict_one({"weekday": 5}).act("careful") < said
+    before = own.regrets().set_index("loss").loc["careful"]
+    own.learn_late(1, 250.0)
+    after = own.regrets().set_index("loss").loc["careful"]
+    cost = max(said - 250.0, 0) + 9.0 * max(250.0 - said, 0)
+    assert after["mean_loss"] * 61 - before["mean_loss"] * 60 == pytest.approx(cost, rel=1e-9)
+
+
+def test_a_saved_one_goes_on_with_the_same_bytes(tmp_path: Path) -> None:
+    own = taught(90)
+    own.predict_one({"weekday": 3, "shop": "north", "day": "2026-03-01"}, key="late")
+    own.save(tmp_path / "a")
+    other = OnlineOmnipredictor.load(tmp_path / "a")
+    other.save(tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    for one, name in ((own, "c"), (other, "d")):
+        for day in range(90, 120):
+            one.learn_one({"weekday": day % 7, "shop": "north"}, 100.0 + day)
+        one.learn_late("late", 90.0)
+        one.save(tmp_path / name)
+    assert (tmp_path / "c").read_bytes() == (tmp_path / "d").read_bytes()
+    pd.testing.assert_frame_equal(own.regrets(), other.regrets())
+
+
+KILLED = """
+import os, signal, sys
+from regretless import OnlineOmnipredictor
+own = OnlineOmnipredictor.load(sys.argv[1])
+own.learn_one({"weekday": 1}, 77.0)
+if sys.argv[2] == "before":
+    os.kill(os.getpid(), signal.SIGKILL)
+replace = os.replace
+os.rename = os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
+own.save(sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGKILL is not there")
+@pytest.mark.parametrize("when", ["before", "within"])
+def test_killed_before_or_while_it_saves_it_is_as_it_was_saved(tmp_path: Path, when: str) -> None:
+    own = taught(20)
+    own.save(tmp_path / "kept")
+    whole = (tmp_path / "kept").read_bytes()
+    words = [sys.executable, "-c", KILLED, str(tmp_path / "kept"), when]
+    assert subprocess.run(words, check=False).returncode == -signal.SIGKILL
+    assert (tmp_path / "kept").read_bytes() == whole
+    again = OnlineOmnipredictor.load(tmp_path / "kept")
+    assert again.counts["learned"] == 20
+    assert again.predict_one({"weekday": 3}).mean == own.predict_one({"weekday": 3}).mean
+
+
+def test_a_long_stream_takes_no_more_room(tmp_path: Path) -> None:
+    own, sizes = taught(600), []
+    for _ in range(2):
+        own.save(tmp_path / "kept")
+        sizes.append((tmp_path / "kept").stat().st_size)
+        for day, y in enumerate(demand(900, seed=len(sizes))):
+            own.learn_one({"weekday": day % 7}, y)
+            own.predict_one({"weekday": day % 7}, key=day % 50)
+            own.learn_late(day % 50, y)
+    own.save(tmp_path / "kept")
+    assert (tmp_path / "kept").stat().st_size < 1.02 * sizes[1]
+    assert own.regrets()["swap_regret"].max() < 2.0  # of costs up to 400, and 3,600
+
+
+def test_several_outcomes_and_a_portfolio_in_returns() -> None:
+    shares = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+    fund = MeanVariance(shares, risk_aversion=4.0)
+    own = OnlineOmnipredictor(
+        {"fund": fund},
+        scale={"bonds": (-0.1, 0.1), "shares": (-0.2, 0.2)},
+        actions={"fund": ["bonds", "shares", "half"]},
+    )
+    rng = np.random.default_rng(0)
+    for _ in range(80):
+        own.learn_one(None, {"bonds": rng.normal(0.01, 0.005), "shares": rng.normal(0.0, 0.08)})
+    forecast = own.predict_one()
+    assert forecast.act("fund") == "bonds"
+    assert forecast.mean["bonds"] == pytest.approx(0.01, abs=0.01)
+    assert -forecast.loss("fund") == pytest.approx(0.01, abs=0.02)
+    assert set(forecast.quantile(0.5)) == {"bonds", "shares"}
+
+
+def test_a_forecast_of_ones_own_is_a_model() -> None:
+    """A planner who knows the demand is followed."""
+    own, rng = OnlineOmnipredictor(stores(lean=1.0), scale=SCALE, forecasts={"plan": "plan"}), 0
+    rng = np.random.default_rng(1)
+    for y in rng.uniform(50, 350, 150):
+        own.learn_one({"plan": float(y)}, float(y))
+    assert own.predict_one({"plan": 300.0}).mean == pytest.approx(300, abs=25)
+    assert own.regrets()["best_model"].item() == "plan"
+    with pytest.raises(UserError, match="no forecast 'plan' in the context"):
+        own.predict_one({})
+
+
+def code(y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.stack([y[..., 0], 1 - y[..., 0]], axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: OnlineOmnipredictor({}), "losses: there are none"),
+        (lambda: OnlineOmnipredictor({"a": 3}), r"losses\['a'\] is 3; give a single loss"),
+        (lambda: OnlineOmnipredictor(stores(a=1.0), scale={"d": (1, 1)}), "scale: "),
+        (lambda: OnlineOmnipredictor(stores(a=1.0), scale={"d": (0, 1), "e": (0, 1)}), "as many"),
+        (lambda: OnlineOmnipredictor(stores(a=1.0), models={"m": "last"}), "unknown kind 'last'"),
+        (lambda: OnlineOmnipredictor(stores(a=1.0), models={"m": object()}), "models"),
+        (lambda: OnlineOmnipredictor(stores(a=1.0), actions={"a": [1]}), "has 1 names; give 9"),
+        (lambda: taught(2).learn_one({}, {"demnd": 1.0}), "did you mean 'demand'"),
+        (lambda: taught(2).learn_one({}, "much"), "give numbers, or None"),
+        (lambda: taught(2).predict_one({"a": [1]}), "give a number, a word or a date"),
+        (lambda: taught(2).predict_one({}).act("lea"), "did you mean 'lean'"),
+        (lambda: taught(2).predict_one({}).quantile(1.0), "between 0 and 1"),
+        (lambda: OnlineOmnipredictor.load(__file__), "is no saved OnlineOmnipredictor"),
+    ],
+)
+def test_mistakes_get_one_line(make: Any, says: str) -> None:
+    with pytest.raises(UserError, match=says) as told:
+        make()
+    assert "\n" not in str(told.value)
+
+
+def test_code_is_not_saved(tmp_path: Path) -> None:
+    loss = LipschitzLoss(code, np.array(1.0), (2,), 1)
+    with pytest.raises(UserError, match=r"losses\['own'\] is code of its own"):
+        OnlineOmnipredictor({"own": loss}).save(tmp_path / "no")
+    assert not (tmp_path / "no").exists()
+
+
+def test_river_says_that_it_is_one_of_its_regressors() -> None:
+    """All checks of River; none has to be left out."""
+    checks = pytest.importorskip("river.checks")
+    from regretless.forecaster.online.as_river import OmnipredictorRegressor  # noqa: PLC0415
+
+    checks.check_estimator(OmnipredictorRegressor(0.0, 100.0))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_says_that_it_is_one_of_its_estimators() -> None:
+    """All checks of scikit-learn but that of array interfaces, which wants a switch of SciPy's."""
+    told = check_estimator(OmnipredictorEstimator(), on_fail=None)
+    left = {one["check_name"] for one in told if one["status"] != "passed"}
+    assert left <= {"check_array_api_input"}
+
+
+def test_a_model_of_river_can_be_one_of_the_models(tmp_path: Path) -> None:
+    linear = pytest.importorskip("river.linear_model")
+    models = {"river": linear.LinearRegression(), "last": "last-value"}
+    own = taught(40, models=models)
+    assert own.predict_one({"weekday": 5}).mean > 0
+    with pytest.raises(UserError, match=r"models\['river'\] cannot be saved"):
+        own.save(tmp_path / "no")
