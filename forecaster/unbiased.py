@@ -4,7 +4,7 @@ Every round: weigh the events by their biases so far (``weights``), solve the mi
 those weights define (``minimax``), play the mixture; then add the round's expected biases
 (``events``). With the adaptive weights every event's bias stays below
 
-    sqrt(3 n_T(E) Lambda),   Lambda = ln(2 n |E| (1 + 3/(2 ln 2) ln(1 + T))) + slack terms,
+    sqrt(3 n_T(E) Lambda),   Lambda = ln(2 n |E| (1 + .488 ln(1 + T))) + slack terms,
 
 see ``bounds``.
 """
@@ -16,8 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.events.bounds import LOGARITHM, BiasBound
+from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.coordinate import Events
+from regretless.forecaster.events.lemma import LOGARITHM
 from regretless.forecaster.events.protected import (
     LossGroup,
     best_responses,

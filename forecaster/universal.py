@@ -20,7 +20,7 @@ is O(log^2 T) a round. The certificate of each round is computed, and S_T is the
 with prior q, bias B and variation C = sum_t E[p in cell] |p - y| has
 
     |B| <= z sqrt(C) + sqrt(3 C Lambda_s),   Lambda_s = ln(1 + (P - 1) / q_s),
-    P = e^(k S_T) (P_0 + 3 / (2 ln 2) sum_e q_e ln((1 + C_e) / (1 + C_e0))),   k = e^(1/3) / 2,
+    P = e^(k S_T) (P_0 + l sum_e q_e ln((1 + C_e) / (1 + C_e0))),   k, l of ``events.lemma``,
 
 where P_0 is the mean potential and C_e0 the variations when the first game is played: 1 and 0 if
 no reference was trusted. While one is trusted |B| <= w sqrt(C) + 1.
@@ -49,7 +49,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.events.bounds import GROWTH, LOGARITHM
+from regretless.forecaster.events.lemma import GROWTH, LOGARITHM
 from regretless.forecaster.events.weights import potentials
 from regretless.forecaster.models import ExponentialSmoothing
 from regretless.forecaster.tolerance import tolerance_at

@@ -4,16 +4,15 @@ Notation. N = 2 n |E| experts, T rounds, S the sum of the positive certificates 
 normalised to 1), n_T(E) the occupancy of an event, r(a) in R^n the coefficients of a loss.
 
 **Bias, adaptive weights.** For the potential Phi(R, C) = exp(max(R, 0)^2 / (3 C)) and its weight
-w, Luo and Schapire (2015, Lemma 5) show, for |g| <= 1,
+w, for |g| <= 1 (after Luo and Schapire 2015, Lemma 5; the constants q and k are of ``lemma``),
 
-    Phi(R + g, C + |g|) <= Phi(R, C) + w(R, C) g + 3 |g| / (2 (C + 1)).
+    Phi(R + g, C + |g|) <= Phi(R, C) + w(R, C) g + q |g| / (C + 1).
 
 Sum over experts. The middle terms are the game's value at the realised outcome, at most
-certificate x total weight, and w <= k Phi with k = e^(1/3) / 2, because |R| <= C gives
-(R + 1)^2 / (C + 1) - R^2 / C <= 1. The last terms sum to at most 3 / (2 ln 2) ln(1 + T) per
-expert, because z <= ln(1 + z) / ln 2 on [0, 1]. Hence the potentials' sum stays below N P,
+certificate x total weight, and w <= k Phi. The last terms sum to at most l ln(1 + T) per expert,
+l = q / ln 2 = .488. Hence the potentials' sum stays below N P,
 
-    P = e^(k S) (1 + 3 / (2 ln 2) ln(1 + T)).
+    P = e^(k S) (1 + l ln(1 + T)).
 
 No potential is below 1: none is above N P - (N - 1). With C <= n_T(E), for each event, coordinate
 
@@ -55,7 +54,7 @@ hence R <= (w - z) sqrt(C) + 1; and C >= w^2 wherever |B| > w sqrt(C) is possibl
 each, in place of 1, and with u = w - z + 1/w
 
     |B| <= z sqrt(n_T(E)) + sqrt(3 n_T(E) Lambda),
-    P = e^(k S) (e^(u^2 / 3) + 3 / (2 ln 2) ln(1 + T)),
+    P = e^(k S) (e^(u^2 / 3) + l ln(1 + T)),
 
 before that round and after it. How good the base is, and what it does, does not matter. As long
 as it is trusted, |B| <= w sqrt(C) says more.
@@ -87,7 +86,7 @@ may stand in its place wherever it is known: the lemma is about C. Term by term
 the sum over a policy's suggestions b taking the place of the maximum over c, and sum_a max_c
 beta(C_{a,c}) for scalar gains. It holds on every log of adaptive or second-order weights, whatever
 the signs of the increments, and says nothing before the run. Likewise the last terms of the
-potentials' sum are known: N + 3 / (2 ln 2) sum_e ln(1 + C_e) stands in P for its most, and after
+potentials' sum are known: N + l sum_e ln(1 + C_e) stands in P for its most, and after
 trust was lost the potentials of that moment for N e^(u^2/3), with what ln(1 + C_e) grew since.
 
 **Stays.** Those potentials bound biases from that moment on alone: before it |B_t| <= w sqrt(C_t),
@@ -107,12 +106,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from regretless.forecaster.events.draws import drawn
+from regretless.forecaster.events.lemma import GROWTH, LOGARITHM
 from regretless.forecaster.events.second_order import GAINS, STEEPEST
 from regretless.market.core.arrays import Array
 from regretless.market.losses.basis import Hull
-
-GROWTH = math.exp(1 / 3) / 2  # k: a weight is at most this multiple of its potential
-LOGARITHM = 3 / (2 * math.log(2))
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regretless.forecaster.events.bounds import GROWTH, LOGARITHM, BiasBound, GainBound, spread
+from regretless.forecaster.events.bounds import BiasBound, GainBound, spread
 from regretless.forecaster.events.coordinate import Events
+from regretless.forecaster.events.lemma import GROWTH, LOGARITHM
 from regretless.forecaster.events.protected import LossGroup, best_responses, rows_of
 from regretless.forecaster.events.scalar import LossEvents
 from regretless.forecaster.events.weights import AdaptiveWeights

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from regretless.forecaster.events.bounds import GROWTH
 from regretless.forecaster.events.coordinate import Events
+from regretless.forecaster.events.lemma import GROWTH
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.weights import AdaptiveWeights, Awake, ExponentialWeights
 from regretless.forecaster.unbiased import UnbiasedPrediction

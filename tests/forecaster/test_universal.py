@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regretless.forecaster import Constant, UniversalDecisionSwap
+from regretless.forecaster.events.lemma import GROWTH, LOGARITHM
 from regretless.forecaster.tolerance import slack_limit, tolerance_at
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Linear
@@ -153,8 +154,7 @@ def test_the_bound_grows_like_a_root() -> None:
     forecaster = UniversalDecisionSwap(rounds)
     played(forecaster, NATURES["alternating"], rounds)
     scales, slack = forecaster.scales, slack_limit(rounds) + 0.5
-    growth = math.exp(math.exp(1 / 3) / 2 * slack)
-    growth *= 1 + 3 / (2 * math.log(2)) * math.log1p(rounds)
+    growth = math.exp(GROWTH * slack) * (1 + LOGARITHM * math.log1p(rounds))
     exponent = math.log(2 * scales * 2**scales * growth)
     bound = forecaster.regret_bound(Linear([[0.0], [-1.0]], [0.0, 0.4]))[0]
     assert bound <= 2 * math.sqrt(3 * scales * exponent / rounds)
