@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import regretless.agents
 from regretless.agents.adversaries import (
@@ -20,12 +19,11 @@ from regretless.agents.adversaries import (
     PumpAndDump,
     StackelbergCommitter,
     StaggeredSeller,
-    UpThenDown,
 )
 from regretless.agents.cohorts.learning import LearnerCohort
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.cohorts.scripted import ScriptedAgent, ScriptedCohort
-from regretless.agents.learners import EXP3, BlumMansour, FollowTheLeader, Hedge
+from regretless.agents.learners import EXP3
 from regretless.agents.responses import BestResponse, Quantal
 from regretless.forecaster.bases import LinearBasis
 from regretless.forecaster.ensemble_broadcast import ensemble_solver
@@ -35,7 +33,6 @@ from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, stream
-from regretless.market.exploitability.bimatrix import read_game
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.lookahead import cloned
 from regretless.market.game.protocols import Follower
@@ -46,14 +43,11 @@ from regretless.market.model import MarketModel
 from regretless.market.records import Announcement, Context, Forecast, History, OutcomeLaw, Round
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.files import DATA
 from regretless.scenarios.spec.scenario import validated
 
 assert regretless.agents  # importing the package registers its names
 
-Array = NDArray[np.float64]
 
-GAMES = DATA / "games"
 SEED = 3
 ROUNDS = 12
 
@@ -170,12 +164,6 @@ def earned(game: Game, rounds: int) -> float:
             per_row = (decision.probabilities * values).sum(1)
             total += per_row[cohort.row_of].sum()
     return total / rounds / sum(len(cohort.row_of) for cohort in game.cohorts)
-
-
-def bundled(name: str) -> tuple[Array, Linear]:
-    """Return a game's leader payoffs as weights (A, m), and the follower's loss."""
-    game = read_game(GAMES / name)
-    return game.leader_payoff.T, stacked(game.follower_loss.T[None])
 
 
 # What everybody must do.
@@ -383,29 +371,6 @@ def test_commitment_is_the_best_law_against_the_first_follower() -> None:
     assert player.commitment.value == pytest.approx(3.5)
     assert law.points[law.weights.argsort()] == pytest.approx(player.support)
     assert law.weights == pytest.approx([0.5, 0.5])
-
-
-@pytest.mark.parametrize(
-    ("rule", "surplus"),
-    [
-        (lambda: Hedge(rate="fixed"), 0.564),
-        (Hedge, 0.665),
-        (FollowTheLeader, 0.75),
-        (BlumMansour, None),
-        (None, None),
-    ],
-    ids=["fixed", "anytime", "leader", "blum-mansour", "followers"],
-)
-def test_dengs_leader_robs_whom_it_should(rule: Any, surplus: float | None) -> None:
-    """Deng, Schneider and Sivan's game has V = 0; swap learners and followers lose nothing."""
-    weights, loss = bundled("deng-2x3.csv")
-    player = UpThenDown(2, stream(0, "x"), rounds=1000, weights=weights)
-    cohort = followers(loss, [1]) if rule is None else learners(loss, [1], rule(), rounds=1000)
-    paid = earned(table(player, cohort), 1000)
-    if surplus is None:
-        assert paid < 0
-    else:
-        assert paid == pytest.approx(surplus, abs=0.005)
 
 
 def test_pump_and_dump_pays_what_its_economics_say() -> None:

@@ -178,7 +178,7 @@ def test_leaders_who_learn_resume_and_repeat(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["cem", "es", "exp3"])
-@pytest.mark.parametrize("pays", [(0.1, 0.4, 0.9), (0.9, 0.4, 0.1), (0.1, 0.9, 0.4)])
+@pytest.mark.parametrize("pays", [(0.1, 0.9, 0.4)])
 def test_leaders_learn_while_they_play(kind: str, pays: tuple[float, ...]) -> None:
     """Followers who do the same whatever comes, and one start for three answers."""
     player = register.adversary[kind](3, stream(4, "adversary"), length=2, phases=1)

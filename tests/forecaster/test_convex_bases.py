@@ -16,7 +16,7 @@ from regretless.forecaster.bases.convex import (
     distances,
     tables,
 )
-from regretless.market.losses import Convex1D, Linear, Loss
+from regretless.market.losses import Convex1D
 
 Array = NDArray[np.float64]
 
@@ -91,23 +91,6 @@ def test_the_declared_lipschitz_constant_is_the_largest(basis: ConvexBasis) -> N
     assert max(sums) >= 0.98 * basis.lipschitz
 
 
-def test_losses_outside_the_family_are_refused(basis: ConvexBasis) -> None:
-    """Too steep, of another coordinate, of another form, over other outcomes."""
-    size, place = basis.outcomes, basis.coordinate
-    steep = along(basis, np.full((1, 1), basis.constant), np.array([0.5]), np.array(0.01))
-    with pytest.raises(ValueError, match="slopes up to"):
-        basis.coefficients(steep)
-    with pytest.raises(ValueError, match="not in the span"):
-        basis.coefficients(Linear(np.ones((2, size))))
-    longer = Convex1D(np.ones((1, 1)), np.zeros(1), coordinate=place, dimension=size + 1)
-    with pytest.raises(ValueError, match="outcomes"):
-        basis.coefficients(longer)
-    if size > 1:
-        other = Convex1D(np.ones((1, 1)), np.zeros(1), coordinate=0, dimension=size)
-        with pytest.raises(ValueError, match="convex in coordinate 0"):
-            basis.coefficients(other)
-
-
 def test_an_optimised_basis_needs_a_cap_and_a_reachable_error() -> None:
     """A linear loss needs the cap 1, and there are tables down to some error."""
     for cap in (0.9, float("inf"), float("nan")):
@@ -117,7 +100,7 @@ def test_an_optimised_basis_needs_a_cap_and_a_reachable_error() -> None:
         OptimisedConvexBasis(error=1e-4)
 
 
-@pytest.mark.parametrize("error", [0.25, 0.1, 0.05, 0.02, 0.01, 0.005, 0.001])
+@pytest.mark.parametrize("error", [0.25, 0.02, 0.001])
 @pytest.mark.parametrize("constant", [1.0, 3.0])
 def test_a_broken_line_takes_a_quarter_over_the_error(error: float, constant: float) -> None:
     """N = L / (4 error), rounded up, and lambda L."""
@@ -178,13 +161,3 @@ def test_the_certificate_covers_what_lies_between_the_grid_points() -> None:
     exact = ConvexTable(distances(5), np.column_stack([np.zeros(5), np.eye(5)]))
     # |y - t| at y = t = 1/8 is 0, the mean of its four neighbours 1/8
     assert 0.125 <= exact.error <= 0.25 + ROUNDING
-
-
-def test_a_loss_may_be_a_newsvendor_in_units_of_its_range() -> None:
-    """Overage and underage cost, normalised: slopes above 1 are served with a larger constant."""
-    knots = np.array([[[0.2], [0.5], [0.7]]])
-    loss: Loss = Convex1D(np.full((1, 3, 1), 1.5), knots, slope=np.array(-1.0)).normalised()
-    constant = float(loss.lipschitz().max())
-    for make in (ReLUBasis, OptimisedConvexBasis):
-        basis = make(error=0.1 * constant, constant=constant)
-        assert basis.audit(loss, FINE[:, None]) <= basis.error + ROUNDING

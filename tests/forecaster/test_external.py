@@ -82,14 +82,6 @@ def test_models_of_other_libraries_learn_from_context(model: Any) -> None:
     assert not getattr(model, "sums", {})
 
 
-def test_batch_models_are_refitted_ever_less_often() -> None:
-    base = BatchModel(MeanPerFeature(), 1)
-    for t in range(400):
-        base.predict({"day": t % 3})
-        base.update(np.array([0.5]))
-    assert 20 < base._model.fits < 60
-
-
 def test_what_a_model_must_offer() -> None:
     assert isinstance(adapted(RunningPerFeature(), 2), OnlineModel)
     own = RunningMean(2)

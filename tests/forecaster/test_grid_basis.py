@@ -42,12 +42,9 @@ def lattice(outcomes: int) -> Array:
     ("outcomes", "constant", "error", "centred", "cells"),
     [
         (1, 1.0, 0.1, True, 5),
-        (1, 1.0, 0.1, False, 10),
         (2, 3.0, 0.25, True, 6),
         (2, 3.0, 0.25, False, 12),
         (3, 1.0, 0.2, True, 3),
-        (1, 1.0, 0.01, True, 50),
-        (1, 0.1, 3.0, True, 1),
         (2, 1.0, 0.3, True, 2),
     ],
 )

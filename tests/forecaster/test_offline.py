@@ -169,14 +169,6 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(base: str) -> N
 # Policies.
 
 
-def test_a_score_falls_into_its_interval() -> None:
-    rule = LinearScore(np.array([1.0, 2.0]), np.array([1.0, 2.0]), np.array([5, 3, 4]))
-    table = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 0.9], [0.0, 1.0]])
-    assert rule.predict(table).tolist() == [5, 3, 3, 4]
-    with pytest.raises(ValueError, match="ascend"):
-        LinearScore(np.ones(1), np.array([2.0, 1.0]), np.arange(3))
-
-
 def test_the_best_tree_weighs_what_is_at_stake() -> None:
     features = np.array([[0.0], [0.0], [1.0]])
     table = np.array([[0.0, 0.1], [0.9, 0.0], [0.0, 0.5]])  # the first row loses little
@@ -235,9 +227,7 @@ def test_code_is_not_saved(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    "damage", ["missing", "text", "short", "other", "forged", "bomb", "deep", "nothing"]
-)
+@pytest.mark.parametrize("damage", ["missing", "short", "other", "forged", "bomb", "deep"])
 def test_a_damaged_model_is_refused(tmp_path: Path, damage: str) -> None:
     """Also one whose trees would lead a walk off their arrays."""
     io = pytest.importorskip("skops.io")
@@ -245,9 +235,7 @@ def test_a_damaged_model_is_refused(tmp_path: Path, damage: str) -> None:
     rule = best_tree(features, losses()[1].losses(outcomes))
     model = OfflineOmnipredictor([losses()], [rule], base="ridge").fit(features, outcomes)
     out = tmp_path / "model.skops"
-    if damage == "text":
-        out.write_text("hello")
-    elif damage == "other":
+    if damage == "other":
         io.dump(StandardScaler(), out)
     elif damage == "short":
         model.save(out)
@@ -255,9 +243,9 @@ def test_a_damaged_model_is_refused(tmp_path: Path, damage: str) -> None:
     elif damage == "forged":
         rule.tree_.children_left[0] = 10**6
         model.save(out)
-    elif damage in {"bomb", "deep", "nothing"}:
+    elif damage in {"bomb", "deep"}:
         packing = ZIP_DEFLATED if damage == "bomb" else ZIP_STORED
-        text = {"bomb": bytes(2**22), "deep": b"[" * 100_000, "nothing": b"null"}[damage]
+        text = {"bomb": bytes(2**22), "deep": b"[" * 100_000}[damage]
         with ZipFile(out, "w", packing) as archive:
             archive.writestr("schema.json", text)
     told = {"missing": "does not exist", "other": "holds no OfflineOmnipredictor"}
@@ -296,13 +284,9 @@ GOOD = examples(12)
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "nan": (lambda: _fit(np.where(np.eye(12, 2) > 0, np.nan, GOOD[0]), GOOD[1]), "contains NaN"),
     "missing": (lambda: _fit(GOOD[0], np.full((12, 2), np.nan)), "Y: Input Y contains NaN"),
-    "text": (lambda: _fit(GOOD[0], np.full((12, 2), "a")), "Y: could not convert"),
-    "rows": (lambda: _fit(GOOD[0][:5], GOOD[1]), "5 rows and Y 12"),
     "no rows": (lambda: _fit(GOOD[0][:0], GOOD[1][:0]), "minimum of 1 is required"),
-    "flat": (lambda: _fit(GOOD[0][:, 0], GOOD[1]), "Expected 2D"),
     "width": (lambda: _fit(GOOD[0], GOOD[1][:, :1]), "Y has 1 outcomes, a loss has 2"),
     "ends": (lambda: _fit(*GOOD, ends=[(0, 1)]), "a low and a high for each outcome"),
-    "levels": (lambda: _fit(*GOOD, base="ridge").predict_quantiles(GOOD[0], [1.5]), "levels = "),
     "no law": (lambda: _fit(*GOOD).predict_quantiles(GOOD[0]), "no distribution of outcomes"),
     "names": (
         lambda: _fit(pd.DataFrame(GOOD[0], columns=["a", "b"]), GOOD[1]).predict(
@@ -313,10 +297,9 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "events": (lambda: _fit(*GOOD, events="all"), "events = 'all'"),
     "weights": (lambda: _fit(*GOOD, weights="flat"), "weights 'flat'"),
     "no losses": (lambda: OfflineOmnipredictor([]).fit(*GOOD), "losses is empty"),
-    "no loss": (lambda: OfflineOmnipredictor([3]).fit(*GOOD), "holds a int"),  # type: ignore[list-item]
+    # type: ignore[list-item]
     "a basis": (lambda: OfflineOmnipredictor(LinearBasis(2)).fit(*GOOD), "is a LinearBasis; give"),  # type: ignore[arg-type]
     "basis": (lambda: _fit(*GOOD, basis=LinearBasis(2)), "leave basis out"),
-    "action": (lambda: _fit(*GOOD, policies=[Threshold(0, 0.5, 0, 7)]), "suggests 7; actions are"),
     "fraction": (lambda: _fit(*GOOD, policies=[lambda _: 0.5]), "suggests 0.5"),
     "unscaled": (
         lambda: OfflineOmnipredictor([Linear(np.eye(2) * 9)]).fit(*GOOD),
@@ -325,7 +308,6 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "features": (lambda: _fit(*GOOD).predict(GOOD[0][:, :1]), "expecting 2 features"),
     "stack": (lambda: _fit(*GOOD).act(losses(), GOOD[0]), "give one of them"),
     "groups": (lambda: _fit(*GOOD, fit={"groups": np.zeros(12)}), "all rows are in one group"),
-    "own weights": (lambda: _fit(*GOOD, fit={"sample_weight": np.zeros(12)}), "sample_weight: "),
     "memory": (
         lambda: _fit(*examples(400), losses=[CES(_many(), 0.5)], policies=RULES, rounds_kept=200),
         "use events='losses'",
@@ -334,15 +316,11 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
 NUMBERS = {
     "kappa": 0.0,
     "rounds_kept": 0,
-    "burn_in": 1.0,
     "base": "all",
     "trees": 0,
-    "cv": 1,
     "refit": "no",
     "holdout": 1.0,
-    "gamma": -1.0,
     "delta": 0.0,
-    "random_state": -1,
 }
 
 

@@ -132,11 +132,8 @@ def test_equal_quantiles_share_their_levels_evenly() -> None:
     [
         (["a"], None, "columns are for 1 outcomes; give them for 2"),
         ([["a"], ["b", "c"]], None, "give every outcome as many"),
-        ([["a", "b"], ["c", "d"]], [0.1, 0.5, 0.9], "give every outcome as many"),
         ([["a", "b"], ["c", "d"]], [0.9, 0.1], "ascending"),
-        ([["a", "b"], ["c", "d"]], [0.0, 0.1], "between 0 and 1"),
         (["a", "b"], [0.5], "at least two"),
-        ([[], []], None, "as many"),
     ],
 )
 def test_columns_and_levels_must_fit(columns: Any, levels: Any, message: str) -> None:

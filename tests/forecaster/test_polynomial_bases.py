@@ -58,20 +58,6 @@ def targets(degree: int, *, lower: bool = True) -> Draw:
     return draw
 
 
-def sums(degree: int, power: float = 1.0, floor: float = 0.0, *, same: bool = False) -> Draw:
-    """Integer powers of a sum; of one degree and without intercepts if ``same``."""
-
-    def draw(rng: np.random.Generator, stack: int, actions: int, outcomes: int) -> Loss:
-        exponent = np.full(stack, degree) if same else rng.integers(1, degree + 1, stack)
-        weights = rng.normal(size=(stack, actions, outcomes))
-        intercept = rng.normal(size=(stack, actions)) * (not same)
-        return PowerOfSum(
-            weights, exponent, np.array(power), np.array(floor), intercept=intercept
-        ).normalised()
-
-    return draw
-
-
 def exponentials(reach: float, power: float = 0.0, floor: float = 0.01) -> Draw:
     """Cobb-Douglas and CARA losses of both signs, some at the end of the reach."""
 
@@ -118,15 +104,6 @@ def chebyshev(outcomes: int, reach: float, error: float, *more: float) -> Callab
 
 
 CASES: dict[str, Case] = {
-    "bernstein 1": Case(lambda: BernsteinBasis(1, 1), 2, targets(1)),
-    "bernstein 4": Case(lambda: BernsteinBasis(3, 4), 15, targets(4)),
-    "bernstein 16": Case(lambda: BernsteinBasis(2, 16), 34, targets(16)),
-    "binomial 1": Case(lambda: PowerBasis.binomial(1, 2), 2, targets(1)),
-    "binomial 4": Case(lambda: PowerBasis.binomial(4, 3), 12, targets(4)),
-    "homogeneous 3": Case(
-        lambda: MonomialBasis(3, 3, power=0.5, homogeneous=True), 10, sums(3, 0.5, same=True)
-    ),
-    "monomial 3": Case(lambda: MonomialBasis(3, 3, power=0.7, floor=0.1), 19, sums(3, 0.7, 0.1)),
     "taylor": Case(taylor(3, 1.0, 0.1), 454, exponentials(1.0)),
     "taylor cara": Case(taylor(2, 2.0, 1e-3, 1.0, 0.0), 54, exponentials(2.0, 1.0, 0.0)),
     "taylor inverse": Case(taylor(2, 0.5, 0.01, -1.0, 0.2), 54, exponentials(0.5, -1.0, 0.2)),
@@ -136,30 +113,7 @@ CASES: dict[str, Case] = {
     "chebyshev inverse": Case(chebyshev(2, 1.0, 0.01, -1.0, 0.1), 27, exponentials(1.0, -1.0, 0.1)),
     "chebyshev rough": Case(chebyshev(2, 0.1, 0.1), 2, exponentials(0.1)),
 }
-EVERY = pytest.mark.parametrize("name", CASES)
 SEEDS = given(seed=st.integers(0, 2**32 - 1))
-
-
-def lattice(outcomes: int) -> Array:
-    """Outcomes on a lattice with the corners, fine near 0, and at random."""
-    ticks = {1: 301, 2: 25}.get(outcomes, 7)
-    even = np.linspace(0, 1, ticks)
-    axes = [*even, *np.exp(-8 * even[: ticks // 2])]
-    random = np.random.default_rng(5).random((300, outcomes))
-    return np.concatenate([list(itertools.product(axes, repeat=outcomes)), random])
-
-
-@EVERY
-@SEEDS
-@CHECKED
-def test_the_measured_error_is_within_the_declared_error(name: str, seed: int) -> None:
-    """Normalised losses, alone and with other actions; exact where the error is 0."""
-    basis = CASES[name].basis
-    assert basis.size == CASES[name].size
-    for actions in (1, ACTIONS):
-        losses = CASES[name].losses(seed, actions=actions)
-        allowed = basis.error + 1e-12 if basis.error else 1e-10
-        assert basis.audit(losses, lattice(basis.outcomes)) <= allowed
 
 
 def raw_targets(degree: int, outcomes: int) -> SeparablePower:
@@ -274,19 +228,14 @@ def test_chebyshevs_error_rises_with_the_half_width(degree: int) -> None:
 
 IMPOSSIBLE: dict[str, tuple[Callable[[], Basis], str]] = {
     "bernstein 0": (lambda: BernsteinBasis(2, 0), "degree of 0"),
-    "binomial 0": (lambda: PowerBasis.binomial(0, 2), "degree of 0"),
     "monomial 0": (lambda: MonomialBasis(2, 0), "degree of 0"),
     "monomial of a logarithm": (lambda: MonomialBasis(2, 2, power=0.0), "leaves"),
     "monomial of a pole": (lambda: MonomialBasis(2, 2, power=-1.0, floor=0.1), "leaves"),
-    "monomial floor": (lambda: MonomialBasis(2, 2, floor=1.0), "floor must lie"),
     "monomials": (lambda: MonomialBasis(10, 10), "184755 monomials.*smaller degree"),
-    "taylor count": (taylor(8, 1.0, 0.1), "exceed 50000; allow a greater error"),
     "chebyshev count": (chebyshev(9, 4.0, 1e-4), "exceed 50000; allow a greater error"),
-    "taylor rounding": (taylor(1, 10.0, 0.1), "rounding; allow a greater error"),
     "chebyshev rounding": (chebyshev(1, 30.0, 1e-8), "rounding; allow a greater error"),
     "chebyshev width": (chebyshev(1, 1e6, 0.1), "too wide for a series; allow a smaller reach"),
     "taylor reach": (taylor(1, 0.0, 0.1), "reach"),
-    "chebyshev error": (chebyshev(1, 1.0, 0.0), "error"),
     "chebyshev floor": (chebyshev(1, 1.0, 0.1, 0.0, 0.0), "needs a floor above 0"),
 }
 

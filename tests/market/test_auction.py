@@ -41,8 +41,8 @@ def brute_force(wanted: Array, ticks: Array, last: int) -> tuple[float, int]:
     return ((good[0] + good[-1]) / 2 if most else float(np.clip(last, good[0], good[-1]))), most
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_a_thousand_random_books_clear_as_a_search_does(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(3))
+def test_random_books_clear_as_a_search_does(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(100):
         wanted, ticks, book = random_orders(rng)

@@ -120,8 +120,10 @@ def _there(played: Round, place: int, number: int) -> bool:
     return decision is not None and bool(decision.actions[number] >= 0)
 
 
-@pytest.mark.parametrize("weights", ["adaptive", "exponential"])
-@pytest.mark.parametrize("stream", ["iid", "switching", "anti-forecast"])
+@pytest.mark.parametrize(
+    ("stream", "weights"),
+    [("iid", "adaptive"), ("switching", "exponential"), ("anti-forecast", "adaptive")],
+)
 def test_the_bound_over_own_rounds_holds(stream: str, weights: str) -> None:
     adversary = {"kind": stream, "outcomes": 2}
     forecaster = {"kind": "decision-swap", "weights": weights}
@@ -153,7 +155,7 @@ def test_over_stays_is_the_theorem_row_by_row() -> None:
     assert np.isnan(scalar).tolist() == [False, True, True, True]
 
 
-@pytest.mark.parametrize("at", [1, 17, 45])
+@pytest.mark.parametrize("at", [1, 45])
 def test_a_run_with_network_and_rates_is_resumed_bit_for_bit(tmp_path: Path, at: int) -> None:
     measures = [*MEASURES, "exploitability"]
     given = scenario(

@@ -78,6 +78,7 @@ def learned(kind: str, bidders: int) -> Any:
     return count @ np.linspace(0, 1, count.shape[1]) / count.sum(1), model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bidders", [2, 4])
 def test_learners_shade_first_price_bids_as_the_equilibrium_does(bidders: int) -> None:
     """Vickrey 1961: (n - 1) / n of a uniform value; a grid has equilibria a little below."""
@@ -87,6 +88,7 @@ def test_learners_shade_first_price_bids_as_the_equilibrium_does(bidders: int) -
     assert model.game.market.described()["efficiency"] > 0.97
 
 
+@pytest.mark.slow
 def test_learners_bid_their_values_where_the_second_price_is_paid() -> None:
     share, model = learned("second-price", 3)
     assert share.min() > 0.97

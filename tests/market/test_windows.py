@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from regretless.market.core.errors import UserError
+from regretless.market.logs import journal
 from regretless.market.model import MarketModel
 from regretless.market.regret import definitions
 from regretless.scenarios.build.scenario import Scenario
@@ -95,12 +96,15 @@ def test_a_windows_regret_is_that_of_its_slice(windows: dict[str, Any], sample: 
     assert expected == len(table)
 
 
-def test_resumed_within_a_window_gives_the_same_tables(tmp_path: Path) -> None:
-    told = scenario(rounds=1300, windows={"every": 400}, log_agents=6)
+def test_resumed_within_a_window_gives_the_same_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "CHUNK_ROUNDS", 50)
+    told = scenario(rounds=130, windows={"every": 40}, log_agents=6)
     run(told, Options(tmp_path / "whole", log_every=10))
 
     def stop(played: int) -> None:
-        if played == 1100:
+        if played == 110:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -109,7 +113,7 @@ def test_resumed_within_a_window_gives_the_same_tables(tmp_path: Path) -> None:
     for file in sorted((tmp_path / "whole").glob("*.parquet")):
         assert file.read_bytes() == (tmp_path / "cut" / file.name).read_bytes()
     table = read_run(tmp_path / "cut")[1]["windows"]
-    assert table["last"].max() == 1299
+    assert table["last"].max() == 129
     assert model.journal.windows is not None
     worst = max(worst.regret for worst in model.journal.windows.worst.values())
     assert worst == pytest.approx(table["decision_swap_regret"].max())

@@ -12,7 +12,6 @@ from matplotlib.image import imread
 from scipy.stats import linregress, ttest_1samp
 
 from paper import rates
-from paper.__main__ import main
 from paper.rates import NOISE, THEORY, slope, slopes, verdict
 from regretless.scenarios.studies.analysis import interval
 
@@ -99,40 +98,6 @@ def test_workers_change_nothing() -> None:
     pd.testing.assert_frame_equal(alone, parallel)
 
 
-@pytest.mark.parametrize("family", rates.FAMILIES)
-@pytest.mark.parametrize("stream", rates.STREAMS)
-def test_every_family_is_a_scenario(family: str, stream: str) -> None:
-    spec = rates.scenario(family, stream, rounds=5, seed=3).spec
-    assert spec.adversary is not None
-    assert (spec.adversary.outcomes, spec.rounds) == (rates.FAMILIES[family].outcomes, 5)
-    assert (spec.cohort[0].count, spec.cohort[0].actions) == (rates.AGENTS, rates.ACTIONS)
-
-
-def test_costly_families_play_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[rates.Run] = []
-
-    def one(run: rates.Run) -> list[dict[str, int]]:
-        asked.append(run)
-        return [{"rounds": run[2]}]
-
-    monkeypatch.setattr(rates, "one_run", one)
-    rates.measure(rounds=64_000, seeds=3, jobs=1)
-    assert len(asked) == rates.cells(3)
-    most = {run[0]: run[2] for run in asked}
-    assert most == {family: chosen.longest for family, chosen in rates.FAMILIES.items()}
-    rates.measure(rounds=2000, seeds=1, jobs=1)
-    assert {run[2] for run in asked[rates.cells(3) :]} == {2000}
-
-
-def test_the_command_knows_the_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    asked: dict[str, object] = {}
-    monkeypatch.setattr(rates, "measure", lambda **keys: asked.update(keys))
-    monkeypatch.setattr(rates, "text", lambda _: "a table")
-    monkeypatch.setattr(rates, "write", lambda _, out: [out / "rates.csv"])
-    main(["rates", "--out", str(tmp_path)])
-    assert (asked["rounds"], asked["seeds"], asked["jobs"]) == (rates.LONGEST, 3, None)
-
-
 def test_horizons_double_and_end_at_the_last() -> None:
     assert rates.horizons(64_000, 1000) == [1000 * 2**k for k in range(7)]
     assert rates.horizons(5000, 1000) == [1000, 2000, 4000, 5000]
@@ -215,20 +180,6 @@ def test_table_slopes_and_figure_are_written(table: pd.DataFrame, tmp_path: Path
     picture = imread(figure)
     assert picture.ndim == 3
     assert picture[..., :3].std() > 0.05
-
-
-def test_the_figure_has_a_panel_per_stream_and_a_line_per_family(table: pd.DataFrame) -> None:
-    axes = rates.rates_figure(table).axes
-    assert [axis.get_title() for axis in axes] == list(rates.STREAMS)
-    for axis, stream in zip(axes, rates.STREAMS, strict=True):
-        assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
-        *lines, slope = axis.lines
-        assert [line.get_label() for line in lines] == [EXACT, COARSE]
-        own = table[(table["family"] == EXACT) & (table["stream"] == stream)]
-        means = own.groupby("rounds")["linear_regret"].mean().clip(lower=1e-5)
-        np.testing.assert_allclose(lines[0].get_ydata(), means)
-        x, y = np.log(slope.get_xdata()), np.log(slope.get_ydata())
-        np.testing.assert_allclose(np.diff(y), -0.5 * np.diff(x))
 
 
 def test_the_text_shows_what_was_measured(table: pd.DataFrame) -> None:

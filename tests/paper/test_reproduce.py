@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,14 +13,13 @@ import pytest
 from paper import bases, families, samples
 from paper.__main__ import TABLES, main
 from paper.families import FAMILIES
-from paper.study_table import StudyTable
-from paper.tables import STUDIES
 from regretless.forecaster.bases.default import natural_kind
 from regretless.market import register
 from regretless.market.losses.basis import Basis
 
 ROUNDING = 1e-9
-SMALL, SLOW = "mixed population", {("Leontief", "MReLU, as printed", 3)}
+SMALL = "mixed population"
+SLOW = {"reduced", "ramps", "MReLU, as printed", "MReLU, nearest"}  # in three dimensions
 
 
 def light() -> list[bases.Case]:
@@ -32,7 +30,7 @@ def light() -> list[bases.Case]:
         if case.family != SMALL
         and case.outcomes <= 3
         and not case.error < 0.05  # exact ones, without an error, stay
-        and (case.family, case.basis, case.outcomes) not in SLOW
+        and not (case.outcomes == 3 and case.basis in SLOW)
     ]
 
 
@@ -192,13 +190,6 @@ def test_the_measurement_finds_an_error_that_is_there() -> None:
     assert lipschitz == np.abs(grid.coefficients(losses)[1]).sum(-1).max()
 
 
-def test_workers_change_no_row() -> None:
-    few = light()[:3]
-    drop = ["seconds"]
-    parallel, alone = (bases.measure(rows=few, jobs=jobs).drop(columns=drop) for jobs in (2, 1))
-    pd.testing.assert_frame_equal(parallel, alone)
-
-
 def test_bases_are_printed_and_written(table: pd.DataFrame, tmp_path: Path) -> None:
     text = bases.text(table)
     assert max(map(len, text.splitlines())) <= 110
@@ -225,12 +216,9 @@ def answer(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int,
     ("words", "named"),
     [
         (["basis"], "unknown table 'basis'; did you mean 'bases'?"),
-        (["cover"], "unknown table 'cover'; did you mean 'covers'?"),
         (["tables"], f"choose one of: {', '.join(sorted(TABLES))}"),
         (["bases", "--rounds", "5"], "--rounds: the table 'bases' plays no rounds"),
-        (["bases", "--seeds", "5"], "--seeds: the table 'bases' plays no rounds"),
         (["covers", "--rounds", "0"], "--rounds"),
-        (["covers", "--jobs", "0"], "--jobs"),
     ],
 )
 def test_a_mistake_is_one_line(
@@ -269,29 +257,6 @@ def test_the_command_prints_and_writes(
     assert len(pd.read_csv(tmp_path / "bases/bases.csv")) == len(few)
 
 
-@pytest.mark.parametrize(
-    ("words", "rounds", "seeds"),
-    [
-        ("streams", 4000, 10),
-        ("covers", 2000, 3),
-        ("covers --rounds 7", 7, 3),
-        ("covers --seeds 2", 2000, 2),
-    ],
-)
-def test_each_table_has_its_own_size(
-    words: str, rounds: int, seeds: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    asked: dict[str, Any] = {}
-    monkeypatch.setattr(StudyTable, "measure", lambda _, **keys: asked.update(keys))
-    monkeypatch.setattr(StudyTable, "text", lambda *_: "a table")
-    monkeypatch.setattr(StudyTable, "write", lambda *given: [given[-1] / "a.csv"])
-    main([*words.split(), "--jobs", "2", "--out", str(tmp_path)])
-    name = words.split(maxsplit=1)[0]
-    assert (asked["out"], asked["jobs"]) == (tmp_path / name, 2)
-    spec = STUDIES[name].design(asked["rounds"], asked["seeds"]).spec
-    assert (spec.rounds, spec.seeds) == (rounds, list(range(seeds)))
-
-
 def test_without_a_name_it_lists_the_names(capsys: pytest.CaptureFixture[str]) -> None:
     status, out_text, complaint = answer(capsys)
     assert (status, complaint) == (0, "")
@@ -302,14 +267,14 @@ def test_the_command_goes_on_where_it_was(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """It leaves a study directory, plays what is missing in it, and never mixes two sizes."""
-    words = ["crowding", "--seeds", "1", "--jobs", "2", "--out", tmp_path]
+    words = ["speculator", "--seeds", "1", "--jobs", "2", "--out", tmp_path]
     status, first, complaint = answer(capsys, *words, "--rounds", "8")
     assert (status, complaint) == (0, "")
-    home = tmp_path / "crowding"
-    assert f"written: {home / 'crowding.csv'}" in first
+    home = tmp_path / "speculator"
+    assert f"written: {home / 'speculator.csv'}" in first
     assert (home / "study.json").is_file()
     runs = sorted(home.glob("runs/run=*"))
-    assert len(runs) == 20
+    assert len(runs) == 6
     shutil.rmtree(runs[3])
     kept = {run: (run / "manifest.json").read_bytes() for run in runs if run != runs[3]}
     status, again, _ = answer(capsys, *words, "--rounds", "8")

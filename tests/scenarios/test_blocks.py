@@ -20,7 +20,6 @@ from regretless.agents.utilities.forms import (
     MeanVariance,
     Newsvendor,
 )
-from regretless.forecaster import bases
 from regretless.forecaster.bases.default import natural_kind
 from regretless.market import register
 from regretless.market.core.errors import UserError
@@ -211,10 +210,6 @@ def test_the_same_function_shares_a_block_and_another_does_not() -> None:
     assert all(name.startswith("chebyshev") for name in names)
 
 
-def test_one_block_name_is_the_kind_itself() -> None:
-    assert blocks(floored("a", 0.01), floored("b", 0.01)) == [("chebyshev", ["a", "b"])]
-
-
 def test_several_forms_share_the_reduced_block() -> None:
     """One reduced basis for all that have none of their own, and it serves each of them."""
     crowd = [cohort(name) for name in ("leontief", "linear", "ces", "kinked-target")]
@@ -268,12 +263,6 @@ def test_other_parameters_are_another_basis() -> None:
     assert sizes[0] > market(floored("a", 0.01)).game.blocks[0].basis.size
 
 
-def test_names_of_blocks_are_unique_in_a_crowd() -> None:
-    floors = [floored(f"farmer {k}", 0.01 * k) for k in range(1, 13)]
-    names = [name for name, _ in blocks(*floors, cohort("linear"), cohort("leontief"))]
-    assert len(set(names)) == len(names) == 14
-
-
 def test_a_block_of_one_basis_is_heard_by_agents_of_every_rule() -> None:
     """Quantal, covered and plain agents; guarantees are each cohort's own."""
     model = market(
@@ -313,28 +302,12 @@ SERVED = {
     "exact": "ces",
     "reduced": "leontief",
 }
-CLASSES = {
-    "linear": "LinearBasis",
-    "powers": "PowerBasis",
-    "bernstein": "BernsteinBasis",
-    "monomials": "MonomialBasis",
-    "chebyshev": "ChebyshevExponentialBasis",
-    "taylor": "TaylorExponentialBasis",
-    "relu": "ReLUBasis",
-    "convex-rank": "ConvexRankBasis",
-    "optimised-convex": "OptimisedConvexBasis",
-    "lipschitz-grid": "LipschitzGridBasis",
-    "leontief": "LeontiefBasis",
-    "ramps": "RampBasis",
-    "exact": "ExactLossesBasis",
-    "reduced": "ReducedBasis",
-}
 WIDE = {"ramps", "exact", "reduced", "lipschitz-grid"}
 NARROW = [kind for kind in built_in(register.basis) if kind not in WIDE]
 
 
 def test_every_kind_is_tried() -> None:
-    assert set(SERVED) == set(CLASSES) == set(built_in(register.basis))
+    assert set(SERVED) == set(built_in(register.basis))
 
 
 @pytest.mark.parametrize("kind", built_in(register.basis))
@@ -344,8 +317,6 @@ def test_every_kind_serves_some_utility(kind: str) -> None:
     model.run()
     (block,) = model.game.blocks
     assert block.name == kind
-    if hasattr(bases, CLASSES[kind]):
-        assert type(block.basis).__name__ == CLASSES[kind]
     agents = model.agents_frame()
     assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
     assert np.isfinite(agents["bound"]).all()
@@ -373,25 +344,16 @@ def test_a_kind_serves_the_losses_or_says_in_one_line_that_it_does_not(
     ("utility", "basis", "says"),
     [
         ("linear", {"kind": "liner"}, "did you mean 'linear'"),
-        ("linear", {"kind": "nothing"}, "choose one of: auto, "),
-        ("linear", {"kind": ""}, "basis.kind"),
         ("linear", {"kind": 3}, "basis.kind = 3"),
         ("newsvendor", {"kind": "relu", "eror": 0.1}, "eror.*it takes error"),
-        ("newsvendor", {"eror": 0.1}, "eror.*it takes error"),
         ("newsvendor", {"kind": "relu", "error": -1.0}, "error = -1"),
-        ("newsvendor", {"kind": "relu", "error": 0.0}, "error"),
         ("newsvendor", {"kind": "relu", "error": "small"}, "error = 'small'"),
         ("newsvendor", {"kind": "convex-rank", "error": 1e-9}, "error"),
-        ("cara", {"kind": "chebyshev", "error": 0.0}, "error"),
         ("cara", {"kind": "taylor", "error": 1e-13}, "error"),
         ("leontief", {"kind": "reduced", "cap": 0.01}, "cap"),
         ("leontief", {"kind": "reduced", "seed": -1}, "seed = -1"),
         ("leontief", {"kind": "lipschitz-grid", "error": 1e-6}, "cells"),
-        ("leontief", {"kind": "leontief", "error": 1e-6}, "cells"),
         ("leontief", {"kind": "leontief", "error": 0.0}, "error"),
-        ("leontief", {"kind": "leontief", "error": -1.0}, "error"),
-        ("additive", {"kind": "powers", "error": -1.0}, "error"),
-        ("additive", {"kind": "powers", "error": "small"}, "error"),
         ("additive", {"kind": "lipschitz-grid"}, "infinitely steep"),
         # These two fail: their tables do not fit into any memory.
         ("newsvendor", {"kind": "relu", "error": 1e-15}, "error = 1e-15"),
@@ -404,14 +366,6 @@ def test_bad_bases_are_refused_in_one_line(utility: str, basis: Any, says: str) 
     assert pd.Series([line]).str.contains(says).all(), line
 
 
-@pytest.mark.parametrize("kind", ["linear", "exact"])
-def test_a_basis_without_parameters_says_so(kind: str) -> None:
-    """What it takes is what a file may say: nothing."""
-    line = refusal(cohort("linear", basis={"kind": kind, "error": 0.1}))
-    assert "error" in line
-    assert "it takes losses" not in line
-
-
 # Covers and types.
 
 
@@ -419,33 +373,20 @@ def test_a_basis_without_parameters_says_so(kind: str) -> None:
     ("cover", "says"),
     [
         ({"kind": "snap", "radius": 0.1}, "takes gamma alone; drop radius and count"),
-        ({"kind": "snap", "count": 2}, "takes gamma alone; drop radius and count"),
         ({"kind": "cluster"}, "takes either radius or count, and no gamma"),
         ({"kind": "cluster", "radius": 0.1, "count": 2}, "takes either radius or count"),
-        ({"kind": "cluster", "radius": 0.1, "gamma": 0.1}, "takes either radius or count"),
         ({"kind": "cluster", "count": 0}, "cover.count = 0"),
-        ({"kind": "cluster", "count": 1.5}, "cover.count = 1.5"),
-        ({"kind": "cluster", "radius": 0.0}, "cover.radius = 0.0"),
         ({"kind": "snap", "gamma": 0.0}, "cover.gamma = 0.0"),
-        ({"kind": "snap", "gamma": -0.1}, "cover.gamma = -0.1"),
-        ({"kind": "snap", "gamma": "x"}, "cover.gamma = 'x'"),
         ({"kind": "snapped"}, "cover.kind = 'snapped'"),
         ({"kind": "snap", "play": "none"}, "cover.play = 'none'"),
         ({}, "cover.kind' is missing"),
         ("snap", "cover = 'snap'"),
-        ({"kind": "snap", "gama": 0.1}, "unknown key 'cohort.linear.cover.gama'"),
     ],
 )
 def test_bad_covers_are_refused_in_one_line(cover: Any, says: str) -> None:
     line = refusal(cohort("linear", cover=cover))
     assert says in line
     assert "cohort.linear.cover" in line
-
-
-def test_a_misspelt_key_of_a_cover_is_recognised() -> None:
-    """The cure comes from the table that holds the key."""
-    line = refusal(cohort("linear", cover={"kind": "snap", "gama": 0.1}))
-    assert "did you mean 'gamma'" in line
 
 
 @pytest.mark.parametrize(
@@ -472,12 +413,6 @@ def test_archetypes_are_shared_by_the_agents() -> None:
     assert len(alone.loss) == 40
     one: Any = market(many | {"types": 1}).game.cohorts[0]
     assert len(one.loss) == 1
-
-
-def test_as_many_archetypes_as_agents_are_all_there() -> None:
-    """K types are K distinct losses."""
-    seated: Any = market(cohort("leontief", count=6, types=6)).game.cohorts[0]
-    assert len(seated.loss) == 6
 
 
 def test_more_archetypes_than_agents_are_refused() -> None:
@@ -517,11 +452,6 @@ def test_eight_utilities_hear_one_broadcast() -> None:
     assert agents["mean_loss"].between(0, 1).all()
     blocks_logged = set(model.forecasts_frame()["block"])
     assert blocks_logged == {block.name for block in model.game.blocks}
-
-
-def test_a_mixed_market_has_one_block_for_each_function() -> None:
-    """Logarithms and wealth are two functions; everything else is alone."""
-    assert len(blocks(*[cohort(name) for name in EIGHT], outcomes=3)) == 7
 
 
 def play(told: Scenario, out: Path, *, stop: int = 0, resume: bool = False) -> None:
@@ -617,6 +547,7 @@ LONG = {
 }
 
 
+@pytest.mark.slow
 def test_no_family_of_a_mixed_market_keeps_regret() -> None:
     """160 agents of eight utilities against the breaker: the worst of each family after 1000."""
     crowd = [cohort(name, count=20, actions=5, parameters=LONG[name]) for name in LONG]

@@ -11,14 +11,11 @@ from regretless.market.core.errors import UserError
 from regretless.market.exploitability.information_design import revenue_cap
 from regretless.scenarios import load
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.cli.commands import app
 from regretless.scenarios.listing import REGISTRIES, listing
 from regretless.scenarios.spec.files import catalogue, find, override, read
 from regretless.scenarios.spec.scenario import validated
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
 
 
@@ -62,25 +59,6 @@ def test_no_grower_would_have_gained_a_hundredth() -> None:
     limits = forecaster.bias_bound()
     for *_, occupancy, bias in forecaster.events.table():
         assert np.abs(bias).max() <= limits.bias(occupancy) + 1e-9
-
-
-ROBBERIES = ["beating-mean-based-learners", "pump-and-dump", "selling-to-learners"]
-
-
-@pytest.mark.parametrize("name", ROBBERIES)
-def test_a_scenario_is_listed_and_survives_a_dry_run(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What a dry run prints is a scenario file, of which another dry run prints the same."""
-    app(["list"], standalone_mode=False)
-    assert name in capsys.readouterr().out
-    monkeypatch.chdir(tmp_path)
-    app(["run", name, "--dry-run"], standalone_mode=False)
-    printed = capsys.readouterr().out
-    (tmp_path / "again.toml").write_text(printed, encoding="utf-8")
-    app(["run", "again.toml", "--dry-run"], standalone_mode=False)
-    assert capsys.readouterr().out == printed
-    assert load("again.toml").spec == load(name).spec
 
 
 def robbed(name: str, *assignments: str) -> pd.DataFrame:

@@ -114,10 +114,6 @@ def test_every_kind_of_basis_that_a_file_may_name_is_among_them() -> None:
     assert len(built_in(register.basis)) == len(expected()["basis"])
 
 
-def test_the_catalogue_is_large_enough() -> None:
-    assert len(catalogue()) >= 10
-
-
 def test_the_page_says_where() -> None:
     assert table() in PAGE.read_text(encoding="utf-8"), "run this file and paste what it prints"
 

@@ -21,7 +21,6 @@ from regretless.market.core.errors import UserError
 from regretless.scenarios.build import scenario as build
 from regretless.scenarios.cli import commands
 
-COMMAND = Path(sys.executable).parent / "regretless"
 NATURE = """\
 name = "nature"
 rounds = 20
@@ -66,14 +65,12 @@ def refusal(
 
 
 STRANGE = {  # a line of the good file, what stands there instead, and what is said
-    "deep lists": ("rounds = 20", f"a = {'[' * 5000}{']' * 5000}", "nested too deep; write it fl"),
     "deep keys": (
         "rounds = 20",
         f"{'a.' * 300}b = 1",
         "nested more than 50 deep; write it flatter",
     ),
     "digits": ("rounds = 20", f"rounds = {'9' * 5000}", "a number beyond 64 bits; give a smaller"),
-    "rounds": ("rounds = 20", f"rounds = {10**30}", "rounds = 1000000000000000000000000000000: be"),
     "seed": (
         "rounds = 20",
         f"rounds = 20\nseed = {2**63}",
@@ -81,9 +78,6 @@ STRANGE = {  # a line of the good file, what stands there instead, and what is s
     ),
     "long name": ('"nature"', f'"{"n" * 300}"', "nnn': string should have at most 100 characters"),
     "name": ('"nature"', '"na\\u0000ture"', "name = 'na\\x00ture': a control character; drop it"),
-    "lines": ('"nature"', '"na\\nture"', "name = 'na\\nture': a control character; drop it"),
-    "cohort": ('"farmers"', '"far\\u001bm"', "cohort.far\\x1bm.name = 'far\\x1bm': a control cha"),
-    "long cohort": ('"farmers"', f'"{"f" * 9999}"', "should have at most 100 characters; change"),
     "policy": (
         "rounds = 20",
         'rounds = 20\npolicy."a\\u0007".kind = "steps"',
@@ -115,19 +109,9 @@ def test_a_strange_value_on_the_command_line_is_one_line(refusal: Refusal, text:
     )
 
 
-def test_a_claim_may_have_lines(desk: Path) -> None:
-    text = f'description = """Two\nlines"""\n{NATURE}'
-    (desk / "nature.toml").write_text(text, encoding="utf-8")
-    assert commands._loaded("nature.toml", [], {}).spec.description == "Two\nlines"
-
-
 def test_a_file_may_begin_with_a_byte_order_mark(desk: Path) -> None:
     (desk / "nature.toml").write_text(NATURE, encoding="utf-8-sig")
     assert commands._loaded("nature.toml", [], {}).spec.name == "nature"
-
-
-def test_a_folder_is_no_scenario(refusal: Refusal) -> None:
-    assert refusal("run", "/") == "scenario file '/' is no file; check the path"
 
 
 def test_paths_too_long_are_one_line(refusal: Refusal) -> None:
@@ -174,10 +158,8 @@ class Leaver(ScriptedAgent):
         raise SystemExit("bye")
 """
 PARTS = {
-    'forecaster.kind="nothing"': "forecaster 'nothing': NoneType cannot be a base model; it needs",
     'adversary.kind="nobody"': "adversary 'nobody' is no Adversary; let it subclass",
     'cohort.farmers.response="mute"': "'mute' of cohort.farmers has no name, hears_label",
-    'cohort.farmers.response="leaver"': "round 0: Leaver.act (own.py, line ",
     'cohort.farmers.response="secretive"': "state(): players.cohort farmers.agents.0.seen "
     "= {1, 2} cannot be kept in a file; give arrays, numbers, text, lists and None",
 }

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from regretless.agents import ScriptedAgent
 from regretless.agents.responses import BestResponse
 from regretless.forecaster.events.bounds import BiasBound, GainBound, regret_since, spread
-from regretless.forecaster.events.cover import distance, nearest, paper_gamma
+from regretless.forecaster.events.cover import paper_gamma
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
+from regretless.market.logs import journal
 from regretless.market.model import MarketModel
 from regretless.market.records import Context, Forecast, Round, one_hot
 from regretless.market.regret import definitions
@@ -92,7 +93,7 @@ def of(model: MarketModel, name: str) -> pd.DataFrame:
 # Whom the theorem covers.
 
 
-@pytest.mark.parametrize("joins", [1, 60, 119])
+@pytest.mark.parametrize("joins", [1, 119])
 def test_equal_losses_are_covered_and_act_as_the_protected_do(joins: int) -> None:
     model = market(cohort("early"), cohort("late", enters=joins))
     early, late = model.game.cohorts
@@ -116,11 +117,10 @@ def test_equal_losses_are_covered_and_act_as_the_protected_do(joins: int) -> Non
 
 
 @pytest.mark.parametrize("stream", STREAMS)
-@pytest.mark.parametrize("joins", [1, 80, 190])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_regret_of_the_covered_stays_below_their_bounds(stream: str, joins: int, seed: int) -> None:
+@pytest.mark.parametrize("joins", [1, 190])
+def test_regret_of_the_covered_stays_below_their_bounds(stream: str, joins: int) -> None:
     near = cohort("late", [1.0, 1.004, 2.0, 1.997, 3.0], count=16, enters=joins, gamma=0.01)
-    model = market(cohort("early"), near, stream=stream, rounds=200, seed=seed)
+    model = market(cohort("early"), near, stream=stream, rounds=200, seed=joins)
     model.run()
     agents = of(model, "late")
     covered = agents["guarantee"] == "decision-swap"
@@ -178,16 +178,6 @@ def test_bound_since_the_start_is_the_bound() -> None:
             regret_since(BiasBound(100, 500, 2.0), weights, joined=joined)
     with pytest.raises(ValueError, match="scalar gains"):
         regret_since(GainBound(100, 500, 2.0), weights, joined=5)
-
-
-def test_the_nearest_is_found() -> None:
-    rng = np.random.default_rng(4)
-    offset, weights = rng.normal(size=(9, 3)), rng.normal(size=(9, 3, 2))
-    kept_offset, kept_weights = rng.normal(size=(5, 3)), rng.normal(size=(5, 3, 2))
-    cover = nearest(offset, weights, kept_offset=kept_offset, kept_weights=kept_weights)
-    apart = distance(offset[:, None] - kept_offset, weights[:, None] - kept_weights)
-    assert (cover.served == apart.argmin(1)).all()
-    assert cover.radius == pytest.approx(apart.min(1))
 
 
 def test_who_is_too_far_is_not_covered() -> None:
@@ -289,16 +279,10 @@ def test_other_rules_protect_only_their_own(monkeypatch: pytest.MonkeyPatch) -> 
         assert of(model, name)["bound"].isna().all()
 
 
-def test_ensembles_are_heard_only_where_they_are_broadcast() -> None:
-    says = refusal(cohort("early"), cohort("late", enters=5, response="ensemble"))
-    assert "cohort.late" in says
-
-
 @pytest.mark.parametrize(
     ("policies", "label"),
     [
         (["by-month"], "decision-swap"),
-        (["rule-of-thumb", "by-month"], "decision-swap"),
         ([], "decision-swap"),
         (["winter"], "none"),
     ],
@@ -510,19 +494,22 @@ def play(told: Scenario, out: Path, *, stop: int = 0, resume: bool = False) -> M
     return run(told, Options(out, resume=resume, log_every=20), progress=interrupt)
 
 
-@pytest.mark.parametrize("joins", [400, 512, 580])
-def test_a_stopped_run_resumes_to_the_same_bytes(joins: int, tmp_path: Path) -> None:
-    """The checkpoint after round 512 lies behind, at, or before the round at which they join."""
+@pytest.mark.parametrize("joins", [40, 48, 58])
+def test_a_stopped_run_resumes_to_the_same_bytes(
+    joins: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checkpoint after round 48 lies behind, at, or before the round at which they join."""
+    monkeypatch.setattr(journal, "CHUNK_ROUNDS", 16)
     told = scenario(
         cohort("early"),
         *(late | {"enters": joins} for late in LATECOMERS),
-        rounds=600,
+        rounds=60,
     )
     play(told, tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
-        play(told, tmp_path / "part", stop=550)
+        play(told, tmp_path / "part", stop=55)
     halfway = pd.read_parquet(tmp_path / "part" / "agents.parquet")
-    assert (halfway["mean_loss"].isna() == ((halfway["cohort"] != "early") & (joins > 550))).all()
+    assert (halfway["mean_loss"].isna() == ((halfway["cohort"] != "early") & (joins > 55))).all()
     play(told, tmp_path / "part", resume=True)
     for table in ("rounds", "forecasts", "regret_log", "agents", "swaps", "biases"):
         one, two = (tmp_path / name / f"{table}.parquet" for name in ("whole", "part"))
@@ -557,10 +544,6 @@ def test_manifest_and_summary_say_who_joined(
     ("keys", "says"),
     [
         ({"enters": 120}, "cohort.late.enters = 120: there are 120 rounds"),
-        ({"enters": 500}, "cohort.late.enters = 500: there are 120 rounds"),
-        ({"enters": -1}, "cohort.late.enters = -1"),
-        ({"enters": 2.5}, "cohort.late.enters = 2.5"),
-        ({"enters": "soon"}, "cohort.late.enters = 'soon'"),
         (
             {"gamma": 0.05},
             "cohort.late.gamma: how near losses must be that join late",

@@ -92,35 +92,24 @@ def asker(live: Live) -> Asker:
 BAD: dict[str, tuple[int, bytes, dict[str, str | None]]] = {
     "no length": (411, b"{}", {"Content_Length": None}),
     "a negative length": (400, b"{}", {"Content_Length": "-1"}),
-    "a length in words": (400, b"{}", {"Content_Length": "two"}),
-    "a signed length": (400, b"{}", {"Content_Length": "+2"}),
     "a length of thousands of digits": (413, b"", {"Content_Length": "9" * 5000}),
     "a body that is too long": (413, b"", {"Content_Length": "16001"}),
     "a body in chunks": (411, b"", {"Content_Length": None, "Transfer_Encoding": "chunked"}),
     "a form": (415, b"{}", {"Content_Type": "application/x-www-form-urlencoded"}),
-    "text": (415, b"{}", {"Content_Type": "text/plain"}),
     "nothing": (400, b"", {}),
-    "half of it": (400, b"{", {}),
     "a list": (400, b"[]", {}),
     "deep lists": (400, DEEP, {}),
-    "deep lists within": (400, b'{"session":' + DEEP, {}),
     "no text": (400, b'{"session": "\xff"}', {}),
     "half a character": (400, b'{"session": "\\ud800"}', {}),
     "an unknown key": (400, b'{"file": "/etc/passwd"}', {}),
     "a long session": (400, b'{"session": "' + LONG + b'"}', {}),
-    "a long name": (400, b'{"action": "save", "way": "file", "name": "' + LONG + b'"}', {}),
     "a huge number": (400, b'{"action": "set", "name": "rounds", "value": ' + HUGE + b"}", {}),
-    "no number": (400, b'{"action": "set", "name": "rounds", "value": NaN}', {}),
     "an infinite number": (400, b'{"action": "set", "name": "rounds", "value": 1e999}', {}),
-    "thousands of digits": (400, b'{"agent": ' + b"9" * 5000 + b"}", {}),
     "figures that are none": (400, b'{"figures": {"regret": 1}}', {}),
     "another host": (403, b"{}", {"Host": "evil.example"}),
-    "another host with our port": (403, b"{}", {"Host": "evil.example:80"}),
     "a host that is none": (403, b"{}", {"Host": "[:"}),
     "no host": (403, b"{}", {"Host": None}),
     "a page of another site": (403, b"{}", {"Origin": "https://evil.example"}),
-    "a page of another port": (403, b"{}", {"Origin": "http://127.0.0.1:1"}),
-    "a page of a file": (403, b"{}", {"Origin": "null"}),
 }
 
 
@@ -146,7 +135,7 @@ def test_a_body_that_does_not_come_is_refused(
     assert line.count("\n") == 1
 
 
-@pytest.mark.parametrize("start", ["/", "//", "/wrong/", "/TOKE/", "/\xff/", "/?token="])
+@pytest.mark.parametrize("start", ["/", "/TOKE/", "/\xff/"])
 @pytest.mark.parametrize("path", ["", "open", "state", "do"])
 def test_whoever_lacks_the_token_gets_nothing(
     asker: Asker, live: Live, start: str, path: str

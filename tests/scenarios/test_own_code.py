@@ -138,7 +138,6 @@ def left(context):
 MISFITS = {
     "idle": "round 0: class Idle has no act(forecast, context); write it",
     "deaf": "agent 'deaf' takes too few arguments; take the 2 that every one is given",
-    "eager": "round 0: Eager.act chose action 3; return an action from 0 to 2 or 3 prob",
     "shapeless": "round 0: Shapeless.step returned array([0.",
     "lawless": "round 1: Lawless.play returned array([-",
 }

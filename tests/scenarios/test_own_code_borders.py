@@ -281,8 +281,14 @@ def test_who_writes_into_what_it_was_given_is_named(
     assert not (desk / "runs/borders").exists()
 
 
-@pytest.mark.parametrize("raised", ['KeyError("lost")', "StopIteration", "1 / 0"])
-@pytest.mark.parametrize("hole", PLACES)
+@pytest.mark.parametrize(
+    ("hole", "raised"),
+    [
+        *((hole, 'KeyError("lost")') for hole in PLACES),
+        ("act", "StopIteration"),
+        ("clear", "1 / 0"),
+    ],
+)
 def test_whose_code_fails_is_named(
     desk: Path, capsys: pytest.CaptureFixture[str], hole: str, raised: str
 ) -> None:

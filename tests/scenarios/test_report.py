@@ -18,7 +18,7 @@ from regretless.market.core.errors import UserError
 from regretless.market.markets.price_impact import crowding
 from regretless.scenarios import load
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.logs.curves import MOST_POINTS, regret_curves, thinned
+from regretless.scenarios.logs.curves import regret_curves
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.report import market_figures, run_figures, theme
 from regretless.scenarios.report.figures import Drawn, known
@@ -27,7 +27,7 @@ from regretless.scenarios.report.write import write_report
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.files import find, override, read
 from regretless.scenarios.spec.scenario import validated
-from regretless.scenarios.verdict import alternative_cells, promise, records, sentences, unchanged
+from regretless.scenarios.verdict import alternative_cells, promise, records, sentences
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,18 +101,6 @@ def test_page_shows_the_tables(tmp_path: Path, form: str) -> None:
     assert f'agents = pd.read_{form}("agents.{form}")' in page.text
 
 
-def test_every_figure_says_what_it_shows(tables: Tables) -> None:
-    """A title and a sentence of caption each; every axis of a chart with numbers has words."""
-    for kind in (*known("run").values(), *known("study").values(), *known("training").values()):
-        assert kind.title
-        assert kind.caption.endswith(".")
-    for name, kind in known("run").items():
-        made = kind.draw(of(tables))
-        for axis in () if made is None else (*made.select_xaxes(), *made.select_yaxes()):
-            shared = axis.matches is not None or axis.ticktext or axis.showticklabels is False
-            assert axis.title.text or shared, name
-
-
 def test_alternatives_have_their_differences_and_intervals(tables: Tables) -> None:
     others = tables["verdict"].query("kind != 'broadcast'")
     (marks,) = drawn(run_figures.alternatives(of(tables)))
@@ -121,19 +109,6 @@ def test_alternatives_have_their_differences_and_intervals(tables: Tables) -> No
     assert sorted(marks.error_x.array) == sorted(halves)
     alone = tables["verdict"].query("kind in ['broadcast', 'action']")
     assert run_figures.alternatives(of(tables | {"verdict": alone})) is None
-
-
-@pytest.mark.parametrize(
-    ("lost", "words"),
-    [(None, "never corrected"), (12, "corrected from round 13 on"), (0, "from the start")],
-)
-def test_a_reference_and_its_corrections_in_words(lost: int | None, words: str) -> None:
-    assert words in unchanged("powers", "aggregate", 0.5, lost, several=False)
-
-
-def test_a_bound_that_says_nothing_is_called_so() -> None:
-    told = [promise(value) for value in (1.856, 1.0, 0.25, np.nan)]
-    assert told == [">= 1", ">= 1", "0.25", "none"]
 
 
 @pytest.mark.parametrize(
@@ -259,15 +234,6 @@ def test_regret_and_its_bounds_are_those_of_the_logs(tables: Tables) -> None:
     assert len(drawn(run_figures.regret(of(tables)))) == 2
 
 
-def test_a_large_population_is_drawn_with_its_worst(tables: Tables) -> None:
-    agents, count = tables["agents"], run_figures.MOST // AGENTS + 1
-    regret = np.random.default_rng(0).random(count * AGENTS)
-    many = agents.loc[agents.index.repeat(count)].reset_index(drop=True)
-    shown = run_figures.drawn_agents(of({"agents": many.assign(decision_swap_regret=regret)}))
-    assert len(shown) == run_figures.MOST
-    assert np.isin(np.sort(regret)[-run_figures.MOST // 4 :], shown["regret"]).all()
-
-
 def test_exploitability_is_counted_per_cohort(tables: Tables) -> None:
     agents = tables["agents"]
     agents["exploitability"] = np.resize([0.0, 0.02, np.nan], AGENTS)
@@ -338,12 +304,6 @@ def test_market_figure_draws_demand_and_what_it_did(tmp_path: Path) -> None:
     assert len(drawn(market_figures.demand(data))) == 4
 
 
-def test_no_figure_without_its_table(tables: Tables) -> None:
-    bare = of({"agents": tables["agents"]})
-    only = {name for name, kind in known("run").items() if kind.draw(bare) is not None}
-    assert only <= {"spread", "agents", "exploitability"}
-
-
 def test_own_measures_are_drawn_by_cohort(tmp_path: Path) -> None:
     """Of the round, of cohorts by name, and of every agent as the mean of its cohort."""
     taken = {
@@ -359,21 +319,6 @@ def test_own_measures_are_drawn_by_cohort(tmp_path: Path) -> None:
     ends = {(c.yaxis, c.name): c.y[-1] for c in drawn(market_figures.measures(of(tables)))}
     assert list(ends.values()) == [10.0, 2.0, (AGENTS - 1) / 2]
     assert [name for _, name in ends] == ["all", "growers", "growers"]
-
-
-def test_long_curves_are_thinned_with_both_ends() -> None:
-    rounds = thinned(np.arange(100_000))
-    assert len(rounds) == MOST_POINTS
-    assert rounds[[0, -1]].tolist() == [0, 99_999]
-
-
-def test_columns_of_a_market_bear_the_names_of_what_they_stand_for() -> None:
-    """A portfolio's shares are those of cohorts, also where goods are as many."""
-    shares = pd.DataFrame({"round": [1, 2], "share_0": 0.25, "share_1": 0.75})
-    tables = {"rounds": shares, "agents": pd.DataFrame({"cohort": ["rich", "poor"]})}
-    for kind, words in (("portfolio", ["rich", "poor"]), ("attendance", ["oil", "gas"])):
-        data = of(tables, market={"kind": kind}, data={"outcomes": ["oil", "gas"]})
-        assert [curve.name for curve in drawn(market_figures.market(data))] == words
 
 
 def test_outcomes_are_in_their_own_units(finished: Path) -> None:

@@ -13,7 +13,7 @@ from browser import visit
 from pages import Page, check, panels
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.report import study_figures, theme
+from regretless.scenarios.report import study_figures
 from regretless.scenarios.report.study_data import StudyData, setting_names
 from regretless.scenarios.report.write import write_report
 from regretless.scenarios.studies import Study
@@ -168,24 +168,6 @@ def test_values_are_those_of_the_table(finished: Path, whole: Page) -> None:
         assert row[2] == found["baseline"] == "running-mean"
 
 
-def test_marks_of_the_effects_are_those_of_the_table(finished: Path) -> None:
-    table = Study(finished).effects()
-    figure = study_figures.marked(table)
-    assert figure is not None
-    keys = [title.text for title in figure.layout.annotations]
-    for trace in figure.data:
-        key = keys[int(trace.yaxis.removeprefix("y") or 1) - 1]
-        own = table[(table["measure"] == trace.meta) & (table["key"] == key)]
-        own = own[own["cohort"].map(lambda name: theme.short(name, 40)) == trace.name]
-        assert trace.x.tolist() == own["mean"].tolist()
-        assert trace.customdata.tolist() == own[["low", "high", "seeds"]].to_numpy().tolist()
-        assert trace.visible == (trace.meta == "decision_swap_regret_worst")
-    (menu,) = figure.layout.updatemenus
-    measures = [name for name in study_figures.SHOWN if (table["measure"] == name).any()]
-    for button, measure in zip(menu.buttons, measures, strict=True):
-        assert button.args[0]["visible"] == [trace.meta == measure for trace in figure.data]
-
-
 def test_curves_end_at_the_regret_of_the_last_round(finished: Path) -> None:
     """A mean over agents, then over seeds; swap regret for who kept no decision swap regret."""
     study = Study(finished)
@@ -253,8 +235,3 @@ def test_broken_table_is_refused(directory: Path) -> None:
     with pytest.raises(UserError, match=r"run=0003: its table .agents. is damaged or gone"):
         write_report(directory)
     assert not list(directory.glob("*.html*"))
-
-
-def test_many_settings_are_told_apart_by_shade() -> None:
-    colours = study_figures.setting_colours([str(i) for i in range(40)])
-    assert len(set(colours.values())) == 40

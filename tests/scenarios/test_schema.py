@@ -83,9 +83,7 @@ def test_a_misspelt_key_does_not_wherever_it_stands(kind: str, text: str) -> Non
     ("kind", "old", "new"),
     [
         ("scenario", "rounds = 3", "rounds = 0"),
-        ("scenario", "rounds = 3", 'rounds = "3"'),
         ("scenario", "rounds = 3\n", ""),
-        ("scenario", "actions = 2", "actions = 1"),
         ("scenario", 'basis = "linear"', "basis = 3"),
         ("study", "seeds = 2", "seeds = 0"),
         ("study", "[[list]]", "[list]"),
