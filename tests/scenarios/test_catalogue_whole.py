@@ -277,6 +277,11 @@ CLAIMED: dict[str, list[Claimed]] = {
         ),
         (ABOUT, r"running mean ([\d.]+);", under("rush-hours", RUNNING_MEAN, mean())),
     ],
+    "sealed-bids": [
+        (ABOUT, r"seller gets ([\d.]+) a round", settled("revenue_0")),
+        (BELOW, r"at most ([\d.]+);", worst("swap_regret")),
+    ],
+    "second-price": [(ABOUT, r"seller gets ([\d.]+) a round", settled("revenue_0"))],
     "self-fulfilling": [
         (ABOUT, r"\(concentration ([\d.]+),", concentration),
         (ABOUT, r"to ([\d.]+), although", mean()),
