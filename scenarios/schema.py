@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from regretless.market import register
 from regretless.market.core.errors import UserError, closest
+from regretless.scenarios.spec.cohort import COHORTS
 from regretless.scenarios.spec.files import catalogue
 from regretless.scenarios.spec.forecaster import KINDS
 from regretless.scenarios.spec.scenario import ScenarioSpec
@@ -32,6 +33,10 @@ def schema(file: str) -> Json:
             keys = tables[table]["properties"]
             meaning = {"description": keys[key].pop("description")}
             keys[key] = meaning | {"anyOf": [*also, keys[key]]}
+    for kind, (own, others) in _answers().items() if file == "scenario" else ():
+        response = tables[kind]["properties"]["response"]
+        response |= {"anyOf": [{"enum": own}, {"type": "string", "not": {"enum": others}}]}
+        del response["type"], response["minLength"]
     return {"$schema": DIALECT, "title": f"A {file} file of regretless"} | whole
 
 
@@ -44,19 +49,20 @@ def _also() -> dict[str, list[Json]]:
     bases = {"enum": ["auto", *register.basis.names()]}
     baselines = register.forecaster.names()
     models = {"type": "array", "items": {"anyOf": [{"enum": ["panel", *baselines]}, {}]}}
-    answers = [name for kind in register.ANSWERS for name in kind.names()]
     named = {"type": "array", "items": text}
-    return {
+    cohort = {
+        "actions": [named],
+        "basis": [bases, text],
+        "utility": [{"enum": register.utility.names()}],
+    }
+    cohorts = [kind.__name__ for kind in COHORTS.values()]
+    return {f"{kind}.{key}": told for kind in cohorts for key, told in cohort.items()} | {
         "AdversarySpec.outcomes": [named],
-        "CohortSpec.actions": [named],
         "AdversarySpec.kind": [{"enum": register.adversary.names()}],
         "ReferenceSpec.kind": [{"enum": ["none", *baselines]}],
         "MarketSpec.kind": [{"enum": register.market.names()}],
         "ModelSpec.kind": [{"enum": baselines}],
         "BasisSpec.kind": [bases],
-        "CohortSpec.basis": [bases, text],
-        "CohortSpec.response": [{"enum": answers}],
-        "CohortSpec.utility": [{"enum": register.utility.names()}],
         "ForecasterSpec.reference": [{"enum": ["none", *baselines]}, text],
         "ForecasterSpec.models": [models],
         "ForecasterSpec.kind": [{"enum": [*KINDS, *baselines]}],
@@ -64,6 +70,17 @@ def _also() -> dict[str, list[Json]]:
         "StudySpec.scenario": [{"enum": list(catalogue())}],
         "StudySpec.seeds": [{"type": "integer", "minimum": 1}],
     }
+
+
+def _answers() -> dict[str, tuple[list[str], list[str]]]:
+    """List the responses of the kinds of cohorts that have several, and those of all others.
+
+    A name that is not known may be of any of these kinds.
+    """
+    rules = [name for name in register.response.names() if name not in COHORTS]
+    own = {"rule": rules, "learner": register.learner.names(), "agent": register.agent.names()}
+    known = {name for registry in register.ANSWERS for name in registry.names()}
+    return {COHORTS[k].__name__: (own[k], sorted(known - {*own[k]})) for k in own}
 
 
 def _plain(node: Any) -> Any:
@@ -77,6 +94,8 @@ def _plain(node: Any) -> Any:
         del kept["title"]
     if isinstance(kept.get("description"), str):
         kept["description"] = " ".join(kept["description"].split())
+    if "oneOf" in kept:  # a response that is not known may be of several kinds
+        kept["anyOf"] = kept.pop("oneOf")
     if len(kept.get("anyOf", ())) == 1:
         kept |= kept.pop("anyOf")[0]
     return kept

@@ -1,64 +1,37 @@
-"""What a scenario file may say of a cohort, and the rules of all its tables."""
+"""What a scenario file may say of a cohort: one model for each way to respond."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from regretless.market import register
 from regretless.market.core.errors import closest
 from regretless.market.exploitability import tracker
 from regretless.market.regret.ledger import MEASURES
-
-LONGEST = 100  # characters of a name that the file gives
-Name = Annotated[str, Field(min_length=1)]
-Label = Annotated[str, Field(min_length=1, max_length=LONGEST)]
-MOST = 10**12  # of anything that is counted: below what the sizes of arrays overflow at
-Count = Annotated[int, Field(ge=1, le=MOST)]
-Rate = Annotated[float, Field(gt=0, le=1)]
-Range = Annotated[list[float], Field(min_length=2, max_length=2)]
-
-
-def _by_name(table: Any) -> Any:
-    return {"kind": table} if isinstance(table, str) else table
-
-
-ByName = BeforeValidator(_by_name)  # for a table that may be given by its kind alone
+from regretless.scenarios.spec.tables import (
+    MOST,
+    ByName,
+    Count,
+    Label,
+    Name,
+    Open,
+    Rate,
+    Strict,
+    Variant,
+    check_names,
+    counted,
+)
 
 
-def counted(raw: Any, key: str) -> Any:
-    """Turn a list of names under a key such as ``actions`` into their number and their names."""
-    if not isinstance(raw, dict) or not isinstance(raw.get(key), list):
-        return raw
-    if not all(isinstance(name, str) for name in raw[key]):
-        raise ValueError(f"{key} = {raw[key]}: give a number, or a list of names")
-    return raw | {key: len(raw[key]), f"{key[:-1]}_names": raw[key]}
+def _number_or_word(eta: Any) -> Any:
+    if isinstance(eta, str) and eta != "recommended":
+        raise ValueError(f'{eta!r}: give a positive number, or "recommended"')
+    return eta
 
 
-def check_names(names: list[str] | None, number: int | None, key: str) -> None:
-    """Raise ValueError unless names under a key such as ``actions`` are of each one thing."""
-    if names is not None and (len(names) != number or len(set(names)) < len(names)):
-        raise ValueError(f"{key} = {names}: give each of the {number} a name of its own")
-
-
-class Strict(BaseModel):
-    """A table in which every key is known."""
-
-    model_config = ConfigDict(
-        extra="forbid", allow_inf_nan=False, strict=True, use_attribute_docstrings=True
-    )
-
-
-class Open(BaseModel):
-    """Keys beyond the named ones are parameters of the building block that is named."""
-
-    model_config = ConfigDict(
-        extra="allow", allow_inf_nan=False, strict=True, use_attribute_docstrings=True
-    )
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The keys beyond the named ones."""
-        return dict(self.model_extra or {})
+Smoothness = Annotated[
+    Annotated[float, Field(gt=0)] | Literal["recommended"], BeforeValidator(_number_or_word)
+]
 
 
 class BasisSpec(Open):
@@ -118,16 +91,16 @@ class IdiosyncraticSpec(Strict):
     """Which coordinates of the outcome it shakes, numbered from 0; all by default."""
 
 
-class CohortSpec(Strict):
-    """Agents of one kind."""
+class CohortSpec(Strict, Variant):
+    """Agents of one kind; how they respond decides which of its subclasses reads the table."""
 
     name: Label
     """What tables and dotted keys call the cohort."""
     utility: Name
     """What its agents want: a registered name."""
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Any] = Field(default_factory=dict)
     """The utility's: a number, [low, high] drawn per agent, or { choices = [...] }."""
-    reports: dict[str, Any] = {}
+    reports: dict[str, Any] = Field(default_factory=dict)
     """Parameters that its agents report in place of their own: the forecaster protects those."""
     acts_on: Literal["truth", "report"] = "truth"
     """Which of them its agents respond with; they are charged by the truth."""
@@ -161,11 +134,11 @@ class CohortSpec(Strict):
     """What the actions are called; actions = ["wheat", "maize"] sets both."""
     response: Name = "best-response"
     """How they answer the forecast: a response rule, an agent's class or a learner."""
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = Field(default_factory=dict)
     """The learner's parameters; those of an agent's class may be drawn per agent, as above."""
-    eta: Annotated[float, Field(gt=0)] | Literal["recommended"] | None = None
+    eta: Smoothness | None = None
     """Smoothness of a quantal response, or of one over ensembles."""
-    policies: list[Name] = []
+    policies: list[Name] = Field(default_factory=list)
     """Names of [policy] tables to compare with."""
     constants: bool = True
     """Whether constant actions are compared with, too."""
@@ -175,13 +148,9 @@ class CohortSpec(Strict):
     """Whether its agents choose only what their accounts in the market can pay for."""
     signal: SignalSpec | None = None
     """What each of its agents learns of the outcome alone; for agents of your own."""
-    measures: list[Literal[*MEASURES, *tracker.MEASURES]] = [  # type: ignore[valid-type]
-        "external",
-        "swap",
-        "omniprediction",
-        "decision_swap",
-        "exploitability",
-    ]
+    measures: list[Literal[*MEASURES, *tracker.MEASURES]] = Field(  # type: ignore[valid-type]
+        default=["external", "swap", "omniprediction", "decision_swap", "exploitability"]
+    )
     """Which regrets are kept."""
 
     @property
@@ -192,25 +161,17 @@ class CohortSpec(Strict):
     @property
     def learns(self) -> bool:
         """Whether the response is a learner's name."""
-        return self.response in register.learner and self.response not in register.response
+        return isinstance(self, LearnerSpec)
 
     @property
     def draws_alone(self) -> bool:
         """Whether each agent draws a prediction of its own."""
-        return self.response == "private"
+        return isinstance(self, PrivateSpec)
 
     @model_validator(mode="before")
     @classmethod
     def _names_counted(cls, raw: Any) -> Any:
         return counted(raw, "actions")
-
-    def _reports_are_heard(self) -> None:
-        if not self.reports:
-            return
-        if self.response not in register.response:
-            raise ValueError("reports are for those who respond to the forecast; drop them")
-        if self.enters or self.cover is not None:
-            raise ValueError("reports go neither with enters nor with a cover; drop one of them")
 
     @field_validator("response")
     @classmethod
@@ -221,21 +182,9 @@ class CohortSpec(Strict):
             raise ValueError(f"unknown '{response}'; {cure}")
         return response
 
-    @field_validator("eta", mode="before")
-    @classmethod
-    def _number_or_word(cls, eta: Any) -> Any:
-        if isinstance(eta, str) and eta != "recommended":
-            raise ValueError(f'{eta!r}: give a positive number, or "recommended"')
-        return eta
-
     @model_validator(mode="after")
-    def _eta_goes_with_quantal(self) -> "CohortSpec":
+    def _fits_together(self) -> "CohortSpec":
         check_names(self.action_names, self.actions, "actions")
-        if self.response != "ensemble" and (self.response == "quantal") == (self.eta is None):
-            raise ValueError('eta is the smoothness of response = "quantal"; give both or neither')
-        if self.cover is not None and self.response != "best-response":
-            raise ValueError('a cover serves response = "best-response"; drop one of them')
-        self._reports_are_heard()
         if self.exits is not None and self.exits <= self.enters:
             there = f"exits = {self.exits} is not after enters = {self.enters}"
             raise ValueError(f"{there}; let them leave later")
@@ -243,4 +192,127 @@ class CohortSpec(Strict):
             raise ValueError("there are more types than agents; lower types")
         if not self.constants and not self.policies:
             raise ValueError("constants = false leaves nothing to compare with; name policies")
+        if not self.enters and self.gamma is not None:
+            raise ValueError("gamma is how near losses must be that enter late; give enters")
+        given = {"cover": self.cover, "basis": self.basis.given, "reports": self.reports}
+        for key in (key for key, value in given.items() if value and self.enters):
+            raise ValueError(f"{key} does not go with enters: {LATE[key]}; drop one of them")
+        if self.reports and self.cover is not None:
+            raise ValueError(f"reports do not go with a cover: {UNREPORTED}; drop one of them")
         return self
+
+
+LATE = {  # keys of agents who are there from the start, and why they mean nothing for the others
+    "cover": "who enters late is served through losses that are protected already",
+    "basis": "who enters late hears a forecast that is there already",
+    "reports": "the forecaster asks for losses before the first round",
+}
+UNREPORTED = "a representative stands for what agents are, not for what they say"
+SMOOTH = 'is the smoothness of response = "quantal" or "ensemble"; use one of them'
+COVERED = 'means nothing here: a representative best-responds; use response = "best-response"'
+ALONE = "means nothing here: a path of actions is each agent's own; drop it"
+SETTLED = "is for learners and for agents of your own; drop it"
+UNREAD = "is read by nobody; name an agent of your own as response, or drop it"
+TOGETHER = "means nothing here: agents with a memory come and go together; use enters and exits"
+DEAF = "means nothing here: learners hear no forecast; drop it"
+UNASKED = "means nothing here: the forecaster asks nobody for a loss who does not respond; drop it"
+
+
+class BestResponseSpec(CohortSpec):
+    """Agents who take the action with the least loss at the forecast."""
+
+    BARRED: ClassVar = {"eta": SMOOTH, "settings": SETTLED, "signal": UNREAD}
+    response: Literal["best-response"] = "best-response"
+    """They best-respond to the forecast."""
+
+
+class QuantalSpec(CohortSpec):
+    """Agents who take better actions more often."""
+
+    BARRED: ClassVar = {"cover": COVERED, "settings": SETTLED, "signal": UNREAD}
+    response: Literal["quantal"]
+    """They take better actions more often."""
+    eta: Smoothness
+    """How fast the probability of an action falls with its loss."""
+
+
+class EnsembleSpec(CohortSpec):
+    """Agents who average their losses over an ensemble of outcomes."""
+
+    BARRED: ClassVar = {"cover": COVERED, "settings": SETTLED, "signal": UNREAD}
+    response: Literal["ensemble"]
+    """They average their losses over an ensemble of outcomes."""
+
+
+class PrivateSpec(CohortSpec):
+    """Agents who best-respond to a prediction that each draws for itself."""
+
+    BARRED: ClassVar = {
+        "eta": SMOOTH, "cover": COVERED, "settings": SETTLED, "signal": UNREAD,
+        "multiplicity": ALONE,
+    }  # fmt: skip
+    response: Literal["private"]
+    """Each draws a prediction of its own, and best-responds to it."""
+
+
+class RuleSpec(CohortSpec):
+    """Agents who respond to the forecast by another rule, registered or of your own."""
+
+    BARRED: ClassVar = {"eta": SMOOTH, "cover": COVERED, "settings": SETTLED, "signal": UNREAD}
+    response: Name
+    """The rule by which they answer the forecast."""
+
+
+class LearnerSpec(CohortSpec):
+    """Agents who learn from what their actions would have cost, and hear no forecast."""
+
+    BARRED: ClassVar = {
+        "eta": SMOOTH, "cover": COVERED, "signal": UNREAD, "gamma": DEAF, "multiplicity": ALONE,
+        "entry_rate": TOGETHER, "exit_rate": TOGETHER, "reports": UNASKED, "acts_on": UNASKED,
+    }  # fmt: skip
+    response: Name
+    """The learner."""
+
+
+class AgentSpec(CohortSpec):
+    """Agents of your own."""
+
+    BARRED: ClassVar = {
+        "eta": SMOOTH, "cover": COVERED, "multiplicity": ALONE, "entry_rate": TOGETHER,
+        "exit_rate": TOGETHER, "reports": UNASKED, "acts_on": UNASKED,
+    }  # fmt: skip
+    response: Name
+    """The class of the agents, or of the crowd."""
+
+
+COHORTS: dict[str, type[CohortSpec]] = {
+    "best-response": BestResponseSpec,
+    "quantal": QuantalSpec,
+    "ensemble": EnsembleSpec,
+    "private": PrivateSpec,
+    "rule": RuleSpec,
+    "learner": LearnerSpec,
+    "agent": AgentSpec,
+}
+
+
+def _answers(cohort: Any) -> str:
+    """Tell which of the models reads a cohort's table: by the name of its response."""
+    given = cohort if isinstance(cohort, dict) else vars(cohort)
+    response = str(given.get("response", "best-response"))
+    if response in {"best-response", "quantal", "ensemble", "private"}:
+        return response
+    kinds = {"learner": register.learner, "agent": register.agent}
+    return next((kind for kind, own in kinds.items() if response in own), "rule")
+
+
+AnyCohortSpec = Annotated[
+    Annotated[BestResponseSpec, Tag("best-response")]
+    | Annotated[QuantalSpec, Tag("quantal")]
+    | Annotated[EnsembleSpec, Tag("ensemble")]
+    | Annotated[PrivateSpec, Tag("private")]
+    | Annotated[RuleSpec, Tag("rule")]
+    | Annotated[LearnerSpec, Tag("learner")]
+    | Annotated[AgentSpec, Tag("agent")],
+    Discriminator(_answers),
+]

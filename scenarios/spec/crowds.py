@@ -43,8 +43,8 @@ def _obstacles(cohort: CohortSpec, spec: ScenarioSpec) -> Iterator[str]:
     """Yield why a cohort cannot be counted, and what to do about it."""
     if cohort.types is None:
         yield "its agents have a loss each; give types, how many losses they share"
-    if cohort.response not in register.response or cohort.draws_alone:
-        yield f"response = '{cohort.response}' is each agent's own; choose a response rule"
+    if "multiplicity" in cohort.BARRED:
+        yield cohort.BARRED["multiplicity"]
     for key in ("entry_rate", "exit_rate", "signal", "budget_constraint"):
         if getattr(cohort, key):
             yield f"{key} tells agents of one loss apart; drop it"

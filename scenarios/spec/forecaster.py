@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, FiniteFloat, field_validator, model_validator
 
 from regretless.forecaster.models.panel import PANEL
-from regretless.scenarios.spec.cohort import ByName, Name, Open
+from regretless.scenarios.spec.tables import ByName, Name, Open
 
 Payoffs = dict[Name, list[FiniteFloat] | list[list[FiniteFloat]]]  # of a planner, by cohort
 WITHOUT_MODELS = {"weights", "delay", "intervals", "off_ties", "objective", "hull"}

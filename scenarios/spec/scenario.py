@@ -12,18 +12,11 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.spec.cohort import (
-    LONGEST,
-    CohortSpec,
-    Count,
+    COHORTS,
+    AnyCohortSpec,
     CoverSpec,
     IdiosyncraticSpec,
-    Label,
-    Name,
-    Open,
     SignalSpec,
-    Strict,
-    check_names,
-    counted,
 )
 from regretless.scenarios.spec.data import DataSpec, ForecastColumnsSpec
 from regretless.scenarios.spec.files import DATA
@@ -32,6 +25,17 @@ from regretless.scenarios.spec.log import WindowsSpec
 from regretless.scenarios.spec.market import AnyMarketSpec, PricesSpec
 from regretless.scenarios.spec.network import NetworkSpec
 from regretless.scenarios.spec.renamed import check_renamed
+from regretless.scenarios.spec.tables import (
+    LONGEST,
+    Count,
+    Label,
+    Name,
+    Open,
+    Strict,
+    Variant,
+    check_names,
+    counted,
+)
 from regretless.scenarios.spec.values import check_values, shown
 
 SHAPES = {  # what a value is not, and the cure, by pydantic's name of the fault
@@ -128,7 +132,7 @@ class ScenarioSpec(Strict):
     """Who predicts."""
     policy: dict[Label, PolicySpec] = Field(default_factory=dict)
     """Benchmarks to compare with, by name."""
-    cohort: Annotated[list[CohortSpec], Field(min_length=1)]
+    cohort: Annotated[list[AnyCohortSpec], Field(min_length=1)]
     """The agents, in groups of one kind."""
 
     @field_validator("cohort", mode="before")
@@ -218,8 +222,8 @@ def _one_line(error: ValidationError, raw: dict[str, Any]) -> str:
     if first["type"] == "missing":  # perhaps it is there, misspelt
         table = [fault for fault in faults if fault["loc"][:-1] == first["loc"][:-1]]
         first = next((fault for fault in table if fault["type"] == "extra_forbidden"), first)
-    key, owner = _place(first["loc"], raw)
-    return fault_line(first, key, list(owner.model_fields), "scenario")
+    key, known = _place(first["loc"], raw)
+    return fault_line(first, key, known, "scenario")
 
 
 def fault_line(fault: Any, key: str, known: list[str], file: str) -> str:
@@ -245,12 +249,11 @@ def fault_line(fault: Any, key: str, known: list[str], file: str) -> str:
     return f"{key} = {shown(fault.get('input'))}: {reason}; {cure}"
 
 
-def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, type[BaseModel]]:
-    """Spell a location with cohorts by name, and find the table that owns its last key."""
+def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, list[str]]:
+    """Spell a location with cohorts by name, and list the keys of the table of its last key."""
     tables: dict[str, type[BaseModel]] = {
         "data": DataSpec,
         "forecasts": ForecastColumnsSpec,
-        "cohort": CohortSpec,
         "forecaster": ForecasterSpec,
         "models": ModelSpec,
         "cover": CoverSpec,
@@ -266,11 +269,14 @@ def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, type[BaseMod
     for place, step in enumerate(location):
         if not isinstance(raw, dict | list):
             break  # what follows names a branch of a union
-        if isinstance(raw, dict) and step not in raw and place < len(location) - 1:
+        branch = step in COHORTS or place < len(location) - 1
+        if isinstance(raw, dict) and step not in raw and branch:
             continue  # so does this step
         here = raw[step] if isinstance(raw, list) and isinstance(step, int) else None
         raw = raw.get(step) if isinstance(raw, dict) else here
         named = here.get("name") if isinstance(here, dict) else None
         spelled.append(str(named or step))
-    owners = [tables[str(step)] for step in location[:-1] if str(step) in tables]
-    return ".".join(spelled), owners[-1] if owners else ScenarioSpec
+    owners = [owner for step in location[:-1] if (owner := (tables | COHORTS).get(str(step)))]
+    owner = owners[-1] if owners else ScenarioSpec
+    known = owner.known() if issubclass(owner, Variant) else list(owner.model_fields)
+    return ".".join(spelled), known

@@ -21,12 +21,12 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.cohort import Count, Name, Strict
 from regretless.scenarios.spec.files import assign, read
 from regretless.scenarios.spec.files import catalogue as named_scenarios
 from regretless.scenarios.spec.files import find as find_scenario
 from regretless.scenarios.spec.renamed import check_renamed
 from regretless.scenarios.spec.scenario import fault_line, validated
+from regretless.scenarios.spec.tables import Count, Name, Strict
 from regretless.scenarios.spec.values import check_values, shown
 from regretless.scenarios.studies.analysis import COHORTS, EFFECTS, VALUE
 from regretless.scenarios.studies.calibration import check_targets

@@ -26,7 +26,7 @@ from pydantic import Field, field_validator, model_validator
 from scipy.stats import qmc
 
 from regretless.market.core.arrays import Array
-from regretless.scenarios.spec.cohort import Count, Name, Strict
+from regretless.scenarios.spec.tables import Count, Name, Strict
 from regretless.scenarios.spec.values import shown
 
 FEWEST = 8  # points from which anything is estimated

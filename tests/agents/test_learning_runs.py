@@ -90,17 +90,17 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(
 
 
 LINES = {
-    "settings are for learners": [traders(settings={"rate": 1.0})],
+    "settings: is for learners and for agents": [traders(settings={"rate": 1.0})],
     "takes rate": [learners(settings={"speed": 1.0})],
     "cohort.learners.settings of learner 'hedge': rate = -1": [learners(settings={"rate": -1})],
     "cohort.learners.settings: rate = 0.9": [learners("exp3", settings={"rate": 0.9})],
     "takes eta": [learners("quantal-fictitious-play", settings={})],
     "cohort.learners.basis: learners hear no forecast": [learners(basis="linear"), traders()],
-    "cohort.learners.gamma: learners hear no forecast": [
+    "cohort.learners.gamma: means nothing here: learners hear no forecast": [
         learners(enters=5, gamma=0.1), traders()
     ],
-    "eta is the smoothness of response": [learners(eta=3.0)],
-    'a cover serves response = "best-response"': [learners(cover={"kind": "snap"})],
+    "eta: is the smoothness of response": [learners(eta=3.0)],
+    "cover: means nothing here: a representative": [learners(cover={"kind": "snap"})],
     "all cohorts join late": [learners(enters=5)],
     "unknown 'hedg'; did you mean 'hedge'": [learners("hedg")],
 }  # fmt: skip

@@ -476,10 +476,10 @@ def test_who_does_not_listen_gets_no_ensemble() -> None:
 def test_what_cannot_be_is_refused_in_one_line() -> None:
     anchored = {"kind": "decision-swap", "reference": {"kind": "running-mean"}}
     said = refusal(cohort("powers"), forecaster=anchored)
-    assert "an anchored forecast is made in the box" in said
-    assert "eta is the smoothness" in refusal(cohort("powers", "best-response", eta=2.0))
-    assert "eta is the smoothness" in refusal(cohort("powers", "quantal"))
-    assert "a cover serves" in refusal(cohort("powers", cover={"kind": "snap"}))
+    assert "a reference goes with the box" in said
+    assert "eta: is the smoothness" in refusal(cohort("powers", "best-response", eta=2.0))
+    assert "eta' is missing" in refusal(cohort("powers", "quantal"))
+    assert "cover: means nothing here" in refusal(cohort("powers", cover={"kind": "snap"}))
     early = cohort("monomials", "best-response") | {"name": "early"}
     assert "has no ensembles" in refusal(early, cohort("monomials", enters=5))
     with pytest.raises(ValueError, match="no ensemble forecast for DirectSumBasis"):

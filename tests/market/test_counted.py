@@ -174,8 +174,8 @@ def test_a_billion_agents_are_as_many_rows_as_archetypes(response: Keys) -> None
 
 OBSTACLES: list[tuple[Keys, Keys, str]] = [
     ({"types": None}, {}, "give types"),
-    ({"response": "hedge"}, {}, "response = 'hedge'"),
-    ({"response": "private"}, {}, "response = 'private'"),
+    ({"response": "hedge"}, {}, "a path of actions is each agent's own"),
+    ({"response": "private"}, {}, "a path of actions is each agent's own"),
     ({"entry_rate": 0.5}, {}, "entry_rate tells agents"),
     ({"budget_constraint": True}, {}, "budget_constraint tells agents"),
     ({}, {"network": {"graph": "small-world"}}, "[network]"),

@@ -275,7 +275,7 @@ SCENARIO_EDITS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "actions-one": (MARKET, "actions = 3", "actions = 1", ("cohort.bakers.actions = 1",)),
     "cohorts-missing": (NATURE, NATURE[NATURE.index("[[cohort]]") :], "", ("'cohort'", "missing")),
     "eta-nan": (MARKET, "eta = 5.0", "eta = nan", ("cohort.drivers.eta = nan",)),
-    "eta-missing": (MARKET, "eta = 5.0\n", "", ("cohort.drivers", "eta", "quantal")),
+    "eta-missing": (MARKET, "eta = 5.0\n", "", ("cohort.drivers.eta", "missing")),
     "eta-of-a-best-response": (NATURE, "count = 3", "count = 3\neta = 1.0", ("farmers", "eta")),
     "utility-unknown": (NATURE, '"linear"', '"liner"', ("'liner'", "did you mean 'linear'")),
     "response-unknown-with-settings": (

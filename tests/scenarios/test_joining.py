@@ -546,16 +546,16 @@ def test_manifest_and_summary_say_who_joined(
         ({"enters": 120}, "cohort.late.enters = 120: there are 120 rounds"),
         (
             {"gamma": 0.05},
-            "cohort.late.gamma: how near losses must be that join late",
+            "cohort.late: gamma is how near losses must be",
         ),
         ({"enters": 5, "gamma": 0.0}, "cohort.late.gamma = 0.0"),
         (
             {"enters": 5, "cover": {"kind": "snap"}},
-            "cohort.late.cover: late agents go with protected",
+            "cohort.late: cover does not go with enters",
         ),
         (
             {"enters": 5, "basis": "ramps"},
-            "cohort.late.basis: late agents hear a basis",
+            "cohort.late: basis does not go with enters",
         ),
         ({"enter": 5}, "unknown key 'cohort.late.enter'; did you mean 'enters'"),
     ],

@@ -15,6 +15,7 @@ from regretless.market.core.errors import UserError
 from regretless.scenarios.cli import commands
 from regretless.scenarios.schema import FILES, schema
 from regretless.scenarios.spec.files import CATALOGUE, read
+from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.studies import design
 
 BUNDLED = [
@@ -51,7 +52,10 @@ rounds = 3
 
 def faults(kind: str, raw: dict[str, Any]) -> list[str]:
     """Complaints about a file that was read."""
-    return [fault.message for fault in Draft202012Validator(schema(kind)).iter_errors(raw)]
+    found = list(Draft202012Validator(schema(kind)).iter_errors(raw))
+    for fault in found:
+        found += fault.context  # of the branches of a union, each of its own
+    return [fault.message for fault in found]
 
 
 @pytest.mark.parametrize("kind", FILES)
@@ -95,11 +99,32 @@ def test_what_a_file_may_not_say_is_seen(kind: str, old: str, new: str) -> None:
     assert len(faults(kind, tomllib.loads(text.replace(old, new)))) >= 1
 
 
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ({"response": "quantal", "eta": 2.0}, {"response": "quantal"}),
+        ({"response": "ensemble", "eta": 2.0}, {"eta": 2.0}),
+        ({"cover": {"kind": "snap"}}, {"response": "ensemble", "cover": {"kind": "snap"}}),
+        ({"entry_rate": 0.1}, {"response": "hedge", "entry_rate": 0.1}),
+        ({"response": "hedge", "settings": {"rate": 0.1}}, {"settings": {"rate": 0.1}}),
+        ({"response": "my-own", "signal": {"noise": 0.2}}, {"signal": {"noise": 0.2}}),
+    ],
+)
+def test_keys_go_with_the_response(good: dict[str, Any], bad: dict[str, Any]) -> None:
+    """The schema and the reader agree on what a cohort of a kind may say."""
+    raw = tomllib.loads(SCENARIO)
+    one = raw["cohort"][0]
+    assert faults("scenario", raw | {"cohort": [one | good]}) == []
+    assert faults("scenario", raw | {"cohort": [one | bad]})
+    with pytest.raises(UserError, match=r"cohort\.few\."):
+        validated(raw | {"cohort": [one | bad]}, origin=Path())
+
+
 def test_names_are_proposed_and_not_demanded() -> None:
     raw = tomllib.loads(SCENARIO)
     raw["adversary"]["kind"] = raw["cohort"][0]["utility"] = "my-own"
     assert faults("scenario", raw) == []
-    offered = schema("scenario")["$defs"]["CohortSpec"]["properties"]["utility"]["anyOf"]
+    offered = schema("scenario")["$defs"]["RuleSpec"]["properties"]["utility"]["anyOf"]
     assert {"ces", "linear"} <= set(offered[0]["enum"])
 
 
@@ -110,7 +135,7 @@ def test_every_key_has_its_meaning_below_it() -> None:
         for table in (whole, *whole["$defs"].values()):
             lacking = [k for k, told in table["properties"].items() if "description" not in told]
             assert lacking == [], table
-    shown = schema("scenario")["$defs"]["CohortSpec"]["properties"]["enters"]
+    shown = schema("scenario")["$defs"]["LearnerSpec"]["properties"]["enters"]
     assert shown["description"] == "The round before which they enter."
     assert schema("study")["properties"]["set"]["description"]
 

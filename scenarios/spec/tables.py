@@ -1,0 +1,100 @@
+"""What the tables of scenario and study files have in common: types of values, and their rules."""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+LONGEST = 100  # characters of a name that the file gives
+Name = Annotated[str, Field(min_length=1)]
+Label = Annotated[str, Field(min_length=1, max_length=LONGEST)]
+MOST = 10**12  # of anything that is counted: below what the sizes of arrays overflow at
+Count = Annotated[int, Field(ge=1, le=MOST)]
+Rate = Annotated[float, Field(gt=0, le=1)]
+Range = Annotated[list[float], Field(min_length=2, max_length=2)]
+
+
+def _by_name(table: Any) -> Any:
+    return {"kind": table} if isinstance(table, str) else table
+
+
+ByName = BeforeValidator(_by_name)  # for a table that may be given by its kind alone
+
+
+def counted(raw: Any, key: str) -> Any:
+    """Turn a list of names under a key such as ``actions`` into their number and their names."""
+    if not isinstance(raw, dict) or not isinstance(raw.get(key), list):
+        return raw
+    if not all(isinstance(name, str) for name in raw[key]):
+        raise ValueError(f"{key} = {raw[key]}: give a number, or a list of names")
+    return raw | {key: len(raw[key]), f"{key[:-1]}_names": raw[key]}
+
+
+def check_names(names: list[str] | None, number: int | None, key: str) -> None:
+    """Raise ValueError unless names under a key such as ``actions`` are of each one thing."""
+    if names is not None and (len(names) != number or len(set(names)) < len(names)):
+        raise ValueError(f"{key} = {names}: give each of the {number} a name of its own")
+
+
+class Strict(BaseModel):
+    """A table in which every key is known."""
+
+    model_config = ConfigDict(
+        extra="forbid", allow_inf_nan=False, strict=True, use_attribute_docstrings=True
+    )
+
+
+class Open(BaseModel):
+    """Keys beyond the named ones are parameters of the building block that is named."""
+
+    model_config = ConfigDict(
+        extra="allow", allow_inf_nan=False, strict=True, use_attribute_docstrings=True
+    )
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The keys beyond the named ones."""
+        return dict(self.model_extra or {})
+
+
+class Variant(BaseModel):
+    """One of several models of a table, told apart by one key, in which some keys mean nothing."""
+
+    BARRED: ClassVar[dict[str, str]] = {}  # keys without a meaning here, and why
+
+    @classmethod
+    def known(cls) -> list[str]:
+        """Return the keys that a file may give."""
+        return [key for key in cls.model_fields if key not in cls.BARRED]
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _means_something(cls, value: Any, told: ValidationInfo) -> Any:
+        if told.field_name in cls.BARRED:
+            raise ValueError(cls.BARRED[told.field_name])
+        return value
+
+    @model_serializer(mode="wrap")
+    def _written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if key not in self.BARRED}
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Leave out the keys without a meaning."""
+        found = handler(core)
+        table = handler.resolve_ref_schema(found)
+        table["properties"] = {key: table["properties"][key] for key in cls.known()}
+        return found
