@@ -1,8 +1,8 @@
 """What does censoring do to a newsvendor's forecast?
 
 Ten shops stock up before they know demand, which is uniform; a unit short costs three times as much
-as one left over, so that the best level is 0.75. They forecast from demand, or from sales alone, as
-a shop does that is sold out and does not know who went away.
+as one left over, so that the best level is 0.75. They forecast from demand, or from sales alone:
+a shop that is sold out does not see the demand that it missed.
 """
 
 from __future__ import annotations
@@ -36,17 +36,20 @@ level, regret, earned = (
     averages(runs, ["seen"], name).set_index("seen") for name in ("level", "regret", "earned")
 )
 answer = (
-    f"It spirals down: shops that see sales stock up to {said(level.loc['sales'])} of the range "
-    f"where {BEST} is best, and earn {said(earned.loc['sales'])} a round, those that see demand "
-    f"{said(level.loc['demand'])} and {said(earned.loc['demand'])}. Regret is silent: at what they "
-    f"saw the worst regrets {said(regret.loc['sales'], 4)} and {said(regret.loc['demand'], 4)}."
+    f"Shops that see sales only stock {said(level.loc['sales'])} of the range, where {BEST} is "
+    f"best, and earn {said(earned.loc['sales'])} per round. Shops that see demand stock "
+    f"{said(level.loc['demand'])} and earn {said(earned.loc['demand'])}. Measured on what they "
+    f"saw, the worst swap regret is {said(regret.loc['sales'], 4)} with sales and "
+    f"{said(regret.loc['demand'], 4)} with demand: regret does not show the harm."
 )
-figure, axes = sheet("Who sees only sales orders too little, and does not learn it", "stock, share")
+figure, axes = sheet(
+    "Stock of shops that see demand, and of shops that see sales", "stock, share of the range"
+)
 for colour, (seen, log) in zip(COLOURS, pd.concat(levels).groupby("seen"), strict=False):
     smooth = log.groupby("round")["level_0"].mean().rolling(20, min_periods=1).mean()
     axes.plot(smooth, color=colour, label=f"sees {seen}")
 axes.axhline(BEST, color="black", linewidth=0.8, linestyle=":", label="best")
-axes.set_xlabel("round (mean of the last 20)")
+axes.set_xlabel("round (mean of the last 20 rounds)")
 axes.set_ylim(0, 1)
 axes.legend(frameon=False)
 table = pd.concat({"level": level, "regret": regret, "earned": earned}, names=["measure"])

@@ -1,8 +1,8 @@
 """Do private recommendations cure congestion?
 
 Three goods are as good as each other, and one that is crowded yields less in the same round. All
-agents respond to one forecast, which is a law over predictions. Either one prediction is drawn for
-everybody, or each draws one for itself.
+agents respond to one forecast, which is a distribution over predictions. Either one prediction is
+drawn for everybody, or each agent draws one for itself.
 """
 
 from __future__ import annotations
@@ -38,11 +38,13 @@ most = (CROWDS[-1], "one for all"), (CROWDS[-1], "a draw each")
 common, private = (loss.set_index(["agents", "draw"]).loc[key] for key in most)
 herd, alone = (regret.set_index(["agents", "draw"]).loc[key] for key in most)
 answer = (
-    f"{below(private, common)}: {CROWDS[-1]} agents lose {said(common)} a round if all hear one "
-    f"draw, and {said(private)} if each draws from the same forecast; the worst regrets "
-    f"{said(herd)} and {said(alone)}."
+    f"{below(private, common)}: {CROWDS[-1]} agents have an average loss of {said(common)} per "
+    f"round if all hear one draw, and of {said(private)} if each draws from the same forecast. "
+    f"The worst swap regrets are {said(herd)} and {said(alone)}."
 )
-figure, axes = sheet("One forecast, a draw each: no herd, and less loss", "mean loss")
+figure, axes = sheet(
+    "Average loss with one draw for all, and with a draw each", "average loss per round"
+)
 bars(axes, loss, "draw", "agents")
 axes.set_xlabel("agents")
 axes.set_ylim(0, 0.8)

@@ -1,8 +1,8 @@
 """Does regret that is certified to be small stop a leader?
 
-In one game a maker commits to its standard; in the other a leader trains its followers, by playing
-one thing for half of the time and then another. What each takes from an agent is set against its
-commitment value: what it gets by committing to the best law from somebody who responds to it.
+In one game a leader commits to a mixed strategy. In the other a leader trains its followers: it
+plays one action for half of the rounds and then another. The surplus is the leader's payoff minus
+its commitment value, which is the most that it gets by committing while the agent best-responds.
 """
 
 from __future__ import annotations
@@ -42,15 +42,14 @@ regret = averages(runs, ["leader", "agents"], "swap_regret").set_index(["leader"
 of = means.set_index(["leader", "agents"])
 ours, learner = WHO["followers"], WHO["hedge"]
 answer = (
-    "It stops one that trains, not one that commits. Beyond its commitment value a leader that "
-    f"trains takes {said(of.loc[('trains, then turns', learner)])} from a learner without external "
-    f"regret and {said(of.loc[('trains, then turns', ours)])} from followers of the forecast. One "
-    f"that commits gets that value from followers, {said(of.loc[('commits', ours)])} beyond it, "
-    f"though they regret no more than {said(regret.loc[('commits', ours)], 4)}."
+    "It stops a leader that trains its followers, not one that commits. The surplus of a leader "
+    f"that trains is {said(of.loc[('trains, then turns', learner)])} against a learner without "
+    f"external regret and {said(of.loc[('trains, then turns', ours)])} against followers of the "
+    f"forecast. A leader that commits has a surplus of {said(of.loc[('commits', ours)])} against "
+    "followers, so it gets its commitment value, though their swap regret is "
+    f"{said(regret.loc[('commits', ours)], 4)}."
 )
-figure, axes = sheet(
-    "Beyond its commitment value a leader gets nothing from followers", "surplus a round"
-)
+figure, axes = sheet("Leader surplus, by leader and by who responds", "surplus per round")
 bars(axes, means, "agents", "leader")
 axes.axhline(0, color="black", linewidth=0.8)
 axes.set_xlabel("what the leader does")

@@ -49,11 +49,13 @@ chance = [  # that no gain is there and one as large is seen
 pays = sum(value < 0.05 / len(chance) for value in chance)  # as many are tried
 best = own.loc[own["mean"].idxmax()]
 answer = (
-    f"{'Sometimes' if pays else 'Not here'}: of {len(own)} lies that {LIARS} of {LIARS + 10} "
-    f"agents told {pays} gained more than chance explains, tested together at 5 %. The better one, "
-    f"'{best['lie']}', gained {said(best, 4)} of loss a round."
+    f"{'Sometimes' if pays else 'Not here'}: of {len(own)} false reports by {LIARS} of "
+    f"{LIARS + 10} agents, {pays} had a gain that is significant at 5 % (both tests together). "
+    f"The larger gain, of '{best['lie']}', is {said(best, 4)} per round."
 )
-figure, axes = sheet("What a lie gains, paired with the truth", "gain in loss a round")
+figure, axes = sheet(
+    "Gain from a false report, paired with the true one", "gain in average loss per round"
+)
 bars(axes, means, "lie", "who")
 axes.axhline(0, color="black", linewidth=0.8)
 axes.legend(frameon=False)

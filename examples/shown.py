@@ -19,7 +19,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))  # for ``paper``, whic
 mpl.use("Agg")  # no window
 from matplotlib import pyplot as plt
 
-COLOURS = ("#00796b", "#c2571a", "#5e548e", "#8a8d91")
+COLOURS = ("#00796b", "#c2571a", "#5e548e", "#8a8d91", "#c9a227", "#3f88c5")
 
 
 def averages(
@@ -46,7 +46,7 @@ def below(less: Any, more: Any) -> str:
     """Say whether one mean is below another: "Yes" or "No" where their intervals are apart."""
     if less["high"] < more["low"]:
         return "Yes"
-    return "No" if more["high"] < less["low"] else "One cannot tell"
+    return "No" if more["high"] < less["low"] else "No difference found"
 
 
 def bars(axes: Any, table: pd.DataFrame, group: str, place: str) -> None:

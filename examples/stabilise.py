@@ -1,9 +1,11 @@
 """Does a public forecast stabilise prices?
 
 Twenty traders buy one of three baskets. What is bought in a round yields less in the same round, by
-much or by little; nobody, half or all of them follow the forecast, and the others learn by
-themselves. The traders are the same in all three cases: two cohorts of ten, whose response is
-switched. What is measured is by how much outcomes move from one round to the next.
+much or by little. Nobody, half or all of them follow the forecast, and the others learn by
+themselves (Hedge). Controls: all follow the last value or exponential smoothing, or nobody follows
+a forecast and all play the action that was best so far. The traders are the same in all cases: two
+cohorts of ten, whose response is switched. Measured is how much outcomes move from one round to the
+next.
 """
 
 from __future__ import annotations
@@ -17,16 +19,24 @@ from regretless import load
 ROUNDS, SEEDS = 150, range(4)
 IMPACTS = (0.2, 0.8)
 HALVES = ("followers", "learners")  # the two cohorts of the scenario, here ten traders each
-FOLLOWING = {"nobody": 0, "half": 1, "all": 2}  # how many of the two follow the forecast
+FOLLOW, LEARN, BEST = "best-response", "hedge", "follow-the-leader"
+CASES = {  # the response of both cohorts, and the forecast
+    "nobody": ((LEARN, LEARN), "decision-swap"),
+    "half": ((FOLLOW, LEARN), "decision-swap"),
+    "all": ((FOLLOW, FOLLOW), "decision-swap"),
+    "all, last value": ((FOLLOW, FOLLOW), "last-value"),
+    "all, smoothing": ((FOLLOW, FOLLOW), "exponential-smoothing"),
+    "nobody, best so far": ((BEST, BEST), "decision-swap"),
+}
 
 
-def swing(listen: str, impact: float, seed: int) -> float:
+def swing(case: str, impact: float, seed: int) -> float:
     """Mean movement of an outcome from round to round."""
+    responses, forecast = CASES[case]
     settings = {"market.impact": impact, "market.feedback": "same-round"}
-    for place, cohort in enumerate(HALVES):
-        follows = place < FOLLOWING[listen]
-        settings[f"cohort.{cohort}.count"] = 10
-        settings[f"cohort.{cohort}.response"] = "best-response" if follows else "hedge"
+    settings |= {"forecaster": {"kind": forecast}}
+    for cohort, response in zip(HALVES, responses, strict=True):
+        settings |= {f"cohort.{cohort}.count": 10, f"cohort.{cohort}.response": response}
     model = load("crowding", rounds=ROUNDS, **settings).build(seed=seed)
     model.run()
     return float(np.abs(model.rounds_frame().filter(regex=r"^y_\d").diff()).mean().mean())
@@ -35,19 +45,20 @@ def swing(listen: str, impact: float, seed: int) -> float:
 rows = [
     {"impact": impact, "listen": name, "seed": seed, "swing": swing(name, impact, seed)}
     for impact in IMPACTS
-    for name in FOLLOWING
+    for name in CASES
     for seed in SEEDS
 ]
 means = averages(pd.DataFrame(rows), ["impact", "listen"], "swing")
 strong = means[means["impact"] == IMPACTS[-1]].set_index("listen")
-everybody, nobody = strong.loc["all"], strong.loc["nobody"]
+everybody, nobody, best = (strong.loc[case] for case in ("all", "nobody", "nobody, best so far"))
 answer = (
-    f"{below(everybody, nobody)}: with an impact of {IMPACTS[-1]} outcomes move by "
-    f"{said(everybody)} a round where all follow the forecast, and by {said(nobody)} where nobody "
-    "does."
+    f"With an impact of {IMPACTS[-1]} outcomes move by {said(everybody)} per round where all "
+    f"follow the forecast, by {said(nobody)} where all learn by Hedge and by {said(best)} where "
+    "all play what was best so far. Is the forecast calmer than Hedge? "
+    f"{below(everybody, nobody)}. Than what was best so far? {below(everybody, best)}."
 )
-figure, axes = sheet("The more listen to one broadcast, the more it moves", "movement a round")
+figure, axes = sheet("Movement of outcomes, by who follows which forecast", "movement per round")
 bars(axes, means, "listen", "impact")
-axes.set_xlabel("how strongly what is bought moves the outcome")
-axes.legend(title="who listens", frameon=False)
+axes.set_xlabel("price impact of demand")
+axes.legend(title="who follows the forecast", frameon=False, fontsize=8)
 finish("stabilise", means, figure, answer)

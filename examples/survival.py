@@ -1,18 +1,24 @@
 """Who survives in a market that pays by results?
 
-Thirty bettors begin equally rich and bet shares of their wealth on rain; what one wins another
-loses. Ten follow the forecast, ten learn by themselves (Hedge), ten bet by past frequencies. The
-odds are always the same, or they drift.
+Forty bettors begin equally rich and bet shares of their wealth on rain; what one wins another
+loses. Ten follow the forecast, ten learn by themselves (Hedge), ten bet by past frequencies, and
+ten by discounted frequencies, in which older rounds count less. The odds are constant, or they
+drift.
 """
 
 from __future__ import annotations
 
+import copy
+
+import numpy as np
 import pandas as pd
 from shown import averages, bars, below, finish, said, sheet
 
-from regretless import load
+from regretless import load, register
+from regretless.agents.learners import TotalLearner
+from regretless.scenarios.spec.files import find, read
 
-ROUNDS, SEEDS = 400, range(5)
+ROUNDS, SEEDS = 400, range(8)
 ODDS = {
     "drift": {
         "kind": "drifting",
@@ -25,9 +31,27 @@ ODDS = {
 }
 
 
+@register.learner("discounted-frequencies")
+class Discounted(TotalLearner):
+    """Plays what was best so far, where a round counts 5 % less than the next one."""
+
+    name = "discounted-frequencies"
+
+    def step(self, losses: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Return the next mixed strategies (K, A)."""
+        self.total = 0.95 * self.total + losses
+        return np.eye(losses.shape[1])[self.total.argmin(1)]
+
+
+COHORTS = read(find("betting"))["cohort"]
+COHORTS.append(
+    copy.deepcopy(COHORTS[-1]) | {"name": "discounted", "response": "discounted-frequencies"}
+)
+
+
 def shares(odds: str, seed: int) -> pd.Series:
     """Shares of all wealth at the end, by cohort."""
-    model = load("betting", rounds=ROUNDS, adversary=ODDS[odds]).build(seed=seed)
+    model = load("betting", rounds=ROUNDS, adversary=ODDS[odds], cohort=COHORTS).build(seed=seed)
     model.run()
     wealth = model.accounts_frame().query("round == round.max()")
     owned = wealth.merge(model.agents_frame()[["agent", "cohort"]], on="agent")
@@ -43,18 +67,24 @@ rows = [
 ]
 means = averages(pd.DataFrame(rows), ["odds", "who"], "share", within=(0.0, 1.0))
 own = means.set_index(["odds", "who"])
-steady, past = own.loc[("stay", "followers")], own.loc[("stay", "frequencies")]
+moving, recent, steady, past = (
+    own.loc[key]
+    for key in (
+        ("drift", "followers"),
+        ("drift", "discounted"),
+        ("stay", "followers"),
+        ("stay", "frequencies"),
+    )
+)
 answer = (
-    "Who loses least by the logarithmic score. Followers of the forecast end with "
-    f"{said(own.loc[('drift', 'followers')])} of all wealth where the odds drift. Are they ahead "
-    f"of past frequencies where the odds stay? {below(past, steady)}: {said(steady)} against "
+    f"Where the odds drift, bettors on discounted frequencies end with {said(recent)} of all "
+    f"wealth and followers of the forecast with {said(moving)}. Where the odds are constant, are "
+    f"followers ahead of past frequencies? {below(past, steady)}: {said(steady)} against "
     f"{said(past)}."
 )
-figure, axes = sheet(
-    "Where the odds drift, wealth goes to followers of the forecast", "share of wealth"
-)
+figure, axes = sheet("Share of all wealth after 400 rounds, by betting rule", "share of wealth")
 bars(axes, means, "who", "odds")
-axes.axhline(1 / 3, color="black", linewidth=0.8, linestyle=":")
-axes.set_xlabel("the odds (dotted: what each group began with)")
+axes.axhline(1 / 4, color="black", linewidth=0.8, linestyle=":")
+axes.set_xlabel("odds (dotted: initial share of each group)")
 axes.legend(frameon=False)
 finish("survival", means, figure, answer)

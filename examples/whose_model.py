@@ -1,8 +1,9 @@
 """Which model would have served whom better?
 
-Two kinds of station stock bicycles by the hour from the same forecast: one fears running out, the
-other what is left over. Their data is a table (here: rides in Washington by the hour), and the
-verdict of the run says what each would have lost by following a simple model instead.
+Two kinds of station stock bicycles by the hour from the same forecast. For one running out is
+costly, for the other what is left over. Their data is a table (here: rides in Washington by the
+hour), and the table ``verdict`` of the run says what each would have lost by following a simple
+model instead.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from shown import COLOURS, finish, sheet
 from regretless import load
 
 ROUNDS = 600
-KINDS = {"fear running out": (4.0, 1.0), "fear what is left": (1.0, 4.0)}
+KINDS = {"a missing bicycle is costly": (4.0, 1.0), "a bicycle left over is costly": (1.0, 4.0)}
 STATIONS = [
     {"name": name, "utility": "newsvendor", "count": 10, "actions": 9}
     | {"parameters": {"underage": short, "overage": over}}
@@ -26,17 +27,17 @@ models = verdict[verdict["kind"] == "model"]
 best = models.loc[models.groupby("cohort", sort=False)["difference"].idxmin()]
 worst = models.loc[models.groupby("cohort", sort=False)["difference"].idxmax()]
 told = [
-    f"{row['name']} for those who {row['cohort']} (average loss per round "
-    f"{row['difference']:+.4f} against the play, 95 % interval {row['low']:.4f} to "
-    f"{row['high']:.4f})"
+    f"{row['name']} for stations where {row['cohort']} (difference {row['difference']:+.4f}, "
+    f"95 % interval {row['low']:.4f} to {row['high']:.4f})"
     for _, row in best.iterrows()
 ]
 last = worst.iloc[0]
 answer = (
-    f"Best of seven models in hindsight: {'; '.join(told)}. Worst for the first: {last['name']}, "
+    "Average loss per round with a model minus that with the forecast, best of seven models in "
+    f"hindsight: {'; '.join(told)}. Worst for the first: {last['name']}, "
     f"{last['difference']:+.4f} ({last['low']:.4f} to {last['high']:.4f})."
 )
-title = "Difference of the average loss per round to the play"
+title = "Average loss per round with a model, minus that with the forecast"
 figure, axes = sheet(title, "positive: following the forecast was better")
 names = list(dict.fromkeys(models["name"]))
 for number, (cohort, rows) in enumerate(models.groupby("cohort", sort=False)):

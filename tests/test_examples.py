@@ -53,18 +53,21 @@ def width(mean: tuple[str, str, str]) -> float:
 
 
 def stabilise(table: pd.DataFrame) -> bool:
-    """Outcomes move more where all listen, whatever the impact."""
+    """Outcomes move more where all follow than where all learn, and less than with past bests."""
     return all(
         row(table, impact=impact, listen="all")["mean"]
         > row(table, impact=impact, listen="nobody")["mean"]
         for impact in table["impact"].unique()
+    ) and row(table, impact=0.8, listen="all")["high"] < min(
+        row(table, impact=0.8, listen=control)["low"]
+        for control in ("all, last value", "all, smoothing", "nobody, best so far")
     )
 
 
 def survival(table: pd.DataFrame) -> bool:
-    """Followers own nearly everything where odds drift, and shares add up."""
+    """Who discounts past frequencies owns most where odds drift, and shares add up."""
     whole = table.groupby("odds")["mean"].sum()
-    drift = row(table, odds="drift", who="followers")
+    drift = row(table, odds="drift", who="discounted")
     return drift["low"] > 0.5 and bool(((whole - 1).abs() < 1e-9).all())
 
 
@@ -108,11 +111,12 @@ def whose_model(table: pd.DataFrame) -> bool:
 
 
 def one_forecast(table: pd.DataFrame) -> bool:
-    """Swap learners pay more than the posted price, followers far less, by imitation forgone."""
+    """Swap learners pay more than the posted price, followers of a shared or own forecast less."""
     of = table.pivot_table(index="agents", columns="quantity", values="measured")
     ours, swap = of.loc["followers of the forecast"], of.loc["swap regret matching"]
+    apart = of.loc["followers, a forecast each"]
     return (
-        ours["revenue"] < 0.1
+        max(ours["revenue"], apart["revenue"]) < 0.1
         and swap["revenue"] > 0.25
         and swap["swap regret"] < 0.01
         and ours["mimic regret"] < 0.01
