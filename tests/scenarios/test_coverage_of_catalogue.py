@@ -1,7 +1,4 @@
-"""The catalogue uses every built-in name and basis, and its page says truly where.
-
-Run as a program, this file prints the table that belongs into ``docs/scenarios.md``.
-"""
+"""The catalogue uses every built-in name and basis, and its page has every scenario."""
 
 from __future__ import annotations
 
@@ -96,14 +93,6 @@ def uses() -> dict[tuple[str, str], list[str]]:
     return found
 
 
-def table() -> str:
-    """Return the table of the page."""
-    lines = ["| | name | scenarios |", "|---|---|---|"]
-    for kind, names in expected().items():
-        lines += [f"| {kind} | `{name}` | {', '.join(uses()[kind, name])} |" for name in names]
-    return "\n".join(lines)
-
-
 @pytest.mark.parametrize("kind", list(expected()))
 def test_every_built_in_name_is_used(kind: str) -> None:
     missing = [name for name in expected()[kind] if not uses()[kind, name]]
@@ -114,14 +103,6 @@ def test_every_kind_of_basis_that_a_file_may_name_is_among_them() -> None:
     assert len(built_in(register.basis)) == len(expected()["basis"])
 
 
-def test_the_page_says_where() -> None:
-    assert table() in PAGE.read_text(encoding="utf-8"), "run this file and paste what it prints"
-
-
 @pytest.mark.parametrize("name", catalogue())
 def test_the_page_has_every_scenario(name: str) -> None:
     assert f"**{name}**" in PAGE.read_text(encoding="utf-8")
-
-
-if __name__ == "__main__":
-    print(table())  # noqa: T201 - to be pasted
