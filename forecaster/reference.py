@@ -16,8 +16,9 @@ ten. From then on every round's b_t is weighed with the events' biases so far, e
 prediction b_t is within the tolerance, b_t is broadcast still: no loss whose owner would act on it
 has a bias that matters. Otherwise the game is solved as ever, with the walk starting at b_t, and
 the correction lasts until the biases are back in their bands. A model that is disproved within 64
-rounds has shown nothing that a band could keep: from then on z = 0. A w of at most z trusts nobody.
-Models that it was made of have failed with it: theirs is y, since nobody would have followed them.
+rounds has shown nothing that a band could keep: from then on z = 0. If w <= z, correction starts in
+round one. Models that it was made of have failed with it: theirs is y, since nobody would have
+followed them.
 
 A reference that is made of models (``models.aggregate``) makes each of them a comparator, trusted
 or not: nobody who acts on the broadcast regrets much that they did not act on one of the models.
@@ -101,7 +102,7 @@ class Reference(Remembering):
     unchanged_rounds : int
         Rounds in which the model's forecast was broadcast as it was.
     disproved_at : int or None
-        After how many rounds the model was disproved; None if it is not, 0 if w trusts nobody.
+        After how many rounds the model was disproved; None if it is not, 0 if w <= z.
 
     Raises
     ------

@@ -62,7 +62,8 @@ as it is trusted, |B| <= w sqrt(C) says more.
 **Models.** A model's suggestion c(k) to loss k is a comparator with the scalar gain below, so that
 following the broadcast costs loss k at most sum_a max(G_{k,a}, 0) <= D sqrt(3 A T Lambda) more than
 following the model, where N counts those gains, too. Where their dead zone is wider by
-y it is D y sqrt(A T) more; no game was played before, and it makes no head start greater.
+y it is D y sqrt(A T) more; no game was played before, and the
+initial potentials are unchanged.
 
 **Scalar events.** One expert per loss, action and comparator, gains divided by the range g of
 <r(c) - r(a), p - s>: the gain against every comparator is at most g sqrt(3 n_T(a) Lambda), summed

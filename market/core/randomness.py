@@ -39,7 +39,7 @@ def restore_generator(rng: np.random.Generator, state: dict[str, Any]) -> None:
 
 
 class Some(np.random.Generator):
-    """Draws uniform numbers for everybody, and returns those of a few: none is computed in vain.
+    """Draws uniform numbers for everybody, and returns those of a few; unused draws are skipped.
 
     Parameters
     ----------

@@ -11,8 +11,8 @@ notices: a cohort neither draws from another's random stream nor changes what is
 Agents are listed, one entry of ``row_of`` each, or **counted**: then a cohort has ``heads``, how
 many agents each entry stands for. They have equal losses, one rule and one forecast, so that what
 a row is charged and regrets is each one's, and all that adds up over agents is weighed by heads.
-Where they draw, one of them is the entry's agent in the tables, and of all together it is known how
-many did what: ``taken`` reads it.
+Where they draw, the entry's agent in the tables is one of them, and only action counts are stored:
+``taken`` reads them.
 
 A seat at the table: one cohort, and what lies around it.
 
