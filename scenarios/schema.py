@@ -33,10 +33,11 @@ def schema(file: str) -> Json:
             keys = tables[table]["properties"]
             meaning = {"description": keys[key].pop("description")}
             keys[key] = meaning | {"anyOf": [*also, keys[key]]}
-    for kind, (own, others) in _answers().items() if file == "scenario" else ():
-        response = tables[kind]["properties"]["response"]
-        response |= {"anyOf": [{"enum": own}, {"type": "string", "not": {"enum": others}}]}
-        del response["type"], response["minLength"]
+    for place, (own, others) in _names().items() if file == "scenario" else ():
+        table, key = place.split(".")
+        name = tables[table]["properties"][key]
+        name |= {"anyOf": [{"enum": own}, {"type": "string", "not": {"enum": others}}]}
+        del name["type"], name["minLength"]
     return {"$schema": DIALECT, "title": f"A {file} file of regretless"} | whole
 
 
@@ -63,24 +64,24 @@ def _also() -> dict[str, list[Json]]:
         "MarketSpec.kind": [{"enum": register.market.names()}],
         "ModelSpec.kind": [{"enum": baselines}],
         "BasisSpec.kind": [bases],
-        "ForecasterSpec.reference": [{"enum": ["none", *baselines]}, text],
-        "ForecasterSpec.models": [models],
-        "ForecasterSpec.kind": [{"enum": [*KINDS, *baselines]}],
+        "DecisionSwapSpec.reference": [{"enum": ["none", *baselines]}, text],
+        "DecisionSwapSpec.models": [models],
         "PolicySpec.kind": [{"enum": register.policy.names()}],
         "StudySpec.scenario": [{"enum": list(catalogue())}],
         "StudySpec.seeds": [{"type": "integer", "minimum": 1}],
     }
 
 
-def _answers() -> dict[str, tuple[list[str], list[str]]]:
-    """List the responses of the kinds of cohorts that have several, and those of all others.
+def _names() -> dict[str, tuple[list[str], list[str]]]:
+    """List the names by which a branch of a union is chosen, where it has several, and all others.
 
-    A name that is not known may be of any of these kinds.
+    A name that is not known may be of any of these branches.
     """
     rules = [name for name in register.response.names() if name not in COHORTS]
     own = {"rule": rules, "learner": register.learner.names(), "agent": register.agent.names()}
     known = {name for registry in register.ANSWERS for name in registry.names()}
-    return {COHORTS[k].__name__: (own[k], sorted(known - {*own[k]})) for k in own}
+    answers = {f"{COHORTS[k].__name__}.response": (own[k], sorted(known - {*own[k]})) for k in own}
+    return answers | {"BaselineSpec.kind": (register.forecaster.names(), list(KINDS))}
 
 
 def _plain(node: Any) -> Any:

@@ -8,6 +8,7 @@ from regretless.market import register
 from regretless.market.core.errors import closest
 from regretless.market.exploitability import tracker
 from regretless.market.regret.ledger import MEASURES
+from regretless.scenarios.spec import reasons
 from regretless.scenarios.spec.tables import (
     MOST,
     ByName,
@@ -196,32 +197,20 @@ class CohortSpec(Strict, Variant):
             raise ValueError("gamma is how near losses must be that enter late; give enters")
         given = {"cover": self.cover, "basis": self.basis.given, "reports": self.reports}
         for key in (key for key, value in given.items() if value and self.enters):
-            raise ValueError(f"{key} does not go with enters: {LATE[key]}; drop one of them")
+            raise ValueError(
+                f"{key} does not go with enters: {reasons.LATE[key]}; drop one of them"
+            )
         if self.reports and self.cover is not None:
-            raise ValueError(f"reports do not go with a cover: {UNREPORTED}; drop one of them")
+            raise ValueError(
+                f"reports do not go with a cover: {reasons.UNREPORTED}; drop one of them"
+            )
         return self
-
-
-LATE = {  # keys of agents who are there from the start, and why they mean nothing for the others
-    "cover": "who enters late is served through losses that are protected already",
-    "basis": "who enters late hears a forecast that is there already",
-    "reports": "the forecaster asks for losses before the first round",
-}
-UNREPORTED = "a representative stands for what agents are, not for what they say"
-SMOOTH = 'is the smoothness of response = "quantal" or "ensemble"; use one of them'
-COVERED = 'means nothing here: a representative best-responds; use response = "best-response"'
-ALONE = "means nothing here: a path of actions is each agent's own; drop it"
-SETTLED = "is for learners and for agents of your own; drop it"
-UNREAD = "is read by nobody; name an agent of your own as response, or drop it"
-TOGETHER = "means nothing here: agents with a memory come and go together; use enters and exits"
-DEAF = "means nothing here: learners hear no forecast; drop it"
-UNASKED = "means nothing here: the forecaster asks nobody for a loss who does not respond; drop it"
 
 
 class BestResponseSpec(CohortSpec):
     """Agents who take the action with the least loss at the forecast."""
 
-    BARRED: ClassVar = {"eta": SMOOTH, "settings": SETTLED, "signal": UNREAD}
+    BARRED: ClassVar = reasons.COHORTS["best-response"]
     response: Literal["best-response"] = "best-response"
     """They best-respond to the forecast."""
 
@@ -229,7 +218,7 @@ class BestResponseSpec(CohortSpec):
 class QuantalSpec(CohortSpec):
     """Agents who take better actions more often."""
 
-    BARRED: ClassVar = {"cover": COVERED, "settings": SETTLED, "signal": UNREAD}
+    BARRED: ClassVar = reasons.COHORTS["quantal"]
     response: Literal["quantal"]
     """They take better actions more often."""
     eta: Smoothness
@@ -239,7 +228,7 @@ class QuantalSpec(CohortSpec):
 class EnsembleSpec(CohortSpec):
     """Agents who average their losses over an ensemble of outcomes."""
 
-    BARRED: ClassVar = {"cover": COVERED, "settings": SETTLED, "signal": UNREAD}
+    BARRED: ClassVar = reasons.COHORTS["ensemble"]
     response: Literal["ensemble"]
     """They average their losses over an ensemble of outcomes."""
 
@@ -247,10 +236,7 @@ class EnsembleSpec(CohortSpec):
 class PrivateSpec(CohortSpec):
     """Agents who best-respond to a prediction that each draws for itself."""
 
-    BARRED: ClassVar = {
-        "eta": SMOOTH, "cover": COVERED, "settings": SETTLED, "signal": UNREAD,
-        "multiplicity": ALONE,
-    }  # fmt: skip
+    BARRED: ClassVar = reasons.COHORTS["private"]
     response: Literal["private"]
     """Each draws a prediction of its own, and best-responds to it."""
 
@@ -258,7 +244,7 @@ class PrivateSpec(CohortSpec):
 class RuleSpec(CohortSpec):
     """Agents who respond to the forecast by another rule, registered or of your own."""
 
-    BARRED: ClassVar = {"eta": SMOOTH, "cover": COVERED, "settings": SETTLED, "signal": UNREAD}
+    BARRED: ClassVar = reasons.COHORTS["rule"]
     response: Name
     """The rule by which they answer the forecast."""
 
@@ -266,10 +252,7 @@ class RuleSpec(CohortSpec):
 class LearnerSpec(CohortSpec):
     """Agents who learn from what their actions would have cost, and hear no forecast."""
 
-    BARRED: ClassVar = {
-        "eta": SMOOTH, "cover": COVERED, "signal": UNREAD, "gamma": DEAF, "multiplicity": ALONE,
-        "entry_rate": TOGETHER, "exit_rate": TOGETHER, "reports": UNASKED, "acts_on": UNASKED,
-    }  # fmt: skip
+    BARRED: ClassVar = reasons.COHORTS["learner"]
     response: Name
     """The learner."""
 
@@ -277,10 +260,7 @@ class LearnerSpec(CohortSpec):
 class AgentSpec(CohortSpec):
     """Agents of your own."""
 
-    BARRED: ClassVar = {
-        "eta": SMOOTH, "cover": COVERED, "multiplicity": ALONE, "entry_rate": TOGETHER,
-        "exit_rate": TOGETHER, "reports": UNASKED, "acts_on": UNASKED,
-    }  # fmt: skip
+    BARRED: ClassVar = reasons.COHORTS["agent"]
     response: Name
     """The class of the agents, or of the crowd."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regretless.market.core.errors import UserError, closest
+from regretless.scenarios.spec import reasons
 from regretless.scenarios.spec.values import shown
 
 HERE = Path(__file__).resolve().parent.parent
@@ -94,7 +95,8 @@ def override(raw: dict[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
 def assign(raw: dict[str, Any], key: str, value: Any) -> None:
     """Put a value under a dotted key of a parsed scenario.
 
-    Its description, which is made of the file as it stands, is taken out.
+    Its description, which is made of the file as it stands, is taken out, and so are the keys of a
+    forecaster that mean nothing for a new kind.
 
     Parameters
     ----------
@@ -118,6 +120,9 @@ def assign(raw: dict[str, Any], key: str, value: Any) -> None:
     if isinstance(table, list):
         raise UserError(f"{key}: name the entry and the key, e.g. cohort.growers.count")
     table[last] = value
+    if key == "forecaster.kind":  # which keeps the keys that it knows
+        for unknown in reasons.FORECASTERS[reasons.kind_of_forecaster(value)]:
+            table.pop(unknown, None)
 
 
 def _child(table: Any, step: str, key: str) -> Any:

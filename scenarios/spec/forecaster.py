@@ -1,12 +1,13 @@
 """What a scenario file may say of the forecaster: its kind, models, and the reference of them."""
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, FiniteFloat, field_validator, model_validator
+from pydantic import Discriminator, Field, FiniteFloat, Tag, field_validator, model_validator
 
 from regretless.forecaster.models.panel import PANEL
-from regretless.scenarios.spec.tables import ByName, Name, Open
+from regretless.scenarios.spec import reasons
+from regretless.scenarios.spec.tables import ByName, Name, Open, Strict, Variant
 
 Payoffs = dict[Name, list[FiniteFloat] | list[list[FiniteFloat]]]  # of a planner, by cohort
 WITHOUT_MODELS = {"weights", "delay", "intervals", "off_ties", "objective", "hull"}
@@ -31,8 +32,8 @@ class ModelSpec(Open):
     """The name of a model: a registered one, or forecasts in the data file."""
 
 
-class ForecasterSpec(Open):
-    """The forecaster: who predicts, and how."""
+class ForecasterSpec(Variant):
+    """The forecaster: who predicts, and how; its kind decides which subclass reads the table."""
 
     kind: Name = "decision-swap"
     """The forecaster of the theorem, or the name of a model."""
@@ -63,6 +64,11 @@ class ForecasterSpec(Open):
     give_up: Annotated[float, Field(ge=0)] | None = None
     """How many times its noise a bias must exceed, once, before any correction begins."""
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The keys that are handed on to the maker of the kind."""
+        return {}
+
     @field_validator("models", mode="before")
     @classmethod
     def _named(cls, models: Any) -> Any:
@@ -84,11 +90,7 @@ class ForecasterSpec(Open):
             self._choose_reference()
         anchored = self.reference.kind != "none"
         special = anchored or self.events == "losses" or self.hull != "basis"
-        if self.kind != "decision-swap" and special:
-            raise ValueError(
-                'models, reference, events and hull are for kind = "decision-swap"; drop them'
-            )
-        if (self.delay or self.intervals) and (self.kind != "decision-swap" or special):
+        if (self.delay or self.intervals) and special:
             raise ValueError(
                 "delay and intervals are for the decision-swap forecaster of coordinates in the "
                 "box, without models and reference; drop them"
@@ -98,10 +100,10 @@ class ForecasterSpec(Open):
                 "off_ties is for the box, without models, reference, delay and intervals"
             )
         wishful = self.objective != "none"
-        if wishful and (self.kind != "decision-swap" or special or self.delay or self.intervals):
+        if wishful and (special or self.delay or self.intervals):
             raise ValueError(
-                'objective is for kind = "decision-swap" on coordinates in the box, without '
-                "models, reference, delay and intervals; drop them"
+                "objective is for coordinates in the box, without models, reference, delay and "
+                "intervals; drop them"
             )
         if self.intervals and (self.delay or self.weights == "exponential"):
             raise ValueError("intervals need outcomes in time and weights that adapt; drop them")
@@ -144,6 +146,58 @@ class ForecasterSpec(Open):
         for key in ("band", "give_up"):
             if getattr(self, key) is not None and self.reference.kind == "none":
                 raise ValueError(f'{key} goes with a reference; add reference = "running-mean"')
+
+
+class DecisionSwapSpec(ForecasterSpec, Strict):
+    """The forecaster of the theorem: small decision swap regret for every agent."""
+
+    kind: Literal["decision-swap"] = "decision-swap"
+    """The forecaster of the theorem."""
+
+
+class CalibrationSpec(ForecasterSpec, Strict):
+    """The older recipe: calibrated, and unbiased where a policy suggests an action."""
+
+    BARRED: ClassVar = reasons.FORECASTERS["calibration"]
+    kind: Literal["calibration"]
+    """The older recipe."""
+    cells: Annotated[int, Field(ge=2)] | None = None
+    """How many grid points there are per coordinate; by default the most that leave 1,000."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The keys that are handed on to the maker."""
+        return {} if self.cells is None else {"cells": self.cells}
+
+
+class BaselineSpec(ForecasterSpec, Open):
+    """A model that forecasts alone; keys beside the kind are its parameters."""
+
+    BARRED: ClassVar = reasons.FORECASTERS["baseline"]
+    kind: Name
+    """The name of a model: a registered one, or forecasts in the data file."""
+    parameters = Open.parameters
+
+
+FORECASTERS: dict[str, type[ForecasterSpec]] = {
+    "decision-swap": DecisionSwapSpec,
+    "calibration": CalibrationSpec,
+    "baseline": BaselineSpec,
+}
+
+
+def _kind(table: Any) -> str:
+    """Tell which of the models reads the table of a forecaster."""
+    given = table if isinstance(table, dict) else vars(table)
+    return reasons.kind_of_forecaster(given.get("kind", "decision-swap"))
+
+
+AnyForecasterSpec = Annotated[
+    Annotated[DecisionSwapSpec, Tag("decision-swap")]
+    | Annotated[CalibrationSpec, Tag("calibration")]
+    | Annotated[BaselineSpec, Tag("baseline")],
+    Discriminator(_kind),
+]
 
 
 def _tables(entry: Any) -> list[tuple[str, Any]]:

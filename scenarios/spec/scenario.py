@@ -20,7 +20,12 @@ from regretless.scenarios.spec.cohort import (
 )
 from regretless.scenarios.spec.data import DataSpec, ForecastColumnsSpec
 from regretless.scenarios.spec.files import DATA
-from regretless.scenarios.spec.forecaster import ForecasterSpec, ModelSpec
+from regretless.scenarios.spec.forecaster import (
+    FORECASTERS,
+    AnyForecasterSpec,
+    DecisionSwapSpec,
+    ModelSpec,
+)
 from regretless.scenarios.spec.log import WindowsSpec
 from regretless.scenarios.spec.market import AnyMarketSpec, PricesSpec
 from regretless.scenarios.spec.network import NetworkSpec
@@ -128,7 +133,7 @@ class ScenarioSpec(Strict):
     """How what agents do moves outcomes."""
     network: NetworkSpec | None = None
     """Who hears the forecast, and when."""
-    forecaster: ForecasterSpec = ForecasterSpec()
+    forecaster: AnyForecasterSpec = DecisionSwapSpec()
     """Who predicts."""
     policy: dict[Label, PolicySpec] = Field(default_factory=dict)
     """Benchmarks to compare with, by name."""
@@ -254,7 +259,6 @@ def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, list[str]]:
     tables: dict[str, type[BaseModel]] = {
         "data": DataSpec,
         "forecasts": ForecastColumnsSpec,
-        "forecaster": ForecasterSpec,
         "models": ModelSpec,
         "cover": CoverSpec,
         "signal": SignalSpec,
@@ -265,18 +269,19 @@ def _place(location: tuple[int | str, ...], raw: Any) -> tuple[str, list[str]]:
         "market": PricesSpec,
         "network": NetworkSpec,
     }
+    kinds: dict[str, type[BaseModel]] = {**COHORTS, **FORECASTERS}
     spelled = []
     for place, step in enumerate(location):
         if not isinstance(raw, dict | list):
             break  # what follows names a branch of a union
-        branch = step in COHORTS or place < len(location) - 1
+        branch = step in kinds or place < len(location) - 1
         if isinstance(raw, dict) and step not in raw and branch:
             continue  # so does this step
         here = raw[step] if isinstance(raw, list) and isinstance(step, int) else None
         raw = raw.get(step) if isinstance(raw, dict) else here
         named = here.get("name") if isinstance(here, dict) else None
         spelled.append(str(named or step))
-    owners = [owner for step in location[:-1] if (owner := (tables | COHORTS).get(str(step)))]
+    owners = [owner for step in location[:-1] if (owner := (tables | kinds).get(str(step)))]
     owner = owners[-1] if owners else ScenarioSpec
     known = owner.known() if issubclass(owner, Variant) else list(owner.model_fields)
     return ".".join(spelled), known

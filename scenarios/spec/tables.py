@@ -71,6 +71,7 @@ class Open(BaseModel):
 class Variant(BaseModel):
     """One of several models of a table, told apart by one key, in which some keys mean nothing."""
 
+    model_config = ConfigDict(allow_inf_nan=False, strict=True, use_attribute_docstrings=True)
     BARRED: ClassVar[dict[str, str]] = {}  # keys without a meaning here, and why
 
     @classmethod
@@ -93,8 +94,10 @@ class Variant(BaseModel):
     def __get_pydantic_json_schema__(
         cls, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Leave out the keys without a meaning."""
+        """Leave out the keys without a meaning, and forbid them where others are parameters."""
         found = handler(core)
         table = handler.resolve_ref_schema(found)
         table["properties"] = {key: table["properties"][key] for key in cls.known()}
+        if table.get("additionalProperties"):
+            table["propertyNames"] = {"not": {"enum": list(cls.BARRED)}}
         return found

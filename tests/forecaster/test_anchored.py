@@ -212,7 +212,7 @@ def test_a_model_of_the_user_serves_as_base(
         ({"reference": "constant", "band": -0.3}, "forecaster.band = -0.3"),
         (
             {"kind": "running-mean", "reference": "constant"},
-            "reference, events and hull are for",
+            "reference: is for kind",
         ),
         ({"ban": 0.3}, "unknown key 'forecaster.ban'; did you mean 'band'"),
     ],

@@ -310,7 +310,7 @@ def test_a_scenario_plays_the_recipe_and_promises_nothing() -> None:
     ("assignment", "line"),
     [
         ("forecaster.cells=28", r"3 numbers need 28\^3 grid points, above 20,000"),
-        ("forecaster.cells=0", "forecaster.cells = 0: give a whole number"),
+        ("forecaster.cells=0", "forecaster.cells = 0: input should be greater than or equal to 2"),
         ("forecaster.cell=9", "unknown key 'forecaster.cell'; did you mean 'cells'"),
         ("forecaster.seed=9", "unknown key 'forecaster.seed'"),
         ("forecaster.kind=calibratio", "did you mean 'calibration'"),

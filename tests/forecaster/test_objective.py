@@ -86,7 +86,7 @@ def test_a_wish_is_no_knowledge() -> None:
         ({"wish": {"own": [1.0, 0.0]}, "response": "private"}, "follows no common draw"),
         ({}, r"there is no \[market\]"),
         ({"market": {"impact": 0.2}, "response": "private"}, "follows no common draw"),
-        ({"market": {"impact": 0.2}, "kind": "running-mean"}, "objective is for kind"),
+        ({"market": {"impact": 0.2}, "kind": "running-mean"}, "objective: is for kind"),
     ],
 )
 def test_where_it_has_no_meaning_it_is_refused(keys: dict[str, Any], words: str) -> None:

@@ -120,6 +120,22 @@ def test_keys_go_with_the_response(good: dict[str, Any], bad: dict[str, Any]) ->
         validated(raw | {"cohort": [one | bad]}, origin=Path())
 
 
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ({"delay": 3}, {"kind": "running-mean", "delay": 3}),
+        ({"kind": "calibration", "cells": 4}, {"cells": 4}),
+        ({"kind": "exponential-smoothing", "rate": 0.2}, {"rate": 0.2}),
+    ],
+)
+def test_keys_go_with_the_kind_of_forecaster(good: dict[str, Any], bad: dict[str, Any]) -> None:
+    raw = tomllib.loads(SCENARIO)
+    assert faults("scenario", raw | {"forecaster": good}) == []
+    assert faults("scenario", raw | {"forecaster": bad})
+    with pytest.raises(UserError, match="forecaster"):
+        validated(raw | {"forecaster": bad}, origin=Path())
+
+
 def test_names_are_proposed_and_not_demanded() -> None:
     raw = tomllib.loads(SCENARIO)
     raw["adversary"]["kind"] = raw["cohort"][0]["utility"] = "my-own"
