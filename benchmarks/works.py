@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 from benchmarks import crowds
 from benchmarks.duels import Array, Duel, peer
 from regretless.agents.learners import BlumMansour
-from regretless.forecaster.events.coordinate import Events
-from regretless.forecaster.events.protected import LossGroup
-from regretless.forecaster.events.weights import AdaptiveWeights
+from regretless.forecaster.events.coordinate import VectorEvents
+from regretless.forecaster.events.protected import LossGroup, played_of
+from regretless.forecaster.events.weights import Moment
 from regretless.forecaster.minimax.walk import STEPS, field_at
 from regretless.market.core.randomness import stream
 from regretless.market.exploitability import stackelberg
@@ -137,16 +137,16 @@ class Rounds:
         self.points = rng.random((STEPS, functions))
         self.mass = np.full(5, 1 / 5)
         self.truth = rng.random(functions)
-        self.events = Events([LossGroup(np.ones((losses, actions)), self.weights)])
+        self.events = VectorEvents([LossGroup(np.ones((losses, actions)), self.weights)])
         self.bias = np.zeros((losses, actions, functions))
         self.variation = np.zeros_like(self.bias)
 
     def ours(self) -> Array:
         """Play a round by the forecaster's kernels; the fields (points, n)."""
-        awake, rows = self.events.awake(None), self.events.rows
-        table = self.events.weighted(awake, AdaptiveWeights(), 1)
+        active, rows = self.events.active(None), self.events.rows
+        table = self.events.table_of(active, Moment(1, self.events.experts))
         fields = np.array([field_at(rows, table, point) for point in self.points])
-        self.events.charge(awake, self.points[:5], self.mass, self.truth)
+        self.events.charge(active, played_of(rows, self.points[:5], self.mass, self.truth))
         return fields
 
     def theirs(self) -> Array:

@@ -12,8 +12,9 @@ from regretless.forecaster.decision_swap import (
     SmoothDecisionSwap,
 )
 from regretless.forecaster.events import bounds
+from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import LossGroup
-from regretless.forecaster.events.scalar import LossEvents
+from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.models import (
     Aggregate,
     Constant,
@@ -37,9 +38,9 @@ __all__ = [
     "Constant",
     "DecisionSwap",
     "ExponentialSmoothing",
+    "GainEvents",
     "LastValue",
     "LeastSquares",
-    "LossEvents",
     "LossGroup",
     "NonLinearDecisionSwap",
     "OfflineOmnipredictor",
@@ -49,6 +50,7 @@ __all__ = [
     "SmoothDecisionSwap",
     "UnbiasedPrediction",
     "UniversalDecisionSwap",
+    "VectorEvents",
     "adapted",
     "bases",
     "bounds",

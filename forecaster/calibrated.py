@@ -33,28 +33,35 @@ round and the rounds until the bound says anything are exponential in n. Decisio
 event per action instead.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from regretless.forecaster.events.bounds import centred_norm, spread
+from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import LossGroup, moved_mass
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market.core.arrays import Array, grid_points
+from regretless.market.core.arrays import Array, Indices, grid_points
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
-from regretless.market.losses.basis import Hull
+from regretless.market.game.protocols import Forecaster
 from regretless.market.records import Mixture
 
 USUAL, MOST = 1000, 20_000  # grid points by default, and at most
 
 
-class CalibratedMultiaccurate(UnbiasedPrediction):
+def _plain(groups: Sequence[LossGroup]) -> Forecaster:
+    return UnbiasedPrediction(VectorEvents(groups))
+
+
+class CalibratedMultiaccurate(Remembering, Forecaster):
     """Announces grid points, unbiased given the grid point and given each policy's suggestion.
 
-    ``events``, and with it ``biases.parquet``, holds the biases of the predictions before they are
-    rounded: loss 0 is the grid and its actions are the cells, later losses carry the policies. The
-    ``certificate`` is that of the mixture before it is rounded too.
+    It wraps a forecaster whose events, and with them ``biases.parquet``, hold the biases of the
+    predictions before they are rounded: loss 0 is the grid and its actions are the cells, later
+    losses carry the policies. The ``certificate`` is that of the mixture before it is rounded too.
 
     Parameters
     ----------
@@ -63,11 +70,10 @@ class CalibratedMultiaccurate(UnbiasedPrediction):
         functions matter. A policy of two groups is counted twice.
     cells : int, optional
         Grid points per coordinate, at least 2. By default the most that leave 1,000 points in all.
-    weights : "adaptive" or "exponential"
-    horizon : int or None
-        For the exponential rate.
-    hull : "box" or "simplex"
-        Where the predicted vectors lie; the nearest grid points may lie beside the simplex.
+    make : callable, optional
+        Makes the forecaster of the pseudo-losses that it is given, which are groups; unbiased
+        prediction on their vector events in the box by default. In another hull the nearest grid
+        points may lie beside it.
 
     Attributes
     ----------
@@ -82,15 +88,14 @@ class CalibratedMultiaccurate(UnbiasedPrediction):
         If ``cells`` is no integer of at least 2, or there are more than 20,000 grid points.
     """
 
-    def __init__(  # noqa: PLR0913 - keyword-only description of an instance
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("inner",)
+
+    def __init__(
         self,
         groups: Sequence[LossGroup],
         *,
         cells: int | None = None,
-        weights: str = "adaptive",
-        horizon: int | None = None,
-        hull: Hull = "box",
-        seed: int = 0,
+        make: Callable[[Sequence[LossGroup]], Forecaster] = _plain,
     ) -> None:
         if not groups:
             raise ValueError("a forecaster needs at least one loss to protect")
@@ -98,31 +103,69 @@ class CalibratedMultiaccurate(UnbiasedPrediction):
         self.grid = grid_points(np.linspace(0.0, 1.0, checked_cells(size, cells)), size)
         self.radius = float(self.grid[1, -1] - self.grid[0, -1]) / 2
         accuracy = [multiaccuracy(group) for group in groups if len(group.policies)]
-        events = [calibration(self.grid), *accuracy]
-        super().__init__(events, weights=weights, horizon=horizon, hull=hull, seed=seed)
+        self.inner = make([calibration(self.grid), *accuracy])
+        self.models = self.inner.models
 
     @property
-    def instances(self) -> "tuple[UnbiasedPrediction, ...]":  # type: ignore[override]
-        """None: it bounds no decision swap regret."""
-        return ()
+    def rng(self) -> np.random.Generator:  # type: ignore[override]
+        """Of ``predict``."""
+        return self.inner.rng
+
+    @property
+    def points(self) -> Array:
+        """What each model that is a comparator predicts in the open round (M, n)."""
+        return self.inner.points
+
+    @property
+    def time(self) -> int:
+        """Rounds learned."""
+        return sum(own.time for own in self.inner.instances)
+
+    def suggested(self, group: LossGroup) -> Indices:
+        """Return what the models suggest to the losses of a group (K, M) in the open round."""
+        return self.inner.suggested(group)
 
     def mixture(self, x: Any = None) -> Mixture:
-        """Return the law over grid points given the context."""
-        solved = super().mixture(x)
-        played, _ = moved_mass(self.events.rows, solved.points, solved.weights)
+        """Return the distribution over grid points given the context."""
+        solved = self.inner.mixture(x)
+        rows = self.inner.instances[0].events.rows
+        played, _ = moved_mass(rows, solved.points, solved.weights)
         mass = played[: len(self.grid)]
         announced = np.flatnonzero(mass)
         return Mixture(self.grid[announced], mass[announced], solved.certificate)
 
+    def witness(self, outcome: Array) -> None:
+        """Pass the outcome (d,) on."""
+        self.inner.witness(outcome)
+
+    def update(self, y: ArrayLike) -> None:
+        """Learn the vector (n,) that was predicted."""
+        self.inner.update(y)
+
+    def __repr__(self) -> str:
+        return f"<CalibratedMultiaccurate of {self.inner!r}>"
+
+    def described(self) -> dict[str, Any]:
+        """Return what a run's manifest says of it."""
+        return self.inner.described()
+
+    def event_table(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the events of the cells and of the policies."""
+        yield from self.inner.event_table()
+
+    def event_bounds(self, occupancy: Array) -> tuple[Array, Array] | None:
+        """Bound the biases of events of this occupancy, in expectation and as drawn."""
+        return self.inner.event_bounds(occupancy)
+
     def calibration_error(self) -> float:
         """Return K so far: the cells' biases in sup norm, added up, per round."""
-        biases = [bias for loss, *_, bias in self.events.table() if loss == 0]
+        biases = [bias for loss, *_, bias in self.event_table() if loss == 0]
         return float(np.abs(biases).max(1).sum() / max(self.time, 1))
 
     def multiaccuracy_error(self) -> float:
         """Return the greatest M_c so far; 0 without policies."""
         errors: dict[tuple[int, int], float] = {}
-        for loss, _, policy, _, _, bias in self.events.table():
+        for loss, _, policy, _, _, bias in self.event_table():
             if policy is not None:
                 known = errors.get((loss, policy), 0.0)
                 errors[loss, policy] = known + float(np.abs(bias).max())
@@ -130,8 +173,9 @@ class CalibratedMultiaccurate(UnbiasedPrediction):
 
     def calibration_bound(self) -> float:
         """Bound K a priori; infinite before the first round."""
-        share = self.time / len(self.grid)  # biases are concave in occupancy: equal is worst
-        total = len(self.grid) * float(self.bias_bound().bias(share))
+        bounds = [own.bias_bound() for own in self.inner.instances if own.time]
+        cells = len(self.grid)  # biases are concave in occupancy: equal is worst
+        total = sum(cells * float(bound.bias(bound.rounds / cells)) for bound in bounds)
         return total / self.time if self.time else np.inf
 
     def swap_bound(self, weights: Array) -> Array:

@@ -1,6 +1,7 @@
 """Decision-Swap, its smooth sister, and the paper's algorithm for non-linear losses.
 
-All three are Unbiased-Prediction on the decision and cross events of the losses to protect:
+All three are Unbiased-Prediction on the decision and cross events of the losses to protect, named
+after the paper's algorithms:
 
     DecisionSwap           linear losses of the outcome, best-responding agents
     SmoothDecisionSwap     naive agents who respond smoothly to a label forecast, linear losses
@@ -11,19 +12,19 @@ The constant policies need no cross events: the decision events already bound sw
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from regretless.forecaster.bases.polynomial import LinearBasis
+from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import LossGroup, Policy
+from regretless.forecaster.events.rules import rule_of
+from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
 from regretless.market.losses import Linear, Loss
 from regretless.market.losses.basis import Basis
-from regretless.market.records import Mixture
 from regretless.market.response import SmoothResponse
 
 
@@ -36,7 +37,7 @@ class DecisionSwap(UnbiasedPrediction):
         The losses it protects, each single (A, d) or a stack (K, A, d), in [0, 1].
     policies : sequence of callables
         Benchmark policies, each from a context to an action index.
-    weights : "adaptive" or "exponential"
+    weights : "adaptive", "second-order" or "exponential"
     horizon : int or None
         For the exponential rate.
     """
@@ -50,9 +51,8 @@ class DecisionSwap(UnbiasedPrediction):
         horizon: int | None = None,
         seed: int = 0,
     ) -> None:
-        tables = [(loss.offset, loss.weights) for loss in losses]
-        groups = grouped(tables, policies)
-        super().__init__(groups, weights=weights, horizon=horizon, seed=seed)
+        groups = grouped([(loss.offset, loss.weights) for loss in losses], policies)
+        super().__init__(VectorEvents(groups, rule_of(weights, horizon)), seed=seed)
 
 
 class SmoothDecisionSwap(UnbiasedPrediction):
@@ -72,7 +72,7 @@ class SmoothDecisionSwap(UnbiasedPrediction):
         ``bounds.recommended_eta`` balances it against the basis's error.
     response : SmoothResponse or None
         Another rule in place of eta.
-    weights : "adaptive" or "exponential"
+    weights : "adaptive", "second-order" or "exponential"
 
     Raises
     ------
@@ -94,24 +94,17 @@ class SmoothDecisionSwap(UnbiasedPrediction):
     ) -> None:
         if (eta is None) == (response is None):
             raise ValueError("give exactly one of eta and response")
-        self.basis = basis or LinearBasis(losses[0].outcomes)
-        if not self.basis.convex_image:
+        basis = basis or LinearBasis(losses[0].outcomes)
+        if not basis.convex_image:
             raise ValueError(
-                f"the image of {type(self.basis).__name__} is curved, so that a prediction of s(y) "
+                f"the image of {type(basis).__name__} is curved, so that a prediction of s(y) "
                 "has no label forecast; broadcast ensembles, or use NonLinearDecisionSwap"
             )
-        tables = [self.basis.coefficients(loss) for loss in losses]
-        groups = grouped(tables, policies, eta=eta, play=response.play if response else None)
-        super().__init__(groups, weights=weights, horizon=horizon, seed=seed)
-
-    def mixture(self, x: Any = None) -> Mixture:
-        """Return the law over predictions given the context, with certificate and labels."""
-        mixture = super().mixture(x)
-        return replace(mixture, labels=self.basis.inverse(mixture.points))
-
-    def observe(self, outcome: ArrayLike) -> None:
-        """Learn the outcome (d,)."""
-        self.update(self.basis.transform(outcome))
+        play = response.play if response else None
+        groups = grouped(
+            [basis.coefficients(loss) for loss in losses], policies, eta=eta, play=play
+        )
+        super().__init__(VectorEvents(groups, rule_of(weights, horizon)), basis=basis, seed=seed)
 
 
 class NonLinearDecisionSwap(UnbiasedPrediction):
@@ -124,7 +117,7 @@ class NonLinearDecisionSwap(UnbiasedPrediction):
     losses : sequence of loss forms
         Each single or a stack.
     policies : sequence of callables
-    weights : "adaptive" or "exponential"
+    weights : "adaptive", "second-order" or "exponential"
     """
 
     def __init__(  # noqa: PLR0913 - the names are promised to users
@@ -137,14 +130,9 @@ class NonLinearDecisionSwap(UnbiasedPrediction):
         horizon: int | None = None,
         seed: int = 0,
     ) -> None:
-        self.basis = basis
-        tables = [basis.coefficients(loss) for loss in losses]
-        groups = grouped(tables, policies)
-        super().__init__(groups, weights=weights, horizon=horizon, hull=basis.hull, seed=seed)
-
-    def observe(self, outcome: ArrayLike) -> None:
-        """Learn the outcome (d,)."""
-        self.update(self.basis.transform(outcome))
+        groups = grouped([basis.coefficients(loss) for loss in losses], policies)
+        events = VectorEvents(groups, rule_of(weights, horizon))
+        super().__init__(events, cube(basis.size, basis.hull), basis=basis, seed=seed)
 
 
 def grouped(

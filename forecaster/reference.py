@@ -27,11 +27,11 @@ Every bias stays below z sqrt(n_T(E)) more than the weights' own bound (``events
 the model does: a bad one costs the band and what it did while it was trusted, a good one is kept.
 """
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from regretless.forecaster.events.weights import Band
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
@@ -39,34 +39,17 @@ from regretless.market.core.own_code import handed
 from regretless.market.game.foreign import as_forecaster
 
 # Of the bands of `python -m paper anchoring` the widest that meets its aims on every stream.
-DEAD_ZONE = 0.25
+BAND = 0.25
 # As wide as hostile streams allow among coordinates; among scalar events, which are fewer and say
 # nothing of biases that hurt nobody, the narrowest of those tried that leaves good models alone.
-TRUST = 2.0
-TRUST_IN_LOSSES = 1.5
+GIVE_UP = 2.0
+GIVE_UP_IN_LOSSES = 1.5
 ALARM = 3.0  # standard deviations by which expectations may fall short before it is disproved
 EARLY = 64  # rounds within which a model that is disproved has earned no band
 MODELS_ZONE = 1.0  # y: its models failed with it, and their gains are left alone so far
 
 
-@dataclass(frozen=True)
-class Band:
-    """What of a cumulative gain its noise explains, and is not weighed.
-
-    Parameters
-    ----------
-    zone : float
-        z, in units of the root of the gain's variation.
-    models : float
-        y, by how much that of the gains against models is wider.
-    """
-
-    zone: float = 0.0
-    models: float = 0.0
-
-
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What a round says for or against a reference.
 
     Parameters
@@ -92,9 +75,9 @@ class Reference(Remembering):
     model : Forecaster, or any object with ``predict`` and ``update``
         Predicts the same vectors; see ``models.adapted`` for models of other libraries. The models
         that it is ``made_of`` become comparators.
-    dead_zone : float
+    band : float
         z, at least 0: how many times sqrt(C) a bias may reach before it counts.
-    trust : float
+    give_up : float
         w: how many times sqrt(C) a bias may reach before the model is corrected at all.
 
     Attributes
@@ -114,12 +97,12 @@ class Reference(Remembering):
         "model", "unchanged_rounds", "disproved_at", "time", "_surprise"
     )  # fmt: skip
 
-    def __init__(self, model: Any, *, dead_zone: float = DEAD_ZONE, trust: float = TRUST) -> None:
-        if not dead_zone >= 0:
-            raise ValueError(f"dead_zone is {dead_zone}; give a number of at least 0")
-        self.model, self.dead_zone, self.trust = as_forecaster(model), dead_zone, trust
+    def __init__(self, model: Any, *, band: float = BAND, give_up: float = GIVE_UP) -> None:
+        if not band >= 0:
+            raise ValueError(f"band is {band}; give a number of at least 0")
+        self.model, self.zone, self.trust = as_forecaster(model), band, give_up
         self.unchanged_rounds, self.time = 0, 0
-        self.disproved_at: int | None = None if trust > dead_zone else 0
+        self.disproved_at: int | None = None if give_up > band else 0
         self._surprise = np.zeros(2)  # S, and the sum of squares
 
     @property
@@ -131,7 +114,7 @@ class Reference(Remembering):
     def band(self) -> Band:
         """What is not weighed of the gains."""
         early = self.disproved_at is not None and 0 < self.disproved_at < EARLY
-        return Band(0.0, MODELS_ZONE) if early else Band(self.dead_zone)
+        return Band(0.0, MODELS_ZONE) if early else Band(self.zone)
 
     def advise(self, x: Any, size: int) -> Array:
         """Return the model's forecast (n,).

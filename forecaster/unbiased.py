@@ -1,122 +1,104 @@
 r"""Unbiased-Prediction (Noarov, Ramalingam, Roth and Xie; the paper's appendix).
 
-Every round: weigh the events by their biases so far (``weights``), solve the min-max game that
-those weights define (``minimax``), play the mixture; then add the round's expected biases
-(``events``). With the adaptive weights every event's bias stays below
+Every round: weigh the events by their gains so far (``events``, with the rule that they are made
+with), solve the min-max game that those weights define (``minimax``), play the mixture; then add
+the round's expected gains. With the adaptive weights every event's bias stays below
 
     sqrt(3 n_T(E) Lambda),   Lambda = ln(2 n |E| (1 + .488 ln(1 + T))) + slack terms,
 
-see ``bounds``.
+see ``events.weights``. A reference's forecast is broadcast as it is where that is good enough
+(``reference``). Four parts, any of which goes with any other:
+
+    events      EventSet     what has no bias: ``VectorEvents``, ``GainEvents``, sums, intervals
+    rule        WeightRule   how gains become weights: the events are made with it
+    solver      HullSolver   where predictions lie: box, simplex, conv s(Y); with an objective
+    reference   Reference    a model and the test of it
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.bounds import BiasBound
-from regretless.forecaster.events.coordinate import Events
-from regretless.forecaster.events.lemma import LOGARITHM
+from regretless.forecaster.events.draws import Draws
 from regretless.forecaster.events.protected import (
     LossGroup,
     best_responses,
     moved_mass,
+    played_of,
     rows_of,
 )
-from regretless.forecaster.events.scalar import LossEvents
-from regretless.forecaster.events.second_order import SecondOrderWeights
-from regretless.forecaster.events.weights import AdaptiveWeights, ExponentialWeights, WeightRule
+from regretless.forecaster.events.weights import Band, Moment
 from regretless.forecaster.minimax.base import HullSolver, Solution
-from regretless.forecaster.minimax.cube import cube
+from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.reference import Evidence, Reference
 from regretless.forecaster.tolerance import slack_limit, tolerance_at
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Forecaster
-from regretless.market.losses.basis import Hull
+from regretless.market.losses.basis import Basis
 from regretless.market.records import Mixture
 
-WEIGHTS = ("adaptive", "second-order", "exponential")
+PLAIN = Band()
 
 
 class UnbiasedPrediction(Remembering, Forecaster):
-    """Predicts vectors in [0, 1]^n without bias on a collection of events.
+    """Predicts vectors in [0, 1]^n without bias on a set of events.
 
     Parameters
     ----------
-    groups : sequence of LossGroup, or Events, or LossEvents
-        The losses to protect, with their policies: the paper's vector events are made of them. Or
-        ready-made events.
-    weights : "adaptive", "second-order" or "exponential"
-    horizon : int or None
-        Number of rounds, which the exponential rate may use.
-    hull : "box" or "simplex"
-        Where the predicted vectors lie, and the predictions with them.
+    events : EventSet
     solver : HullSolver, optional
-        Solves the rounds' games, over a hull of its own; over ``hull`` by default.
-    off_ties : bool
-        Whether predictions keep off ties (``minimax.cube``), without a solver of one's own.
+        Solves the rounds' games; over the box by default.
     reference : Reference, optional
-        A model whose forecast is broadcast as it is where it is good. Ready-made events must then
-        be for as many models as it is made of.
+        A model whose forecast is broadcast as it is where it is good. The events then are for as
+        many models as it is made of.
+    basis : Basis, optional
+        Of the vectors: ``observe`` and the labels of a mixture need it.
     seed : int
         For ``predict``, which draws from the mixture by itself.
 
     Attributes
     ----------
-    events : Events or LossEvents
-    rule : WeightRule
     slack : float
         Sum of the positive certificates so far.
     time : int
         Rounds learned.
+    draws : Draws
+        What is known of the draws of all protected losses.
 
     Raises
     ------
     ValueError
-        If the weights' name is unknown or a call is out of order.
+        If a call is out of order.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = (
-        "events", "slack", "time", "solver", "rng", "reference", "_start", "_spent"
+        "events", "draws", "slack", "time", "solver", "rng", "reference", "_start", "_spent"
     )  # fmt: skip
 
-    def __init__(  # noqa: PLR0913 - keyword-only description of an instance
+    def __init__(
         self,
-        groups: Sequence[LossGroup] | Events | LossEvents,
-        *,
-        weights: str = "adaptive",
-        horizon: int | None = None,
-        hull: Hull = "box",
+        events: EventSet,
         solver: HullSolver | None = None,
-        off_ties: bool = False,
         reference: Reference | None = None,
+        *,
+        basis: Basis | None = None,
         seed: int = 0,
     ) -> None:
-        self.reference = reference
+        self.events, self.reference, self.basis = events, reference, basis
+        self.solver = solver or Box(events.size)
         self.models = () if reference is None else reference.model.made_of
-        made = Events(groups, models=len(self.models)) if isinstance(groups, Sequence) else groups
-        self.events: Events | LossEvents = made
-        self._weights, self._horizon = weights, horizon
-        self.rule = self._rule(weights, horizon)
+        self.draws = Draws(events.groups, events.rows)
         self.slack, self.time = 0.0, 0
         self._start, self._spent = 0.0, 0.0  # mean potential and logarithm at the first game
         self.rng = stream(seed, "forecaster")
-        self.solver = solver or cube(self.events.size, hull, off_ties=off_ties)
         self._pending: _Open | None = None
-        self._settle()
-
-    def _rule(self, name: str, horizon: int | None) -> WeightRule:
-        if name == "adaptive":
-            return AdaptiveWeights(0.0 if self.reference is None else self.reference.band.zone)
-        if name == "second-order":
-            return SecondOrderWeights()
-        if name == "exponential":
-            return ExponentialWeights(self.events.experts, horizon)
-        raise ValueError(f"weights '{name}' are unknown; choose from {', '.join(WEIGHTS)}")
 
     @property
     def instances(self) -> "tuple[UnbiasedPrediction, ...]":  # type: ignore[override]
@@ -133,15 +115,30 @@ class UnbiasedPrediction(Remembering, Forecaster):
         """What each model that is a comparator predicts in the open round (M, n)."""
         return np.empty((0, 0)) if self.reference is None else self.reference.model.points
 
+    @property
+    def band(self) -> Band:
+        """What is not weighed of the gains."""
+        return PLAIN if self.reference is None else self.reference.band
+
+    @property
+    def trusting(self) -> bool:
+        """Whether a reference is trusted still."""
+        return self.reference is not None and self.reference.trusted
+
     def mixture(self, x: Any = None) -> Mixture:
-        """Return the law over predictions given the context, with its certificate."""
+        """Return the distribution over predictions given the context, with its certificate."""
         self._settle()
         single = self._advised(x)
-        awake: Any = self.events.awake(x, self.points if self.models else None)
-        solution = self._answer(awake, single)
-        self._pending = _Open(awake, solution, single)
+        told = best_responses(self.events.rows, self.points) if self.models else None
+        active = self.events.active(x, told)
+        solution = self._answer(active, single)
+        self._pending = _Open(active, solution, single, told)
         return Mixture(
-            solution.points, solution.mass, solution.certificate, ensembles=solution.ensembles
+            solution.points,
+            solution.mass,
+            solution.certificate,
+            labels=None if self.basis is None else self.basis.inverse(solution.points),
+            ensembles=solution.ensembles,
         )
 
     def _advised(self, x: Any) -> Solution | None:
@@ -150,38 +147,24 @@ class UnbiasedPrediction(Remembering, Forecaster):
             return None
         return self.solver.single(self.reference.advise(x, self.events.size))
 
-    def _answer(self, awake: Any, single: Solution | None) -> Solution:
+    def _answer(self, active: Any, single: Solution | None) -> Solution:
         """Broadcast what is trusted, or solve the round's game."""
-        if single is not None and self._trusting and not self.solver.preferring:
+        if single is not None and self.trusting and not self.solver.preferring:
             return single
-        table = self.events.weighted(awake, self.rule, self.time + 1)
+        moment = Moment(self.time + 1, self.events.experts, self.band)
+        table = self.events.table_of(active, moment)
         candidate = None if single is None else single.points[0]
-        tolerance = tolerance_at(self.time + 1)
-        return self.solver.solve(self.events.rows, table, tolerance=tolerance, candidate=candidate)
-
-    @property
-    def _trusting(self) -> bool:
-        return self.reference is not None and self.reference.trusted
+        limit = tolerance_at(self.time + 1)
+        return self.solver.solve(self.events.rows, table, tolerance=limit, candidate=candidate)
 
     def _settle(self) -> None:
-        """Note from which potential the games begin, once nobody is trusted any more."""
-        if self._start or self._trusting:
+        """Note from which potential the games begin, once no reference is trusted any more."""
+        if self._start or self.trusting:
             return
         self._start = 1.0
-        if self.reference is not None:
-            band = self.reference.band
-            self.rule = self._rule(self._weights, self._horizon)
-            self.events.widen(band.models)
-            if self.time:
-                self._spent = self.events.spent()
-                self._start = self.events.potential(self.rule.dead_zone)
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        super().restore(state)
-        if self.reference is not None:
-            self.rule = self._rule(self._weights, self._horizon)
-            self.events.widen(self.reference.band.models)
+        if self.time:
+            self._spent = self.events.spent() / self.events.experts
+            self._start = self.events.potential(self.band) / self.events.experts
 
     def witness(self, outcome: Array) -> None:
         """Pass the outcome (d,) on to the reference."""
@@ -190,47 +173,61 @@ class UnbiasedPrediction(Remembering, Forecaster):
 
     def suggested(self, group: LossGroup) -> Indices:
         """Return what the models suggest to the losses of a group (K, M) in the open round."""
-        place = next((i for i, own in enumerate(self.events.groups) if own is group), None)
-        if place is None:
-            return best_responses(rows_of([group]), self.points)
         if self._pending is None:
             raise ValueError("no round is open; call mixture or predict first")
-        return self.events.suggested(self._pending.awake, place)
+        first = 0
+        for own in self.events.groups:
+            if own is group and self._pending.told is not None:
+                return self._pending.told[first : first + len(own.offset)]
+            first += len(own.offset)
+        return best_responses(rows_of([group]), self.points)
 
     def update(self, y: ArrayLike) -> None:
         """Learn the vector (n,) that was predicted, in [0, 1]."""
-        if self._pending is None:
-            raise ValueError("update before a prediction; call mixture or predict first")
         truth = np.asarray(y, dtype=np.float64)
-        self.solver.check(truth)
-        open_round, self._pending = self._pending, None
-        self._charge(open_round, truth)
-        if self.reference is not None and open_round.single is not None:
-            self.reference.judge(self._evidence(open_round, truth))
-            self._settle()
+        evidence = self.charge(truth)
+        if self.reference is not None:
+            self.reference.judge(evidence)
             self.reference.learn(truth)
 
-    def _charge(self, played: "_Open", truth: Array) -> None:
-        solution, squared = played.solution, self.rule.squared
-        self.events.charge(played.awake, solution.points, solution.mass, truth, squared=squared)
-        self.slack += max(solution.certificate or 0.0, 0.0)
-        self.solver.remember(solution)
-        self.time += 1
+    def observe(self, outcome: ArrayLike) -> None:
+        """Learn the outcome (d,); the forecaster knows its basis."""
+        if self.basis is None:
+            raise ValueError("observe needs the basis that is predicted; use update with s(y)")
+        self.update(self.basis.transform(outcome))
 
-    def _evidence(self, played: "_Open", truth: Array) -> Evidence:
-        """Return what a round says for or against the reference."""
-        reference, told, rows = self.reference, played.single, self.events.rows
-        assert reference is not None  # noqa: S101 - there is one to be judged
-        assert told is not None  # noqa: S101
-        unchanged = played.solution.unchanged
-        if not reference.trusted:
-            return Evidence(unchanged, beyond=True, surprise=0.0)
-        seen, _ = moved_mass(rows, told.points, told.mass)
-        worse = float(seen @ rows.times(truth - told.points[0])) / (len(rows.start) - 1)
-        return Evidence(unchanged, self.events.exceeds(played.awake, reference.trust), worse)
+    def charge(self, truth: Array) -> Evidence:
+        """Add a round to the gains, and return what it says for or against the reference.
+
+        Parameters
+        ----------
+        truth : array (n,)
+            s(y), which the reference is not told here.
+        """
+        if self._pending is None:
+            raise ValueError("update before a prediction; call mixture or predict first")
+        self.solver.check(truth)
+        now, self._pending = self._pending, None
+        played = played_of(self.events.rows, now.solution.points, now.solution.mass, truth)
+        if len(now.solution.mass) > 1:
+            self.draws.add(played.seen, truth)
+        self.events.charge(now.active, played)
+        self.slack += max(now.solution.certificate or 0.0, 0.0)
+        self.solver.remember(now.solution)
+        self.time += 1
+        return self._evidence(now, truth)
+
+    def _evidence(self, now: "_Open", truth: Array) -> Evidence:
+        reference, single, rows = self.reference, now.single, self.events.rows
+        if reference is None or single is None or not reference.trusted:
+            return Evidence(now.solution.unchanged, beyond=False, surprise=0.0)
+        seen, _ = moved_mass(rows, single.points, single.mass)
+        worse = float(seen @ rows.times(truth - single.points[0])) / (len(rows.start) - 1)
+        beyond = self.events.exceeds(now.active, reference.trust)
+        return Evidence(now.solution.unchanged, beyond, worse)
 
     def __repr__(self) -> str:
-        kind = f"{type(self).__name__}: {self.events.size} numbers, {self.rule.name} weights"
+        kind = f"{type(self).__name__}: {self.events.size} numbers, {self.events.rule.name} weights"
         return f"<{kind}, round {self.time}>"
 
     def described(self) -> dict[str, Any]:
@@ -245,10 +242,23 @@ class UnbiasedPrediction(Remembering, Forecaster):
         """Bound the biases of events of this occupancy, in expectation and as drawn."""
         return self.bias_bound().of_events(occupancy)
 
+    def bias_bound(self) -> BiasBound:
+        """Bound on every event's bias so far."""
+        return self.events.bound(
+            experts=self.events.experts,
+            rounds=self.time,
+            slack=self.slack,
+            band=self.band,
+            trust=0.0 if self.reference is None else self.reference.trust,
+            hull=self.solver.hull,
+            trusted=self.trusting,
+        )
+
     def known_bound(self) -> BiasBound:
         """Bound on every event's bias, with what is known of all variations so far."""
-        spent = self.events.spent() - self._spent
-        return replace(self.bias_bound(), growth=(self._start or 1.0) + LOGARITHM * spent)
+        self._settle()
+        spent = self.events.spent() / self.events.experts - self._spent
+        return replace(self.bias_bound(), start=self._start or 1.0, spent=spent)
 
     def beforehand(self, rounds: int) -> BiasBound:
         """Bound on every event's bias after so many rounds, as known before the first one.
@@ -258,18 +268,9 @@ class UnbiasedPrediction(Remembering, Forecaster):
         slack = max(self.slack, slack_limit(rounds))
         return replace(self.bias_bound(), rounds=rounds, slack=slack, trusted=False)
 
-    def bias_bound(self) -> BiasBound:
-        """Bound on every event's bias so far."""
-        return self.events.bound(
-            rounds=self.time,
-            slack=self.slack,
-            weights=self.rule.name,
-            horizon=self.rule.horizon,
-            hull=self.solver.hull,
-            dead_zone=self.rule.dead_zone,
-            trust=0.0 if self.reference is None else self.reference.trust,
-            trusted=self._trusting,
-        )
+    def from_variation(self, group: LossGroup, *, stays: bool = False) -> Array:
+        """Bound the sum of expected decision swap regret of a group's losses (K,) so far."""
+        return self.events.from_variation(replace(self.known_bound(), stays=stays), group)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,8 +281,11 @@ class _Open:
     ----------
     single : Solution or None
         The reference's forecast, moved into the hull.
+    told : int array (losses, M) or None
+        What the models suggest.
     """
 
-    awake: Any
+    active: Any
     solution: Solution
     single: Solution | None
+    told: Indices | None

@@ -83,8 +83,15 @@ def pace(run: Run) -> Row:
 
 def numbers(run: Run) -> Row:
     """Count the accumulators that the forecaster keeps."""
-    events: Any = run.unplayed.game.blocks[0].forecaster.events  # type: ignore[attr-defined]
-    return {"numbers": sum(array.size for array in events.arrays.values())}
+    (player,) = run.unplayed.game.blocks[0].forecaster.instances
+    return {"numbers": _size([player.events.state(), player.draws.state()])}
+
+
+def _size(state: Any) -> int:
+    """Count the numbers of a tree of arrays."""
+    if isinstance(state, dict | list):
+        return sum(map(_size, state.values() if isinstance(state, dict) else state))
+    return int(np.size(state)) if isinstance(state, np.ndarray) else 0
 
 
 def anchor(run: Run) -> Row:

@@ -1,4 +1,4 @@
-r"""Conditioning events: what the forecaster promises to be unbiased on, and the biases so far.
+r"""Decision and cross events: what predictions are unbiased on, and the biases so far.
 
 For each protected loss (row of coefficients r(a) in the predicted basis) and action a,
 
@@ -11,7 +11,7 @@ occupancy is n_T(E) = sum_t E[E(x_t, p)].
 
 Layout. Losses with the same policies form a group. All (loss, action) pairs of all groups are
 rows of one table; decision biases have one vector per row. Given x a policy suggests exactly one
-b, so of a group's cross biases ``(policies, suggestions, rows, n)`` one slice per policy is awake
+b, so of a group's cross biases ``(policies, suggestions, rows, n)`` one slice per policy is active
 in a round, and the per-round game sees a single table (rows, n). Models are comparators by the
 scalar gains of ``scalar``: a policy of each loss's own would take a vector event per model, loss,
 action and suggestion.
@@ -19,30 +19,25 @@ action and suggestion.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from regretless.forecaster.events.base import Event, EventSet
 from regretless.forecaster.events.bounds import BiasBound
-from regretless.forecaster.events.draws import Draws
 from regretless.forecaster.events.kept import MANY, Kept
-from regretless.forecaster.events.protected import LossGroup, lines_of, moved_mass, rows_of
-from regretless.forecaster.events.scalar import LossEvents
-from regretless.forecaster.events.weights import Awake, WeightRule, potentials
+from regretless.forecaster.events.protected import LossGroup, Played, lines_of, rows_of
+from regretless.forecaster.events.weights import (
+    AdaptiveWeights,
+    Band,
+    Moment,
+    WeightRule,
+    Weights,
+)
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.compiled import compiled
 from regretless.market.records import checked_suggestion
-
-
-@compiled
-def _shift(moved: Array, seen: Array, truth: Array) -> None:
-    """Turn E[q p] into the gains E[q (p - s)], in place; rows that nobody plays gain nothing."""
-    for r in range(moved.shape[0]):
-        if seen[r] > 0.0:
-            for i in range(moved.shape[1]):
-                moved[r, i] -= seen[r] * truth[i]
 
 
 @compiled
@@ -64,53 +59,55 @@ def _beyond(bias: Array, variation: Array, zone: float) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Happening:
-    """The events that can happen in a round.
+class View:
+    """The accumulators of the events that can happen in a round, for a range of rows.
 
     Parameters
     ----------
-    views : list of Awake
-        Of the coordinates.
-    told : list of int array (K, M)
-        What the models suggest to each group's losses; empty without models.
+    rows : slice
+        Rows of the table that these events belong to.
+    bias, variation : array (rows, n)
+        B and sum_t |increment of B|, or of its square, as the rule wants; views, written when the
+        round is charged.
+    occupancy : array (rows,)
+    kept : Kept, optional
+        Their weights, where those that do not change are kept.
     """
 
-    views: list[Awake]
-    told: list[Indices] = field(default_factory=list)
+    rows: slice
+    bias: Array
+    variation: Array
+    occupancy: Array
+    kept: Kept | None = None
 
 
-class Events(Remembering):
-    """The events of an instance and their accumulated biases.
+class VectorEvents(EventSet):
+    """The decision and cross events of all coordinates, and their accumulated biases.
 
     Parameters
     ----------
     groups : sequence of LossGroup
         All over the same basis.
-    models : int
-        M, how many models are comparators.
+    rule : WeightRule
+        Adaptive by default.
 
     Attributes
     ----------
-    rows : Rows
-    gains : LossEvents or None
-        The scalar events of the models.
-    size : int
-        Number of basis functions, n.
-    count : int
-        Number of events, |E|: sum over rows of 1 + policies x suggestions.
     experts : int
-        2 n |E|, an expert per event, coordinate and sign, and one per scalar event.
+        2 n |E|, one per event, coordinate and sign; |E| is the sum over rows of 1 + policies x
+        suggestions.
     arrays : dict
         Biases, variations and occupancies so far.
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)
     IN_PLACE = True
+    crossed = joinable = True
 
-    def __init__(self, groups: Sequence[LossGroup], *, models: int = 0) -> None:
+    def __init__(self, groups: Sequence[LossGroup], rule: WeightRule | None = None) -> None:
         if not groups:
             raise ValueError("a forecaster needs at least one loss to protect")
-        self.groups = tuple(groups)
+        self.groups, self.rule = tuple(groups), rule or AdaptiveWeights()
         self.size = int(groups[0].weights.shape[-1])
         sizes = [group.offset.size for group in groups]
         self._bounds = np.cumsum([0, *sizes])
@@ -126,44 +123,27 @@ class Events(Remembering):
         self.arrays = {
             f"{name}_{i}": array for name, arrays in parts.items() for i, array in enumerate(arrays)
         }
-        self.count = sum(
+        events = sum(
             size * (1 + len(g.policies) * g.offset.shape[1])
             for g, size in zip(groups, sizes, strict=True)
         )
-        self.experts = 2 * self.size * self.count
-        self.draws = Draws(groups, self.rows)
-        self.arrays |= {f"draws_{name}": kept for name, kept in self.draws.arrays.items()}
-        self.gains = LossEvents(groups, models=models, fixed=False) if models else None
-        if self.gains is not None:
-            self.experts += self.gains.experts
-            self.arrays |= {f"models_{name}": kept for name, kept in self.gains.arrays.items()}
+        self.experts = 2 * self.size * events
 
     def _accumulators(self, *shape: int) -> tuple[Array, Array, Array]:
         return np.zeros((*shape, self.size)), np.zeros((*shape, self.size)), np.zeros(shape)
 
-    def awake(self, x: Any, points: Array | None = None) -> Happening:
-        """Return the events that can happen given the context ``x``.
-
-        Parameters
-        ----------
-        points : array (M, n), optional
-            What each model predicts in this round.
-
-        Raises
-        ------
-        ValueError
-            If a policy suggests an action that its group does not have.
-        """
+    def active(self, x: Any, told: Indices | None = None) -> list[View]:
+        """Return the events that can happen: all decision events, and one slice per policy."""
         every = slice(0, len(self.rows.offset))
-        views = [Awake(every, *self._decision, kept=self._kept_of((), every))]
+        views = [View(every, *self._decision, kept=self._kept_of((), every))]
         for g, group in enumerate(self.groups):
             rows = slice(int(self._bounds[g]), int(self._bounds[g + 1]))
             for j, policy in enumerate(group.policies):
                 suggestion = checked_suggestion(policy, x, group.offset.shape[1])
                 bias, variation, occupancy = (part[j, suggestion] for part in self._cross[g])
                 kept = self._kept_of((g, j, suggestion), rows)
-                views.append(Awake(rows, bias, variation, occupancy, kept=kept))
-        return Happening(views, [] if self.gains is None else self.gains.awake(x, points))
+                views.append(View(rows, bias, variation, occupancy, kept=kept))
+        return views
 
     def _kept_of(self, place: tuple[int, ...], rows: slice) -> Kept | None:
         """Return the weights that are kept of a view; None for small tables."""
@@ -178,81 +158,67 @@ class Events(Remembering):
         super().restore(state)
         self._kept.clear()
 
-    def weighted(self, awake: Happening, rule: WeightRule, time: int) -> Array:
-        """Return H (rows, n), the signed weights of the events that can happen, normalised."""
-        shape = self.rows.shape
-        if self.gains is None:
-            return rule.table(awake.views, shape, time)
-        gain, variation = self.gains.counted
-        table, weights = rule.mixed(awake.views, shape, gain=gain, variation=variation)
-        return table + self.gains.folded(awake.told, weights)
+    def reset(self) -> None:
+        """Begin anew."""
+        for array in self.arrays.values():
+            array[...] = 0.0
+        self._kept.clear()
 
-    def widen(self, models_zone: float) -> None:
-        """Let the weights see no more than G - y sqrt(C) of gains against models."""
-        if self.gains is not None:
-            self.gains.widen(models_zone)
+    def top(self, active: list[View], moment: Moment) -> float:
+        """Return the greatest exponent; 0 where all weights are kept."""
+        if all(self._refreshed(view, moment) for view in active):
+            return 0.0
+        own = self.rule.top
+        return max(own(view.bias, view.variation, moment, both=True) for view in active)
 
-    def exceeds(self, awake: Happening, zone: float) -> bool:
-        """Whether the bias of some event is above ``zone`` times the root of its variation."""
-        if self.gains is not None and self.gains.exceeds(awake.told, zone):
-            return True
-        return any(_beyond(view.bias, view.variation, zone) for view in awake.views)
+    def _refreshed(self, view: View, moment: Moment) -> bool:
+        kept = view.kept
+        return kept is not None and kept.refresh(self.rule, view.bias, view.variation, moment)
 
-    def spent(self) -> float:
-        """Return the mean of ln(1 + C) over all experts."""
-        kept = [variation for _, variation, _ in (self._decision, *self._cross)]
-        total = 2 * sum(float(np.log1p(part).sum()) for part in kept)
-        beside = 0.0 if self.gains is None else self.gains.spent() * self.gains.experts
-        return float((total + beside) / self.experts)
-
-    def potential(self, zone: float) -> float:
-        """Return the mean potential of all experts under adaptive weights with this zone."""
-        kept = [(bias, variation) for bias, variation, _ in (self._decision, *self._cross)]
-        total = sum(
-            float(potentials(sign * bias, variation, zone).sum())
-            for bias, variation in kept
-            for sign in (1, -1)
-        )
-        beside = 0.0 if self.gains is None else self.gains.potential(zone) * self.gains.experts
-        return float((total + beside) / self.experts)
-
-    def charge(
-        self, awake: Happening, points: Array, mass: Array, truth: Array, *, squared: bool = False
+    def weigh(
+        self, active: list[View], moment: Moment, weights: Weights, share: float = 1.0
     ) -> None:
-        """Add a round to the biases, in expectation over the mixture.
+        """Add the weights of active events."""
+        kept = [view.kept for view in active if self._refreshed(view, moment)]
+        if len(kept) == len(active):
+            for view, own in zip(active, kept, strict=True):
+                assert own is not None  # noqa: S101 - all are kept
+                own.add(weights, view.rows, share)
+            return
+        for view in active:
+            self.rule.two_sided(
+                view.bias, view.variation, moment, weights=weights, rows=view.rows, share=share
+            )
 
-        Parameters
-        ----------
-        awake : Happening
-            As returned for this round's context.
-        points, mass : array (m, n), (m,)
-            The mixture.
-        truth : array (n,)
-            s(y).
-        squared : bool
-            Whether the variations add up squares (``WeightRule``).
-        """
-        seen, gain = moved_mass(self.rows, points, mass)
-        _shift(gain, seen, truth)
-        if len(mass) > 1:
-            self.draws.add(seen, truth)
-        for view in awake.views:
-            own = seen[view.rows]
-            _add(view.bias, view.variation, gain[view.rows], own, squared)
+    def charge(self, active: list[View], played: Played) -> None:
+        """Add a round to the biases, in expectation over the mixture."""
+        for view in active:
+            own = played.seen[view.rows]
+            _add(view.bias, view.variation, played.bias[view.rows], own, self.rule.squared)
             np.add(view.occupancy, own, out=view.occupancy)
             if view.kept is not None:
                 view.kept.stale |= own > 0.0
-        if self.gains is not None:
-            self.gains.add(awake.told, seen, gain, squared=squared)
 
-    def suggested(self, awake: Happening, group: int) -> Indices:
-        """Return what the models suggest to the losses of a group (K, M) in an open round."""
-        return awake.told[group]
+    def exceeds(self, active: list[View], trust: float) -> bool:
+        """Whether the bias of some event is above ``trust`` times the root of its variation."""
+        return any(_beyond(view.bias, view.variation, trust) for view in active)
 
-    def bound(self, **run: Any) -> BiasBound:
-        """Return the bound on the events' biases; ``run`` are the other fields of ``BiasBound``."""
-        zone = 0.0 if self.gains is None else self.gains.models_zone
-        return BiasBound(self.experts, models_zone=zone, **run)
+    def spent(self) -> float:
+        """Return the sum of ln(1 + C) over all experts."""
+        kept = [variation for _, variation, _ in (self._decision, *self._cross)]
+        return 2 * sum(float(np.log1p(part).sum()) for part in kept)
+
+    def potential(self, band: Band) -> float:
+        """Return the sum of all experts' potentials."""
+        return sum(
+            float(self.rule.potentials(sign * bias, variation, band.zone).sum())
+            for bias, variation, _ in (self._decision, *self._cross)
+            for sign in (1, -1)
+        )
+
+    def bound(self, **stand: Any) -> BiasBound:
+        """Return the bound on all biases."""
+        return BiasBound(self.rule, **stand)
 
     def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,).
@@ -272,7 +238,7 @@ class Events(Remembering):
             each.append(np.sum(parts, axis=0))
         return np.asarray(np.max([worst, *each], axis=0).sum(1))
 
-    def table(self) -> Iterator[tuple[int, int, int | None, int | None, float, Array]]:
+    def table(self) -> Iterator[Event]:
         """Yield every event: loss, action, policy, suggestion, occupancy, bias (n,)."""
         loss_of = np.repeat(np.arange(len(self.rows.start) - 1), np.diff(self.rows.start))
         action_of = np.arange(len(loss_of)) - self.rows.start[loss_of]

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from regretless.forecaster.events.bounds import BiasBound
+from regretless.forecaster.events.weights import AdaptiveWeights
 from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.compiled import compiled
 from regretless.market.numerics.threads import over_rows
@@ -78,7 +79,7 @@ def uniform_regret(  # noqa: PLR0913 - keyword-only from the third
     values = 2 * math.floor(max(reach, 1.0) / gamma + 0.5) + 1
     losses = values ** ((size + 1) * actions)
     experts = 2 * size * losses * actions * (1 + actions * policies)
-    bias = BiasBound(experts, rounds, slack)
+    bias = BiasBound(AdaptiveWeights(), experts, rounds, slack)
     centred = np.array([reach + size * gamma / 2])
     expected = bias.regret_by(2 * centred, centred, actions=actions, policies=policies)
     return float(expected[0]) + (size + 1) * gamma, math.log(losses)

@@ -44,12 +44,14 @@ A priori, V <= T, as no moment of losses in [0, 1] is above 1.
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from regretless.forecaster.events.mixtures import ExponentialMixture
 from regretless.forecaster.events.protected import LossGroup, Rows
 from regretless.market.core.arrays import Array, Integers
+from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.compiled import compiled
 
 RISK = 0.01
@@ -90,7 +92,7 @@ def _add(  # noqa: PLR0913 - a compiled kernel takes plain arrays
         place += (end - first) ** 2
 
 
-class Draws:
+class Draws(Remembering):
     """What is known of the draws of all protected losses so far.
 
     Attributes
@@ -98,6 +100,9 @@ class Draws:
     arrays : dict
         U, its most over comparators, and (near, surely) of every loss.
     """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)
+    IN_PLACE = True
 
     def __init__(self, groups: Sequence[LossGroup], rows: Rows) -> None:
         self._groups, self._rows = tuple(groups), rows

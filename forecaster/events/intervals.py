@@ -4,8 +4,9 @@ Beside the events of the whole run there are copies of them that know the rounds
 alone: for every power of two m from ``SHORTEST`` on the intervals [i m, (i + 1) m), i >= 1
 (geometric covering intervals: Daniely, Gonen and Shalev-Shwartz 2015). Outside its interval a copy
 sleeps. It is an expert like any other, but for a prior share q = m / T: the shares of a length add
-up to 1 at most, those of all to 1 + levels per event of the run. The proof of ``bounds`` goes
-through with q Phi in place of Phi, so that with N (1 + levels) in place of N
+up to 1 at most, those of all to 1 + levels per event of the run. The proofs of ``weights`` go
+through with q Phi in place of Phi, so that with N (1 + levels) in place of N and for the adaptive
+weights
 
     |B| <= sqrt(3 n(E) (Lambda + ln(T / m)))
 
@@ -21,75 +22,124 @@ which is of the order of the root of its length, however long the run. A round t
 the weights.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
-from regretless.forecaster.events.coordinate import Events, Happening
-from regretless.forecaster.events.protected import LossGroup
-from regretless.market.core.arrays import Array
+from regretless.forecaster.events.base import Event, EventSet
+from regretless.forecaster.events.bounds import BiasBound
+from regretless.forecaster.events.protected import LossGroup, Played
+from regretless.forecaster.events.weights import Band, Moment, Weights
+from regretless.market.core.arrays import Array, Indices
 
 SHORTEST = 32  # rounds of an interval; what is promised of fewer says nothing
 
 
-class IntervalEvents(Events):
+class Intervals(EventSet):
     """The events of an instance, of the whole run and of intervals.
 
     Parameters
     ----------
-    groups : sequence of LossGroup
-        All over the same basis.
+    make : callable
+        Makes the events of a run; called once for each length of intervals beside.
     rounds : int
         T, the number of rounds of the run.
 
     Attributes
     ----------
-    levels : list of Events
+    whole : EventSet
+        Of the whole run.
+    levels : list of EventSet
         One for each length, of the interval that is open.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("levels", "_time", "_ended")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("whole", "levels", "_time", "_ended")
 
-    def __init__(self, groups: Sequence[LossGroup], *, rounds: int) -> None:
-        super().__init__(groups)
-        self.rounds, self._time, self._ended = rounds, 0, 0.0
-        self.lengths = [2**k for k in range(5, 64) if SHORTEST <= 2**k < rounds]
-        self.levels = [Events(groups) for _ in self.lengths]
-        self._each = self.experts
-        self.experts *= 1 + len(self.levels)
+    def __init__(self, make: Callable[[], EventSet], *, rounds: int) -> None:
+        self.whole = whole = make()
+        self.groups, self.rows, self.size, self.rule = (
+            whole.groups, whole.rows, whole.size, whole.rule
+        )  # fmt: skip
+        self.crossed, self.joinable = whole.crossed, whole.joinable
+        self.run, self._time, self._ended = rounds, 0, 0.0
+        self.lengths = tuple(2**k for k in range(5, 64) if SHORTEST <= 2**k < rounds)
+        self.levels = [make() for _ in self.lengths]
+        self.experts = whole.experts * (1 + len(self.levels))
 
-    def awake(self, x: Any, points: Array | None = None) -> Happening:
-        """Return the events that can happen given the context, copies of open intervals among them.
+    def active(self, x: Any, told: Indices | None = None) -> list[tuple[EventSet, float, Any]]:
+        """Return the active events of the whole and of open intervals, each with its share.
 
         Until an interval's length has been played its first one is the run itself.
         """
-        happening = super().awake(x, points)
-        for length, level in zip(self.lengths, self.levels, strict=True):
-            if self._time >= length:
-                share = length / self.rounds
-                happening.views.extend(replace(v, share=share) for v in level.awake(x).views)
-        return happening
+        opened = [
+            (level, length / self.run, level.active(x, told))
+            for length, level in zip(self.lengths, self.levels, strict=True)
+            if self._time >= length
+        ]
+        return [(self.whole, 1.0, self.whole.active(x, told)), *opened]
 
-    def charge(self, awake: Happening, *mixture: Array, squared: bool = False) -> None:
-        """Add a round to the biases, and begin anew with every interval that ends."""
-        super().charge(awake, *mixture, squared=squared)
+    def top(self, active: list[tuple[EventSet, float, Any]], moment: Moment) -> float:
+        """Return the greatest exponent of the whole and of open intervals."""
+        return max(part.top(own, moment) for part, _, own in active)
+
+    def weigh(
+        self,
+        active: list[tuple[EventSet, float, Any]],
+        moment: Moment,
+        weights: Weights,
+        share: float = 1.0,
+    ) -> None:
+        """Add the weights of the whole and of open intervals."""
+        for part, own_share, own in active:
+            part.weigh(own, moment, weights, share * own_share)
+
+    def charge(self, active: list[tuple[EventSet, float, Any]], played: Played) -> None:
+        """Add a round to the gains, and begin anew with every interval that ends."""
+        for part, _, own in active:
+            part.charge(own, played)
         self._time += 1
         for length, level in zip(self.lengths, self.levels, strict=True):
             if self._time % length == 0:
-                self._ended += self._spent_by(level, length)
-                for array in level.arrays.values():
-                    array[...] = 0.0
+                self._ended += level.spent() * length / self.run
+                level.reset()
+
+    def exceeds(self, active: list[tuple[EventSet, float, Any]], trust: float) -> bool:
+        """Whether some gain of the whole or of an open interval is beyond."""
+        return any(part.exceeds(own, trust) for part, _, own in active)
 
     def spent(self) -> float:
-        """Return the mean of ln(1 + C) over all experts by their shares, those of the past too."""
-        alive = sum(
-            self._spent_by(level, length)
-            for length, level in zip(self.lengths, self.levels, strict=True)
+        """Return the sum of ln(1 + C) over all experts by their shares, those of the past too."""
+        return (
+            self.whole.spent()
+            + self._shared([level.spent() for level in self.levels])
+            + (self._ended)
         )
-        return float(super().spent() + (alive + self._ended) / self.experts)
 
-    def _spent_by(self, level: Events, length: int) -> float:
-        return float(level.spent() * self._each * length / self.rounds)
+    def potential(self, band: Band) -> float:
+        """Bound the sum of all experts' potentials by their shares; those to come have 1 each."""
+        alive = self._shared([level.potential(band) for level in self.levels])
+        return self.whole.potential(band) + alive + self.whole.experts * len(self.levels)
+
+    def _shared(self, sums: Sequence[float]) -> float:
+        pairs = zip(self.lengths, sums, strict=True)
+        return sum(total * length / self.run for length, total in pairs)
+
+    def bound(self, **stand: Any) -> BiasBound:
+        """Return the bound on the gains of the whole run."""
+        return self.whole.bound(**stand)
+
+    def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
+        """Return what the gains of the whole run say."""
+        return self.whole.from_variation(bound, group)
+
+    def table(self) -> Iterator[Event]:
+        """Yield the events of the whole run."""
+        return self.whole.table()
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self._time, self._ended = 0, 0.0
+        for part in (self.whole, *self.levels):
+            part.reset()
 
 
 def covering(first: int, end: int, lengths: Sequence[int]) -> Iterator[int]:

@@ -8,7 +8,7 @@ lowest index), the logit law for a quantal one.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -236,6 +236,37 @@ def moved_mass(rows: Rows, points: Array, mass: Array) -> tuple[Array, Array]:
         return shares.sum(0), shares.T @ points
     seen, moved = _moved_mass(arrays_of(rows), points, mass, len(rows.offset))
     return np.asarray(seen), np.asarray(moved)
+
+
+class Played(NamedTuple):
+    """What a round adds to the events, in expectation over the mixture.
+
+    Parameters
+    ----------
+    seen : array (R,)
+        E[q], how much every row was played.
+    bias : array (R, n)
+        E[q (p - s)]; zero for rows that nobody plays.
+    """
+
+    seen: Array
+    bias: Array
+
+
+def played_of(rows: Rows, points: Array, mass: Array, truth: Array) -> Played:
+    """Compute what a mixture (m, n), (m,) of predictions adds where s(y) is ``truth`` (n,)."""
+    seen, moved = moved_mass(rows, points, mass)
+    _shift(moved, seen, truth)
+    return Played(seen, moved)
+
+
+@compiled
+def _shift(moved: Array, seen: Array, truth: Array) -> None:
+    """Turn E[q p] into the gains E[q (p - s)], in place; rows that nobody plays gain nothing."""
+    for r in range(moved.shape[0]):
+        if seen[r] > 0.0:
+            for i in range(moved.shape[1]):
+                moved[r, i] -= seen[r] * truth[i]
 
 
 @compiled

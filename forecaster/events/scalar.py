@@ -17,7 +17,8 @@ A **model** that predicts s(y) is a comparator too, and another one for each los
 best response of loss k to the model's prediction, so that the sum of its positive gains bounds what
 the agent loses against doing what the model would have it do. Coordinates have the models' gains
 beside their own events. Where all models have
-failed, their gains are noise, whose correction costs those who would not follow them: ``widen``.
+failed, their gains are noise, whose correction costs those who would not follow them: their band
+is wider.
 
 ``scale_k`` keeps gains in [-1, 1]: max ||r(c) - r(a)||_1 over the box, and at most 2 where
 predictions stay in conv s(Y), since then expected and true losses lie in [0, 1] and the played
@@ -30,27 +31,35 @@ coordinates would learn exactly (a cycle) is learned only as far as it hurts.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
+from regretless.forecaster.events.base import Event, EventSet
 from regretless.forecaster.events.bounds import BiasBound, GainBound, gain_range
-from regretless.forecaster.events.draws import Draws
-from regretless.forecaster.events.protected import LossGroup, best_responses, moved_mass, rows_of
-from regretless.forecaster.events.weights import WeightRule, potentials
+from regretless.forecaster.events.protected import LossGroup, Played, rows_of
+from regretless.forecaster.events.weights import (
+    AdaptiveWeights,
+    Band,
+    Moment,
+    WeightRule,
+    Weights,
+)
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.compiled import compiled
 from regretless.market.records import checked_suggestion
 
 
-class LossEvents(Remembering):
-    """The scalar events of an instance and their cumulative gains.
+class GainEvents(EventSet):
+    """The gains of listed losses against actions, policies and models.
 
     Parameters
     ----------
     groups : sequence of LossGroup
         All over the same basis.
+    rule : WeightRule
+        Adaptive by default.
     within : float or None
         Range of the gains where predictions stay in conv s(Y): 2 + 4 delta for a basis of error
         delta. None where they do not.
@@ -61,29 +70,27 @@ class LossEvents(Remembering):
 
     Attributes
     ----------
-    rows : Rows
-    size : int
-        Number of basis functions, n.
     experts : int
         Number of scalar events; an action is no comparator of itself.
     arrays : dict
         Gains, variations and occupancies so far.
-    models_zone : float
-        y, by which the zone of the gains against models is wider.
     """
 
-    REMEMBERED = ("arrays",)
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)
     IN_PLACE = True
 
     def __init__(
         self,
         groups: Sequence[LossGroup],
+        rule: WeightRule | None = None,
         *,
         within: float | None = None,
         models: int = 0,
         fixed: bool = True,
     ) -> None:
-        self.groups, self.within, self.models = tuple(groups), within, models
+        if not groups:
+            raise ValueError("a forecaster needs at least one loss to protect")
+        self.groups, self.rule, self.within = tuple(groups), rule or AdaptiveWeights(), within
         self.rows = rows_of(self.groups)
         self.size = self.rows.shape[1]
         own = [g.offset.shape[1] + len(g.policies) if fixed else 0 for g in self.groups]
@@ -104,33 +111,27 @@ class LossEvents(Remembering):
                 self.groups, cuts[:-1], cuts[1:], shapes, strict=True
             )
         ]
-        self.models_zone, self._follows = 0.0, np.zeros(cuts[-1])
+        self._follows = np.zeros(cuts[-1])
         for part in self._parts:
-            actions = np.arange(part.constants)
-            part.view(self._gain)[:, actions, actions] = -np.inf  # never weighed
             part.view(self._follows)[:, :, part.constants + part.policies :] = 1.0
         self._occupancy = np.zeros(len(self.rows.offset))
-        self.draws = Draws(self.groups, self.rows)
         self.arrays = {
             "gain": self._gain,
             "variation": self._variation,
             "occupancy": self._occupancy,
-        } | {f"draws_{name}": kept for name, kept in self.draws.arrays.items()}
+        }
+        self.reset()
 
-    def awake(self, x: Any, points: Array | None = None) -> list[Indices]:
-        """Return what every group's policies and models suggest to its losses, (K, C + M) each.
+    def reset(self) -> None:
+        """Begin anew; an action is never weighed against itself."""
+        for array in self.arrays.values():
+            array[...] = 0.0
+        for part in self._parts:
+            actions = np.arange(part.constants)
+            part.view(self._gain)[:, actions, actions] = -np.inf
 
-        Parameters
-        ----------
-        points : array (M, n), optional
-            What each model predicts in this round.
-
-        Raises
-        ------
-        ValueError
-            If a policy suggests an action that its group does not have.
-        """
-        told = None if points is None else best_responses(self.rows, points)
+    def active(self, x: Any, told: Indices | None = None) -> list[Indices]:
+        """Return what every group's policies and models suggest to its losses, (K, C + M) each."""
         made, first = [], 0
         for part in self._parts:
             last = first + part.shape[0]
@@ -138,97 +139,62 @@ class LossEvents(Remembering):
             first = last
         return made
 
-    def weighted(self, awake: list[Indices], rule: WeightRule, time: int) -> Array:
-        """Return H (rows, n): sum_c w_c (r(c) - r(a)) / scale for every loss and action."""
-        return self.folded(awake, rule.one_sided(*self.counted, time))
+    def top(self, active: list[Indices], moment: Moment) -> float:
+        """Return the greatest exponent."""
+        return self.rule.top(self._counted(moment.band), self._variation, moment)
 
-    @property
-    def sums(self) -> tuple[Array, Array]:
-        """All gains and their variations, one number per scalar event."""
-        return self._gain, self._variation
+    def weigh(
+        self, active: list[Indices], moment: Moment, weights: Weights, share: float = 1.0
+    ) -> None:
+        """Add the weights: H_(k, a) = sum_c w_c (r(c) - r(a)) / scale for every loss and action."""
+        known = self._counted(moment.band), self._variation
+        own = share * self.rule.one_sided(*known, moment, top=weights.top)
+        weights.add(own, partial(self.folded, active))
 
-    @property
-    def counted(self) -> tuple[Array, Array]:
-        """What the weights see of all gains, and their variations."""
-        if not self.models_zone:
-            return self.sums
-        zone = self.models_zone * self._follows
-        return self._gain - zone * np.sqrt(self._variation), self._variation
+    def _counted(self, band: Band) -> Array:
+        """Return what the weights see of all gains, but for the common band."""
+        if not band.models:
+            return self._gain
+        return np.asarray(self._gain - band.models * self._follows * np.sqrt(self._variation))
 
-    def widen(self, models_zone: float) -> None:
-        """Let the weights see no more than G - y sqrt(C) of gains against models."""
-        self.models_zone = models_zone
-
-    def exceeds(self, awake: list[Indices], zone: float) -> bool:
-        """Whether some gain is above ``zone`` times the root of its variation."""
-        return bool((self._gain > zone * np.sqrt(self._variation)).any())
+    def exceeds(self, active: list[Indices], trust: float) -> bool:
+        """Whether some gain is above ``trust`` times the root of its variation."""
+        return bool((self._gain > trust * np.sqrt(self._variation)).any())
 
     def spent(self) -> float:
-        """Return the mean of ln(1 + C) over all scalar events."""
-        return float(np.log1p(self._variation).sum() / self.experts)
+        """Return the sum of ln(1 + C) over all scalar events."""
+        return float(np.log1p(self._variation).sum())
 
-    def potential(self, zone: float) -> float:
-        """Return the mean potential of the scalar events under adaptive weights with this zone."""
+    def potential(self, band: Band) -> float:
+        """Return the sum of the scalar events' potentials."""
         weighed = np.isfinite(self._gain)
-        gain, variation = self.counted
-        own = potentials(gain[weighed], variation[weighed], zone)
-        return float(own.sum() / self.experts)
+        gain, variation = self._counted(band)[weighed], self._variation[weighed]
+        return float(self.rule.potentials(gain, variation, band.zone).sum())
 
-    def folded(self, awake: list[Indices], weights: Array) -> Array:
+    def folded(self, active: list[Indices], weights: Array) -> Array:
         """Turn the weights of the scalar events into a table H (rows, n)."""
         tables = []
-        for part, suggested in zip(self._parts, awake, strict=True):
+        for part, suggested in zip(self._parts, active, strict=True):
             pull = part.folded(part.view(weights), suggested) / part.scale[:, None, None]
             rows = part.group.weights
             tables.append((pull @ rows - pull.sum(2, keepdims=True) * rows).reshape(-1, self.size))
         return np.concatenate(tables)
 
-    def charge(
-        self,
-        awake: list[Indices],
-        points: Array,
-        mass: Array,
-        truth: Array,
-        *,
-        squared: bool = False,
-    ) -> None:
-        """Add a round to the gains, in expectation over the mixture.
-
-        Parameters
-        ----------
-        awake : list of array (K, C + M)
-            As returned for this round's context.
-        points, mass : array (m, n), (m,)
-            The mixture.
-        truth : array (n,)
-            s(y).
-        squared : bool
-            Whether the variations add up squares (``WeightRule``).
-        """
-        seen, moved = moved_mass(self.rows, points, mass)
-        if len(mass) > 1:
-            self.draws.add(seen, truth)
-        self.add(awake, seen, moved - seen[:, None] * truth, squared=squared)
-
-    def add(self, awake: list[Indices], seen: Array, bias: Array, *, squared: bool = False) -> None:
-        """Add the biases (rows, n) of a round in which rows were played so much (rows,)."""
+    def charge(self, active: list[Indices], played: Played) -> None:
+        """Add a round to the gains, in expectation over the mixture."""
         first = 0
-        for part, suggested in zip(self._parts, awake, strict=True):
+        for part, suggested in zip(self._parts, active, strict=True):
             rows = part.group.weights
-            own = bias[first : first + rows.shape[0] * rows.shape[1]].reshape(rows.shape)
+            own = played.bias[first : first + rows.shape[0] * rows.shape[1]].reshape(rows.shape)
             first += rows.shape[0] * rows.shape[1]
             worth = own @ rows.swapaxes(1, 2)  # (K, A, A): <r(b), B_a>
             sums = part.view(self._gain), part.view(self._variation)
-            _add_gains(worth, part.scale, suggested, sums, 2 if squared else 1)
-        self._occupancy += seen
+            _add_gains(worth, part.scale, suggested, sums, 2 if self.rule.squared else 1)
+        self._occupancy += played.seen
 
-    def suggested(self, awake: list[Indices], group: int) -> Indices:
-        """Return what the models suggest to the losses of a group (K, M) in an open round."""
-        return awake[group][:, awake[group].shape[1] - self.models :]
-
-    def bound(self, **run: Any) -> GainBound:
-        """Return the bound on the gains; ``run`` are the other fields of ``BiasBound``."""
-        return GainBound(self.experts, within=self.within, models_zone=self.models_zone, **run)
+    def bound(self, **stand: Any) -> GainBound:
+        """Return the bound on the gains."""
+        return GainBound(self.rule, within=self.within, **stand)
 
     def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,).
@@ -239,7 +205,7 @@ class LossEvents(Remembering):
         gains = bound.bias_at(part.view(self._variation)) * part.scale[:, None, None]
         return np.asarray(gains[:, :, : part.constants + part.policies].max(2).sum(1))
 
-    def table(self) -> Iterator[tuple[int, int, int | None, int | None, float, Array]]:
+    def table(self) -> Iterator[Event]:
         """Yield a row per loss and action: loss, action, None, None, occupancy, gains (A + C,).
 
         Gains are in units of the loss, 0 for the action itself.

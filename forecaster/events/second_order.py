@@ -1,33 +1,11 @@
-r"""Weights of second order: a bias as small as the root of its squared increments.
+"""Weights of second order: a bias as small as the root of its squared increments."""
 
-An expert with cumulative gain G and V = sum_t g_t^2 has potential and weight
-
-    Phi(G, V) = sum_j exp(eta_j G - psi_j V) / J,        psi_j = -ln(1 - eta_j) - eta_j,
-    w(G, V)   = sum_j eta_j exp(eta_j G - psi_j V) / J,
-
-over a grid of J rates, from 3/4 down by halves: Squint (Koolen and van Erven, 2015, "Second-order
-quantile methods for experts and combinatorial games") with a uniform prior over rates, and with
-the sharper cost psi of Fan, Grama and Liu (2015) in place of eta^2.
-
-**One step.** For |g| <= 1 and 0 <= eta < 1, exp(eta g - psi g^2) <= 1 + eta g: as the function
-f(x) = (x - ln(1 + x)) / x^2 falls in x, eta g - ln(1 + eta g) = (eta g)^2 f(eta g) is at most
-(eta g)^2 f(-eta) = psi g^2. Hence Phi(G + g, V + g^2) <= Phi(G, V) + g w(G, V).
-
-**All rounds.** Sum over experts. The game keeps sum w g <= certificate x sum w, and w <= eta_1 Phi,
-so that the potentials' sum stays below N exp(eta_1 S), for each expert and at every time. With
-
-    Lambda = ln N + eta_1 S
-
-therefore Phi(G, V) <= e^Lambda: G <= beta(V), the greatest G that this allows. As each summand is
-at most J e^Lambda, beta(V) <= min_j (Lambda + ln J + psi_j V) / eta_j, about sqrt(2 V (Lambda + ln
-J)), at most 1.06 times as much within the grid, and (Lambda + ln J) / eta_1 where V is small.
-``beta`` is concave, as {Phi <= e^Lambda} is convex, and V <= n_T(E) because |g_t| <= E[E].
-"""
+import math
 
 import numpy as np
 
 from regretless.forecaster.events.mixtures import ExponentialMixture
-from regretless.forecaster.events.weights import Awake, WithoutModels
+from regretless.forecaster.events.weights import Moment, Stand, WeightRule, Weights
 from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import compiled
 
@@ -41,25 +19,31 @@ GAINS = ExponentialMixture(
 
 
 @compiled
-def _top(gain: Array, variation: Array, sign: float) -> float:
+def _top(gain: Array, noise: Array, variation: Array, sign: float) -> float:
     """Return the greatest exponent of experts (m,)."""
     top = -np.inf
     for e in range(gain.shape[0]):
         for j in range(RATES.shape[0]):
-            top = max(top, RATES[j] * sign * gain[e] - COSTS[j] * variation[e])
+            top = max(top, RATES[j] * (sign * gain[e] - noise[e]) - COSTS[j] * variation[e])
     return top
 
 
 @compiled
 def _weigh(  # noqa: PLR0913 - a compiled kernel takes plain arrays
-    gain: Array, variation: Array, sign: float, share: float, top: float, out: Array
+    gain: Array,
+    noise: Array,
+    variation: Array,
+    sign: float,
+    share: float,
+    top: float,
+    out: Array,
 ) -> float:
     """Add ``sign`` times the weights of experts, relative to exp(top), to ``out``; their sum."""
     total = 0.0
     for e in range(gain.shape[0]):
         weight = 0.0
         for j in range(RATES.shape[0]):
-            power = RATES[j] * sign * gain[e] - COSTS[j] * variation[e] - top
+            power = RATES[j] * (sign * gain[e] - noise[e]) - COSTS[j] * variation[e] - top
             if power > -NEGLIGIBLE:
                 weight += share * RATES[j] * np.exp(power)
         out[e] += sign * weight
@@ -67,25 +51,87 @@ def _weigh(  # noqa: PLR0913 - a compiled kernel takes plain arrays
     return total
 
 
-class SecondOrderWeights(WithoutModels):
-    """Weights whose bounds follow the gains' squares: no horizon, no rate."""
+class SecondOrderWeights(WeightRule):
+    r"""Weights whose bounds follow the gains' squares: no horizon, no rate.
 
-    name, dead_zone, squared = "second-order", 0.0, True
-    horizon: int | None = None
+    An expert with R and V = sum_t g_t^2 has potential and weight
 
-    def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
-        """Return H (rows, n), normalised."""
-        held = [(view.bias.ravel(), view.variation.ravel()) for view in awake]
-        top = max(_top(*own, sign) for own in held for sign in (1.0, -1.0))
-        table, total = np.zeros(shape), 0.0
-        for view, (bias, variation) in zip(awake, held, strict=True):
-            part = table[view.rows].reshape(-1)  # a view
-            for sign in (1.0, -1.0):
-                total += _weigh(bias, variation, sign, view.share, top, part)
-        return table / total
+        Phi(R, V) = sum_j exp(eta_j R - psi_j V) / J,        psi_j = -ln(1 - eta_j) - eta_j,
+        w(R, V)   = sum_j eta_j exp(eta_j R - psi_j V) / J,
 
-    def one_sided(self, gain: Array, variation: Array, time: int) -> Array:
-        """Return the weights (events,) of scalar events, normalised."""
+    over a grid of J rates, from 3/4 down by halves: Squint (Koolen and van Erven, 2015,
+    "Second-order quantile methods for experts and combinatorial games") with a uniform prior over
+    rates, and with the sharper cost psi of Fan, Grama and Liu (2015) in place of eta^2.
+
+    **One step.** For |g| <= 1 and 0 <= eta < 1, exp(eta g - psi g^2) <= 1 + eta g: as the function
+    f(x) = (x - ln(1 + x)) / x^2 falls in x, eta g - ln(1 + eta g) = (eta g)^2 f(eta g) is at most
+    (eta g)^2 f(-eta) = psi g^2. Hence Phi(R + g, V + g^2) <= Phi(R, V) + g w(R, V).
+
+    **All rounds.** Sum over experts. The game keeps sum w g <= certificate x sum w, and w <= eta_1
+    Phi, so that the potentials' sum stays below N e^(eta_1 S) times their mean at the start, P_0.
+    With
+
+        Lambda = ln N + ln P_0 + eta_1 S
+
+    therefore Phi(R, V) <= e^Lambda: R <= beta(V), the greatest R that this allows. As each summand
+    is at most J e^Lambda, beta(V) <= min_j (Lambda + ln J + psi_j V) / eta_j, about sqrt(2 V
+    (Lambda + ln J)), at most 1.06 times as much within the grid, and (Lambda + ln J) / eta_1 where
+    V is small. ``beta`` is concave, as {Phi <= e^Lambda} is convex, and V <= n_T(E) because
+    |g_t| <= E[E].
+
+    **After trust.** With u = w - z, R <= u sqrt(V) + 1 and eta u sqrt(V) - psi V <= (eta u)^2 /
+    (4 psi), so that P_0 <= sum_j exp(eta_j + (eta_j u)^2 / (4 psi_j)) / J, in place of 1.
+    """
+
+    name, squared = "second-order", True
+
+    def top(self, gain: Array, variation: Array, moment: Moment, *, both: bool = False) -> float:
+        """Return the greatest exponent."""
+        held = _held(gain, variation, moment)
+        return float(max(_top(*held, sign) for sign in ((1.0, -1.0) if both else (1.0,))))
+
+    def two_sided(  # noqa: PLR0913 - as the rule has it
+        self,
+        bias: Array,
+        variation: Array,
+        moment: Moment,
+        *,
+        weights: Weights,
+        rows: slice,
+        share: float,
+    ) -> None:
+        """Add the weights of experts of both signs."""
+        held, part = _held(bias, variation, moment), weights.table[rows].reshape(-1)  # a view
+        for sign in (1.0, -1.0):
+            weights.total += _weigh(*held, sign, share, weights.top, part)
+
+    def one_sided(self, gain: Array, variation: Array, moment: Moment, *, top: float) -> Array:
+        """Return the weights of experts of one sign (m,)."""
         weights = np.zeros(len(gain))
-        top = _top(gain, variation, 1.0)
-        return weights / _weigh(gain, variation, 1.0, 1.0, top, weights)
+        _weigh(*_held(gain, variation, moment), 1.0, 1.0, top, weights)
+        return weights
+
+    def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
+        """Return Phi(R, V)."""
+        regret = gain - zone * np.sqrt(variation)
+        powers = RATES * regret[..., None] - COSTS * variation[..., None]
+        return np.asarray(np.exp(powers).mean(-1))
+
+    def budget(self, stand: Stand) -> float:
+        """Return Lambda."""
+        most = 1.0
+        if stand.reach:
+            most = float(np.exp(RATES + (RATES * stand.reach) ** 2 / (4 * COSTS)).mean())
+        if stand.start is not None:
+            most = min(most, stand.start)
+        return math.log(stand.experts) + math.log(most) + STEEPEST * stand.slack
+
+    def greatest(self, variation: Array | float, budget: float) -> Array:
+        """Return beta(V)."""
+        return GAINS.greatest(variation, budget)
+
+
+def _held(gain: Array, variation: Array, moment: Moment) -> tuple[Array, Array, Array]:
+    """Return gains, what their noise explains, and variations, one number after the other."""
+    flat = variation.ravel()
+    return gain.ravel(), moment.band.zone * np.sqrt(flat), flat

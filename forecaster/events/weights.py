@@ -1,91 +1,214 @@
-r"""How cumulative biases turn into the weights of the per-round game.
+r"""How cumulative gains turn into the weights of the round's game, and what that proves of them.
 
 Each event E, coordinate i and sign sigma is an expert with gain g_t = sigma * E_mixture[E (p_i -
-s_i)]; its cumulative gain is sigma * B. A rule gives every awake expert a weight w(sigma, B, C),
-where C = sum_t |g_t|. The game needs the signed difference H = w(+) - w(-) per (event, i), and
-the total over all awake experts, by which it is normalised (which never changes its solution).
-Scalar events have one expert each, with a cumulative gain G in place of sigma * B.
+s_i)]; its cumulative gain G is sigma * B. Scalar events have one expert each. A rule gives every
+active expert a weight w(G, C), where C = sum_t |g_t| or sum_t g_t^2. The game needs the signed
+difference w(+) - w(-) per event and coordinate, and the total over all active experts, by which it
+is normalised (which never changes its solution).
 
-Adaptive (default): AdaNormalHedge (Luo and Schapire, 2015), with potential and weight
+The gain itself plays the part of the regret of an expert: the value of the min-max game, at most
+zero in theory, takes the place of the learner's loss. Since |g_t| <= E[E], C is at most the event's
+occupancy n_T(E), which gives the theorem's sqrt(n_T(E) ln(.)).
 
-    Phi(R, C) = exp( max(R, 0)^2 / (3 C) ),   w = [ Phi(R + 1, C + 1) - Phi(R - 1, C + 1) ] / 2,
+**Tolerance band.** With R = G - z sqrt(C) in place of G a bias that its own noise explains has no
+weight. As sqrt(C) never falls, R grows by no more than g in a round, so that every step of every
+rule's proof stands and the bias grows to at most z sqrt(C) more.
 
-no horizon and no rate. The gain itself plays the part of the regret: the value of the min-max
-game, at most zero in theory, takes the place of the learner's loss. Since |g_t| <= E[E], C is at
-most the event's occupancy n_T(E), which gives the theorem's sqrt(n_T(E) ln(.)).
+**Where a reference was trusted** (``forecaster.reference``) the games begin late, with gains of at
+most w sqrt(C) + 1: before the last of those rounds all were within w sqrt(C). Each rule says what
+that adds to its budget.
 
-Dead zone: with R = sigma * B - z sqrt(C) in place of sigma * B a bias that its own noise explains
-has no weight at all. As sqrt(C) never falls, every step of the analysis stands and the bias grows
-to at most z sqrt(C) more. It is what lets an anchored forecaster leave its base alone.
-
-Exponential, as printed in the paper: w = exp(rate * sigma * B), with rate = sqrt(2 ln N / T) for
-N experts where the horizon T is known, else the anytime rate sqrt(ln N / t).
-
-Both are evaluated in the log domain, relative to the greatest exponent, and cannot overflow.
+All weights are evaluated in the log domain, relative to the greatest exponent.
 """
 
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from typing import Protocol
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from regretless.forecaster.events.kept import HIGHEST, Kept, add_scaled
+from regretless.forecaster.events.lemma import GROWTH, LOGARITHM
 from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import compiled
 
 LANES = 64  # numbers looked at side by side
+HIGHEST = 500.0  # e^709 is the greatest number
 
 
-@dataclass(frozen=True, eq=False)
-class Awake:
-    """The accumulators of the events that can happen in this round, for a range of rows.
+@dataclass(frozen=True)
+class Band:
+    """What of a cumulative gain its noise explains, and is not weighed.
 
     Parameters
     ----------
-    rows : slice
-        Rows of the table that these events belong to.
-    bias, variation : array (rows, n)
-        B and sum_t |increment of B|, or of its square, as the rule of the weights wants; views,
-        written when the round is charged.
-    occupancy : array (rows,)
-    share : float
-        Of these events' experts in the prior, beside 1 for others.
-    kept : Kept, optional
-        Their weights, where those that do not change are kept.
+    zone : float
+        z, in units of the root of the gain's variation.
+    models : float
+        y, by how much that of the gains against models is wider.
     """
 
-    rows: slice
-    bias: Array
-    variation: Array
-    occupancy: Array
-    share: float = 1.0
-    kept: Kept | None = None
+    zone: float = 0.0
+    models: float = 0.0
+
+
+class Moment(NamedTuple):
+    """When experts are weighed.
+
+    Parameters
+    ----------
+    time : int
+        The round, counted from 1.
+    experts : int
+        N, all that are weighed together.
+    band : Band
+    """
+
+    time: int
+    experts: int
+    band: Band = Band()
+
+
+class Weights:
+    """The weights of a round, which events add to: relative to exp(top), until they are normalised.
+
+    Parameters
+    ----------
+    shape : tuple
+        (R, n), the rows of all protected losses.
+    top : float
+        The greatest exponent of all experts.
+
+    Attributes
+    ----------
+    table : array (R, n)
+        w(+) - w(-) of coordinates, by rows.
+    total : float
+        The sum of all weights.
+    """
+
+    def __init__(self, shape: tuple[int, int], top: float) -> None:
+        self.table: Array = np.zeros(shape)
+        self.top, self.total = top, 0.0
+        self._folds = list[tuple[Callable[[Array], Array], Array]]()
+
+    def add(self, weights: Array, fold: Callable[[Array], Array]) -> None:
+        """Add weights of scalar events (m,); ``fold`` turns them into a table (R, n)."""
+        self.total += float(weights.sum())
+        self._folds.append((fold, weights))
+
+    def normalised(self) -> Array:
+        """Return H (R, n): all weights add up to 1, or are 0."""
+        scale = self.total if self.total > 0 else 1.0
+        table: Array = np.divide(self.table, scale, out=self.table)
+        for fold, weights in self._folds:
+            table = table + fold(weights / scale)
+        return table
+
+
+@dataclass(frozen=True)
+class Stand:
+    """What a budget depends on.
+
+    Parameters
+    ----------
+    rule : WeightRule
+    experts : int
+        N.
+    rounds : int
+        T.
+    slack : float
+        S, the sum of the positive certificates.
+    band : Band
+    trust : float
+        w, within which a reference was broadcast unchanged; 0 where none was trusted.
+    start : float or None
+        Mean potential with which the games began; None for the most that it can be.
+    spent : float or None
+        Mean of ln(1 + C) over all experts since then; None for the most that it can be.
+    """
+
+    rule: "WeightRule"
+    experts: int
+    rounds: int
+    slack: float
+    band: Band = Band()
+    trust: float = 0.0
+    start: float | None = None
+    spent: float | None = None
 
     @property
-    def flat(self) -> tuple[Array, Array]:
-        """Bias and variation (rows x n,), one number after the other: views."""
-        return self.bias.reshape(-1), self.variation.reshape(-1)
+    def reach(self) -> float:
+        """By how many roots of its variation a gain may be outside its band when games begin."""
+        return max(self.trust - self.band.zone, 0.0)
 
 
-class WeightRule(Protocol):
-    """Turns accumulators into the weights of the per-round game."""
+class WeightRule(ABC):
+    """Turns gains and variations into weights, and bounds the gains that this leaves.
 
-    name: str
-    dead_zone: float
-    squared: bool  # whether its variation is the sum of squares, or of absolute values
-    horizon: int | None  # that sets its rate; None without one
+    Attributes
+    ----------
+    name : str
+        As files have it.
+    squared : bool
+        Whether variations add up squares, or sizes.
+    rooted : bool
+        Whether the greatest gain is a multiple of the root of a sum of sizes.
+    """
 
-    def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
-        """Return H (rows, n), normalised so that all awake weights sum to 1."""
+    name: ClassVar[str]
+    squared: ClassVar[bool] = False
+    rooted: ClassVar[bool] = False
 
-    def mixed(
-        self, awake: list[Awake], shape: tuple[int, int], *, gain: Array, variation: Array
-    ) -> tuple[Array, Array]:
-        """Return H of the coordinates and the weights of scalar events beside them."""
+    @abstractmethod
+    def top(self, gain: Array, variation: Array, moment: Moment, *, both: bool = False) -> float:
+        """Return the greatest exponent of experts, of ``both`` signs or of one."""
 
-    def one_sided(self, gain: Array, variation: Array, time: int) -> Array:
-        """Return the weights (events,) of scalar events, normalised to sum to 1."""
+    @abstractmethod
+    def two_sided(  # noqa: PLR0913 - keyword-only from the fourth
+        self,
+        bias: Array,
+        variation: Array,
+        moment: Moment,
+        *,
+        weights: Weights,
+        rows: slice,
+        share: float,
+    ) -> None:
+        """Add the weights of experts of both signs.
+
+        Parameters
+        ----------
+        bias, variation : array (rows, n)
+        rows : slice
+            Of the table to which they are added.
+        share : float
+            Of these experts in the prior, beside 1 for others.
+        """
+
+    @abstractmethod
+    def one_sided(self, gain: Array, variation: Array, moment: Moment, *, top: float) -> Array:
+        """Return the weights of experts of one sign (m,); 0 for a gain of -inf."""
+
+    def absolute(self, bias: Array, variation: Array, moment: Moment) -> tuple[Array, Array] | None:
+        """Return signed weights (rows, n), and the sums of the weights by rows, not relative.
+
+        None for a rule whose weights change by themselves, and where they are too great.
+        """
+        return None
+
+    @abstractmethod
+    def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
+        """Return the potential of experts, whose mean may be the ``start`` of a budget."""
+
+    @abstractmethod
+    def budget(self, stand: Stand) -> float:
+        """Return what ``greatest`` needs: by the rule's proof, in its own units."""
+
+    @abstractmethod
+    def greatest(self, variation: Array | float, budget: float) -> Array:
+        """Return the greatest R that the proof allows at each variation."""
 
 
 @compiled(inline="always")
@@ -153,6 +276,19 @@ def _signed(bias: Array, halves: Array, table: Array) -> float:
     return total
 
 
+@compiled
+def _spread(bias: Array, halves: Array, signed: Array, sums: Array) -> None:
+    """Write the signed weights (rows, n) and their sums (rows,); halves are (2, rows x n)."""
+    size = bias.shape[1]
+    for r in range(bias.shape[0]):
+        total = 0.0
+        for i in range(size):
+            own, other = halves[0, r * size + i], halves[1, r * size + i]
+            signed[r, i] = own - other if bias[r, i] >= 0 else other - own
+            total += own + other
+        sums[r] = total
+
+
 def potentials(gain: Array, variation: Array, zone: float) -> Array:
     """Return Phi(R, C) of adaptive weights, R = gain - z sqrt(C); 1 where there is no variation."""
     regret = np.maximum(gain - zone * np.sqrt(variation), 0.0)
@@ -160,167 +296,197 @@ def potentials(gain: Array, variation: Array, zone: float) -> Array:
     return np.asarray(np.exp(regret**2 / (3 * np.maximum(variation, least))))
 
 
-class AdaptiveWeights:
-    """AdaNormalHedge weights: no horizon, no rate, sqrt(n_T(E)) per event.
+class AdaptiveWeights(WeightRule):
+    r"""AdaNormalHedge weights: no horizon, no rate, sqrt(n_T(E)) per event. The default.
 
-    Parameters
-    ----------
-    dead_zone : float
-        z, at least 0.
+    Luo and Schapire (2015, "Achieving all with no parameters: AdaNormalHedge"), with potential and
+    weight
+
+        Phi(R, C) = exp( max(R, 0)^2 / (3 C) ),   w = [ Phi(R + 1, C + 1) - Phi(R - 1, C + 1) ] / 2.
+
+    **Proof of the bound.** For |g| <= 1 (after their Lemma 5; the constants q and k are of
+    ``lemma``),
+
+        Phi(R + g, C + |g|) <= Phi(R, C) + w(R, C) g + q |g| / (C + 1).
+
+    Sum over experts. The middle terms are the game's value at the realised outcome, at most
+    certificate x total weight, and w <= k Phi. The last terms sum to at most l ln(1 + C) per
+    expert, l = q / ln 2 = .488, and C <= T. Hence the potentials' sum stays below N P,
+
+        P = e^(k S) (1 + l ln(1 + T)).
+
+    No potential is below 1: none is above N P - (N - 1). With C <= n_T(E), for each expert
+
+        R <= sqrt(3 C Lambda),   Lambda = ln(1 + N (P - 1)) <= ln N + ln P.
+
+    **After trust.** C >= w^2 wherever |B| > w sqrt(C) is possible at all, since |B| <= C, so that
+    R <= (w - z) sqrt(C) + 1 gives potentials of at most e^((w - z + 1/w)^2 / 3) in place of 1.
     """
 
-    name, squared = "adaptive", False
-    horizon: int | None = None
+    name = "adaptive"
+    rooted = True
 
-    def __init__(self, dead_zone: float = 0.0) -> None:
-        if not dead_zone >= 0:
-            raise ValueError(f"dead_zone is {dead_zone}; give a number of at least 0")
-        self.dead_zone = dead_zone
+    def top(self, gain: Array, variation: Array, moment: Moment, *, both: bool = False) -> float:
+        """Return the greatest exponent of Phi(R + 1)."""
+        if both:
+            zone = moment.band.zone
+            return float(_greatest(gain.reshape(-1), variation.reshape(-1), zone))
+        return float(self._powers(gain, variation, moment).max(initial=0.0))
 
-    def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
-        """Return H (rows, n), normalised; zero where every bias lies in its dead zone."""
-        kept = self._kept_table(awake, shape)
-        if kept is not None:
-            return kept
-        table, total = self._table(awake, shape, self._top(awake))
-        return np.divide(table, total, out=table) if total > 0 else table
+    def two_sided(  # noqa: PLR0913 - as the rule has it
+        self,
+        bias: Array,
+        variation: Array,
+        moment: Moment,
+        *,
+        weights: Weights,
+        rows: slice,
+        share: float,
+    ) -> None:
+        """Add the weights of experts of both signs; zero where every bias lies in its band."""
+        flat = bias.reshape(-1), variation.reshape(-1)
+        halves = self._raised(*flat, moment, top=weights.top, share=share)
+        weights.total += _signed(flat[0], halves, weights.table[rows].reshape(-1))
 
-    def mixed(
-        self, awake: list[Awake], shape: tuple[int, int], *, gain: Array, variation: Array
-    ) -> tuple[Array, Array]:
-        """Return H (rows, n) and the weights of scalar events, which add up to 1 together.
+    @staticmethod
+    def _raised(
+        bias: Array, variation: Array, moment: Moment, *, top: float, share: float
+    ) -> Array:
+        """Return the weights (2, m) of both signs, that of B's own and the other."""
+        zone, halves = moment.band.zone, np.empty((2, bias.size))
+        _exponents(bias, variation, zone, top, halves)
+        _halves(bias, variation, zone, share, top, np.exp(halves, out=halves))
+        return halves
 
-        Parameters
-        ----------
-        gain, variation : array (events,)
-            Of the scalar events.
-        """
-        scalars = self._one_sided(gain, variation)
-        top = max(self._top(awake), float(scalars.max(initial=0.0)))
-        table, total = self._table(awake, shape, top)
-        raised = np.exp(scalars - top)
-        weights = 0.5 * (raised[0] - raised[1])
-        total += weights.sum()
-        return (table / total, weights / total) if total > 0 else (table, weights)
-
-    def _top(self, awake: list[Awake]) -> float:
-        """Return the greatest exponent of all coordinates."""
-        return max(_greatest(*view.flat, self.dead_zone) for view in awake)
-
-    def _table(self, awake: list[Awake], shape: tuple[int, int], top: float) -> tuple[Array, float]:
-        """Return the signed weights (rows, n) of all coordinates relative to exp(top), their sum.
-
-        Potentials are raised in one call of NumPy's vectorised exp for all events.
-        """
-        starts = [0, *accumulate(view.bias.size for view in awake)]
-        halves, table, total = np.empty((2, starts[-1])), np.zeros(shape), 0.0
-        spans = [slice(first, last) for first, last in pairwise(starts)]
-        for view, span in zip(awake, spans, strict=True):
-            _exponents(*view.flat, self.dead_zone, top, halves[:, span])
-        np.exp(halves, out=halves)
-        for view, span in zip(awake, spans, strict=True):
-            _halves(*view.flat, self.dead_zone, view.share, top, halves[:, span])
-            rows = table[view.rows].reshape(-1)  # a view
-            total += _signed(view.flat[0], halves[:, span], rows)
-        return table, total
-
-    def _kept_table(self, awake: list[Awake], shape: tuple[int, int]) -> Array | None:
-        """Return H from the weights that are kept; None where they are none, or too great."""
-        if not all(self._refreshed(view) for view in awake):
+    def absolute(self, bias: Array, variation: Array, moment: Moment) -> tuple[Array, Array] | None:
+        """Return signed weights (rows, n), and the sums of the weights by rows, not relative."""
+        flat = bias.reshape(-1), variation.reshape(-1)
+        if _greatest(*flat, moment.band.zone) > HIGHEST:
             return None
-        kept = [(view, view.kept) for view in awake if view.kept is not None]
-        total = sum(view.share * own.sums.sum() for view, own in kept)
-        table: Array = np.empty(shape)
-        table[:] = 0.0
-        for view, own in kept:
-            add_scaled(table[view.rows], view.share / total if total > 0 else 0.0, own.signed)
-        return table
+        signed, sums = np.empty(bias.shape), np.empty(len(bias))
+        _spread(bias, self._raised(*flat, moment, top=0.0, share=1.0), signed, sums)
+        return signed, sums
 
-    def _refreshed(self, view: Awake) -> bool:
-        """Weigh the events of a view anew whose biases have changed; False if that is too much."""
-        if view.kept is None:
-            return False
-        lines = view.kept.stale_lines(self.dead_zone)
-        bias, variation = view.bias[lines], view.variation[lines]
-        known = bias.reshape(-1), variation.reshape(-1), self.dead_zone
-        halves = np.empty((2, bias.size))
-        _exponents(*known, 0.0, halves)
-        if halves.max(initial=0.0) > HIGHEST:
-            return False
-        _halves(*known, 1.0, 0.0, np.exp(halves, out=halves))
-        view.kept.keep(lines, bias, halves.reshape(2, *bias.shape))
-        return True
-
-    def _one_sided(self, gain: Array, variation: Array) -> Array:
-        """Return the exponents of Phi(R + 1) and Phi(R - 1) of scalar events (2, events)."""
-        regret = gain - self.dead_zone * np.sqrt(variation)
+    @staticmethod
+    def _powers(gain: Array, variation: Array, moment: Moment) -> Array:
+        """Return the exponents of Phi(R + 1) and Phi(R - 1) of experts of one sign (2, m)."""
+        regret = gain - moment.band.zone * np.sqrt(variation)
         scale = 1 / (3 * (variation + 1))
         return np.asarray(np.maximum([regret + 1, regret - 1], 0.0) ** 2 * scale)
 
-    def one_sided(self, gain: Array, variation: Array, time: int) -> Array:
-        """Return the weights (events,) of scalar events; zero where all lie in the dead zone."""
-        powers = self._one_sided(gain, variation)
-        raised = np.exp(powers - powers.max())
-        weights = raised[0] - raised[1]
-        total = weights.sum()
-        return np.asarray(weights / total) if total > 0 else weights
+    def one_sided(self, gain: Array, variation: Array, moment: Moment, *, top: float) -> Array:
+        """Return the weights of experts of one sign (m,); zero where all lie in the band."""
+        raised = np.exp(self._powers(gain, variation, moment) - top)
+        return np.asarray(0.5 * (raised[0] - raised[1]))
+
+    def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
+        """Return Phi(R, C); 1 where there is no variation."""
+        return potentials(gain, variation, zone)
+
+    def budget(self, stand: Stand) -> float:
+        """Return Lambda."""
+        most = 1 + self._head_start(stand) + LOGARITHM * math.log1p(stand.rounds)
+        if stand.start is not None and stand.spent is not None:
+            most = min(most, stand.start + LOGARITHM * stand.spent)
+        power = math.log(most) + GROWTH * stand.slack
+        others = math.log1p((1 / stand.experts - 1) * math.exp(-power))  # potentials are >= 1
+        return max(math.log(stand.experts) + power + others, 0.0)
+
+    @staticmethod
+    def _head_start(stand: Stand) -> float:
+        """By how much a potential may exceed 1 when a reference loses its trust."""
+        if not stand.reach:
+            return 0.0
+        return math.expm1((stand.reach + 1 / stand.trust) ** 2 / 3)
+
+    def greatest(self, variation: Array | float, budget: float) -> Array:
+        """Return sqrt(3 C Lambda)."""
+        return np.asarray(math.sqrt(3 * budget) * np.sqrt(variation))
 
 
 @compiled
-def _exponential_add(bias: Array, rate: float, top: float, table: Array) -> float:
+def _exponential(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    bias: Array, noise: Array, rate: float, top: float, share: float, table: Array
+) -> float:
     total = 0.0
     for r in range(bias.shape[0]):
         for i in range(bias.shape[1]):
-            up = np.exp(rate * bias[r, i] - top)
-            down = np.exp(-rate * bias[r, i] - top)
+            up = share * np.exp(rate * (bias[r, i] - noise[r, i]) - top)
+            down = share * np.exp(rate * (-bias[r, i] - noise[r, i]) - top)
             total += up + down
             table[r, i] += up - down
     return total
 
 
-class WithoutModels:
-    """A rule by which no models are weighed beside coordinates."""
+class ExponentialWeights(WeightRule):
+    r"""Exponential weights as printed in the paper: w = exp(rate * R).
 
-    def mixed(
-        self, awake: list[Awake], shape: tuple[int, int], *, gain: Array, variation: Array
-    ) -> tuple[Array, Array]:
-        """Refuse: models are comparators of the adaptive weights alone."""
-        raise ValueError('models need weights = "adaptive"')
+    The rate is sqrt(2 ln N / T) where the horizon T is known, else the anytime rate
+    sqrt(ln N / t).
 
+    **Proof of the bound.** Hedge with gains in [-1, 1]: (1 / rate) ln(mean of exp(rate R)) grows by
+    at most the certificate and rate / 2 in a round, and never when the rate falls. Hence
 
-class ExponentialWeights(WithoutModels):
-    """Exponential weights as printed.
+        R <= ln N / rate + rate T / 2 + S,
+
+    sqrt(2 T ln N) + S at the rate for horizon T, and 2 sqrt(T ln N) + S at the anytime rate; after
+    trust it starts at (w - z) sqrt(T) + 1 at most, in place of 0.
 
     Parameters
     ----------
-    experts : int
-        N: 2 n |E| for coordinates, the number of scalar events otherwise.
     horizon : int or None
-        T, for the fixed rate sqrt(2 ln N / T); None for the anytime rate sqrt(ln N / t).
+        T, for the fixed rate; None for the anytime rate.
     """
 
-    name, squared = "exponential", False
-    dead_zone = 0.0
+    name = "exponential"
 
-    def __init__(self, experts: int, horizon: int | None = None) -> None:
-        self.experts, self.horizon = experts, horizon
+    def __init__(self, horizon: int | None = None) -> None:
+        self.horizon = horizon
 
-    def rate(self, time: int) -> float:
-        """Return the rate at a round, counted from 1."""
-        log_experts = np.log(self.experts)
-        return float(
-            np.sqrt(2 * log_experts / self.horizon if self.horizon else log_experts / time)
-        )
+    def rate(self, moment: Moment) -> float:
+        """Return the rate at a round."""
+        entropy = math.log(moment.experts)
+        return math.sqrt(2 * entropy / self.horizon if self.horizon else entropy / moment.time)
 
-    def table(self, awake: list[Awake], shape: tuple[int, int], time: int) -> Array:
-        """Return H (rows, n), normalised; ``time`` counts rounds from 1."""
-        rate = self.rate(time)
-        top = float(rate * max(np.abs(view.bias).max(initial=0) for view in awake))
-        table = np.zeros(shape)
-        total = sum(_exponential_add(view.bias, rate, top, table[view.rows]) for view in awake)
-        return table / total
+    def top(self, gain: Array, variation: Array, moment: Moment, *, both: bool = False) -> float:
+        """Return the greatest exponent."""
+        regret = (np.abs(gain) if both else gain) - moment.band.zone * np.sqrt(variation)
+        return float(self.rate(moment) * regret.max(initial=-np.inf))
 
-    def one_sided(self, gain: Array, variation: Array, time: int) -> Array:
-        """Return the weights (events,) of scalar events, normalised."""
-        weights = np.exp(self.rate(time) * (gain - gain.max()))
-        return np.asarray(weights / weights.sum())
+    def two_sided(  # noqa: PLR0913 - as the rule has it
+        self,
+        bias: Array,
+        variation: Array,
+        moment: Moment,
+        *,
+        weights: Weights,
+        rows: slice,
+        share: float,
+    ) -> None:
+        """Add the weights of experts of both signs."""
+        rate, noise = self.rate(moment), moment.band.zone * np.sqrt(variation)
+        weights.total += _exponential(bias, noise, rate, weights.top, share, weights.table[rows])
+
+    def one_sided(self, gain: Array, variation: Array, moment: Moment, *, top: float) -> Array:
+        """Return the weights of experts of one sign (m,)."""
+        regret = gain - moment.band.zone * np.sqrt(variation)
+        weighed = np.isfinite(regret)
+        powers = self.rate(moment) * np.where(weighed, regret, 0.0) - top
+        return np.where(weighed, np.exp(powers), 0.0)
+
+    def potentials(self, gain: Array, variation: Array, zone: float) -> Array:
+        """Return 1: the budget takes no notice of it."""
+        return np.ones(np.shape(gain))
+
+    def budget(self, stand: Stand) -> float:
+        """Return the greatest R itself."""
+        head = stand.reach * math.sqrt(stand.rounds) + 1.0 if stand.reach else 0.0
+        entropy = math.log(stand.experts)
+        if self.horizon is None:
+            return 2 * math.sqrt(stand.rounds * entropy) + stand.slack + head
+        rate = math.sqrt(2 * entropy / self.horizon)
+        return entropy / rate + rate * stand.rounds / 2 + stand.slack + head
+
+    def greatest(self, variation: Array | float, budget: float) -> Array:
+        """Return the greatest R, whatever the variation is."""
+        return np.full_like(np.asarray(variation, dtype=np.float64), budget)

@@ -109,11 +109,25 @@ class Aggregate(Model):
         return self._own.shares, self._common.shares, self._choice.shares
 
     def _predicted(self, x: Any) -> Array:
+        for model in self.members.values():
+            model.ahead = self.ahead
         self._points = kept(np.array([_point(model, x) for model in self.members.values()]))
         self._shares = self._weighed()
         if self._chosen is not None:
             return np.array(self._points[self._chosen])
         return np.asarray((_mixed(*self._shares) * self._points).sum(0))
+
+    def opened(self) -> Any:
+        """Return what all models said in the open round, and how they were weighed."""
+        each = [model.opened() for model in self.members.values()]
+        return {"points": self._points.copy(), "shares": list(self._shares), "members": each}
+
+    def reopen(self, x: Any, opened: Any) -> None:
+        """Go back to a round that was open, as it was."""
+        for model, own in zip(self.members.values(), opened["members"], strict=True):
+            model.ahead = self.ahead
+            model.reopen(x, own)
+        self._points, self._shares = opened["points"], tuple(opened["shares"])
 
     def witness(self, outcome: Array) -> None:
         """Pass the outcome (d,) on to all models."""

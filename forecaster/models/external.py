@@ -191,7 +191,7 @@ class SeriesModel(OutcomeModel):
 
     def _told(self, x: Any) -> Spread:
         last = self._series[-1] if self._series else np.full(self.basis.outcomes, 0.5)
-        point = self._ahead[0] if self._ahead else last
+        point = self._ahead[min(self.ahead, len(self._ahead) - 1)] if self._ahead else last
         return Spread(np.where(np.isfinite(point), point, last)[:, None])
 
     def _seen(self, outcome: Array) -> None:

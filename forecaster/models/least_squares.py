@@ -65,16 +65,25 @@ class LeastSquares(Model):
         self.forgetting, self.ridge = forgetting, ridge
         self._columns = Columns(MOST)
         self._past = np.empty((0, 0))  # the last outcomes, the newest first
+        self._seen = self._past  # those that the open round's prediction was made of
         self._gram, self._cross = np.zeros((1, 1)), np.zeros((1, size))
         self._open: dict[str, float] = {}
         self._outcome: Array | None = None
+
+    def opened(self) -> Any:
+        """Return the past that the open round's prediction was made of."""
+        return self._past.copy()
+
+    def reopen(self, x: Any, opened: Any) -> None:
+        """Go back to a round that was open, with the past as it was known then."""
+        self._open, self._seen = features(x), opened
 
     def witness(self, outcome: Array) -> None:
         """Remember the outcome (d,) as a feature of the next rounds."""
         self._outcome = np.array(outcome, dtype=np.float64)
 
     def _predicted(self, x: Any) -> Array:
-        self._open = features(x)
+        self._open, self._seen = features(x), self._past
         row = self._row()
         if not self.time:
             return np.full(self.size, 0.5)
@@ -82,7 +91,7 @@ class LeastSquares(Model):
 
     def _row(self) -> Array:
         """Return the features of the open round: 1, the past, the context."""
-        past = [self._past[lag - 1] for lag in self._lagged(self._past.shape[1])]
+        past = [self._seen[lag - 1] for lag in self._lagged(self._seen.shape[1])]
         return np.concatenate([ONE, *past, self._columns.encoded(self._open)])
 
     def _lagged(self, width: int) -> list[int]:
@@ -93,6 +102,8 @@ class LeastSquares(Model):
         told, self._outcome = truth if self._outcome is None else self._outcome, None
         if not self.time:
             self._begin(told[:MOST])
+        if self._seen.shape != self._past.shape:  # the first round's, of which nothing was known
+            self._seen = np.zeros_like(self._past)
         self._grow()
         _add(self._gram, self._cross, self._row(), truth - 0.5, self.forgetting)
         if len(self._past):

@@ -123,6 +123,15 @@ class OutcomeModel(Model):
             mean += (1 - share) * self.basis.transform(told.believed()).mean(0)
         return mean
 
+    def opened(self) -> Any:
+        """Return the forecast of the open round."""
+        told = self._open
+        return None if told is None else {"values": told.values, "levels": told.levels}
+
+    def reopen(self, x: Any, opened: Any) -> None:
+        """Go back to a round that was open, with what was forecast then."""
+        self._open = None if opened is None else Spread(opened["values"], opened["levels"])
+
     def witness(self, outcome: Array) -> None:
         """Remember the outcome (d,) until ``update``."""
         self._outcome = np.array(outcome, dtype=np.float64)

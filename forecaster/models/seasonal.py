@@ -53,7 +53,7 @@ class SeasonalNaive(Model):
 
     def _season(self) -> str:
         if self.period is not None:
-            return str(self.time % self.period)
+            return str((self.time + self.ahead) % self.period)
         known = [(name, value) for name, value in self._open.items() if value.is_integer()]
         return ",".join(f"{n}={value!r}" for n, value in known if n not in self._uneven)
 

@@ -48,9 +48,12 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import Ridge
 
-from regretless.forecaster.events.bounds import BiasBound, GainBound, regret_since
+from regretless.forecaster.events.bounds import BiasBound
+from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import LossGroup
-from regretless.forecaster.events.scalar import LossEvents
+from regretless.forecaster.events.rules import rule_of
+from regretless.forecaster.events.scalar import GainEvents
+from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.offline.certificate import BatchBound, Measure
 from regretless.forecaster.offline.fit import Fit
 from regretless.forecaster.offline.listed import Choice, Listed
@@ -70,7 +73,7 @@ CHUNK = 1024  # rows whose losses are computed at once
 MOST_MEGABYTES = 2048.0
 MOST_ROWS = 10**18
 MEASURES = ("omniprediction", "decision_swap")
-EVENTS = {"coordinates": list, "losses": LossEvents}
+EVENTS = {"coordinates": VectorEvents, "losses": GainEvents}
 
 
 def errors(  # noqa: PLR0913 - the numbers of the module docstring
@@ -125,10 +128,9 @@ class Run:
         groups = [LossGroup(offset, weights, rules) for offset, weights in pairs]
         if self.events not in EVENTS:
             raise UserError(f"events = {self.events!r}: choose from {', '.join(EVENTS)}")
-        events: Any = EVENTS[self.events]
-        own: Any = {"weights": self.weights, "horizon": self.rounds, "hull": listed.basis.hull}
         try:
-            return UnbiasedPrediction(events(groups), **own)
+            events = EVENTS[self.events](groups, rule_of(self.weights, self.rounds))
+            return UnbiasedPrediction(events, cube(listed.basis.size, listed.basis.hull))
         except ValueError as reason:
             raise UserError(str(reason)) from reason
 
@@ -261,14 +263,8 @@ class OnlineToBatch(Fit):
         """
         stack, row = choice.place or (0, 0)
         burnt, weights = self.run.rounds - self.rounds, self.listed.weights[stack]
-        if burnt and isinstance(self.bias, GainBound):
-            return None
-        policies, error = self.run.policies, self.listed.error(stack)
-        if burnt:
-            bound = regret_since(self.bias, weights, joined=burnt, policies=policies)
-        else:
-            bound = self.bias.regret(weights, policies=policies)
-        return float(bound[row] + 2 * error)
+        bound = self.bias.since(weights, joined=burnt, policies=self.run.policies)
+        return None if bound is None else float(bound[row] + 2 * self.listed.error(stack))
 
 
 def _played(  # noqa: PLR0913 - who plays, what they play, and what is written

@@ -29,14 +29,15 @@ from regretless.forecaster.bases.default import default_basis
 from regretless.forecaster.bases.of_losses import DirectSumBasis
 from regretless.forecaster.bases.polynomial import LinearBasis
 from regretless.forecaster.events.protected import LossGroup
-from regretless.forecaster.events.scalar import LossEvents
+from regretless.forecaster.events.scalar import GainEvents
+from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.models import Aggregate, adapted
 from regretless.forecaster.models.outcomes import ColumnForecast
 from regretless.forecaster.models.panel import PANEL
 from regretless.forecaster.online.contexts import Contexts
 from regretless.forecaster.online.files import arguments, written
 from regretless.forecaster.online.forecast import OnlineForecast, Task
-from regretless.forecaster.reference import TRUST_IN_LOSSES, Reference
+from regretless.forecaster.reference import GIVE_UP_IN_LOSSES, Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.core import checkpoint
@@ -141,9 +142,10 @@ class OnlineOmnipredictor(Remembering):
             for name, own in unit.items()
         }
         self._members = made = self._models()
-        events = LossEvents(_groups(self.tasks), models=len(made))
-        reference = Reference(Aggregate(made, self.basis.size), trust=TRUST_IN_LOSSES)
-        self.forecaster = UnbiasedPrediction(events, reference=reference, hull=self.basis.hull)
+        events = GainEvents(_groups(self.tasks), models=len(made))
+        reference = Reference(Aggregate(made, self.basis.size), give_up=GIVE_UP_IN_LOSSES)
+        solver = cube(self.basis.size, self.basis.hull)
+        self.forecaster = UnbiasedPrediction(events, solver, reference)
         self.counts = dict.fromkeys(COUNTS, 0)
         self._contexts = Contexts()
         self._ledgers = {

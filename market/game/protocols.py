@@ -43,6 +43,8 @@ class Forecaster(ABC):
         The unbiased predictions that it consists of, one per turn; none where no theorem applies.
     rng : numpy Generator
         Of ``predict``, for one that mixes.
+    ahead : int
+        How many rounds before the one that it is asked for are open, where outcomes come late.
     """
 
     made_of: tuple[str, ...] = ()
@@ -50,6 +52,7 @@ class Forecaster(ABC):
     spelled: bool = False
     instances: Sequence[Any] = ()
     rng: np.random.Generator
+    ahead: int = 0
 
     @abstractmethod
     def mixture(self, x: Any = None) -> Mixture:
@@ -70,6 +73,14 @@ class Forecaster(ABC):
     def points(self) -> Array:
         """What each of the models that it is made of predicts in the open round (M, n)."""
         return np.empty((0, 0))
+
+    def opened(self) -> Any:
+        """Return what is to be kept of the open round until its outcome comes, for a checkpoint."""
+        return None
+
+    def reopen(self, x: Any, opened: Any) -> None:
+        """Go back to a round that was open, with its context, so that ``update`` learns from it."""
+        self.predict(x)
 
     def suggested(self, group: Any) -> Indices:
         """Return what its ``models`` suggest to a group's losses (K, M) in the open round."""

@@ -1,18 +1,28 @@
-"""From the [forecaster] table of a scenario to one forecaster per block."""
+"""From the [forecaster] table of a scenario to one forecaster per block.
+
+Events are made with their rule of weights, and wrapped by intervals; a solver knows the hull, and
+is wrapped by an objective; a reference is a model, or what several have in common. A delay makes
+one forecaster per turn of all this, and the calibrated baseline announces another's predictions.
+Any of them goes with any other; where no theorem covers what comes out, nothing is promised.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from regretless.forecaster.bases import ReducedBasis
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
+from regretless.forecaster.delayed import Delayed
 from regretless.forecaster.ensemble_broadcast import EnsembleBroadcast, ensemble_solver
-from regretless.forecaster.events.intervals import IntervalEvents
+from regretless.forecaster.events.base import EventSet
+from regretless.forecaster.events.coordinate import VectorEvents
+from regretless.forecaster.events.intervals import Intervals
 from regretless.forecaster.events.protected import LossGroup
-from regretless.forecaster.events.scalar import LossEvents
-from regretless.forecaster.minimax.base import PlainSolver
+from regretless.forecaster.events.rules import rule_of
+from regretless.forecaster.events.scalar import GainEvents
+from regretless.forecaster.minimax.base import HullSolver, PlainSolver
 from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.minimax.objective import WithObjective
-from regretless.forecaster.reference import DEAD_ZONE, TRUST, TRUST_IN_LOSSES, Reference
-from regretless.forecaster.turns import TakingTurns
+from regretless.forecaster.reference import BAND, GIVE_UP, GIVE_UP_IN_LOSSES, Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.protocols import Forecaster
@@ -42,97 +52,131 @@ def make_forecaster(
     UserError
         If the kind is unknown, a parameter does not fit it, or it has no ensembles.
     """
-    spec = scenario.forecaster
-    if listener is None and spec.hull == "basis":
-        return _of_points(scenario, basis, groups)
-    where = f"cohort.{listener}.response 'ensemble'" if listener else "forecaster.hull 'image'"
-    if spec.delay or spec.intervals or spec.objective != "none":
-        raise UserError(f"{where}: not with delay, intervals or an objective; drop one")
-    if spec.reference.kind != "none":
-        raise UserError(f"{where}: a reference goes with the box; drop forecaster.reference")
-    try:
-        solver = ensemble_solver(basis)
-    except ValueError as error:
-        raise UserError(f"{where}: {error}") from error
+    spec, models = scenario.forecaster, Models(scenario.data)
+    spelled = listener is not None or spec.hull == "image"
     if spec.kind == "decision-swap":
-        return _of_points(scenario, basis, groups, solver=solver)
-    return EnsembleBroadcast(_of_points(scenario, basis, groups), solver)
-
-
-def _of_points(
-    scenario: ScenarioSpec,
-    basis: Basis,
-    groups: Sequence[LossGroup],
-    *,
-    solver: PlainSolver | None = None,
-) -> Forecaster:
-    spec, models, rounds = scenario.forecaster, Models(scenario.data), scenario.rounds
-    if spec.kind == "decision-swap":
-        return _decision_swap(scenario, basis, groups, solver)
-    where = f"forecaster '{spec.kind}'"
-    if spec.kind == "calibration":
-        for unknown in [key for key in spec.parameters if key != "cells"]:
-            known = ["kind", "weights", "cells"]
+        for unknown in spec.parameters:
+            known = list(ForecasterSpec.model_fields)
             raise UserError(f"unknown key 'forecaster.{unknown}'; {closest(unknown, known)}")
-        settings = {"weights": spec.weights, "horizon": rounds, "hull": basis.hull}
-        recipe: Forecaster = construct(
-            where, CalibratedMultiaccurate, groups, **settings, **spec.parameters
-        )
-        return recipe
-    known = [*KINDS, *models.known()]
+        return _Parts(scenario, basis, listener, spelled=spelled).unbiased(groups)
+    recipe = spec.kind == "calibration"
+    alone = _calibrated(scenario, basis, groups) if recipe else _model(spec, basis, models)
+    if not spelled:
+        return alone
+    return EnsembleBroadcast(alone, _Parts(scenario, basis, listener, spelled=True).hull())
+
+
+def _calibrated(
+    scenario: ScenarioSpec, basis: Basis, groups: Sequence[LossGroup]
+) -> CalibratedMultiaccurate:
+    spec = scenario.forecaster
+    for unknown in [key for key in spec.parameters if key != "cells"]:
+        known = ["kind", "weights", "cells"]
+        raise UserError(f"unknown key 'forecaster.{unknown}'; {closest(unknown, known)}")
+    make = _Parts(scenario, basis, None, spelled=False).unbiased
+    recipe: CalibratedMultiaccurate = construct(
+        f"forecaster '{spec.kind}'", CalibratedMultiaccurate, groups, make=make, **spec.parameters
+    )
+    return recipe
+
+
+def _model(spec: ForecasterSpec, basis: Basis, models: Models) -> Forecaster:
+    where, known = f"forecaster '{spec.kind}'", [*KINDS, *models.known()]
     if spec.kind not in known:
         raise UserError(f"unknown {where}; {closest(spec.kind, known)}; {OWN}")
     return models.made(where, spec.kind, basis, **spec.parameters)
 
 
-def _decision_swap(
-    scenario: ScenarioSpec, basis: Basis, groups: Sequence[LossGroup], solver: PlainSolver | None
-) -> Forecaster:
-    spec, models, rounds = scenario.forecaster, Models(scenario.data), scenario.rounds
-    for unknown in spec.parameters:
-        known = list(ForecasterSpec.model_fields)
-        raise UserError(f"unknown key 'forecaster.{unknown}'; {closest(unknown, known)}")
-    inside = basis.hull == "simplex" or solver is not None  # predictions in conv s(Y)
-    events = _events(spec, basis, groups, inside=inside)
-    if spec.reference.kind != "none":
-        return _anchored(spec, basis, events, models)
-    weights, hull = spec.weights, basis.hull
-    if spec.intervals:
-        stretches = IntervalEvents(groups, rounds=rounds)
-        return UnbiasedPrediction(stretches, weights=weights, hull=hull)
-    if spec.delay:
-        own = max(rounds // (spec.delay + 1), 1)
-        return TakingTurns(
-            [
-                UnbiasedPrediction(groups, weights=weights, horizon=own, hull=hull)
-                for _ in range(spec.delay + 1)
-            ]
-        )
-    solver = solver or cube(basis.size, hull, off_ties=spec.off_ties)
-    game = solver if spec.objective == "none" else WithObjective(solver)
-    return UnbiasedPrediction(events, weights=weights, horizon=rounds, solver=game)
+@dataclass(frozen=True)
+class _Parts:
+    """What the forecaster of a block is put together from.
 
+    Parameters
+    ----------
+    listener : str or None
+        Who listens to ensembles, for the line that says that there are none.
+    spelled : bool
+        Whether predictions come with their ensembles.
+    """
 
-def _events(
-    spec: ForecasterSpec, basis: Basis, groups: Sequence[LossGroup], *, inside: bool
-) -> Sequence[LossGroup] | LossEvents:
-    if spec.events != "losses":
-        return groups
-    proved = not isinstance(basis, ReducedBasis)  # whose error is measured
-    within = 2 + 4 * basis.error if inside and proved else None
-    return LossEvents(groups, within=within, models=len(spec.models or ()))
+    scenario: ScenarioSpec
+    basis: Basis
+    listener: str | None
+    spelled: bool
 
+    @property
+    def spec(self) -> ForecasterSpec:
+        """The table."""
+        return self.scenario.forecaster
 
-def _anchored(
-    spec: ForecasterSpec, basis: Basis, events: Sequence[LossGroup] | LossEvents, models: Models
-) -> Forecaster:
-    where = f"forecaster.reference '{spec.reference.kind}'"
-    if spec.models:
-        base: Forecaster = models.together(spec, basis)
-    else:
-        base = models.made(where, spec.reference.kind, basis, **spec.reference.parameters)
-    zone = DEAD_ZONE if spec.band is None else spec.band
-    usual = TRUST_IN_LOSSES if isinstance(events, LossEvents) else TRUST
-    trust = usual if spec.give_up is None else spec.give_up
-    reference = Reference(base, dead_zone=zone, trust=trust)
-    return UnbiasedPrediction(events, hull=basis.hull, reference=reference)
+    @property
+    def rounds(self) -> int:
+        """Rounds of every turn."""
+        return max(-(-self.scenario.rounds // (self.spec.delay + 1)), 1)
+
+    def unbiased(self, groups: Sequence[LossGroup]) -> Forecaster:
+        """Put a forecaster together, one for each turn where outcomes are late."""
+        reference = self.reference()
+
+        def make() -> UnbiasedPrediction:
+            return UnbiasedPrediction(self.events(groups), self.solver(), reference)
+
+        return Delayed(make, self.spec.delay, reference) if self.spec.delay else make()
+
+    def events(self, groups: Sequence[LossGroup]) -> EventSet:
+        """Make the events, with their rule; of intervals, too, where the file asks for them."""
+        if self.spec.intervals:
+            return Intervals(lambda: self._whole(groups), rounds=self.rounds)
+        return self._whole(groups)
+
+    def _whole(self, groups: Sequence[LossGroup]) -> EventSet:
+        """Make the events of a run: models are comparators beside coordinates and among gains."""
+        rule, models = rule_of(self.spec.weights, self._horizon), len(self.spec.models or ())
+        if self.spec.events == "losses":
+            return GainEvents(groups, rule, within=self._within, models=models)
+        vectors = VectorEvents(groups, rule)
+        if not models:
+            return vectors
+        return vectors + GainEvents(groups, rule, models=models, fixed=False)
+
+    @property
+    def _horizon(self) -> int:
+        return max(self.scenario.rounds // (self.spec.delay + 1), 1)
+
+    @property
+    def _within(self) -> float | None:
+        """The range of gains where predictions stay in conv s(Y)."""
+        inside = self.basis.hull == "simplex" or self.spelled
+        proved = not isinstance(self.basis, ReducedBasis)  # whose error is measured
+        return 2 + 4 * self.basis.error if inside and proved else None
+
+    def solver(self) -> HullSolver:
+        """Make what solves the rounds' games."""
+        own = self.hull()
+        return own if self.spec.objective == "none" else WithObjective(own)
+
+    def hull(self) -> PlainSolver:
+        """Make the solver over the basis's own hull, or over conv s(Y) with ensembles."""
+        off_ties = self.spec.off_ties
+        if not self.spelled:
+            return cube(self.basis.size, self.basis.hull, off_ties=off_ties)
+        try:
+            return ensemble_solver(self.basis, off_ties=off_ties)
+        except ValueError as error:
+            said = f"cohort.{self.listener}.response 'ensemble'"
+            where = said if self.listener else "forecaster.hull 'image'"
+            raise UserError(f"{where}: {error}") from error
+
+    def reference(self) -> Reference | None:
+        """Make the model whose forecast is kept where it is good; None without one."""
+        spec, models = self.spec, Models(self.scenario.data)
+        if spec.reference.kind == "none":
+            return None
+        where = f"forecaster.reference '{spec.reference.kind}'"
+        if spec.models:
+            base: Forecaster = models.together(spec, self.basis)
+        else:
+            base = models.made(where, spec.reference.kind, self.basis, **spec.reference.parameters)
+        band = BAND if spec.band is None else spec.band
+        usual = GIVE_UP_IN_LOSSES if spec.events == "losses" else GIVE_UP
+        return Reference(base, band=band, give_up=usual if spec.give_up is None else spec.give_up)

@@ -19,10 +19,9 @@ import numpy as np
 
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import ExpectedLoss
-from regretless.forecaster.events.bounds import BiasBound, GainBound, regret_since
-from regretless.forecaster.events.coordinate import Events
+from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.draws import contextual_draws, model_draws, swap_draws
-from regretless.forecaster.events.intervals import IntervalEvents, covering
+from regretless.forecaster.events.intervals import covering
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
@@ -54,7 +53,7 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
         here = f"{cohort.name}: no promise to who comes or goes where outcomes are late"
         return Guarantee(note="; ".join(filter(None, (note, here))))
     covers = seat.at_once()
-    if seat.stay is not None and isinstance(first.bias_bound(), GainBound):
+    if seat.stay is not None and not first.events.joinable:
         there = seat.stay.entered == 0  # scalar gains promise nothing to who comes later
         covers = there if covers is None else covers & there
     smooth = math.isfinite(cohort.response.lipschitz)
@@ -64,8 +63,8 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
     terms = Terms(seat, block, cohort, group, losses)
     throughout = seat.stay is None
     compared = bool(first.models) and throughout
-    crossed = len(cohort.policies) and throughout and isinstance(first.events, Events)
-    stretches = throughout and isinstance(first.events, IntervalEvents) and not others
+    crossed = len(cohort.policies) and throughout and first.events.crossed
+    stretches = throughout and len(first.events.lengths)
     return Guarantee(
         label,
         terms.bound,
@@ -114,9 +113,8 @@ class Terms:
 
     def from_variation(self) -> Array:
         """Bound the same by the variations of the biases so far, too."""
-        known = [replace(p.known_bound(), stays=self.seat.stay is not None) for p in self._players]
-        pairs = zip(self._players, known, strict=True)
-        each = [p.events.from_variation(bias, self.group) for p, bias in pairs]
+        stays = self.seat.stay is not None
+        each = [p.from_variation(self.group, stays=stays) for p in self._players]
         total = np.sum(each, axis=0)[self.seat.lines]
         if self.seat.stay is not None:  # what came before one entered may have been regained
             total = total * np.where(self.seat.stay.entered == 0, 1, 2)
@@ -125,15 +123,11 @@ class Terms:
 
     def window(self, first: int, last: int) -> Array:
         """Bound the same from a first to a last round that was played (K,)."""
-        player, rounds = self._players[0], last + 1 - first
-        assert isinstance(player.events, IntervalEvents)  # noqa: S101 - it has intervals
-        bias, policies = player.bias_bound(), len(self.cohort.policies)
-        events, weights = player.events, self.group.weights
-        if first:
-            lengths = list(covering(first, last + 1, events.lengths))
-            total = bias.over_intervals(weights, lengths, run=events.rounds, policies=policies)
-        else:
-            total = rounds * replace(bias, rounds=rounds).regret(weights, policies=policies)
+        rounds, policies, turns = last + 1 - first, len(self.cohort.policies), len(self._players)
+        total = np.zeros(len(self.group.weights))
+        for turn, player in enumerate(self._players):
+            own = [len(range(turn, at, turns)) for at in (first, last + 1)]
+            total += self._stretch(player, *own)
         known, actions = self._known(fixed=not policies), self.cohort.loss.actions
         within = np.minimum(known, np.array([[rounds], [2 * rounds]]) * self._width**2)
         drawn = swap_draws(
@@ -146,10 +140,21 @@ class Terms:
         expected = np.asarray(total[self.seat.lines])
         return np.asarray((expected + drawn) / rounds + self._beside())
 
-    def _summed(self, regret: Callable[[BiasBound], Array]) -> Array:
+    def _stretch(self, player: UnbiasedPrediction, first: int, end: int) -> Array:
+        """Bound the sum of expected regret over rounds of one forecaster's own (K,)."""
+        bias, events = player.bias_bound(), player.events
+        weights, policies = self.group.weights, len(self.cohort.policies)
+        if first:
+            lengths = list(covering(first, end, events.lengths))
+            return bias.over_intervals(weights, lengths, run=events.run, policies=policies)
+        if not end:
+            return np.zeros(len(weights))
+        return end * replace(bias, rounds=end, stays=True).regret(weights, policies=policies)
+
+    def _summed(self, regret: Callable[[BiasBound], Array | None]) -> Array:
         """Return the mean over the rounds of what bounds each forecaster's own (K,)."""
         biases = [bias for bias in self._biases if bias.rounds]
-        total = np.sum([bias.rounds * regret(bias) for bias in biases], axis=0)
+        total: Array = sum(bias.rounds * np.asarray(regret(bias)) for bias in biases)  # type: ignore[assignment]
         return np.asarray(total[self.seat.lines] / sum(bias.rounds for bias in biases))
 
     def contextual(self) -> Array:
@@ -208,7 +213,7 @@ class Terms:
         if self.cohort.private or self.horizon:  # see ``market.game.caveats``
             step = np.array([[1.0], [2.0]]) * self._width ** np.array([[2.0], [1.0]])
             return np.asarray(self._rounds * step)
-        each = [p.events.draws.of(self.group, fixed=fixed) for p in self._players]
+        each = [p.draws.of(self.group, fixed=fixed) for p in self._players]
         return np.asarray(np.sum(each, axis=0)[:, self.seat.lines])
 
     @property
@@ -251,13 +256,10 @@ def over_stays(bias: BiasBound, weights: Array, stay: Stay, *, policies: int) ->
     pairs, which, sizes = np.unique(spans, axis=0, return_inverse=True, return_counts=True)
     members = np.split(np.argsort(which.ravel(), kind="stable"), np.cumsum(sizes)[:-1])
     for (first, last), rows in zip(pairs.tolist(), members, strict=True):
-        if first >= last or (first and isinstance(bias, GainBound)):
-            continue
-        whole = replace(bias, rounds=last, stays=True)
-        if first:
-            total[rows] = regret_since(whole, weights[rows], joined=first, policies=policies)
-        else:
-            total[rows] = whole.regret(weights[rows], policies=policies)
+        if first < last:
+            whole = replace(bias, rounds=last, stays=True)
+            found = whole.since(weights[rows], joined=first, policies=policies)
+            total[rows] = np.nan if found is None else found
     return total
 
 

@@ -19,7 +19,6 @@ import numpy as np
 
 from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.agents.responses import COMPILED, BestResponse
-from regretless.forecaster.events.coordinate import Events
 from regretless.forecaster.events.cover import Cover, nearest, paper_gamma
 from regretless.forecaster.events.draws import swap_draws
 from regretless.forecaster.events.protected import LossGroup
@@ -156,7 +155,7 @@ def protection(cohort: Anybody, block: Block) -> Cover | None:
     if len(block.forecaster.instances) != 1 or not isinstance(cohort, RespondingCohort):
         return None
     forecaster: UnbiasedPrediction = block.forecaster.instances[0]
-    if not isinstance(forecaster.events, Events) or not isinstance(cohort.response, COMPILED):
+    if not forecaster.events.joinable or not isinstance(cohort.response, COMPILED):
         return None
     if not exact_for(cohort, block):
         return None
@@ -211,16 +210,15 @@ class LateTerms:
     def from_variation(self) -> Array:
         """Bound the same by the variations of the biases so far, too."""
         forecaster = self._forecaster
-        bias, events = replace(forecaster.known_bound(), stays=True), forecaster.events
-        total = np.concatenate([events.from_variation(bias, g) for g in self._kin])
+        total = np.concatenate([forecaster.from_variation(g, stays=True) for g in self._kin])
         own = 2 * total[self.cover.served] / stayed(self._stay, forecaster.time)
         return np.minimum(self.bound(), self._with_draws(own))
 
     def _with_draws(self, expected: Array) -> Array:
         forecaster, cohort = self._forecaster, self._cohort
         apart = self.cover.radius + self._error
-        events, fixed = forecaster.events, not cohort.policies
-        known = np.concatenate([events.draws.of(g, fixed=fixed) for g in self._kin], axis=1)
+        draws, fixed = forecaster.draws, not cohort.policies
+        known = np.concatenate([draws.of(g, fixed=fixed) for g in self._kin], axis=1)
         drawn = swap_draws(
             known[:, self.cover.served],
             promises=self.promises,

@@ -11,12 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from streams import STREAMS, market
+from weighing import weighed
 
 from regretless.forecaster import Constant, ExponentialSmoothing
+from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import LossGroup
-from regretless.forecaster.events.scalar import LossEvents
-from regretless.forecaster.events.weights import AdaptiveWeights, Awake
-from regretless.forecaster.reference import DEAD_ZONE, Reference
+from regretless.forecaster.events.scalar import GainEvents
+from regretless.forecaster.events.weights import AdaptiveWeights, Band, Moment
+from regretless.forecaster.minimax.cube import cube
+from regretless.forecaster.reference import BAND, Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.core.errors import UserError
@@ -30,7 +33,8 @@ SIZE = 3
 
 def anchored(groups: Any, model: Any, *, hull: Any = "box", **told: Any) -> UnbiasedPrediction:
     """Make a forecaster with a reference."""
-    return UnbiasedPrediction(groups, hull=hull, reference=Reference(model, **told))
+    events = VectorEvents(groups) if isinstance(groups, list) else groups
+    return UnbiasedPrediction(events, cube(events.size, hull), Reference(model, **told))
 
 
 def group(seed: int = 0) -> LossGroup:
@@ -56,7 +60,7 @@ class Told:
 def test_a_base_that_is_right_is_left_alone() -> None:
     """Unbiased noise stays in its dead zone: the base's own forecast is broadcast."""
     rng = np.random.default_rng(1)
-    player = anchored([group()], Told(np.full(SIZE, 0.5)), dead_zone=3.0, trust=0.0)
+    player = anchored([group()], Told(np.full(SIZE, 0.5)), band=3.0, give_up=0.0)
     for _ in range(300):
         assert (player.mixture().points == 0.5).all()
         player.update(rng.random(SIZE))
@@ -68,14 +72,14 @@ def test_a_base_that_is_right_is_left_alone() -> None:
 def test_a_base_that_is_wrong_is_corrected(base: float) -> None:
     """Whatever the base says, biases stay below the bound with the dead zone's constant."""
     rng = np.random.default_rng(2)
-    player = anchored([group()], Told(np.full(SIZE, base)), dead_zone=0.5, trust=0.0)
+    player = anchored([group()], Told(np.full(SIZE, base)), band=0.5, give_up=0.0)
     total = np.zeros(SIZE)
     for _ in range(600):
         mean, truth = player.mixture().mean, rng.beta(5, 3, SIZE)
         player.update(truth)
         total += mean - truth
     limit = player.bias_bound()
-    assert limit.dead_zone == 0.5
+    assert limit.band == Band(0.5)
     for _, _, _, _, occupancy, bias in player.events.table():
         assert np.abs(bias).max() <= float(limit.bias(occupancy))
     assert np.abs(total / 600).max() < 0.1
@@ -95,23 +99,24 @@ def test_dead_zones_are_those_of_the_definition(seed: int, zone: float) -> None:
 
     plus, minus = weight(bias), weight(-bias)
     total = (plus + minus).sum()
-    rule = AdaptiveWeights(zone)
-    table = rule.table([Awake(slice(0, 4), bias, variation, variation[:, 0])], bias.shape, 1)
+    moment = Moment(1, 24, Band(zone))
+    rule = AdaptiveWeights()
+    both = weighed(rule, bias, variation, moment)
     expected = (plus - minus) / total if total > 0 else np.zeros_like(bias)
-    assert table == pytest.approx(expected, rel=1e-9, abs=1e-12)
-    one_sided = rule.one_sided(bias.ravel(), variation.ravel(), 1)
+    assert both == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    known = bias.ravel(), variation.ravel(), moment
+    one = rule.one_sided(*known, top=rule.top(*known))
     total = plus.sum()
-    assert one_sided == pytest.approx((plus / total if total > 0 else plus).ravel(), abs=1e-12)
+    one = one / one.sum() if total > 0 else one
+    assert one == pytest.approx((plus / total if total > 0 else plus).ravel(), abs=1e-12)
 
 
 def test_nothing_outside_its_dead_zone_gives_no_game() -> None:
     variation = np.full((2, 2), 100.0)
-    table = AdaptiveWeights(2.0).table(
-        [Awake(slice(0, 2), np.full((2, 2), 15.0), variation, variation[:, 0])], (2, 2), 1
-    )
-    assert (table == 0).all()
-    with pytest.raises(ValueError, match="dead_zone is -1"):
-        AdaptiveWeights(-1.0)
+    moment = Moment(1, 8, Band(2.0))
+    assert (weighed(AdaptiveWeights(), np.full((2, 2), 15.0), variation, moment) == 0).all()
+    with pytest.raises(ValueError, match="band is -1"):
+        Reference(Constant(2), band=-1.0)
 
 
 @pytest.mark.parametrize("events", ["coordinates", "losses"])
@@ -151,12 +156,12 @@ def test_predictions_of_a_base_are_moved_into_the_hull() -> None:
             anchored([group()], Told(value)).mixture()
 
 
-@pytest.mark.parametrize("make", [list, LossEvents])
+@pytest.mark.parametrize("make", [list, GainEvents])
 def test_state_continues_exactly(make: Any) -> None:
     truths = np.random.default_rng(0).random((40, SIZE))
 
     def fresh() -> UnbiasedPrediction:
-        return anchored(make([group()]), ExponentialSmoothing(SIZE), dead_zone=0.1, trust=1.0)
+        return anchored(make([group()]), ExponentialSmoothing(SIZE), band=0.1, give_up=1.0)
 
     def points(player: UnbiasedPrediction, rows: Array) -> list[Array]:
         made = []
@@ -225,7 +230,7 @@ def test_mistakes_get_one_line(table: dict[str, Any], message: str) -> None:
 def test_constants_are_kept_where_they_do_no_harm() -> None:
     """A constant base under one action that always wins is never corrected."""
     sure = LossGroup(np.array([[0.0, 0.9]]), np.array([[[0.05, 0.05], [0.05, 0.05]]]))
-    player = anchored([sure], Constant(2, value=0.3), dead_zone=100.0, trust=0.0)
+    player = anchored([sure], Constant(2, value=0.3), band=100.0, give_up=0.0)
     for _ in range(50):
         player.mixture()
         player.update(np.array([0.9, 0.9]))
@@ -235,7 +240,7 @@ def test_constants_are_kept_where_they_do_no_harm() -> None:
 @pytest.mark.parametrize(("trust", "lost"), [(0.2, 0), (2.0, 6)])
 def test_when_trust_was_lost_is_told(trust: float, lost: int) -> None:
     """Off by 0.8 in every round: 0.8 t exceeds 2 sqrt(0.8 t) from t = 6 on."""
-    player = anchored([group()], Told(np.full(SIZE, 0.2)), dead_zone=0.25, trust=trust)
+    player = anchored([group()], Told(np.full(SIZE, 0.2)), band=0.25, give_up=trust)
     for played in range(1, 12):
         player.mixture()
         player.update(np.ones(SIZE))
@@ -250,12 +255,12 @@ def test_a_base_is_disproved_by_what_all_lose_beyond_expectations(
     """Losses of the two actions move together, so that no bias hurts and none exceeds its zone."""
     loss = LossGroup(np.zeros((1, 2)), np.array([[[0.05], [0.05]]]))
     player, again = (
-        anchored(LossEvents([loss]), Constant(1, value=0.5), trust=1.5) for _ in range(2)
+        anchored(GainEvents([loss]), Constant(1, value=0.5), give_up=1.5) for _ in range(2)
     )
     for _ in range(40):
         player.predict()
         player.update([came])
     assert player.reference.disproved_at == lost
-    assert player.rule.dead_zone == (0.0 if lost else DEAD_ZONE)
+    assert player.band.zone == (0.0 if lost else BAND)
     again.restore(player.state())
-    assert again.rule.dead_zone == player.rule.dead_zone
+    assert again.band == player.band

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from streams import STREAMS, market
 
 from regretless.forecaster.events.bounds import BiasBound, centred_norm, spread
+from regretless.forecaster.events.weights import AdaptiveWeights, ExponentialWeights
 from regretless.market.model import MarketModel
 
 OURS = ["adaptive", "second-order", "exponential"]
@@ -62,9 +65,9 @@ def test_regret_falls_like_the_theorem_on_the_adaptive_stream() -> None:
 
 def test_a_rare_event_is_unbiased_at_its_own_scale() -> None:
     """The adaptive bound follows the square root of an event's occupancy."""
-    bound = BiasBound(1000, 10_000, 1.0)
+    bound = BiasBound(AdaptiveWeights(), 1000, 10_000, 1.0)
     assert bound.bias(100.0) == pytest.approx(bound.bias(10_000.0) / 10)
-    printed = BiasBound(1000, 10_000, 1.0, "exponential", 10_000)
+    printed = BiasBound(ExponentialWeights(10_000), 1000, 10_000, 1.0)
     assert printed.bias(100.0) == printed.bias(10_000.0)
     assert printed.bias(1.0) == pytest.approx(np.sqrt(2 * 10_000 * np.log(1000)) + 1.0)
 
@@ -77,8 +80,8 @@ def test_norms_of_coefficients() -> None:
 
 def test_more_of_anything_hard_raises_the_bound() -> None:
     weights = -np.random.default_rng(0).dirichlet(np.ones(3), (5, 4))
-    base = BiasBound(500, 1000, 0.5)
+    base = BiasBound(AdaptiveWeights(), 500, 1000, 0.5)
     assert (base.regret(weights, policies=2) > base.regret(weights)).all()
-    assert (BiasBound(5000, 1000, 0.5).regret(weights) > base.regret(weights)).all()
-    assert (BiasBound(500, 1000, 5.0).regret(weights) > base.regret(weights)).all()
-    assert (BiasBound(500, 4000, 0.5).regret(weights) < base.regret(weights)).all()
+    assert (replace(base, experts=5000).regret(weights) > base.regret(weights)).all()
+    assert (replace(base, slack=5.0).regret(weights) > base.regret(weights)).all()
+    assert (replace(base, rounds=4000).regret(weights) < base.regret(weights)).all()

@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from regretless.forecaster import CalibratedMultiaccurate
 from regretless.forecaster.calibrated import calibration, checked_cells
+from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import LossGroup, Rows
+from regretless.forecaster.events.rules import rule_of
 from regretless.forecaster.minimax.base import Solution
-from regretless.forecaster.minimax.cube import Box
+from regretless.forecaster.minimax.cube import Box, Simplex
+from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import grid_points
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
@@ -66,10 +69,16 @@ def group(size: int) -> LossGroup:
     return LossGroup(offset[None], weights[None], POLICIES)
 
 
-def made(size: int, **settings: Any) -> tuple[CalibratedMultiaccurate, Recorder]:
+def made(
+    size: int, *, weights: str = "adaptive", horizon: int | None = None, cells: int | None = None
+) -> tuple[CalibratedMultiaccurate, Recorder]:
     """Make the recipe with a solver that records."""
-    recipe = CalibratedMultiaccurate([group(size)], **{"cells": CELLS[size]} | settings)
-    recipe.solver = recorder = Recorder(size)
+    recorder, rule = Recorder(size), rule_of(weights, horizon)
+
+    def make(groups: Any) -> UnbiasedPrediction:
+        return UnbiasedPrediction(VectorEvents(groups, rule), recorder)
+
+    recipe = CalibratedMultiaccurate([group(size)], cells=cells or CELLS[size], make=make)
     return recipe, recorder
 
 
@@ -128,7 +137,7 @@ def test_biases_are_those_of_the_raw_log(size: int, kind: str) -> None:
         np.add.at(cells, nearest_cell(solution.points, size), gaps)
         for j, policy in enumerate(POLICIES):
             said[j, policy(x)] += gaps.sum(0)
-    events = list(recipe.events.table())
+    events = list(recipe.event_table())
     kept = np.array([bias for loss, *_, bias in events if loss == 0])
     assert kept == pytest.approx(cells, abs=1e-9)
     for loss, action, policy, suggestion, _, bias in events:
@@ -161,8 +170,8 @@ def test_the_bounds_hold(weights: str, size: int, kind: str) -> None:
     for rounds, seed in ((60, 0), (700, 1)):
         recipe, _ = made(size, weights=weights)
         log = play(recipe, kind, rounds, seed=seed)
-        limits = recipe.bias_bound()
-        for *_, occupancy, bias in recipe.events.table():
+        limits = recipe.inner.instances[0].bias_bound()
+        for *_, occupancy, bias in recipe.event_table():
             assert np.abs(bias).max() <= limits.bias(occupancy) + 1e-9
         coefficients = LOSSES[size][1][None]
         losses, played = suffered(log, size), laws(log.mixtures, size)
@@ -264,7 +273,12 @@ def test_the_pseudo_loss_is_the_squared_distance() -> None:
 
 def test_predictions_of_a_simplex_stay_unbiased() -> None:
     losses = LossGroup(np.zeros((1, 2)), np.zeros((1, 2, 3)))
-    recipe, rng = CalibratedMultiaccurate([losses], cells=4, hull="simplex"), stream(3, "y")
+    rng = stream(3, "y")
+
+    def make(groups: Any) -> UnbiasedPrediction:
+        return UnbiasedPrediction(VectorEvents(groups), Simplex(3))
+
+    recipe = CalibratedMultiaccurate([losses], cells=4, make=make)
     for _ in range(1500):
         recipe.mixture()
         recipe.update(np.eye(3)[rng.choice(3, p=[0.6, 0.3, 0.1])])

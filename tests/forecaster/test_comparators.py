@@ -10,12 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regretless.forecaster.events.base import Together
 from regretless.forecaster.events.bounds import BiasBound, GainBound, spread
-from regretless.forecaster.events.coordinate import Events
+from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.lemma import GROWTH, LOGARITHM
-from regretless.forecaster.events.protected import LossGroup, best_responses, rows_of
-from regretless.forecaster.events.scalar import LossEvents
-from regretless.forecaster.events.weights import AdaptiveWeights
+from regretless.forecaster.events.protected import LossGroup, best_responses, played_of, rows_of
+from regretless.forecaster.events.scalar import GainEvents
+from regretless.forecaster.events.weights import (
+    AdaptiveWeights,
+    Band,
+    Moment,
+)
+from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.models import Aggregate, Constant, LastValue, RunningMean
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
@@ -26,7 +32,17 @@ SIZE, LOSSES, ACTIONS = 3, 4, 3
 
 def anchored(groups: Any, model: Any, *, hull: Any = "box", **told: Any) -> UnbiasedPrediction:
     """Make a forecaster with a reference."""
-    return UnbiasedPrediction(groups, hull=hull, reference=Reference(model, **told))
+    return UnbiasedPrediction(groups, cube(groups.size, hull), Reference(model, **told))
+
+
+def beside(groups: Any, models: int = 3) -> Together:
+    """Make events of coordinates, with models as comparators."""
+    return VectorEvents(groups) + GainEvents(groups, models=models, fixed=False)
+
+
+def among(groups: Any, models: int = 3) -> GainEvents:
+    """Make scalar events, with models among the comparators."""
+    return GainEvents(groups, models=models)
 
 
 def group(seed: int = 0, actions: int = ACTIONS, **rule: Any) -> LossGroup:
@@ -59,8 +75,8 @@ def played(events: Any, rounds: int, models: int, seed: int) -> tuple[Array, Arr
     for _ in range(rounds):
         advice, points = rng.random((models, SIZE)), rng.random((2, SIZE))
         mass, truth = np.array([0.3, 0.7]), rng.random(SIZE)
-        awake = events.awake(None, advice)
         told = best_responses(rows_of([own]), advice)
+        active = events.active(None, told)
         for p, q in zip(points, mass, strict=True):
             action = (own.offset + own.weights @ p).argmin(1)
             for k in range(LOSSES):
@@ -68,56 +84,57 @@ def played(events: Any, rounds: int, models: int, seed: int) -> tuple[Array, Arr
                 for m in range(models):
                     gain = (r[told[k, m]] - r[action[k]]) @ (p - truth)
                     gains[k, action[k], m] += q * gain / scale[k]
-        events.charge(awake, points, mass, truth)
+        events.charge(active, played_of(events.rows, points, mass, truth))
     return gains, scale
 
 
 def test_gains_are_those_of_the_definition_beside_coordinates_and_among_scalars() -> None:
-    beside, among = Events([group()], models=2), LossEvents([group()], models=2)
-    assert beside.gains is not None
-    expected, _ = played(beside, 30, 2, seed=3)
-    assert beside.gains.sums[0].reshape(expected.shape) == pytest.approx(expected)
-    played(among, 30, 2, seed=3)
-    whole = among.sums[0].reshape(LOSSES, ACTIONS, ACTIONS + 2)
+    both, alone = beside([group()], models=2), among([group()], models=2)
+    gains: Any = both.parts[1]
+    expected, _ = played(both, 30, 2, seed=3)
+    assert gains.arrays["gain"].reshape(expected.shape) == pytest.approx(expected)
+    played(alone, 30, 2, seed=3)
+    whole = alone.arrays["gain"].reshape(LOSSES, ACTIONS, ACTIONS + 2)
     assert whole[:, :, ACTIONS:] == pytest.approx(expected)
-    assert beside.experts == Events([group()]).experts + LOSSES * ACTIONS * 2
-    assert among.experts == LossEvents([group()]).experts + LOSSES * ACTIONS * 2
+    assert both.experts == VectorEvents([group()]).experts + LOSSES * ACTIONS * 2
+    assert alone.experts == GainEvents([group()]).experts + LOSSES * ACTIONS * 2
 
 
 def test_weights_beside_coordinates_are_those_of_one_family_of_experts() -> None:
     """All weights add up to 1, each the definition's share of them; models have a zone beside."""
-    events, rule = Events([group()], models=2), AdaptiveWeights(0.25)
+    events = beside([group()], models=2)
+    gains: Any = events.parts[1]
     played(events, 40, 2, seed=5)
-    events.widen(0.5)
-    assert events.gains is not None
-    awake = events.awake(None, np.random.default_rng(9).random((2, SIZE)))
+    told = best_responses(events.rows, np.random.default_rng(9).random((2, SIZE)))
+    active = events.active(None, told)
 
     def weight(gain: Array, variation: Array) -> Array:
         regret, scale = gain - 0.25 * np.sqrt(variation), 3 * (variation + 1)
         up, down = np.maximum(regret + 1, 0) ** 2, np.maximum(regret - 1, 0) ** 2
         return np.asarray((np.exp(up / scale) - np.exp(down / scale)) / 2)
 
-    (view,) = awake.views
+    (view,) = active[0]
     plus, minus = weight(view.bias, view.variation), weight(-view.bias, view.variation)
-    gain, variation = events.gains.sums
+    gain, variation = gains.arrays["gain"], gains.arrays["variation"]
     own = weight(gain - 0.5 * np.sqrt(variation), variation)
     total = plus.sum() + minus.sum() + own.sum()
     table = (plus - minus) / total
     own = own.reshape(LOSSES, ACTIONS, 2) / total
     r, scale = group().weights, spread(group().weights)
     for k, a, m in np.ndindex(own.shape):
-        pull = own[k, a, m] * (r[k, awake.told[0][k, m]] - r[k, a]) / scale[k]
+        pull = own[k, a, m] * (r[k, told[k, m]] - r[k, a]) / scale[k]
         table[k * ACTIONS + a] += pull
-    assert events.weighted(awake, rule, 41) == pytest.approx(table, abs=1e-12)
+    moment = Moment(41, events.experts, Band(0.25, 0.5))
+    assert events.table_of(active, moment) == pytest.approx(table, abs=1e-12)
 
 
-@pytest.mark.parametrize("make", [list, lambda groups: LossEvents(groups, models=3)])
+@pytest.mark.parametrize("make", [beside, among])
 @pytest.mark.parametrize("stream", ["turncoat", "noise", "against the base"])
 @pytest.mark.parametrize("trust", [0.0, 2.0])
 def test_nobody_regrets_not_to_have_followed_a_model(make: Any, stream: str, trust: float) -> None:
     """Regret to every model is at most the sum of its gains, and they are below the bound."""
     rng, own = np.random.default_rng(1), group()
-    player = anchored(make([own]), panel(), trust=trust)
+    player = anchored(make([own]), panel(), give_up=trust)
     regret, rounds = np.zeros((LOSSES, 3)), 400
     for t in range(rounds):
         mixture = player.mixture()
@@ -132,8 +149,8 @@ def test_nobody_regrets_not_to_have_followed_a_model(make: Any, stream: str, tru
         regret -= np.take_along_axis(lost, told, axis=1)
         player.update(truth)
     events: Any = player.events
-    scalars: Any = events.gains if isinstance(events, Events) else events
-    gains = scalars.sums[0].reshape(LOSSES, ACTIONS, -1)[:, :, -3:]
+    scalars: Any = events.parts[1] if make is beside else events
+    gains = scalars.arrays["gain"].reshape(LOSSES, ACTIONS, -1)[:, :, -3:]
     most = (np.maximum(gains, 0) * scalars._parts[0].scale[:, None, None]).sum(1)
     assert (regret <= most + 1e-9).all()
     assert (most.max(1) <= rounds * player.bias_bound().regret_to_models(own.weights)).all()
@@ -142,17 +159,18 @@ def test_nobody_regrets_not_to_have_followed_a_model(make: Any, stream: str, tru
 @pytest.mark.parametrize("kind", [BiasBound, GainBound])
 def test_the_models_zone_is_in_their_bound_alone(kind: Any) -> None:
     """D (z + y + sqrt(3 Lambda)) sqrt(A / T) for models, without y for swaps."""
-    weights, run = group().weights, {"dead_zone": 0.25, "trust": 1.5, "models_zone": 1.0}
-    bound, root = kind(50, 300, 0.2, **run), spread(weights) * np.sqrt(ACTIONS / 300)
-    beyond = 0.25 + np.sqrt(3 * bound.exponent())
+    weights, run = group().weights, {"band": Band(0.25, 1.0), "trust": 1.5}
+    bound = kind(AdaptiveWeights(), 50, 300, 0.2, **run)
+    root = spread(weights) * np.sqrt(ACTIONS / 300)
+    beyond = 0.25 + np.sqrt(3 * bound.exponent)
     assert bound.regret_to_models(weights) == pytest.approx(root * (beyond + 1))
     swaps = bound.regret(weights)
-    assert swaps == pytest.approx(replace(bound, models_zone=0.0).regret(weights))
+    assert swaps == pytest.approx(replace(bound, band=Band(0.25)).regret(weights))
 
 
 def test_a_base_is_broadcast_until_a_bias_exceeds_trust() -> None:
     """Trust is lost in the first round in which some |B| > w sqrt(C), and never comes back."""
-    player = anchored([group()], Constant(SIZE, value=0.9), trust=1.5)
+    player = anchored(VectorEvents([group()]), Constant(SIZE, value=0.9), give_up=1.5)
     lost = None
     for t in range(60):
         mixture = player.mixture()
@@ -162,7 +180,7 @@ def test_a_base_is_broadcast_until_a_bias_exceeds_trust() -> None:
         else:
             assert mixture.certificate is not None
         player.update(np.full(SIZE, 0.4))
-        (view,) = player.events.awake(None).views  # type: ignore[union-attr]
+        (view,) = player.events.active(None)
         beyond = (np.abs(view.bias) > 1.5 * np.sqrt(view.variation)).any()
         if lost is None:
             lost = t if beyond else None
@@ -175,17 +193,17 @@ def test_a_base_is_broadcast_until_a_bias_exceeds_trust() -> None:
 def test_a_head_start_is_the_potential_of_a_bias_that_has_just_lost_its_trust() -> None:
     """No |B| that the rule lets through has a potential above e^(u^2 / 3), u = w - z + 1 / w."""
     for wide, zone in [(2.0, 0.25), (1.0, 0.0), (3.0, 1.0)]:
-        bound = BiasBound(experts=10, rounds=100, slack=0.3, dead_zone=zone, trust=wide)
-        total = (np.exp(bound.exponent()) - 1) / 10 + 1
+        bound = BiasBound(AdaptiveWeights(), 10, 100, 0.3, band=Band(zone), trust=wide)
+        total = (np.exp(bound.exponent) - 1) / 10 + 1
         most = total * np.exp(-GROWTH * 0.3) - LOGARITHM * np.log1p(100)
         variation = np.linspace(wide**2, 1000, 20_000)
         regret = np.minimum(wide * np.sqrt(variation) + 1, variation) - zone * np.sqrt(variation)
         assert np.exp(regret**2 / (3 * variation)).max() <= most * (1 + 1e-12)
-    plain = BiasBound(experts=10, rounds=100, slack=0.3, dead_zone=0.25)
-    assert BiasBound(10, 100, 0.3, dead_zone=0.25, trust=0.2).exponent() == plain.exponent()
+    plain = BiasBound(AdaptiveWeights(), 10, 100, 0.3, band=Band(0.25))
+    assert replace(plain, trust=0.2).exponent == plain.exponent
 
 
-@pytest.mark.parametrize("make", [list, lambda groups: LossEvents(groups, models=3)])
+@pytest.mark.parametrize("make", [beside, among])
 def test_models_and_trust_continue_exactly(make: Any) -> None:
     truths = np.random.default_rng(0).random((60, SIZE)) ** 2
 
@@ -196,7 +214,7 @@ def test_models_and_trust_continue_exactly(make: Any) -> None:
             player.update(row)
         return made
 
-    first, second = (anchored(make([group()]), panel(), trust=0.8) for _ in range(2))
+    first, second = (anchored(make([group()]), panel(), give_up=0.8) for _ in range(2))
     run(first, truths[:40])
     second.restore(first.state())
     assert second.reference.disproved_at == first.reference.disproved_at

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from regretless.agents.responses import ExpectedLoss
 from regretless.forecaster import bases
 from regretless.forecaster.ensemble_broadcast import EnsembleBroadcast, ensemble_solver
-from regretless.forecaster.events.coordinate import Events
-from regretless.forecaster.events.protected import LossGroup, Rows, arrays_of, respond
+from regretless.forecaster.events.protected import LossGroup, Rows, arrays_of, respond, rows_of
 from regretless.forecaster.minimax.base import Solution
 from regretless.forecaster.minimax.cube import Simplex
 from regretless.forecaster.minimax.ensembles import (
@@ -176,7 +175,7 @@ def test_ties_go_to_the_lowest_index_within_the_tolerance() -> None:
     for tie in (0.0, TIE):
         group = LossGroup(table, np.zeros((3, 3, 1)), tie=tie)
         out = np.empty(9)
-        respond(arrays_of(Events([group]).rows), point, out)
+        respond(arrays_of(rows_of([group])), point, out)
         assert out.reshape(3, 3).argmax(1).tolist() == best_response(table, tie=tie).tolist()
 
 
@@ -216,7 +215,7 @@ def test_certificates_cover_every_outcome_and_are_small(name: str, eta: float | 
         rng = np.random.default_rng(seed)
         weights = rng.standard_normal((6, 4, basis.size)) / basis.size
         tie = TIE if eta is None else 0.0
-        rows = Events([LossGroup(rng.random((6, 4)), weights, eta=eta, tie=tie)]).rows
+        rows = rows_of([LossGroup(rng.random((6, 4)), weights, eta=eta, tie=tie)]).rows
         table = rng.standard_normal((24, basis.size))
         table /= np.abs(table).sum()
         solution = solver.solve(rows, table, tolerance=1e-3)

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streams import DESIGN, STREAMS
 
-from regretless.forecaster.events.coordinate import Events
-from regretless.forecaster.events.intervals import SHORTEST, IntervalEvents, covering
-from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.coordinate import VectorEvents
+from regretless.forecaster.events.intervals import SHORTEST, Intervals, covering
+from regretless.forecaster.events.protected import LossGroup, played_of
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
@@ -38,21 +38,27 @@ def test_any_stretch_is_made_of_few_intervals(first: int, rounds: int) -> None:
     assert all(lengths.count(m) <= 2 for m in LENGTHS[:-1])
 
 
+def arrays_of(events: Any) -> Any:
+    """Return what coordinates have gained."""
+    return events.arrays
+
+
 def test_an_open_interval_knows_its_own_rounds_alone() -> None:
     rng = np.random.default_rng(0)
     group = LossGroup(rng.random((2, 3)), rng.random((2, 3, 2)))
-    events, alone = IntervalEvents([group], rounds=200), Events([group])
+    events, alone = Intervals(lambda: VectorEvents([group]), rounds=200), VectorEvents([group])
     for t in range(100):
         mixture = rng.random((2, 2)), np.array([0.3, 0.7]), rng.random(2)
-        events.charge(events.awake(None), *mixture)
+        played = played_of(events.rows, *mixture)
+        events.charge(events.active(None), played)
         if t >= 96:
-            alone.charge(alone.awake(None), *mixture)
+            alone.charge(alone.active(None), played)
     for name in ("decision_0", "decision_1", "decision_2"):
-        assert np.array_equal(events.levels[0].arrays[name], alone.arrays[name])
-    assert events.levels[1].arrays["decision_2"].sum() == pytest.approx(2 * 36)
-    assert len(events.awake(None).views) == 1 + 2
-    assert events.experts == Events([group]).experts * (1 + 3)
-    twin = IntervalEvents([group], rounds=200)
+        assert np.array_equal(arrays_of(events.levels[0])[name], alone.arrays[name])
+    assert arrays_of(events.levels[1])["decision_2"].sum() == pytest.approx(2 * 36)
+    assert len(events.active(None)) == 1 + 2
+    assert events.experts == VectorEvents([group]).experts * (1 + 3)
+    twin = Intervals(lambda: VectorEvents([group]), rounds=200)
     twin.restore(events.state())
     assert twin.spent() == events.spent()
 
@@ -86,7 +92,7 @@ def test_every_interval_has_a_small_bias_after_a_long_past() -> None:
     for _ in range(600):
         played.step()
         for length, level in zip(player.events.lengths, player.events.levels, strict=True):
-            bias, _, occupancy = (level.arrays[f"decision_{i}"] for i in range(3))
-            exponent = player.bias_bound().exponent() + np.log(600 / length)
+            bias, _, occupancy = (arrays_of(level)[f"decision_{i}"] for i in range(3))
+            exponent = player.bias_bound().exponent + np.log(600 / length)
             assert (np.abs(bias).max(1) <= np.sqrt(3 * occupancy * exponent) + 1e-9).all()
     assert all(short < long for short, long in pairwise(player.events.lengths))

@@ -12,8 +12,9 @@ import pytest
 
 from regretless.forecaster.baselines import Constant
 from regretless.forecaster.events import coordinate
+from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import LossGroup
-from regretless.forecaster.events.weights import AdaptiveWeights
+from regretless.forecaster.events.weights import Moment
 from regretless.forecaster.reference import Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
@@ -40,12 +41,13 @@ def groups() -> list[LossGroup]:
 
 def plain() -> UnbiasedPrediction:
     """Return a forecaster of the coordinates."""
-    return UnbiasedPrediction(groups())
+    return UnbiasedPrediction(VectorEvents(groups()))
 
 
 def anchored() -> UnbiasedPrediction:
     """Return a forecaster that loses its trust, and with it its dead zone."""
-    return UnbiasedPrediction(groups(), reference=Reference(Constant(SIZE, value=0.9), trust=4.0))
+    reference = Reference(Constant(SIZE, value=0.9), give_up=4.0)
+    return UnbiasedPrediction(VectorEvents(groups()), reference=reference)
 
 
 def play(player: UnbiasedPrediction, rounds: range) -> list[Array]:
@@ -62,10 +64,11 @@ def play(player: UnbiasedPrediction, rounds: range) -> list[Array]:
 
 def weighed(player: UnbiasedPrediction, context: Any, *, anew: bool = False) -> Array:
     """Return H of the coming round, from what is kept or from all biases."""
-    awake: Any = player.events.awake(context)
+    active: Any = player.events.active(context)
     if anew:
-        awake = replace(awake, views=[replace(view, kept=None) for view in awake.views])
-    return np.array(player.events.weighted(awake, player.rule, player.time + 1))
+        active = [replace(view, kept=None) for view in active]
+    moment = Moment(player.time + 1, player.events.experts, player.band)
+    return np.array(player.events.table_of(active, moment))
 
 
 @pytest.mark.parametrize("make", [plain, anchored])
@@ -82,13 +85,13 @@ def test_kept_weights_are_those_of_all_biases(make: Make) -> None:
 def test_rows_that_nobody_played_are_not_weighed_again() -> None:
     player = plain()
     play(player, range(5))
-    awake: Any = player.events.awake(np.zeros(POLICIES, dtype=int))
-    before = awake.views[0].occupancy.copy()
-    kept = awake.views[0].kept
+    active: Any = player.events.active(np.zeros(POLICIES, dtype=int))
+    before = active[0].occupancy.copy()
+    kept = active[0].kept
     assert not kept.stale.any()
     player.mixture(np.zeros(POLICIES, dtype=int))
     player.update(np.zeros(SIZE))
-    assert (kept.stale == (awake.views[0].occupancy > before)).all()
+    assert (kept.stale == (active[0].occupancy > before)).all()
     assert 0 < kept.stale.sum() < len(kept.stale)
 
 
@@ -105,8 +108,8 @@ def test_exponents_too_great_to_be_kept_are_taken_relative_to_the_greatest() -> 
     """A bias of 4,000 in as many rounds: e^1333 is no number."""
     player = plain()
     context = np.zeros(POLICIES, dtype=int)
-    awake: Any = player.events.awake(context)
-    for view in awake.views:
+    active: Any = player.events.active(context)
+    for view in active:
         view.bias[:] = view.variation[:] = np.linspace(0, 4000, view.bias.size).reshape(-1, SIZE)
     table = weighed(player, context)
     assert table.tobytes() == weighed(player, context, anew=True).tobytes()
@@ -115,6 +118,5 @@ def test_exponents_too_great_to_be_kept_are_taken_relative_to_the_greatest() -> 
 
 def test_small_tables_keep_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinate, "MANY", LOSSES * ACTIONS * SIZE * 2 + 1)
-    awake: Any = plain().events.awake(np.zeros(POLICIES, dtype=int))
-    assert all(view.kept is None for view in awake.views)
-    assert AdaptiveWeights().table(awake.views, (LOSSES * ACTIONS * 2, SIZE), 1).sum() == 0
+    active: Any = plain().events.active(np.zeros(POLICIES, dtype=int))
+    assert all(view.kept is None for view in active)

@@ -9,7 +9,7 @@ import pytest
 from streams import STREAMS, market
 
 from regretless.forecaster import DecisionSwap
-from regretless.forecaster.turns import TakingTurns
+from regretless.forecaster.delayed import Delayed
 from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear
 
@@ -25,7 +25,7 @@ def test_a_prediction_owes_nothing_to_outcomes_that_have_not_arrived(delay: int)
     ways = []
     outcomes = rng.random((30, 2))
     for shift in (0.0, 0.4):
-        player, seen = TakingTurns([plain() for _ in range(delay + 1)]), []
+        player, seen = Delayed(plain, delay), []
         for t, outcome in enumerate(outcomes):
             seen.append(player.mixture().points.copy())
             player.update(np.abs(outcome - shift) if t == changed else outcome)
@@ -63,7 +63,7 @@ def test_the_bound_grows_like_the_root_of_the_delay() -> None:
 
 def test_it_continues_from_a_checkpoint() -> None:
     rng = np.random.default_rng(1)
-    first, second = (TakingTurns([plain() for _ in range(3)]) for _ in range(2))
+    first, second = (Delayed(plain, 2) for _ in range(2))
     for outcome in rng.random((10, 2)):
         first.mixture()
         first.update(outcome)

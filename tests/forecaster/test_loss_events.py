@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from streams import STREAMS, market
 
 from regretless.forecaster.events.bounds import BiasBound, GainBound, gain_range
-from regretless.forecaster.events.protected import LossGroup
-from regretless.forecaster.events.scalar import LossEvents
-from regretless.forecaster.events.weights import AdaptiveWeights, ExponentialWeights, WeightRule
+from regretless.forecaster.events.protected import LossGroup, played_of
+from regretless.forecaster.events.rules import RULES, rule_of
+from regretless.forecaster.events.scalar import GainEvents
+from regretless.forecaster.events.weights import AdaptiveWeights, Band, Moment
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
@@ -58,10 +59,10 @@ def some_rounds(count: int) -> list[tuple[int, Array, Array, Array]]:
 
 
 def test_gains_are_those_of_the_definition() -> None:
-    events = LossEvents(groups())
+    events = GainEvents(groups())
     rounds = some_rounds(12)
     for x, points, mass, truth in rounds:
-        events.charge(events.awake(x), points, mass, truth)
+        events.charge(events.active(x), played_of(events.rows, points, mass, truth))
     logged = [row[5] for row in events.table()]
     expected = [gains(group, rounds) for group in events.groups]
     flat = [row for table in expected for row in table.reshape(-1, table.shape[2])]
@@ -71,17 +72,19 @@ def test_gains_are_those_of_the_definition() -> None:
     assert sum(row[4] for row in events.table()) == pytest.approx(12 * 5)
 
 
-@pytest.mark.parametrize("rule", [AdaptiveWeights(), AdaptiveWeights(0.5), ExponentialWeights(29)])
-def test_the_table_pulls_towards_what_comparators_gain(rule: WeightRule) -> None:
+@pytest.mark.parametrize("zone", [0.0, 0.5])
+@pytest.mark.parametrize("name", RULES)
+def test_the_table_pulls_towards_what_comparators_gain(name: str, zone: float) -> None:
     """H_(k, a) = sum_c w_c (r(c) - r(a)) / scale, no weight for the action itself, total 1."""
-    events = LossEvents(groups())
+    events = GainEvents(groups(), rule_of(name))
     for x, points, mass, truth in some_rounds(9):
-        events.charge(events.awake(x), points, mass, truth)
+        events.charge(events.active(x), played_of(events.rows, points, mass, truth))
     x = 4
-    table = events.weighted(events.awake(x), rule, 10)
-    state = events.arrays
-    weights = rule.one_sided(state["gain"], state["variation"], 10)
-    assert weights.sum() == pytest.approx(1.0)
+    moment, state = Moment(10, events.experts, Band(zone)), events.arrays
+    table = events.table_of(events.active(x), moment)
+    known = state["gain"], state["variation"], moment
+    weights = events.rule.one_sided(*known, top=events.rule.top(*known))
+    weights /= weights.sum()
     expected, first = [], 0
     for group in events.groups:
         losses, actions, _ = group.weights.shape
@@ -103,7 +106,7 @@ def test_the_table_pulls_towards_what_comparators_gain(rule: WeightRule) -> None
 def test_regret_is_at_most_the_positive_gains(seed: int) -> None:
     """The inequality of the docstring, in expectation over the mixtures, policies included."""
     group = groups(seed)[0]
-    events = LossEvents([group])
+    events = GainEvents([group])
     player = UnbiasedPrediction(events)
     rng = np.random.default_rng(seed)
     rounds = []
@@ -147,11 +150,15 @@ def test_regret_is_below_the_bounds(stream: str) -> None:
 def test_the_bound_of_a_simplex_knows_no_number_of_cells() -> None:
     """Where predictions stay in conv s(Y) the range of a gain is 2, whatever lambda and n."""
     weights = np.random.default_rng(0).random((2, 3, 40))
-    inside, box = (GainBound(500, 1000, 0.0, within=within) for within in (2.0, None))
+    inside, box = (
+        GainBound(AdaptiveWeights(), 500, 1000, 0.0, within=within) for within in (2.0, None)
+    )
     assert gain_range(weights, 2.0) == pytest.approx(2.0)
     assert (inside.regret(weights) < box.regret(weights) / 4).all()
     assert (inside.regret(weights, policies=5) == inside.regret(weights)).all()
-    assert (inside.regret(weights) < BiasBound(500, 1000, 0.0).regret(weights)).all()
+    assert (
+        inside.regret(weights) < BiasBound(AdaptiveWeights(), 500, 1000, 0.0).regret(weights)
+    ).all()
 
 
 def test_a_grid_is_served_by_scalar_events() -> None:

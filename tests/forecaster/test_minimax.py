@@ -9,11 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from weighing import weighed
 
-from regretless.forecaster.events.coordinate import Events
+from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.lemma import GROWTH
-from regretless.forecaster.events.protected import LossGroup
-from regretless.forecaster.events.weights import AdaptiveWeights, Awake, ExponentialWeights
+from regretless.forecaster.events.protected import LossGroup, played_of
+from regretless.forecaster.events.rules import RULES, rule_of
+from regretless.forecaster.events.weights import (
+    AdaptiveWeights,
+    ExponentialWeights,
+    Moment,
+    WeightRule,
+)
 from regretless.forecaster.unbiased import UnbiasedPrediction
 
 Array = NDArray[np.float64]
@@ -42,9 +49,10 @@ def test_the_potential_grows_as_the_lemma_says(regret: float, slack: float, gain
     assert weight <= GROWTH * before * (1 + 1e-9)
 
 
-def awake(bias: Array, variation: Array) -> list[Awake]:
-    """Wrap accumulators as one view."""
-    return [Awake(slice(0, len(bias)), bias, variation, variation[:, 0])]
+def table_of(rule: WeightRule, bias: Array, variation: Array, time: int) -> Array:
+    """Return H, normalised."""
+    moment = Moment(time, 2 * bias.size)
+    return weighed(rule, bias, variation, moment)
 
 
 @given(st.integers(0, 10_000))
@@ -60,24 +68,24 @@ def test_adaptive_weights_are_those_of_the_definition(seed: int) -> None:
 
     plus, minus = weight(bias), weight(-bias)
     expected = (plus - minus) / (plus + minus).sum()
-    table = AdaptiveWeights().table(awake(bias, variation), bias.shape, 1)
+    table = table_of(AdaptiveWeights(), bias, variation, 1)
     assert table == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("horizon", [None, 400])
 def test_exponential_weights_are_those_printed(horizon: int | None) -> None:
     bias = np.random.default_rng(0).uniform(-20, 20, (4, 3))
-    rule = ExponentialWeights(24, horizon)
+    rule = ExponentialWeights(horizon)
     rate = np.sqrt(2 * np.log(24) / 400) if horizon else np.sqrt(np.log(24) / 9)
     plus, minus = np.exp(rate * bias), np.exp(-rate * bias)
     expected = (plus - minus) / (plus + minus).sum()
-    assert rule.table(awake(bias, np.abs(bias)), bias.shape, 9) == pytest.approx(expected)
+    assert table_of(rule, bias, np.abs(bias), 9) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("rule", [AdaptiveWeights(), ExponentialWeights(24)])
-def test_huge_biases_do_not_overflow(rule: AdaptiveWeights | ExponentialWeights) -> None:
+@pytest.mark.parametrize("name", RULES)
+def test_huge_biases_do_not_overflow(name: str) -> None:
     bias = np.array([[1e6, -1e6], [3.0, 0.0]])
-    table = rule.table(awake(bias, np.abs(bias)), bias.shape, 10)
+    table = table_of(rule_of(name), bias, np.abs(bias), 10)
     assert np.isfinite(table).all()
     assert np.abs(table).sum() <= 1 + 1e-12
     assert table[0, 0] > 0 > table[0, 1]
@@ -87,10 +95,10 @@ def test_biases_are_accumulated_in_expectation() -> None:
     """Against the definition, with a policy's cross events and a mixture of three points."""
     losses = group(1)
     tests = LossGroup(losses.offset, losses.weights, policies=(int,))
-    events = Events([tests])
+    events = VectorEvents([tests])
     points, mass = np.random.default_rng(2).random((3, 3)), np.array([0.2, 0.3, 0.5])
     truth = np.array([0.1, 0.9, 0.4])
-    events.charge(events.awake(1), points, mass, truth)
+    events.charge(events.active(1), played_of(events.rows, points, mass, truth))
     expected = np.zeros((12, 3))
     for point, weight in zip(points, mass, strict=True):
         choice = (losses.offset + losses.weights @ point).argmin(1)
@@ -102,11 +110,12 @@ def test_biases_are_accumulated_in_expectation() -> None:
     for loss, action in product(range(4), range(3)):
         assert cross[loss, action, 1] == pytest.approx(expected[loss * 3 + action])
         assert (cross[loss, action, 0] == 0).all()
-    assert events.count == len(rows) == 12 * (1 + 3)
+    assert len(rows) == 12 * (1 + 3)
+    assert events.experts == 2 * 3 * len(rows)
 
 
 def test_calls_out_of_order_are_refused() -> None:
-    forecaster = UnbiasedPrediction([group(0)])
+    forecaster = UnbiasedPrediction(VectorEvents([group(0)]))
     with pytest.raises(ValueError, match="before a prediction"):
         forecaster.update(np.zeros(3))
     forecaster.predict()

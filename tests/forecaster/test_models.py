@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from streams import STREAMS, market
 
-from regretless.forecaster import LossGroup, Reference
+from regretless.forecaster import GainEvents, LossGroup, Reference, VectorEvents
+from regretless.forecaster.minimax.cube import cube
 from regretless.forecaster.models import Aggregate, Constant, LeastSquares, SeasonalNaive
 from regretless.forecaster.models.aggregate import SCALE
 from regretless.forecaster.models.panel import PANEL, made
@@ -42,7 +43,10 @@ CONTEXTS = st.one_of(
 
 def anchored(groups: Any, model: Any, *, hull: Any = "box", **told: Any) -> UnbiasedPrediction:
     """Make a forecaster with a reference."""
-    return UnbiasedPrediction(groups, hull=hull, reference=Reference(model, **told))
+    events = VectorEvents(groups)
+    if made_of := Reference(model).model.made_of:
+        events = events + GainEvents(groups, models=len(made_of), fixed=False)
+    return UnbiasedPrediction(events, cube(events.size, hull), Reference(model, **told))
 
 
 def lived(player: Any, contexts: list[Any], seed: int = 0, start: int = 0) -> np.ndarray[Any, Any]:

@@ -17,6 +17,7 @@ from streams import market
 
 from regretless.agents.adversaries import Adversary
 from regretless.forecaster.events.protected import responses_at
+from regretless.forecaster.events.weights import Moment
 from regretless.forecaster.minimax.cube import CubeSolver
 from regretless.forecaster.tolerance import slack_limit
 from regretless.forecaster.unbiased import UnbiasedPrediction
@@ -98,8 +99,8 @@ def played(model: MarketModel) -> None:
     assert isinstance(player, UnbiasedPrediction)
     for t in range(ROUNDS):
         if isinstance(player.solver, CubeSolver):
-            awake: Any = player.events.awake(None)
-            table = player.events.weighted(awake, player.rule, t + 1)
+            moment = Moment(t + 1, player.events.experts, player.band)
+            table = player.events.table_of(player.events.active(None), moment)
             mixture = player.mixture(None)
             own = None
             if not getattr(player, "trusted", False):

@@ -20,7 +20,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.events.rules import rule_of
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.randomness import stream
 
@@ -51,7 +53,7 @@ def pressed(  # noqa: PLR0913 - one experiment
     """Play until the last mark; tell of the rare events at every mark."""
     offset, coefficients = np.array([[0.5, 0.0]]), np.array([[[0.0], [1.0]]])
     group = LossGroup(offset, coefficients, [int])
-    forecaster = UnbiasedPrediction([group], weights=weights, horizon=horizon)
+    forecaster = UnbiasedPrediction(VectorEvents([group], rule_of(weights, horizon)))
     rng = stream(seed, "rare", adversary)
     rare, calm = rng.random(marks[-1]) < share, rng.random(marks[-1])
     found = []

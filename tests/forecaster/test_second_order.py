@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from streams import STREAMS, market
+from weighing import weighed
 
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.second_order import COSTS, GAINS, RATES, SecondOrderWeights
-from regretless.forecaster.events.weights import Awake
+from regretless.forecaster.events.weights import Moment
 
 Array = NDArray[np.float64]
 
@@ -60,10 +61,10 @@ def test_no_gain_passes_it_in_games_of_value_zero(seed: int) -> None:
     """Gains that push the leading expert as far as sum w g <= 0 lets them."""
     rng, count = np.random.default_rng(seed), 12
     gain, variation, rule = np.zeros(count), np.zeros(count), SecondOrderWeights()
-    limit = BiasBound(count, 1, 0.0, "second-order")
+    limit, moment = BiasBound(rule, count, 1, 0.0), Moment(1, count)
     nearest = 0.0
     for _ in range(600):
-        weights = rule.one_sided(gain, variation, 1)
+        weights = rule.one_sided(gain, variation, moment, top=rule.top(gain, variation, moment))
         up = rng.random(count) < rng.choice([0.05, 0.5])
         up[(gain / np.sqrt(variation + 1)).argmax()] = True
         ahead, behind = weights @ up, max(weights @ ~up, 1e-300)
@@ -99,11 +100,10 @@ def test_biases_stay_below_what_their_squares_allow(stream: str, events: str) ->
 def test_the_table_is_the_definition_and_huge_biases_do_not_overflow() -> None:
     rng = np.random.default_rng(0)
     bias, squares = rng.normal(size=(4, 3)) * 5, rng.random((4, 3)) * 20
-    view = Awake(slice(0, 4), bias, squares, np.ones(4))
     up, down = (np.vectorize(weight)(sign * bias, squares) for sign in (1, -1))
-    table = SecondOrderWeights().table([view], (4, 3), 1)
+    rule, moment = SecondOrderWeights(), Moment(1, 24)
+    table = weighed(rule, bias, squares, moment)
     assert table == pytest.approx((up - down) / (up + down).sum())
-    far = Awake(slice(0, 4), 1e6 * bias, 1e3 * squares, np.ones(4))
-    assert np.isfinite(SecondOrderWeights().table([far], (4, 3), 1)).all()
-    behind = SecondOrderWeights().one_sided(np.array([-1e6, -2e6]), np.array([1e6, 1e6]), 1)
-    assert behind.sum() == pytest.approx(1.0)
+    assert np.isfinite(weighed(rule, 1e6 * bias, 1e3 * squares, moment)).all()
+    behind = np.array([-1e6, -2e6]), np.array([1e6, 1e6]), moment
+    assert rule.one_sided(*behind, top=rule.top(*behind)).sum() > 0

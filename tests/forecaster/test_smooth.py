@@ -14,6 +14,7 @@ from regretless.agents.responses import BestResponse
 from regretless.forecaster import SmoothDecisionSwap
 from regretless.forecaster.bases import PowerBasis
 from regretless.forecaster.events.bounds import recommended_eta
+from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import LossGroup, responses_at, rows_of
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
@@ -84,7 +85,8 @@ def test_compiled_and_called_rules_agree() -> None:
     rng = np.random.default_rng(0)
     tables = np.ones((4, 3)), -rng.dirichlet(np.ones(3), (4, 3))
     called = LossGroup(*tables, play=lambda predicted: quantal_response(predicted, 12.0))
-    players = [UnbiasedPrediction([LossGroup(*tables, eta=12.0)]), UnbiasedPrediction([called])]
+    both = LossGroup(*tables, eta=12.0), called
+    players = [UnbiasedPrediction(VectorEvents([one])) for one in both]
     point = rng.random(3)
     responses = [responses_at(player.events.rows, point) for player in players]
     assert responses[0] == pytest.approx(responses[1], abs=1e-12)

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import LossGroup
+from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.records import Mixture
 
@@ -51,7 +53,8 @@ def played(nature: Callable[..., Array], tie: Breaker, seed: int) -> float:
     """Play linear losses, quarters that add up to 1; the worst agent's swap regret."""
     rng = np.random.default_rng(seed)
     weights = -np.stack([rng.choice(QUARTERS, ACTIONS, replace=False) for _ in range(LOSSES)])
-    forecaster = UnbiasedPrediction([LossGroup(np.ones((LOSSES, ACTIONS)), weights)], off_ties=True)
+    events = VectorEvents([LossGroup(np.ones((LOSSES, ACTIONS)), weights)])
+    forecaster = UnbiasedPrediction(events, Box(events.size, off_ties=True))
     regret = np.zeros((LOSSES, ACTIONS, ACTIONS))
     for _ in range(ROUNDS):
         mixture = forecaster.mixture()

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regretless.forecaster.events.bounds import BiasBound, GainBound, regret_since
+from regretless.forecaster.events.bounds import BiasBound, GainBound
+from regretless.forecaster.events.weights import AdaptiveWeights
 from regretless.market.core.checkpoint import load as load_checkpoint
 from regretless.market.core.checkpoint import save as save_checkpoint
 from regretless.market.core.errors import UserError
@@ -143,15 +144,17 @@ def test_the_bound_over_own_rounds_holds(stream: str, weights: str) -> None:
 
 def test_over_stays_is_the_theorem_row_by_row() -> None:
     weights = np.random.default_rng(0).random((4, 3, 2))
-    bias = BiasBound(experts=24, rounds=100, slack=0.3)
+    bias = BiasBound(AdaptiveWeights(), experts=24, rounds=100, slack=0.3)
     stay = Stay(np.array([0, 10, 40, 120]), np.array([200, 50, 41, 200]))
     found = over_stays(bias, weights, stay, policies=0)
     for row, (first, last) in enumerate([(0, 100), (10, 50), (40, 41)]):
-        cut = BiasBound(experts=24, rounds=last, slack=0.3)
-        alone = regret_since(cut, weights[[row]], joined=first)[0]
+        cut = BiasBound(AdaptiveWeights(), experts=24, rounds=last, slack=0.3)
+        (alone,) = cut.since(weights[[row]], joined=first)
         assert found[row] == pytest.approx(alone)
     assert np.isnan(found[3])  # has not come yet
-    scalar = over_stays(GainBound(experts=24, rounds=100, slack=0.3), weights, stay, policies=0)
+    scalar = over_stays(
+        GainBound(AdaptiveWeights(), experts=24, rounds=100, slack=0.3), weights, stay, policies=0
+    )
     assert np.isnan(scalar).tolist() == [False, True, True, True]
 
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from regretless.agents import ScriptedAgent
 from regretless.agents.responses import BestResponse
-from regretless.forecaster.events.bounds import BiasBound, GainBound, regret_since, spread
+from regretless.forecaster.events.bounds import BiasBound, GainBound, spread
 from regretless.forecaster.events.cover import paper_gamma
+from regretless.forecaster.events.weights import AdaptiveWeights, ExponentialWeights
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
@@ -154,30 +155,29 @@ def test_the_biases_of_a_window_bound_its_regret(stream: str) -> None:
     ends = [np.abs(bias).max(1).reshape(shape[:2]) for bias in (events._decision[0], before)]
     assert (total <= spread(weights) * gained + 1e-9).all()
     assert (gained <= sum(ends)[cover.served].sum(1) + 1e-12).all()
-    bound = regret_since(model.game.blocks[0].forecaster.bias_bound(), weights, joined=70)
+    bound = model.game.blocks[0].forecaster.bias_bound().since(weights, joined=70)
     assert (spread(weights) * sum(ends)[cover.served].sum(1) / 80 <= bound).all()
 
 
 def test_bound_since_the_start_is_the_bound() -> None:
     weights = np.random.default_rng(0).normal(size=(4, 3, 2))
     for bound in (
-        BiasBound(100, 500, 2.0),
-        BiasBound(100, 500, 2.0, weights="exponential", horizon=500),
-        BiasBound(100, 500, 2.0, hull="simplex"),
+        BiasBound(AdaptiveWeights(), 100, 500, 2.0),
+        BiasBound(ExponentialWeights(500), 100, 500, 2.0),
+        BiasBound(AdaptiveWeights(), 100, 500, 2.0, hull="simplex"),
     ):
         for policies in (0, 2):
             whole = bound.regret(weights, policies=policies)
             since = [
-                regret_since(bound, weights, joined=joined, policies=policies)
+                bound.since(weights, joined=joined, policies=policies)
                 for joined in (0, 1, 250, 499)
             ]
             assert since[0] == pytest.approx(whole)
             assert (np.diff([whole, *since[1:]], axis=0) > 0).all()  # few rounds promise little
     for joined in (-1, 500):
         with pytest.raises(ValueError, match="no round since round"):
-            regret_since(BiasBound(100, 500, 2.0), weights, joined=joined)
-    with pytest.raises(ValueError, match="scalar gains"):
-        regret_since(GainBound(100, 500, 2.0), weights, joined=5)
+            BiasBound(AdaptiveWeights(), 100, 500, 2.0).since(weights, joined=joined)
+    assert GainBound(AdaptiveWeights(), 100, 500, 2.0).since(weights, joined=5) is None
 
 
 def test_who_is_too_far_is_not_covered() -> None:

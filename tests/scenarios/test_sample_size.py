@@ -11,13 +11,14 @@ import pytest
 from regretless import load
 from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.cover import uniform_regret
+from regretless.forecaster.events.weights import AdaptiveWeights
 from regretless.market.core.errors import UserError
 from regretless.scenarios.sample_size import Asked, least, promised, reached, sample_size, told
 
 
 def asked(**changes: float) -> Asked:
     weights = np.random.default_rng(0).dirichlet(np.ones(3), (4, 3))
-    return Asked(BiasBound(72, 1, 0.0), weights, 0, changes.get("error", 0.0), 4)
+    return Asked(BiasBound(AdaptiveWeights(), 72, 1, 0.0), weights, 0, changes.get("error", 0.0), 4)
 
 
 def test_the_theorem_is_met_at_its_rounds_and_not_much_before() -> None:

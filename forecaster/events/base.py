@@ -1,0 +1,205 @@
+"""What is conditioned on: ``EventSet``, the seam between a forecaster and its events.
+
+A set is made with the rule that weighs it, and keeps the gains and variations that this rule
+wants. Sets add up: ``a + b`` is one game for both. ``Intervals`` wraps any of them.
+
+    VectorEvents    ``coordinate``   decision and cross events of all coordinates: the paper's
+    GainEvents      ``scalar``       gains of listed losses against actions, policies and models
+    Together        here             the sum of sets
+    Intervals       ``intervals``    copies that know the rounds of one interval alone
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from regretless.forecaster.events.bounds import BiasBound
+from regretless.forecaster.events.protected import LossGroup, Played, Rows
+from regretless.forecaster.events.weights import Band, Moment, WeightRule, Weights
+from regretless.market.core.arrays import Array, Indices
+from regretless.market.core.checkpoint import Remembering
+
+Event = tuple[int, int, int | None, int | None, float, Array]
+
+
+class EventSet(Remembering, ABC):
+    """Events on which predictions shall have no bias, with what they have gained so far.
+
+    Attributes
+    ----------
+    groups : tuple of LossGroup
+        The protected losses, all over the same basis.
+    rows : Rows
+        All their (loss, action) pairs, R of them.
+    size : int
+        Number of basis functions, n.
+    rule : WeightRule
+    experts : int
+        N, how many gains are weighed.
+    crossed : bool
+        Whether it bounds contextual swap regret.
+    joinable : bool
+        Whether it promises anything to agents that come later.
+    lengths : tuple of int
+        Of the intervals over which it bounds regret.
+    run : int
+        The rounds of the run, which set the intervals' shares.
+    """
+
+    groups: tuple[LossGroup, ...]
+    rows: Rows
+    size: int
+    rule: WeightRule
+    experts: int
+    crossed: bool = False
+    joinable: bool = False
+    lengths: tuple[int, ...] = ()
+    run: int = 0
+
+    @abstractmethod
+    def active(self, x: Any, told: Indices | None = None) -> Any:
+        """Return the events that can happen in a round.
+
+        Parameters
+        ----------
+        x : context
+        told : int array (losses, M), optional
+            What each model suggests to each loss.
+
+        Raises
+        ------
+        ValueError
+            If a policy suggests an action that its group does not have.
+        """
+
+    @abstractmethod
+    def top(self, active: Any, moment: Moment) -> float:
+        """Return the greatest exponent of active events, to which weights are relative."""
+
+    @abstractmethod
+    def weigh(self, active: Any, moment: Moment, weights: Weights, share: float = 1.0) -> None:
+        """Add the weights of active events to those of a round.
+
+        Parameters
+        ----------
+        share : float
+            Of these events in the prior, beside 1 for others.
+        """
+
+    def table_of(self, active: Any, moment: Moment) -> Array:
+        """Return H (R, n), the signed weights of active events, which add up to 1."""
+        weights = Weights(self.rows.shape, self.top(active, moment))
+        self.weigh(active, moment, weights)
+        return weights.normalised()
+
+    @abstractmethod
+    def charge(self, active: Any, played: Played) -> None:
+        """Add a round to the gains, in expectation over the mixture."""
+
+    @abstractmethod
+    def exceeds(self, active: Any, trust: float) -> bool:
+        """Whether some gain of events that were active is above so many roots of its variation."""
+
+    @abstractmethod
+    def spent(self) -> float:
+        """Return the sum of ln(1 + C) over all experts."""
+
+    @abstractmethod
+    def potential(self, band: Band) -> float:
+        """Return the sum of all experts' potentials."""
+
+    @abstractmethod
+    def bound(self, **stand: Any) -> BiasBound:
+        """Return the bound on all gains; ``stand`` are the fields of ``Stand`` but the rule."""
+
+    @abstractmethod
+    def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
+        """Bound the sum of expected decision swap regret of a group's losses (K,) so far.
+
+        With the bound at its own variation for every gain.
+        """
+
+    def table(self) -> Iterator[Event]:
+        """Yield every event: loss, action, policy, suggestion, occupancy, bias."""
+        return iter(())
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Begin anew."""
+
+    def __add__(self, other: "EventSet") -> "Together":
+        """Return the sum: one game for both."""
+        return Together([self, other])
+
+
+class Together(EventSet):
+    """The sum of event sets over the same losses: one game keeps the potentials of all down.
+
+    The first one says what is promised and what the tables show; the others' experts count.
+
+    Parameters
+    ----------
+    parts : sequence of EventSet
+        With the same groups and rule.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("parts",)
+
+    def __init__(self, parts: Sequence[EventSet]) -> None:
+        self.parts, first = list(parts), parts[0]
+        self.groups, self.rows, self.size, self.rule = (
+            first.groups, first.rows, first.size, first.rule
+        )  # fmt: skip
+        self.experts = sum(part.experts for part in parts)
+        self.crossed, self.joinable = first.crossed, first.joinable
+
+    def active(self, x: Any, told: Indices | None = None) -> list[Any]:
+        """Return the active events of every part."""
+        return [part.active(x, told) for part in self.parts]
+
+    def top(self, active: list[Any], moment: Moment) -> float:
+        """Return the greatest exponent of all parts."""
+        pairs = zip(self.parts, active, strict=True)
+        return max(part.top(own, moment) for part, own in pairs)
+
+    def weigh(
+        self, active: list[Any], moment: Moment, weights: Weights, share: float = 1.0
+    ) -> None:
+        """Add the weights of all parts."""
+        for part, own in zip(self.parts, active, strict=True):
+            part.weigh(own, moment, weights, share)
+
+    def charge(self, active: list[Any], played: Played) -> None:
+        """Add a round to every part."""
+        for part, own in zip(self.parts, active, strict=True):
+            part.charge(own, played)
+
+    def exceeds(self, active: list[Any], trust: float) -> bool:
+        """Whether some gain of any part is beyond."""
+        pairs = zip(self.parts, active, strict=True)
+        return any(part.exceeds(own, trust) for part, own in pairs)
+
+    def spent(self) -> float:
+        """Return the sum over all parts."""
+        return sum(part.spent() for part in self.parts)
+
+    def potential(self, band: Band) -> float:
+        """Return the sum over all parts."""
+        return sum(part.potential(band) for part in self.parts)
+
+    def bound(self, **stand: Any) -> BiasBound:
+        """Return the first part's."""
+        return self.parts[0].bound(**stand)
+
+    def from_variation(self, bound: BiasBound, group: LossGroup) -> Array:
+        """Return the first part's."""
+        return self.parts[0].from_variation(bound, group)
+
+    def table(self) -> Iterator[Event]:
+        """Yield the first part's events."""
+        return self.parts[0].table()
+
+    def reset(self) -> None:
+        """Begin anew."""
+        for part in self.parts:
+            part.reset()
