@@ -135,6 +135,16 @@ class Delayed(Remembering, Forecaster):
         """Return what a run's manifest says of it."""
         return {} if self.reference is None else self.reference.described()
 
+    @property
+    def latest(self) -> Mixture | None:
+        """The mean of the last mixture of the one whose turn it is."""
+        return self.current.latest
+
+    def prefer(self, values: Any) -> None:
+        """Let every turn prefer mixtures with a low objective."""
+        for own in self.instances:
+            own.prefer(values)
+
     def event_table(self) -> Iterator[tuple[Any, ...]]:
         """Yield every event, its occupancy and bias added up over all turns."""
         for rows in zip(*(own.event_table() for own in self.instances), strict=True):

@@ -33,7 +33,7 @@ from regretless.forecaster.events.protected import (
     rows_of,
 )
 from regretless.forecaster.events.weights import Band, Moment
-from regretless.forecaster.minimax.base import HullSolver, Solution
+from regretless.forecaster.minimax.base import HullSolver, Objective, Solution
 from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.reference import Evidence, Reference
 from regretless.forecaster.tolerance import slack_limit, tolerance_at
@@ -233,6 +233,16 @@ class UnbiasedPrediction(Remembering, Forecaster):
     def described(self) -> dict[str, Any]:
         """Return what a run's manifest says of it."""
         return {} if self.reference is None else self.reference.described()
+
+    @property
+    def latest(self) -> Mixture | None:
+        """The mean of its last mixture, as a mixture of one."""
+        origin = self.solver.origin
+        return Mixture(origin.points, np.ones(1), ensembles=origin.ensembles)
+
+    def prefer(self, values: Objective) -> None:
+        """Prefer mixtures with a low objective, if the solver is made for one."""
+        self.solver.prefer(values)
 
     def event_table(self) -> Iterator[tuple[Any, ...]]:
         """Yield loss, action, policy, suggestion, occupancy and bias of every event."""

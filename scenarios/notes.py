@@ -4,14 +4,12 @@
 before the first round as well.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from regretless.agents.adversaries import Confined
 from regretless.agents.adversaries.nature import Nature
-from regretless.forecaster.models.panel import PANEL
 from regretless.market import register
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.game.round import Game
@@ -39,23 +37,19 @@ def annotate(
     """
     told = spec.game is not None or model.game.personal  # losses say it all, or not enough
     strange = () if told else tuple(idle(model.game, rows))
-    model.notes = (*left_out(spec), *noiseless(spec), *unmeasured(model.game, spec), *strange)
+    game = model.game
+    of_game = (*unforeseen(game, spec), *unmeasured(game, spec))
+    model.notes = (*of_game, *noiseless(spec), *strange)
     model.warnings = (*strange, *clipped(spec, shares))
 
 
-def left_out(spec: ScenarioSpec) -> Iterator[str]:
-    """Yield which models the forecaster has not, that it has by default, and by which key."""
-    given = spec.forecaster
-    if spec.data is None or given.models is not None or given.kind != "decision-swap":
-        return
-    keys = [f"forecaster.{key} = {json.dumps(value)}" for key, value in given.alone().items()]
-    listeners = [cohort.name for cohort in spec.cohort if cohort.response == "ensemble"]
-    keys += [f'cohort.{name}.response = "ensemble"' for name in listeners]
-    names = ", ".join([*PANEL, *spec.data.forecasts])
-    yield (
-        f"{' and '.join(keys)}: the forecaster is without the models that a scenario with data has "
-        f"by default ({names}), and no agent is compared with them"
-    )
+def unforeseen(game: Game, spec: ScenarioSpec) -> Iterator[str]:
+    """Yield of whom an objective takes no notice."""
+    if spec.forecaster.objective != "none":
+        for cohort in game.cohorts:
+            if not cohort.predictable:
+                why = "nobody foresees what they do"
+                yield f"{cohort.name}: forecaster.objective leaves them out, since {why}"
 
 
 def noiseless(spec: ScenarioSpec) -> Iterator[str]:

@@ -52,7 +52,7 @@ class Intervals(EventSet):
         One for each length, of the interval that is open.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("whole", "levels", "_time", "_ended")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("whole", "levels", "_time", "_begun", "_ended")
 
     def __init__(self, make: Callable[[], EventSet], *, rounds: int) -> None:
         self.whole = whole = make()
@@ -60,7 +60,8 @@ class Intervals(EventSet):
             whole.groups, whole.rows, whole.size, whole.rule
         )  # fmt: skip
         self.crossed, self.joinable = whole.crossed, whole.joinable
-        self.run, self._time, self._ended = rounds, 0, 0.0
+        self.run, self._ended = rounds, 0.0
+        self._time = self._begun = 0  # rounds charged, and those when intervals were begun last
         self.lengths = tuple(2**k for k in range(5, 64) if SHORTEST <= 2**k < rounds)
         self.levels = [make() for _ in self.lengths]
         self.experts = whole.experts * (1 + len(self.levels))
@@ -70,6 +71,7 @@ class Intervals(EventSet):
 
         Until an interval's length has been played its first one is the run itself.
         """
+        self._begin()
         opened = [
             (level, length / self.run, level.active(x, told))
             for length, level in zip(self.lengths, self.levels, strict=True)
@@ -93,14 +95,18 @@ class Intervals(EventSet):
             part.weigh(own, moment, weights, share * own_share)
 
     def charge(self, active: list[tuple[EventSet, float, Any]], played: Played) -> None:
-        """Add a round to the gains, and begin anew with every interval that ends."""
+        """Add a round to the gains."""
         for part, _, own in active:
             part.charge(own, played)
         self._time += 1
+
+    def _begin(self) -> None:
+        """Begin anew with the copies whose intervals are over, when the next round is asked for."""
         for length, level in zip(self.lengths, self.levels, strict=True):
-            if self._time % length == 0:
+            if self._begun != self._time and self._time % length == 0:
                 self._ended += level.spent() * length / self.run
                 level.reset()
+        self._begun = self._time
 
     def exceeds(self, active: list[tuple[EventSet, float, Any]], trust: float) -> bool:
         """Whether some gain of the whole or of an open interval is beyond."""
@@ -137,7 +143,7 @@ class Intervals(EventSet):
 
     def reset(self) -> None:
         """Begin anew."""
-        self._time, self._ended = 0, 0.0
+        self._time, self._begun, self._ended = 0, 0, 0.0
         for part in (self.whole, *self.levels):
             part.reset()
 

@@ -10,6 +10,7 @@ so that it holds whatever the outcome is. A solver remembers where the last roun
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,6 +53,9 @@ class Solution:
         heavy = np.flatnonzero(mass > LIGHTEST)
         kept = None if self.ensembles is None else tuple(self.ensembles[j] for j in heavy)
         return Solution(self.points[heavy], mass[heavy] / mass[heavy].sum(), None, kept)
+
+
+Objective = Callable[[Solution], Array]  # of its points: values (m,), the less the better
 
 
 class HullSolver(ABC):
@@ -97,6 +101,11 @@ class HullSolver(ABC):
             is within the tolerance, and the point to start from where it is not.
         """
 
+    @property
+    @abstractmethod
+    def origin(self) -> Solution:
+        """The single point from which the next round starts: the mean of the last mixture."""
+
     @abstractmethod
     def remember(self, solution: Solution) -> None:
         """Start the next round from this one."""
@@ -109,6 +118,9 @@ class HullSolver(ABC):
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint."""
 
+    def prefer(self, values: Objective) -> None:  # noqa: B027 - most have no preference
+        """Prefer mixtures with a low objective among those that are good enough."""
+
     def check(self, truth: Array) -> None:
         """Raise ValueError unless ``truth`` (n,) is a possible s(y)."""
         if truth.shape != (self.size,) or not ((truth >= 0) & (truth <= 1)).all():
@@ -116,18 +128,7 @@ class HullSolver(ABC):
 
 
 class PlainSolver(HullSolver):
-    """A solver without an objective: what one over a hull of its own writes.
-
-    Attributes
-    ----------
-    origin : Solution
-        The single point from which the next round starts: the mean of the last mixture.
-    """
-
-    @property
-    @abstractmethod
-    def origin(self) -> Solution:
-        """The single point from which the next round starts."""
+    """A solver without an objective: what one over a hull of its own writes."""
 
     @abstractmethod
     def worst(self, mass: Array, points: Array, fields: Array) -> float:

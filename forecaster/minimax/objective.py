@@ -15,7 +15,6 @@ certificate is at most the greater of the tolerance and the solved game's: the b
 any other, and the guarantee is untouched whatever the objective is.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +24,7 @@ from regretless.forecaster.events.protected import Rows
 from regretless.forecaster.minimax.base import (
     LIGHTEST,
     HullSolver,
+    Objective,
     PlainSolver,
     Solution,
     fields_at,
@@ -32,8 +32,6 @@ from regretless.forecaster.minimax.base import (
 from regretless.market.core.arrays import Array
 from regretless.market.losses.basis import Hull
 from regretless.market.numerics.linear_program import Program, UnsolvedError, solver
-
-Objective = Callable[[Array], Array]  # points (m, n) to values (m,), the less the better
 
 
 class WithObjective(HullSolver):
@@ -44,8 +42,9 @@ class WithObjective(HullSolver):
     solver : PlainSolver
         Solves the game over its hull.
     values : callable, optional
-        From points (m, n) to values (m,), the less the better. An attribute, which may be set
-        later: until then the solver's own mixtures are returned.
+        From a solution's points (m, n), with their ensembles where they are known, to values (m,),
+        the less the better. It may be set later: until then the solver's own mixtures are
+        returned.
     """
 
     preferring = True
@@ -72,7 +71,7 @@ class WithObjective(HullSolver):
         fields = fields_at(rows, table, choices.points)
         # within rounding of the limit no program could be sure of it
         limit = max(tolerance, solved.certificate + LIGHTEST)
-        values = self.values(choices.points)
+        values = self.values(choices)
         mass = own.best_within(values, choices.points, fields, limit=limit)
         if mass is None:
             return solved
@@ -80,6 +79,15 @@ class WithObjective(HullSolver):
         best = choices.mixed(mass)
         reached = own.worst(best.mass, best.points, fields[heavy])
         return replace(best, certificate=reached) if reached <= limit + LIGHTEST else solved
+
+    @property
+    def origin(self) -> Solution:
+        """The single point from which the next round starts."""
+        return self.solver.origin
+
+    def prefer(self, values: Objective) -> None:
+        """Prefer mixtures with a low objective."""
+        self.values = values
 
     def check(self, truth: Array) -> None:
         """Raise ValueError unless ``truth`` (n,) is a possible s(y)."""

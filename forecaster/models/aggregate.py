@@ -119,15 +119,22 @@ class Aggregate(Model):
 
     def opened(self) -> Any:
         """Return what all models said in the open round, and how they were weighed."""
-        each = [model.opened() for model in self.members.values()]
-        return {"points": self._points.copy(), "shares": list(self._shares), "members": each}
+        own, common, choice = self._shares
+        return {
+            "points": self._points.copy(),
+            "own": own,
+            "common": common,
+            "choice": choice,
+            "members": {name: model.opened() for name, model in self.members.items()},
+        }
 
     def reopen(self, x: Any, opened: Any) -> None:
         """Go back to a round that was open, as it was."""
-        for model, own in zip(self.members.values(), opened["members"], strict=True):
+        for name, model in self.members.items():
             model.ahead = self.ahead
-            model.reopen(x, own)
-        self._points, self._shares = opened["points"], tuple(opened["shares"])
+            model.reopen(x, opened["members"][name])
+        self._points = opened["points"]
+        self._shares = opened["own"], opened["common"], opened["choice"]
 
     def witness(self, outcome: Array) -> None:
         """Pass the outcome (d,) on to all models."""

@@ -90,6 +90,14 @@ class Forecaster(ABC):
         """Return what a run's manifest says of it."""
         return {}
 
+    @property
+    def latest(self) -> Mixture | None:
+        """The mean of its last mixture, as a mixture of one; None where it keeps none."""
+        return None
+
+    def prefer(self, values: Any) -> None:  # noqa: B027 - most choose among no mixtures
+        """Prefer mixtures with a low objective among those that are good enough."""
+
     def event_table(self) -> Iterable[tuple[Any, ...]]:
         """Yield loss, action, policy, suggestion, occupancy and bias of every event it keeps."""
         return ()
@@ -259,6 +267,11 @@ class Cohort(ABC):
         """How many agents each row stands for (K,)."""
         counts = np.bincount(self.row_of, self.heads, minlength=len(self.loss))
         return counts.astype(np.float64)
+
+    @property
+    def predictable(self) -> bool:
+        """Whether it is known before the draw what all its agents would do at a prediction."""
+        return self.foreseeable and not self.private
 
     @abstractmethod
     def decide(self, forecast: Forecast, context: Context) -> Decision:

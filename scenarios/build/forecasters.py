@@ -55,9 +55,6 @@ def make_forecaster(
     spec, models = scenario.forecaster, Models(scenario.data)
     spelled = listener is not None or spec.hull == "image"
     if spec.kind == "decision-swap":
-        for unknown in spec.parameters:
-            known = list(ForecasterSpec.model_fields)
-            raise UserError(f"unknown key 'forecaster.{unknown}'; {closest(unknown, known)}")
         return _Parts(scenario, basis, listener, spelled=spelled).unbiased(groups)
     recipe = spec.kind == "calibration"
     alone = _calibrated(scenario, basis, groups) if recipe else _model(spec, basis, models)
@@ -70,9 +67,6 @@ def _calibrated(
     scenario: ScenarioSpec, basis: Basis, groups: Sequence[LossGroup]
 ) -> CalibratedMultiaccurate:
     spec = scenario.forecaster
-    for unknown in [key for key in spec.parameters if key != "cells"]:
-        known = ["kind", "weights", "cells"]
-        raise UserError(f"unknown key 'forecaster.{unknown}'; {closest(unknown, known)}")
     make = _Parts(scenario, basis, None, spelled=False).unbiased
     recipe: CalibratedMultiaccurate = construct(
         f"forecaster '{spec.kind}'", CalibratedMultiaccurate, groups, make=make, **spec.parameters

@@ -1,42 +1,50 @@
 """What a forecaster wishes for among forecasts that are good enough: ``[forecaster] objective``.
 
-A prediction p tells agents what to do. With q_i(p) the law of agent i's answer, its worth is
+A prediction p tells agents what to do. With q_i(p) the distribution of agent i's answer, its worth
+is
 
-- to ``"welfare"``, less what agents would lose, each in its own units and on average, if all went
-  on in this way for the next rounds as the market stands, fundamentals at their middle;
+- to ``"welfare"``, less what agents would lose, each in its own units and on average: what they
+  expect at p, or, where a market answers them, what they would lose if all went on in this way for
+  the next rounds as the market stands, fundamentals at their middle;
 - to a planner who has declared a payoff u_c(a, y) for the agents of cohorts c, the mean over all
   agents of sum_a q_i(a) u_c(a, y), with y the outcome that p speaks of.
 
+Each block prefers for itself, the others at the mean of their last mixture. Agents whose answers
+nobody foresees are left out, which a run says in a line.
+
 A wish is no knowledge: where outcomes do not depend on forecasts, what a planner can get in the
-long run is its payoff by best responses to the law of outcomes, ties in its favour. A sender who
-knows the outcome before it speaks has more (``market.exploitability.information_design``).
+long run is its payoff by best responses to the distribution of outcomes, ties in its favour. A
+sender who knows the outcome before it speaks has more
+(``market.exploitability.information_design``).
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from regretless.forecaster.minimax.objective import Objective, WithObjective
+from regretless.forecaster.minimax.base import Objective, Solution
 from regretless.market.core.arrays import Array, draw_rows
 from regretless.market.core.errors import UserError, closest
 from regretless.market.game.market import Market
 from regretless.market.game.round import Game
 from regretless.market.records import Context, Decision, Mixture
+from regretless.market.response import expected_losses
 from regretless.scenarios.spec.forecaster import Payoffs
 
 AHEAD = 50  # rounds that a planner looks ahead
 WHERE = "forecaster.objective"
+Laws = list[Array | None]  # what every cohort would do, (K, A); None for those left out
 
 
 def wish(game: Game, objective: str | Payoffs) -> None:
-    """Let a game's forecaster prefer what is best for an objective.
+    """Let a game's forecasters prefer what is best for an objective.
 
     Parameters
     ----------
     game : Game
-        Its block's forecaster gets the objective.
     objective : "none", "welfare" or dict
         Or by cohort what each action is worth to a planner: numbers (A,), or (d, A) per unit of
         each outcome.
@@ -44,30 +52,29 @@ def wish(game: Game, objective: str | Payoffs) -> None:
     Raises
     ------
     UserError
-        With several blocks, where it is not known what agents would do, for "welfare" without a
-        market, and for payoffs of no cohort or another shape.
+        For "welfare" where agents have accounts or losses of their own, and for payoffs of no
+        cohort or another shape.
     """
     if objective == "none":
         return
-    if len(game.blocks) > 1:
-        raise UserError(f"{WHERE}: there are {len(game.blocks)} blocks; give all one utility")
-    solver: WithObjective = game.blocks[0].forecaster.solver  # type: ignore[attr-defined]
-    solver.values = _planned(game, objective) if isinstance(objective, dict) else _welfare(game)
+    for at, block in enumerate(game.blocks):
+        planned = isinstance(objective, dict)
+        block.forecaster.prefer(_planned(game, objective, at) if planned else _welfare(game, at))  # type: ignore[arg-type]
 
 
-def _welfare(game: Game) -> Objective:
-    """Return what agents lose, in their own units, after a prediction."""
+def _welfare(game: Game, at: int) -> Objective:
+    """Return what agents lose, in their own units, after predictions of a block."""
     market = game.market
-    if market is None or market.accounts is not None or market.personal:
-        why = "there is no [market] without accounts and losses of each agent's own"
-        why += "; drop it or add one"
-        raise UserError(f"{WHERE} 'welfare': {why}")
-    _check_foreseeable(game.cohorts)
+    if market is None:
+        return _expected(game, at)
+    if market.accounts is not None or market.personal:
+        why = "agents have accounts, or losses of their own, which nobody can imagine"
+        raise UserError(f"{WHERE} 'welfare': {why}; drop it or declare payoffs")
 
-    def losses(points: Array) -> Array:
+    def losses(solution: Solution) -> Array:
         before = market.state()
-        told = [_told(game, point)[1] for point in points]
-        keys = [b"".join(law.tobytes() for law in laws) for laws in told]
+        told = [_told(game, at, mixture)[1] for mixture in _each(solution)]
+        keys = [b"".join(b"" if law is None else law.tobytes() for law in laws) for laws in told]
         known = {
             key: _future(market, game.cohorts, laws, before)
             for key, laws in dict(zip(keys, told, strict=True)).items()
@@ -78,20 +85,42 @@ def _welfare(game: Game) -> Objective:
     return losses
 
 
-def _planned(game: Game, payoffs: Payoffs) -> Objective:
-    """Return what a planner goes without after a prediction: its payoff, negative."""
+def _expected(game: Game, at: int) -> Objective:
+    """Return what those who hear a block expect to lose by what they would do."""
+    basis = game.blocks[at].basis
+    tables = {
+        place: basis.coefficients(cohort.loss)
+        for place, cohort in enumerate(game.cohorts)
+        if cohort.block == at and cohort.predictable
+    }
+
+    def losses(solution: Solution) -> Array:
+        total = np.zeros(len(solution.points))
+        for j, mixture in enumerate(_each(solution)):
+            _, laws = _told(game, at, mixture)
+            for place, table in tables.items():
+                cohort, law = game.cohorts[place], laws[place]
+                assert law is not None  # noqa: S101 - it is foreseen
+                lost = (law * expected_losses(*table, solution.points[j])).sum(1)
+                total[j] += cohort.counts @ (lost * cohort.loss.unit_scale)
+        return total
+
+    return losses
+
+
+def _planned(game: Game, payoffs: Payoffs, at: int) -> Objective:
+    """Return what a planner goes without after predictions of a block: its payoff, negative."""
     cohorts = {cohort.name: cohort for cohort in game.cohorts}
     if unknown := next((name for name in payoffs if name not in cohorts), None):
         raise UserError(f"{WHERE}: no cohort '{unknown}'; {closest(unknown, list(cohorts))}")
-    _check_foreseeable([cohorts[name] for name in payoffs])
     tables = {name: _table_of(game, cohorts[name], payoffs[name]) for name in payoffs}
 
-    def losses(points: Array) -> Array:
-        worth = np.zeros(len(points))
-        for j, point in enumerate(points):
-            label, laws = _told(game, point)
+    def losses(solution: Solution) -> Array:
+        worth = np.zeros(len(solution.points))
+        for j, mixture in enumerate(_each(solution)):
+            label, laws = _told(game, at, mixture)
             for cohort, law in zip(game.cohorts, laws, strict=True):
-                if cohort.name in tables:
+                if cohort.name in tables and cohort.block == at and law is not None:
                     worth[j] += cohort.counts @ law @ (label @ tables[cohort.name])
         return -worth / sum(own.population for own in game.cohorts)
 
@@ -112,30 +141,43 @@ def _table_of(game: Game, cohort: Any, payoff: Any) -> Array:
     return whole
 
 
-def _check_foreseeable(cohorts: Sequence[Any]) -> None:
-    for cohort in cohorts:
-        if not cohort.foreseeable or cohort.private:
-            why = "follows no common draw by a known rule"
-            raise UserError(f"{WHERE}: cohort.{cohort.name} {why}; change its response")
-
-
-def _told(game: Game, point: Array) -> tuple[Array, list[Array]]:
-    """Return 1 and the outcome that a prediction speaks of, and what all would do, as laws."""
-    block = game.blocks[0]
-    meant = block.basis.inverse(point[None])
-    mixture = Mixture(point[None], np.ones(1), labels=meant)
-    laws = [
-        cohort.law(mixture, Context()) if cohort.foreseeable else np.empty((0, 0))
-        for cohort in game.cohorts
+def _each(solution: Solution) -> list[Mixture]:
+    """Return every point of a solution as a mixture of one."""
+    known = solution.ensembles or [None] * len(solution.points)
+    pairs = zip(solution.points, known, strict=True)
+    return [
+        Mixture(point[None], np.ones(1), ensembles=None if own is None else (own,))
+        for point, own in pairs
     ]
-    return np.append(1.0, meant[0]), laws
 
 
-def _future(market: Market, cohorts: Sequence[Any], laws: Sequence[Array], state: Any) -> float:
+def _told(game: Game, at: int, mixture: Mixture) -> tuple[Array, Laws]:
+    """Return 1 and the outcome that a block's prediction speaks of, and what all would do."""
+    heard = [
+        mixture if place == at else block.forecaster.latest
+        for place, block in enumerate(game.blocks)
+    ]
+    labelled = [
+        None if own is None else replace(own, labels=block.basis.inverse(own.points))
+        for own, block in zip(heard, game.blocks, strict=True)
+    ]
+    laws: Laws = []
+    for cohort in game.cohorts:
+        own = labelled[cohort.block]
+        known = own is not None and cohort.predictable
+        laws.append(cohort.law(own, Context()) if known and own is not None else None)
+    label = game.blocks[at].basis.inverse(mixture.points)[0]
+    return np.append(1.0, label), laws
+
+
+def _future(market: Market, cohorts: Sequence[Any], laws: Laws, state: Any) -> float:
     """Return the mean loss per agent and round if these laws are played from a state on."""
     market.restore(state)
-    decisions = []
+    decisions = list[Decision | None]()
     for cohort, law in zip(cohorts, laws, strict=True):
+        if law is None:
+            decisions.append(None)
+            continue
         if (heads := cohort.heads) is not None:
             shares = partial(np.multiply, law, heads[:, None])
             decisions.append(Decision(law, law.argmax(1), counts=shares))
@@ -145,6 +187,8 @@ def _future(market: Market, cohorts: Sequence[Any], laws: Sequence[Array], state
     middle, total = np.full(market.goods, 0.5), 0.0
     outcomes = np.array([market.clear(middle, decisions) for _ in range(AHEAD)])
     for cohort, law in zip(cohorts, laws, strict=True):
+        if law is None:
+            continue
         lost = (law * cohort.loss.losses(outcomes).mean(0)).sum(1) * cohort.loss.unit_scale
         total += float(cohort.counts @ lost)
     return total / market.agents

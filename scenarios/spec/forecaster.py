@@ -10,7 +10,6 @@ from regretless.scenarios.spec import reasons
 from regretless.scenarios.spec.tables import ByName, Name, Open, Strict, Variant
 
 Payoffs = dict[Name, list[FiniteFloat] | list[list[FiniteFloat]]]  # of a planner, by cohort
-WITHOUT_MODELS = {"weights", "delay", "intervals", "off_ties", "objective", "hull"}
 KINDS = {  # beside every model
     "decision-swap": "The forecaster of the theorem: small decision swap regret for every agent.",
     "calibration": "The older recipe: calibrated, and unbiased where a policy suggests an action.",
@@ -88,27 +87,6 @@ class ForecasterSpec(Variant):
     def _goes_together(self) -> "ForecasterSpec":
         if self.models:
             self._choose_reference()
-        anchored = self.reference.kind != "none"
-        special = anchored or self.events == "losses" or self.hull != "basis"
-        if (self.delay or self.intervals) and special:
-            raise ValueError(
-                "delay and intervals are for the decision-swap forecaster of coordinates in the "
-                "box, without models and reference; drop them"
-            )
-        if self.off_ties and (anchored or self.delay or self.intervals or self.hull != "basis"):
-            raise ValueError(
-                "off_ties is for the box, without models, reference, delay and intervals"
-            )
-        wishful = self.objective != "none"
-        if wishful and (special or self.delay or self.intervals):
-            raise ValueError(
-                "objective is for coordinates in the box, without models, reference, delay and "
-                "intervals; drop them"
-            )
-        if self.intervals and (self.delay or self.weights == "exponential"):
-            raise ValueError("intervals need outcomes in time and weights that adapt; drop them")
-        if anchored and self.weights != "adaptive":
-            raise ValueError('a reference needs weights = "adaptive"; drop one of them')
         return self
 
     def _choose_reference(self) -> None:
@@ -124,19 +102,13 @@ class ForecasterSpec(Variant):
             self.models[name] = ModelSpec(kind=kind, **parameters)
             self.reference = ReferenceSpec(kind=name)
 
-    def alone(self) -> dict[str, Any]:
-        """Return the keys that the file gives another value than the default, and models refuse."""
-        given = self.model_dump(include=WITHOUT_MODELS)
-        default = type(self).model_fields
-        return {key: value for key, value in given.items() if value != default[key].default}
-
     def settle(self, forecasts: Iterable[str] | None, *, joined: bool) -> None:
         """Fill in what depends on the rest of the file.
 
         The models, where it names none: the panel and the ``forecasts`` in the data. The events, by
         whether agents join late. ValueError where a key speaks of a reference that there is not.
         """
-        plain = self.kind == "decision-swap" and not self.alone()
+        plain = self.kind == "decision-swap"
         if self.models is None and plain and forecasts is not None:
             tables = PANEL | {name: {"kind": name} for name in forecasts}
             self.models = {name: ModelSpec(**table) for name, table in tables.items()}

@@ -8,9 +8,17 @@ import numpy as np
 import pytest
 from streams import STREAMS, market
 
-from regretless.forecaster import DecisionSwap
+from regretless.forecaster import (
+    Aggregate,
+    DecisionSwap,
+    GainEvents,
+    LastValue,
+    Reference,
+    SeasonalNaive,
+    UnbiasedPrediction,
+    VectorEvents,
+)
 from regretless.forecaster.delayed import Delayed
-from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear
 
 
@@ -79,7 +87,52 @@ def test_where_nothing_is_promised_nothing_is_printed() -> None:
     agents = model.agents_frame()
     assert set(agents["guarantee"]) == {"none"}
     assert agents[["bound", "bound_from_variation"]].isna().all(axis=None)
-    with pytest.raises(UserError, match="delay and intervals"):
-        market(STREAMS["iid"], {"delay": 2, "reference": "last-value"}, rounds=20, seed=0)
-    with pytest.raises(UserError, match="not with delay, intervals or an objective"):
-        market(STREAMS["iid"], {"delay": 2}, rounds=9, seed=0, response="ensemble").build()
+
+
+@pytest.mark.parametrize("events", ["coordinates", "losses"])
+@pytest.mark.parametrize("stream", STREAMS)
+def test_models_and_ensembles_are_told_late_and_keep_their_promises(
+    stream: str, events: str
+) -> None:
+    """With a reference that learns late, over conv s(Y), and with intervals beside."""
+    table = {"delay": 3, "models": ["last-value", "running-mean"], "events": events}
+    model = market(STREAMS[stream], table | {"intervals": True}, rounds=240, seed=1)
+    built = model.build(log_every=240)
+    built.run()
+    player = built.game.blocks[0].forecaster
+    assert [own.time for own in player.instances] == [60] * 4
+    assert player.reference.model.time == 240 - 3
+    agents = built.agents_frame()
+    assert set(agents["guarantee"]) == {"decision-swap"}
+    assert (agents["swap_regret"] <= agents["bound_from_variation"]).all()
+    assert (agents["bound_from_variation"] <= agents["bound"]).all()
+
+
+@pytest.mark.parametrize(("name", "back"), [("last", 3), ("season", 5)])
+def test_a_reference_is_told_two_rounds_late_and_predicts_two_ahead(name: str, back: int) -> None:
+    """The last value is that of three rounds ago; a season of five rounds keeps its phase."""
+    rows = np.random.default_rng(2).random((30, 2))
+
+    def fresh() -> Delayed:
+        models = {"last": LastValue(2), "season": SeasonalNaive(2, period=5)}
+        reference = Reference(Aggregate(models, 2, chosen=name), give_up=1000.0)
+
+        def make() -> UnbiasedPrediction:
+            events = VectorEvents(plain().events.groups)
+            beside = events + GainEvents(events.groups, models=2, fixed=False)
+            return UnbiasedPrediction(beside, None, reference)
+
+        return Delayed(make, 2, reference)
+
+    player, twin = fresh(), fresh()
+    for t, row in enumerate(rows):
+        if t == 20:
+            twin.restore(player.state())
+        said = player.mixture(t).points
+        if t >= 2 * back:
+            assert said == pytest.approx(rows[[t - back]])
+        if t >= 20:
+            assert np.array_equal(twin.mixture(t).points, said)
+            twin.update(row)
+        player.update(row)
+    assert player.described() == {"kept": 1.0, "trust_lost": None}

@@ -83,9 +83,6 @@ def test_a_wish_is_no_knowledge() -> None:
     [
         ({"wish": {"other": [1.0, 0.0]}}, "no cohort 'other'"),
         ({"wish": {"own": [1.0]}}, r"shape \(1,\); give 2 numbers, or 2 lists of 2"),
-        ({"wish": {"own": [1.0, 0.0]}, "response": "private"}, "follows no common draw"),
-        ({}, r"there is no \[market\]"),
-        ({"market": {"impact": 0.2}, "response": "private"}, "follows no common draw"),
         ({"market": {"impact": 0.2}, "kind": "running-mean"}, "objective: is for kind"),
     ],
 )
@@ -97,3 +94,24 @@ def test_where_it_has_no_meaning_it_is_refused(keys: dict[str, Any], words: str)
     raw = {"name": "own", "rounds": 5, "adversary": nature, "cohort": [cohort], "forecaster": wish}
     with pytest.raises(UserError, match=words):
         Scenario(validated(raw | keys, origin=Path())).build()
+
+
+@pytest.mark.parametrize("response", ["best-response", "ensemble", "private"])
+@pytest.mark.parametrize("events", ["coordinates", "losses"])
+def test_two_blocks_with_models_told_late_have_an_objective(events: str, response: str) -> None:
+    """No promise is touched; agents who draw for themselves are left out, which a line says."""
+    cohorts = [
+        {"name": "own", "utility": "linear", "actions": 3, "count": 4, "response": response},
+        {"name": "other", "utility": "mean-variance", "actions": 3, "count": 4},
+    ]
+    table = {"objective": "welfare", "delay": 1, "models": ["last-value"], "events": events}
+    nature = {"kind": "switching", "outcomes": 2, "length": 7}
+    raw = {"name": "two", "rounds": 60, "adversary": nature, "cohort": cohorts}
+    model = Scenario(validated(raw | {"forecaster": table}, origin=Path())).build(seed=1)
+    model.run()
+    agents = model.agents_frame()
+    assert (agents["guarantee"] == "decision-swap").all()
+    assert (agents["decision_swap_regret"] <= agents["bound"]).all()
+    assert (agents["swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
+    left = [note for note in model.notes if "leaves them out" in note]
+    assert len(left) == (response == "private")

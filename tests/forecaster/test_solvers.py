@@ -75,9 +75,9 @@ HULLS: dict[str, tuple[Callable[..., Any], Array]] = {
 OPTIONS = [(ties, wish) for ties in (False, True) for wish in (False, True)]
 
 
-def high(points: Array) -> Array:
+def high(solution: Solution) -> Array:
     """Wish for a first number that is high."""
-    return -points[:, 0]
+    return -solution.points[:, 0]
 
 
 def made(hull: str, *, off_ties: bool = False, wish: bool = False) -> tuple[HullSolver, Array]:
@@ -182,7 +182,7 @@ def test_a_candidate_is_kept_where_it_is_good_enough_and_an_objective_still_acts
     assert kept.certificate == pytest.approx(limit - 1e-3, abs=1e-3)
     wished = wishful.solve(played.rows, played.table, **told)  # type: ignore[arg-type]
     assert worst(wished, played, possible) <= limit + 1e-8
-    assert wished.mass @ high(wished.points) <= high(kept.points)[0] + 1e-8
+    assert wished.mass @ high(wished) <= high(kept)[0] + 1e-8
     changed = solver.solve(played.rows, played.table, tolerance=1e-9, candidate=candidate)
     assert not changed.unchanged
 
