@@ -166,9 +166,8 @@ class ScenarioSpec(Strict):
             raise ValueError("[market] moves outcomes out of a [game] or [space]; drop one of them")
         if self.game is None and self.adversary is not None and self.adversary.outcomes is None:
             raise ValueError("key 'adversary.outcomes' is missing; add it to the scenario file")
-        listened = any(cohort.response == "ensemble" for cohort in self.cohort)
         joined = any(cohort.enters for cohort in self.cohort)
-        forecasts = self.data.forecasts if self.data and not listened else None
+        forecasts = self.data.forecasts if self.data else None
         self.forecaster.settle(forecasts, joined=joined)
         if self.windows is not None:
             self.windows.spans(self.rounds)  # complains of a window after the run
