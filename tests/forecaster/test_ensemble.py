@@ -215,7 +215,7 @@ def test_certificates_cover_every_outcome_and_are_small(name: str, eta: float | 
         rng = np.random.default_rng(seed)
         weights = rng.standard_normal((6, 4, basis.size)) / basis.size
         tie = TIE if eta is None else 0.0
-        rows = rows_of([LossGroup(rng.random((6, 4)), weights, eta=eta, tie=tie)]).rows
+        rows = rows_of([LossGroup(rng.random((6, 4)), weights, eta=eta, tie=tie)])
         table = rng.standard_normal((24, basis.size))
         table /= np.abs(table).sum()
         solution = solver.solve(rows, table, tolerance=1e-3)
@@ -473,9 +473,6 @@ def test_who_does_not_listen_gets_no_ensemble() -> None:
 
 
 def test_what_cannot_be_is_refused_in_one_line() -> None:
-    anchored = {"kind": "decision-swap", "reference": {"kind": "running-mean"}}
-    said = refusal(cohort("powers"), forecaster=anchored)
-    assert "a reference goes with the box" in said
     assert "eta: is the smoothness" in refusal(cohort("powers", "best-response", eta=2.0))
     assert "eta' is missing" in refusal(cohort("powers", "quantal"))
     assert "cover: means nothing here" in refusal(cohort("powers", cover={"kind": "snap"}))
