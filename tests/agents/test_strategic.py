@@ -459,8 +459,8 @@ def test_copies_have_streams_of_their_own() -> None:
     game.adversary.meet(introduced)
     play_round(game)
     copies = cloned(seen[0]._view, 5)
-    true = [*(c.rng for c in game.cohorts), game.blocks[0].forecaster._rng]
-    fresh = [*(seat.cohort.rng for seat in copies.seats), copies.blocks[0].forecaster._rng]
+    true = [*(c.rng for c in game.cohorts), game.blocks[0].forecaster.rng]
+    fresh = [*(seat.cohort.rng for seat in copies.seats), copies.blocks[0].forecaster.rng]
     states = [str(generator_state(rng)) for rng in (*true, *fresh)]
     assert len(set(states)) == len(states)
     again = cloned(seen[0]._view, 5)
