@@ -1,12 +1,12 @@
 # make demo: install and run the main job on the bundled data. make test: linters and the whole suite.
 # make check: linters and the tests that take no page, browser or long run. make lint: linters alone.
 # make docs: build the site of the pages in site/, which is read from there without a server.
-# make catalogue: play every bundled scenario at its own size, with all measures (minutes).
+# make catalogue: run every bundled scenario at its own size, with all measures (minutes).
 # make crashes: fail at every file operation of a run and a study, read 2,000 strange files (minutes).
-# make coverage: the suite, and which lines and branches of the four rooms it runs (90 % at least).
+# make coverage: the suite, and which lines and branches of the four packages it runs (90 % at least).
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
+PIP := $(BIN)/python -m pip install --disable-pip-version-check -qq --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest -n auto
 
 .PHONY: demo test check lint coverage docs catalogue crashes clean
@@ -47,6 +47,7 @@ crashes: .venv/.test
 	touch $@
 
 .venv/.demo: pyproject.toml .venv/.pip
+	@echo "Installing into .venv; this takes about a minute."
 	$(PIP) --editable .
 	touch $@
 

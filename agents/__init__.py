@@ -1,4 +1,4 @@
-"""Who listens, and who attacks. Importing the package registers every name it offers."""
+"""Followers, learners and adversaries. Importing the package registers every name it offers."""
 
 from regretless.agents import adversaries, learners, policies, responses, utilities
 from regretless.agents.cohorts.scripted import ScriptedAgent, ScriptedCrowd

@@ -1,4 +1,4 @@
-"""The central forecaster: predictions without conditional bias, and the models beside it."""
+"""The central forecaster, its bases and bounds, and simple models."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Decision:
 
     def __post_init__(self) -> None:
         if self.law is None and (self.choices is None or self.predicted is None):
-            raise ValueError("a decision needs a law of play, or choices and predicted losses")
+            raise ValueError("a decision needs a mixed strategy, or choices and predicted losses")
 
     def sealed(self) -> "Decision":
         """Return the same for who may not write into it."""

@@ -106,13 +106,13 @@ def curve(table: pd.DataFrame) -> pd.DataFrame:
 def anchoring_figure(table: pd.DataFrame) -> Figure:
     """Draw every base's curve, the base alone, no base, and what is wanted."""
     shown = curve(table)
-    names = {"regret": "anchored at ", "alone": "alone: ", "wanted": "wanted with "}
+    names = {"regret": "reference: ", "alone": "alone: ", "wanted": "aim with "}
     parts = [shown.assign(who=n + shown["base"], value=shown[c]) for c, n in names.items()]
-    parts.append(shown.assign(who="no base", value=shown["plain"]))
+    parts.append(shown.assign(who="no reference", value=shown["plain"]))
 
     def draw(axis: Axes, rows: pd.DataFrame) -> None:
         figures.lines(axis, rows, "zone", "value", by="who")
-        axis.set(xlabel="dead zone z", yscale="log")
+        axis.set(xlabel="tolerance band z", yscale="log")
 
     groups = figures.split(pd.concat(parts), "stream")
     return figures.panelled(groups, draw, size=(3.2, 2.8), ylabel=REGRET, legend=2)

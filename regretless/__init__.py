@@ -1,6 +1,6 @@
-"""A market in which one forecast serves every agent, and what each agent regrets.
+"""Simulate markets in which many agents act on one public forecast, and measure their regret.
 
-The five lines that everybody needs:
+The shortest program:
 
     from regretless import load
 
@@ -10,8 +10,8 @@ The five lines that everybody needs:
 
 ``load`` takes a name that ``regretless list`` prints or a path of your own; ``register`` holds the
 decorators under which your own agents, adversaries and utilities become names that scenario files
-may use; the forecasters work without a market. Further in there are four rooms, and each says in
-its docstring what it holds: ``regretless.market``, ``regretless.forecaster``,
+may use; the forecasters work without a market. There are four packages, and each says in its
+docstring what it holds: ``regretless.market``, ``regretless.forecaster``,
 ``regretless.agents`` and ``regretless.scenarios``. A name is imported when it is first asked for.
 """
 

@@ -1,4 +1,4 @@
-"""Putting it together, and showing it: scenarios, runs, logs, figures and the command line.
+"""Scenario files, runs, logs, figures and the command line.
 
 ``load`` gives a scenario, ``run.run`` plays one into a directory that ``logs.directory.read_run``
 reads back, ``studies.Study`` reads a study, ``report.write.write_report`` draws either.

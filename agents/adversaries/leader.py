@@ -182,7 +182,7 @@ class Strategic(Remembering, Adversary):
             If no cohort has a law.
         """
         if len(play) != len(self.followers):
-            raise ValueError(f"{len(play)} laws of play and {len(self.followers)} cohorts")
+            raise ValueError(f"{len(play)} mixed strategies and {len(self.followers)} cohorts")
         if all(law is None for law in play):
             raise UserError(
                 "no agent's play can be foreseen; scripted agents have no announced law"

@@ -132,7 +132,7 @@ class RowLearner(Remembering):
         self.rounds += 1
         law = self.step(handed(self.step, told), handed(self.step, actions))
         if getattr(law, "shape", None) != self.law.shape:
-            wanted = f"return laws of shape {self.law.shape}"
+            wanted = f"return mixed strategies of shape {self.law.shape}"
             raise UserError(f"{name_of(self.step)} returned {brief(law)}; {wanted}")
         self.law = law
 

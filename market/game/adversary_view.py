@@ -13,7 +13,7 @@ An adversary declares ``sees``, a set out of
 and without a declaration sees history and mixture. The referee shows nothing that is not declared;
 the draw does not even exist.
 
-After the round one that has a method ``learn(payoff, observation)`` is told what came to light, the
+After the round one that has a method ``learn(payoff, observation)`` is told what was observed, the
 outcome and what was played, and if it has a payoff u(a, y), what it earned: with q the law of play
 that the ledger charges,
 

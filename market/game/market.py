@@ -36,8 +36,8 @@ from regretless.market.game.seats import Taken, taken
 from regretless.market.losses import Loss
 from regretless.market.records import Decision
 
-UNPROMISED = "no promise, since the outcome answers actions of the same round"
-PERSONAL = "no promise, since the losses of each agent depend on more than the outcome"
+UNPROMISED = "no guarantee, since the outcome answers actions of the same round"
+PERSONAL = "no guarantee, since the losses of each agent depend on more than the outcome"
 PLANNERS = frozenset({"play", "losses", "draw"})  # sights of those who count on their outcome
 Decisions = Sequence[Decision | None]
 

@@ -208,7 +208,7 @@ class Adversary(ABC):
         """Commit to the distribution of this round's outcome."""
 
     def learn(self, payoff: float, observation: Observation) -> None:  # noqa: B027 - as above
-        """Be told after the round what it was paid (NaN for nothing), and what came to light."""
+        """Be told after the round what it was paid (NaN for nothing), and what was observed."""
 
 
 class Cohort(ABC):

@@ -133,7 +133,7 @@ def _with_forecaster(
     for seat in game.seats:
         if seat.cohort.block == at:
             seat.comparison = NOT_COMPARED
-    why = f"no promise, since the forecaster was replaced before round {game.history.rounds}"
+    why = f"no guarantee, since the forecaster was replaced before round {game.history.rounds}"
     return [
         Guarantee(note=f"{cohort.name}: {why}") if cohort.block == at else promise
         for cohort, promise in zip(game.cohorts, promises, strict=True)

@@ -146,7 +146,7 @@ class Game:
     def flaw(self) -> str:
         """Why nothing is guaranteed; empty where outcomes, settled before the draw, say it all."""
         if self.breaks_the_rule:
-            return "no promise, since the adversary sees the drawn forecast before it commits"
+            return "no guarantee, since the adversary sees the drawn forecast before it commits"
         if self.personal:
             return PERSONAL
         answers = self.market is not None and self.market.answers_at_once
@@ -340,5 +340,7 @@ def _committed(game: Game, offered: Offered, seen: tuple[Forecast, ...] | None) 
         raise UserError(f"{who} returned {brief(law)}; return an OutcomeLaw")
     wanted, size = game.adversary.outcomes, law.points.shape[1]
     if size != wanted:
-        raise UserError(f"{who} returned a law of {size} outcomes; return one of {wanted}")
+        raise UserError(
+            f"{who} returned a distribution over {size} outcomes; return one over {wanted}"
+        )
     return law

@@ -183,7 +183,7 @@ class CallAuction(Market):
     def told(self) -> str:
         """Sum up what was traded."""
         traded = " and ".join(f"{volume:.4g}" for volume in self.volume / max(self.rounds, 1))
-        return f"Market: a call auction; {traded} units changed hands a round"
+        return f"Market: a call auction; {traded} units traded per round"
 
     def _collected(self, fundamental: Array, decisions: Decisions) -> tuple[Lots, Integers, Lots]:
         """Return all orders, the world outside's last, in lots and ticks, and the book."""

@@ -132,5 +132,5 @@ class Shops(Market):
         """Sum up stocks and demand that was not met."""
         return (
             f"Market: shops that see {self.seen} stock up to {self.levels.mean[0]:.3f} on average; "
-            f"{self.unmet.mean[0]:.3f} of demand a round is not met"
+            f"{self.unmet.mean[0]:.3f} of demand per round is not met"
         )

@@ -121,7 +121,7 @@ class SealedBids(Market):
         """Say it in a line."""
         now = self.described()
         return (
-            f"Market: {self.units} sold a round for {now['revenue']:.4g} in all, to bidders with "
+            f"Market: {self.units} sold per round for {now['revenue']:.4g} in all, to bidders with "
             f"{100 * now['efficiency']:.4g} % of the greatest value; bids were "
             f"{100 * now['bid_share']:.4g} % of the values"
         )

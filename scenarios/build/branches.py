@@ -137,7 +137,7 @@ def grafted(trunk: Parts, other: Parts, whom: Iterable[str]) -> Parts:
 
 def _void(seat: Placement, promise: Guarantee) -> Guarantee:
     """Take back what the forecaster that was there before promised a cohort, if anything."""
-    why = f"{seat.cohort.name}: no promise, since the forecaster was replaced"
+    why = f"{seat.cohort.name}: no guarantee, since the forecaster was replaced"
     return promise if promise.label == "none" else Guarantee(note=why)
 
 
@@ -150,13 +150,15 @@ def _replaced(trunk: Parts, other: Parts, member: Member) -> Member:
         basis = other.blocks[cohort.block].basis
         homes = [at for at, block in enumerate(trunk.blocks) if _alike(block.basis, basis)]
         if not homes:
-            why = "who would listen hears another broadcast than there is"
-            raise UserError(f"branch: cohort.{name}: {why}; let somebody listen from the start")
+            why = "its new response needs a block that the broadcast does not have"
+            raise UserError(
+                f"branch: cohort.{name}: {why}; let a cohort follow the forecast from the start"
+            )
         cohort.block = homes[0]
         cohort.relay = trunk.blocks[homes[0]].relay
     else:
         cohort.block = member[0].cohort.block
-    note = f"{name}: no promise, since it plays by another rule than at the start"
+    note = f"{name}: no guarantee, since its response was replaced"
     return replace(seat, group=None), Guarantee(note=note)
 
 

@@ -50,7 +50,7 @@ def guarantee(seat: Placement, block: Block, losses: int) -> Guarantee:
         return Guarantee(note=note)
     first, *others = forecaster.instances
     if others and seat.stay is not None:
-        here = f"{cohort.name}: no promise to who comes or goes where outcomes are late"
+        here = f"{cohort.name}: no guarantee for agents who enter or leave where outcomes are late"
         return Guarantee(note="; ".join(filter(None, (note, here))))
     covers = seat.at_once()
     if seat.stay is not None and not first.events.joinable:
@@ -310,7 +310,7 @@ def check_hearing(cohorts: Sequence[Anybody], blocks: Sequence[Block]) -> None:
         if hears_ensemble(cohort) and not blocks[cohort.block].forecaster.spelled:
             raise UserError(
                 f"cohort.{cohort.name}.response 'ensemble': block '{blocks[cohort.block].name}' "
-                "has no ensembles, because nobody listened from the start; drop enters"
+                "has no ensembles, because no cohort follows it from the start; drop enters"
             )
 
 
@@ -321,15 +321,15 @@ def curved_note(cohort: Anybody, block: Block) -> str:
     if block.basis.convex_image or not cohort.response.hears_label:
         return ""
     return (
-        f"{cohort.name}: no promise, since labels of block {block.name} are no outcomes s^-1(p) of "
-        'its predictions (the image of s is curved); response = "ensemble" has one'
+        f"{cohort.name}: no guarantee, since labels of block {block.name} are not the outcomes "
+        's^-1(p) of its predictions (the image of s is curved); response = "ensemble" has one'
     )
 
 
 def lying_note(seat: Placement) -> str:
     """Say that a cohort reports other losses than its own; empty where it does not."""
     name = seat.cohort.name
-    return f"{name}: no promise, since they report other losses than theirs" if seat.lies else ""
+    return f"{name}: no guarantee, since it reports other losses than its own" if seat.lies else ""
 
 
 def mapped_note(seat: Placement) -> str:

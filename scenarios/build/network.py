@@ -55,11 +55,11 @@ def _subscribers(
             raise UserError(f"network.subscribers: agent {number}: {reason}; name another")
         return np.sort(chosen)
     if not len(candidates):
-        raise UserError("network.subscribers: nobody listens to forecasts; drop [network]")
+        raise UserError("network.subscribers: no cohort follows the forecast; drop [network]")
     share = isinstance(given, float)
     count = max(1, round(given * len(candidates))) if share else given
     if count > len(candidates):
-        there = f"{len(candidates)} agents listen"
+        there = f"{len(candidates)} agents follow the forecast"
         raise UserError(f"network.subscribers = {given}: {there}; lower it")
     return np.sort(rng.choice(candidates, count, replace=False))
 

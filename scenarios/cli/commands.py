@@ -57,12 +57,15 @@ def _print_version(asked: bool) -> None:  # noqa: FBT001 - as Typer calls it
 
 
 @app.callback(
-    help="A market in which one forecast serves every agent, and what each agent regrets."
+    help="Simulate markets in which many agents act on one forecast, and measure their regret."
 )
 def _whole(
     *,
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Answer what is asked of the command as a whole."""
@@ -165,7 +168,9 @@ def _show(loaded: Any, workers: int | None, *, shared: bool) -> None:
 
 @app.command()
 def report(
-    run_directory: Annotated[Path, typer.Argument(metavar="DIR", help="Of a run or a study.")],
+    run_directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Directory of a run or a study.")
+    ],
 ) -> None:
     """Write one self-contained HTML page from the logs of a run or a study."""
     from regretless.scenarios.report.write import write_report
@@ -175,7 +180,9 @@ def report(
 
 @app.command()
 def study(  # noqa: PLR0913 - one parameter per option
-    file: Annotated[str, typer.Argument(metavar="STUDY|FILE.toml", help="A name or a file.")],
+    file: Annotated[
+        str, typer.Argument(metavar="STUDY|FILE.toml", help="Name of a bundled one, or a file.")
+    ],
     *,
     out: Annotated[Path, typer.Option(help="Study directory.")],
     rounds: Rounds = None,
@@ -185,7 +192,7 @@ def study(  # noqa: PLR0913 - one parameter per option
     patience: Annotated[
         float | None,
         typer.Option(
-            min=1, metavar="SECONDS", help="End a run that plays no round for so long; 1800."
+            min=1, metavar="SECONDS", help="End a run that makes no progress for so long; 1800."
         ),
     ] = None,
     resume: Resume = False,
@@ -231,7 +238,7 @@ def describe(
 
 @app.command()
 def schema(
-    file: Annotated[str, typer.Argument(metavar="scenario|study", help="Of which files.")],
+    file: Annotated[str, typer.Argument(metavar="scenario|study", help="Kind of file.")],
 ) -> None:
     """Print the JSON Schema by which editors complete and check a file."""
     import json

@@ -11,11 +11,12 @@ from regretless.scenarios.imports import import_for_good, import_modules
 
 def dashboard(
     scenario: Annotated[
-        str, typer.Argument(metavar="[SCENARIO|FILE.toml]", help="A name or a file.")
+        str,
+        typer.Argument(metavar="[SCENARIO|FILE.toml]", help="Name of a bundled one, or a file."),
     ] = "crop-choice",
     *,
     assignments: Assignments = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8642,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes any free one.")] = 8642,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
     imports: Imports = None,
 ) -> None:

@@ -25,18 +25,20 @@ def _scenarios(begun: str) -> list[str]:
 Name = Annotated[
     str,
     typer.Argument(
-        metavar="SCENARIO|FILE.toml", help="A name or a file.", autocompletion=_scenarios
+        metavar="SCENARIO|FILE.toml",
+        help="Name of a bundled one, or a file.",
+        autocompletion=_scenarios,
     ),
 ]
-Rounds = Annotated[int | None, typer.Option(min=1, help="How many rounds to play.")]
+Rounds = Annotated[int | None, typer.Option(min=1, help="Number of rounds.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Root seed.")]
-Seeds = Annotated[int | None, typer.Option(min=1, help="So many seeds, from 0 on.")]
+Seeds = Annotated[int | None, typer.Option(min=1, help="Number of seeds: 0, 1, ...")]
 Out = Annotated[Path | None, typer.Option(help="Run directory; runs/NAME by default, or NAME-2.")]
 Format = Annotated[str, typer.Option(help="parquet or csv.")]
 Assignments = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace a key; repeatable.")
 ]
-LogAgents = Annotated[int | None, typer.Option(min=1, help="Log a sample of so many agents.")]
+LogAgents = Annotated[int | None, typer.Option(min=1, help="Log a sample of this many agents.")]
 LogEvery = Annotated[int, typer.Option(min=1, help="Rounds between two regret log entries.")]
 Imports = Annotated[
     list[str] | None,
@@ -45,10 +47,10 @@ Imports = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved file and stop.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue what was interrupted.")]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace what is in the directory, if it is ours.")
+    bool, typer.Option("--overwrite", help="Replace an earlier run in the directory.")
 ]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="Share the agents of one run out among so many.")
+    int | None, typer.Option(min=1, help="Divide the agents of one run among so many workers.")
 ]
 Scheduler = Annotated[
     str | None,

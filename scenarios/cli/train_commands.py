@@ -28,13 +28,11 @@ def train(  # noqa: PLR0913 - one parameter per option
     algorithm: Annotated[str, typer.Option(help="cem, es or exp3.")],
     budget: Annotated[int, typer.Option(min=1, help="Runs to learn from, for each cohort.")],
     cohort: Annotated[
-        str | None, typer.Option(help="Whom to attack; each in turn if none.")
+        str | None, typer.Option(help="Cohort to attack; each in turn by default.")
     ] = None,
-    phases: Annotated[
-        int, typer.Option(min=1, help="Parts of a run between which plans turn.")
-    ] = 8,
+    phases: Annotated[int, typer.Option(min=1, help="Number of phases of a plan.")] = 8,
     looking: Annotated[
-        bool, typer.Option("--looking", help="Plans look at what was played last.")
+        bool, typer.Option("--looking", help="Plans depend on what was played last.")
     ] = False,
     rounds: Rounds = None,
     seed: Seed = None,

@@ -176,7 +176,9 @@ def _cohorts(goods: int, *, policy: bool) -> str:
             ("linear", "linear", "{}"),
             ("balanced", "ces", "{ rho = { choices = [0.5, 1.0, 2.0] } }"),
         ]
-    lines = ["# Who listens. An action is a stock, a plan, a crop: five for each agent."]
+    lines = [
+        "# Agents who follow the forecast. An action is a stock, a plan, a crop: five for each."
+    ]
     for name, utility, parameters in kinds:
         lines += ["[[cohort]]", f"name = {_text(name)}", f"utility = {_text(utility)}"]
         lines += [] if parameters == "{}" else [f"parameters = {parameters}"]
@@ -192,7 +194,7 @@ def _policy(table: Description, column: Column) -> str:
     actions = {1: [0, 4], 2: [0, 2, 4]}[len(edges)]
     return "\n".join(
         [
-            "# A rule of thumb to compare with: nobody shall regret that they did not follow it.",
+            "# A rule of thumb, which is an alternative in hindsight for every agent.",
             "[policy.rule]",
             'kind = "steps"',
             f"feature = {_text(column.name)}",

@@ -157,7 +157,7 @@ class ScenarioSpec(Strict):
     @model_validator(mode="after")
     def _consistent(self) -> "ScenarioSpec":
         if self.data is None and self.adversary is None:
-            raise ValueError("nobody chooses the outcomes; add a table [data] or [adversary]")
+            raise ValueError("nothing chooses the outcomes; add a table [data] or [adversary]")
         if self.data is not None and self.adversary is not None:
             raise ValueError("both [data] and [adversary] choose the outcomes; drop one of them")
         if self.game is not None and (self.adversary is None or self.space is not None):

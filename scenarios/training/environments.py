@@ -274,6 +274,8 @@ def _seats(scenario: Scenario, cohort: str | None) -> dict[str, tuple[int, int, 
                 found[f"agent_{first + agent}"] = first + agent, place, agent
         first += len(own.row_of)
     if not found:
-        whom = "nobody hears the forecast" if cohort is None else f"nobody in '{cohort}' does"
+        whom = (
+            "no cohort follows the forecast" if cohort is None else f"'{cohort}' does not follow it"
+        )
         raise UserError(f"FollowersEnv: {whom}; name a cohort that responds to it")
     return found

@@ -502,7 +502,7 @@ def test_nothing_is_guaranteed_where_the_draw_is_seen() -> None:
     assert set(model.agents_frame()["guarantee"]) == {"none"}
     assert model.agents_frame()["bound"].isna().all()
     assert [guarantee.note for guarantee in model.guarantees] == [
-        f"{name}: no promise, since the adversary sees the drawn forecast before it commits"
+        f"{name}: no guarantee, since the adversary sees the drawn forecast before it commits"
         for name in ("a", "b")
     ]
     honest = scenario("myopic").build()

@@ -148,7 +148,10 @@ def test_the_bound_from_biases_holds_for_stale_news_too(stream: str, seed: int) 
         ({"graph": "none", "subscribers": True}, "network.subscribers: true"),
         ({"graph": "none", "subscribers": [1, 1]}, "network.subscribers: [1, 1]"),
         ({"graph": "none", "subscribers": [7]}, "agent 7: there are 6 agents"),
-        ({"graph": "none", "subscribers": 7}, "network.subscribers = 7: 6 agents listen"),
+        (
+            {"graph": "none", "subscribers": 7},
+            "network.subscribers = 7: 6 agents follow the forecast",
+        ),
         ({"graph": "small-world", "neighbours": 6}, "network.neighbours = 6: there are 6 agents"),
         ({"graph": "scale-free", "attachments": 6}, "network.attachments = 6"),
     ],

@@ -73,7 +73,7 @@ def test_nothing_is_promised_and_a_line_says_why(tmp_path: Path) -> None:
     followers = agents[agents["cohort"] == "followers"]
     assert (followers["decision_swap_regret"] <= followers["bound_from_bias"] + 1e-12).all()
     told = json.dumps(json.loads((tmp_path / "run/manifest.json").read_text(encoding="utf-8")))
-    assert "followers: no promise, since the losses of each agent depend on more" in told
+    assert "followers: no guarantee, since the losses of each agent depend on more" in told
     assert "exploitability is empty" in told
 
 

@@ -61,7 +61,7 @@ def test_no_grower_would_have_gained_a_hundredth() -> None:
         assert np.abs(bias).max() <= limits.bias(occupancy) + 1e-9
 
 
-def robbed(name: str, *assignments: str) -> pd.DataFrame:
+def exploited(name: str, *assignments: str) -> pd.DataFrame:
     """Play 1,000 rounds; a row per cohort: means over its agents, and what it paid the leader."""
     raw = override(read(find(name)), ["rounds=1000", *assignments])
     model = Scenario(validated(raw, origin=find(name).parent)).build(log_every=500)
@@ -72,7 +72,7 @@ def robbed(name: str, *assignments: str) -> pd.DataFrame:
 
 
 def test_only_mean_based_learners_are_beaten() -> None:
-    frame = robbed("beating-mean-based-learners")
+    frame = exploited("beating-mean-based-learners")
     mean_based = frame.loc[["hedge", "follow-the-leader", "regret-matching"]]
     others = frame.drop(index=mean_based.index)
     assert (mean_based["leader_surplus"] > 0.66).all()
@@ -87,7 +87,7 @@ def test_learners_pay_a_seller_more_than_the_best_posted_price_does() -> None:
     """The revenues at T = 1000 that an independent reference measured for the learners."""
     cohorts = ("hedge", "regret-matching", "followers")
     arms = [f"cohort.{name}.actions=6" for name in cohorts]  # that many open in 1,000 rounds
-    frame = robbed("selling-to-learners", "adversary.outcomes=12", *arms)
+    frame = exploited("selling-to-learners", "adversary.outcomes=12", *arms)
     myerson = revenue_cap([0.25, 0.5, 1.0], [0.5, 0.25, 0.25])
     assert myerson == pytest.approx(0.25)
     assert frame.loc["hedge", "paid"] == pytest.approx(0.398, abs=0.001)
@@ -99,7 +99,7 @@ def test_learners_pay_a_seller_more_than_the_best_posted_price_does() -> None:
 
 
 def test_pump_and_dump_takes_from_learners_and_not_from_followers() -> None:
-    frame = robbed("pump-and-dump")
+    frame = exploited("pump-and-dump")
     learners = frame.drop(index="followers")
     assert learners["paid"].to_numpy() == pytest.approx(0.145, abs=0.002)
     assert frame.loc["followers", "paid"] < 0.0

@@ -367,7 +367,7 @@ SCENARIO_EDITS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
         NATURE,
         '[adversary]\nkind = "iid"\noutcomes = 2\n',
         "",
-        ("nobody chooses the outcomes; add a table [data] or [adversary]",),
+        ("nothing chooses the outcomes; add a table [data] or [adversary]",),
     ),
     "two-cohorts-of-one-name": (MARKET, '"drivers"', '"bakers"', ("'bakers'",)),
     "no-benchmark": (NATURE, "count = 3", "count = 3\nconstants = false", ("farmers", "constants")),
@@ -431,7 +431,7 @@ ANSWERS = {  # of an agent with three actions
 
 LAWS = {  # of an adversary of two outcomes
     "too-large": ("OutcomeLaw.pure([0.5, 1.5])", "[0, 1]"),
-    "one-outcome": ("OutcomeLaw.pure([0.5])", "a law of 1 outcomes; return one of 2"),
+    "one-outcome": ("OutcomeLaw.pure([0.5])", "a distribution over 1 outcomes; return one over 2"),
     "weights": ("OutcomeLaw(np.eye(2), [0.5, 0.6])", "weights"),
     "no-law": ("np.array([0.5, 0.5])", "OutcomeLaw"),
     "late": ("OutcomeLaw.pure(np.full(2, history.rounds / 600))", "[0, 1]"),

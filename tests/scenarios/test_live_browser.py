@@ -182,7 +182,7 @@ def test_players_are_replaced_while_it_plays(viewer: Viewer) -> None:
     viewer.shows("#replaced", r"before round \d+, adversary: anti-forecast")
     viewer.page.select_option("#forecaster", "running-mean")
     viewer.button("Replace the forecaster").click()
-    viewer.shows("#promises", r"no promise, since the forecaster was replaced before round \d+")
+    viewer.shows("#promises", r"no guarantee, since the forecaster was replaced before round \d+")
     expect(viewer.button("Pause")).to_be_visible()
     viewer.page.locator("#chart-regret").scroll_into_view_if_needed()  # what is off it is not drawn
     expect(viewer.page.locator("#chart-regret .shapelayer path")).to_have_count(2)

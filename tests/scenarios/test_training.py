@@ -374,7 +374,7 @@ def test_without_the_libraries_the_line_says_what_to_install(
 
 
 def test_seats_that_are_not_there_are_refused() -> None:
-    with pytest.raises(UserError, match="nobody in 'hedge' does"):
+    with pytest.raises(UserError, match="'hedge' does not follow it"):
         regretless.FollowersEnv("beating-mean-based-learners", cohort="hedge", rounds=5)
     with pytest.raises(UserError, match="has no payoff"):
         regretless.LeaderEnv("consumers")
