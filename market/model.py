@@ -269,8 +269,9 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         self.bounds = BoundsLog(game.cohorts, self.guarantees, rounds=rounds)
         self._cache: dict[tuple[int, str], Array] = {}
         self.last: dict[int, tuple[Any, ...]] = {}  # actions, and counts, of a ``Decision``
+        self._before = np.cumsum([0, *(len(cohort.row_of) for cohort in game.cohorts)])
         self._views: list[Trader] = []
-        if sum(len(cohort.row_of) for cohort in game.cohorts) <= MOST_VIEWS:
+        if self._before[-1] <= MOST_VIEWS:
             for index, cohort in enumerate(game.cohorts):
                 self._views += [Trader(self, index, i) for i in range(len(cohort.row_of))]
         seat(game.cohorts, self)
@@ -340,7 +341,7 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
 
     def keep_room(self, cohort: int, count: int) -> None:
         """Keep the last agents of a cohort, who never enter by themselves, to be added."""
-        last = sum(len(own.row_of) for own in self.game.cohorts[: cohort + 1])
+        last = int(self._before[cohort + 1])
         self._room[cohort] = [self.view(number) for number in range(last - count + 1, last + 1)]
         for view in self._room[cohort]:
             self.deregister_agent(view)
@@ -550,13 +551,12 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         """Continue from a checkpoint."""
         for name, who in self.game.players().items():
             who.restore(state["players"][name])
-        sizes = np.cumsum([0, *(len(cohort.row_of) for cohort in self.game.cohorts)])
         for what, cohort, agent, at in state["changed"]:
             if what == "added":
                 self._admit(cohort, at)
             else:
                 self._leave(cohort, agent, at)
-                self.deregister_agent(self.view(int(sizes[cohort]) + agent + 1))
+                self.deregister_agent(self.view(int(self._before[cohort]) + agent + 1))
         restore_generator(self.game.forecast_stream, state["forecast_stream"])
         restore_generator(self.game.outcome_stream, state["outcome_stream"])
         self.journal.restore(state["journal"])

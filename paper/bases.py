@@ -31,7 +31,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.core.randomness import stream
 from regretless.market.losses import Loss
 from regretless.market.losses.basis import Basis
-from regretless.scenarios.studies.processes import collect
+from regretless.scenarios.executor import collect
 
 TICKS = {1: 4999, 2: 53, 3: 14}  # of the grid of outcomes, along a coordinate
 FEWEST_TICKS = 5

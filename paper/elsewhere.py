@@ -25,7 +25,7 @@ import typer
 from paper import omniprediction
 from paper.omniprediction_tasks import split
 from regretless.market.core.arrays import Array
-from regretless.scenarios.studies.processes import collect
+from regretless.scenarios.executor import collect
 
 LISTED = pd.read_csv(Path(__file__).with_suffix(".csv"), index_col="name", na_filter=False)
 

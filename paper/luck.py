@@ -17,8 +17,8 @@ import typer
 
 from regretless import load
 from regretless.market.core.randomness import stream
+from regretless.scenarios.executor import collect
 from regretless.scenarios.studies.design import CATALOGUE
-from regretless.scenarios.studies.processes import collect
 
 DRAWS, PARTS = 200_000, 10  # of the law, on which actions are compared
 WAYS: dict[str, dict[str, Any]] = {

@@ -23,7 +23,7 @@ from paper.figures import written
 from regretless.forecaster import OfflineOmnipredictor
 from regretless.forecaster.offline import ContinuousLoss
 from regretless.market.core.arrays import Array
-from regretless.scenarios.studies.processes import collect
+from regretless.scenarios.executor import collect
 
 Actions = NDArray[np.intp]
 

@@ -52,9 +52,9 @@ from regretless.market.model import MarketModel
 from regretless.market.records import Decision, one_hot
 from regretless.market.regret.ledger import Ledger
 from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.executor import collect
 from regretless.scenarios.spec.scenario import validated
 from regretless.scenarios.studies.analysis import interval
-from regretless.scenarios.studies.processes import collect
 
 FIRST, LONGEST, COSTLY = 1000, 64_000, 16_000  # rounds
 AGENTS, ACTIONS = 20, 5

@@ -232,7 +232,7 @@ class Alone:
         """Return the tables that close the run."""
         self.model.stream_logs_to(self._directory.hold)
         self.model.journal.flush()
-        self.closed = _closing_tables(self.model)
+        self.closed = closing_tables(self.model)
         return self.closed
 
 
@@ -279,7 +279,8 @@ def _resumed(
     return state
 
 
-def _closing_tables(model: MarketModel) -> dict[str, pd.DataFrame]:
+def closing_tables(model: MarketModel) -> dict[str, pd.DataFrame]:
+    """Return the tables that close a run, as a model has them."""
     tables = {
         "agents": model.agents_frame(),
         "swaps": model.swaps_frame(),

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.arrays import Array, Indices, Mask
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, brief
 from regretless.market.core.own_code import is_ours, name_of, numbers_of, sealed
@@ -131,6 +131,18 @@ class Market(Remembering, ABC):
 
     def answer(self, fundamental: Array, load: Array) -> Array:
         """Return the outcome (d,) that a fundamental (d,) and an aggregate come to."""
+        raise NotImplementedError(f"{type(self).__name__} answers no aggregate")
+
+    def part(self, cohorts: Sequence[Cohort], rows: Mapping[int, Indices]) -> "Market":
+        """Return one that has the ``aggregate`` of some rows of some cohorts, and is not to clear.
+
+        Parameters
+        ----------
+        cohorts : sequence of Cohort
+            Of these rows alone.
+        rows : dict of int to int array
+            By the place of each cohort here.
+        """
         raise NotImplementedError(f"{type(self).__name__} answers no aggregate")
 
     def foreseen(self, fundamentals: Array) -> Array | None:

@@ -14,7 +14,7 @@ are the aggregative games (Selten 1970) with a smoothed aggregate (Nerlove 1958)
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar, Self
 
@@ -128,11 +128,11 @@ class Settling(Market):
                 sums[:, 1:] += who.total(table)
         return sums
 
-    def part(self, cohorts: Sequence[Cohort], rows: Sequence[Indices]) -> Self:
-        """Return one that reads the load of some rows of each cohort, and is not to clear."""
+    def part(self, cohorts: Sequence[Cohort], rows: Mapping[int, Indices]) -> Self:
+        """Return one that reads the load of some rows of some cohorts, and is not to clear."""
         own = copy(self)
         own.cohorts = tuple(cohorts)
-        own.tables = [table[kept] for table, kept in zip(self.tables, rows, strict=False)]
+        own.tables = [self.tables[at][kept] for at, kept in rows.items()] if self.tables else []
         return own
 
     @property

@@ -1,7 +1,7 @@
 r"""Sums that do not depend on the order in which they are added, nor on who adds which part.
 
 Doubles add without error what are multiples of one power of 2, while sums stay below 2^53 of it.
-Numbers that are to be added in parts (``scenarios.shards``) are therefore taken as two each,
+Numbers that are to be added in parts (``scenarios.distributed``) are therefore taken as two each,
 
     v  ->  c + f,    c a multiple of 2^-20, f the rest as a multiple of 2^-48,
 

@@ -117,7 +117,7 @@ def run(  # noqa: PLR0913 - one parameter per option
     chosen = {"rounds": rounds, "seed": seed, "log_agents": log_agents}
     loaded = _loaded(scenario, assignments or [], chosen)
     if dry_run:
-        _show(loaded, workers, shared=bool(workers or scheduler))
+        _show(loaded)
         return
     from regretless.scenarios.logs.directory import interrupted
     from regretless.scenarios.run import Options
@@ -146,23 +146,18 @@ def _players(
         from regretless.scenarios.run import Alone
 
         return nullcontext(Alone())
-    from regretless.scenarios.shards.conduct import conductor_of
+    from regretless.scenarios.distributed.conduct import conductor_of
 
-    return conductor_of(loaded, options, workers, scheduler, imports=imports)
+    return conductor_of(loaded, options, workers, scheduler, imports=imports, warn=exits.warn)
 
 
-def _show(loaded: Any, workers: int | None, *, shared: bool) -> None:
+def _show(loaded: Any) -> None:
     """Check what a run would be, and print its file with every default in it."""
     import tomli_w
 
     from regretless.scenarios.spec.scenario import resolved
 
-    model = loaded.build()  # which checks what only a market shows
-    if shared:
-        from regretless.scenarios.shards.checks import check_built, check_spec
-
-        check_spec(loaded.peopled, workers)
-        check_built(model)
+    loaded.build()  # which checks what only a market shows
     typer.echo(tomli_w.dumps(resolved(loaded.spec)), nl=False)
 
 
@@ -203,8 +198,6 @@ def study(  # noqa: PLR0913 - one parameter per option
     """Sweep a scenario over parameters and seeds."""
     if jobs is not None and scheduler is not None:
         raise UserError("--jobs is for local processes and --scheduler for a cluster; drop one")
-    if patience is not None and scheduler is not None:
-        raise UserError("--patience is for local processes; a cluster has its own, drop it")
     import_modules(imports or [])
     from regretless.scenarios.studies.answers import print_summary
     from regretless.scenarios.studies.conduct import PATIENCE, Options, conduct

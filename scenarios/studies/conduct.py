@@ -1,32 +1,19 @@
 """Conduct a study: check every setting, play what is missing, sum it up."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from regretless.scenarios.executor import Executor, executor
 from regretless.scenarios.logs.holding import held
-from regretless.scenarios.studies.cluster import DaskWorkers
 from regretless.scenarios.studies.design import Design, Task
 from regretless.scenarios.studies.directory import StudyDirectory
 from regretless.scenarios.studies.play import Answer, Failure, check, play
-from regretless.scenarios.studies.processes import LocalWorkers
 from regretless.scenarios.studies.results import Study
 
 PATIENCE = 1800.0  # seconds without a round that a run may take
-
-
-class Workers(Protocol):
-    """Who plays the runs."""
-
-    sends_files: bool
-
-    def answers(
-        self, work: Callable[[Task], Answer], tasks: Iterable[Task], patience: float | None = None
-    ) -> Iterator[Answer]:
-        """Yield the answers as they come."""
 
 
 @dataclass(frozen=True)
@@ -97,14 +84,14 @@ def _write(
     design = directory.design
     known = directory.check(resume=options.resume, overwrite=options.overwrite)
     settings = design.settings_to_check(options.imports)
-    with closing(_workers(options)) as workers:
+    with executor(options.jobs, options.scheduler, options.imports) as workers:
         if not known:
             _warned(_check(design, workers, settings), warn)
         missing = directory.start(known=known)
         status = "interrupted"
         try:
             tasks = (_task(directory, run, workers, options) for run in missing)
-            answers = workers.answers(play, tasks, options.patience)
+            answers = workers.answers(play, tasks, _died, patience=options.patience)
             for over, answer in enumerate(answers, start=1):
                 directory.keep(answer)
                 _warned([answer], warn)
@@ -116,12 +103,6 @@ def _write(
             _sum_up(directory, status)
 
 
-def _workers(options: Options) -> LocalWorkers[Task, Answer] | DaskWorkers:
-    if options.scheduler is None:
-        return LocalWorkers(options.jobs, _died)
-    return DaskWorkers(options.scheduler, options.imports)
-
-
 def _died(task: Task, words: str) -> Answer:
     return Answer(task.run, Failure("WorkerDied", words))
 
@@ -131,9 +112,9 @@ def _warned(answers: Iterable[Answer], warn: Callable[[str], Any]) -> None:
         warn(line)
 
 
-def _check(design: Design, workers: Workers, settings: list[Task]) -> list[Answer]:
+def _check(design: Design, workers: Executor, settings: list[Task]) -> list[Answer]:
     """Build the first market of every setting; UserError for the first that cannot be."""
-    answers = sorted(workers.answers(check, settings), key=lambda answer: answer.run)
+    answers = sorted(workers.answers(check, settings, _died), key=lambda answer: answer.run)
     faults = {answer.run: answer.failure for answer in answers if answer.failure is not None}
     if faults:
         first = min(faults)
@@ -143,7 +124,7 @@ def _check(design: Design, workers: Workers, settings: list[Task]) -> list[Answe
     return answers
 
 
-def _task(directory: StudyDirectory, run: int, workers: Workers, options: Options) -> Task:
+def _task(directory: StudyDirectory, run: int, workers: Executor, options: Options) -> Task:
     folder = None if workers.sends_files else str(directory.draft(run))
     return directory.design.task(run, options.imports, folder)
 

@@ -20,11 +20,11 @@ from regretless.market.core.checkpoint import replacing
 from regretless.market.core.errors import UserError
 from regretless.market.logs.comparisons import gains
 from regretless.market.model import MarketModel
+from regretless.scenarios.executor import beat
 from regretless.scenarios.imports import import_modules
 from regretless.scenarios.logs.directory import RunDirectory
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.studies.design import Task
-from regretless.scenarios.studies.processes import beat
 
 # Threads of one process take turns: a run changes process-wide settings, such as warning filters.
 TURN = threading.Lock()
@@ -80,8 +80,14 @@ def _guarded(task: Task, work: Callable[[Task], Answer]) -> Answer:
         with TURN:
             import_modules([n for n in task.imports if n.removesuffix(".py") not in sys.modules])
             return work(task)
-    except BaseException as error:  # noqa: BLE001 - a user's code may raise SystemExit too
+    except BaseException as error:  # a user's code may raise SystemExit too
+        if isinstance(error, KeyboardInterrupt) and _is_main():
+            raise  # somebody pressed Ctrl-C
         return Answer(task.run, failure_of(error))
+
+
+def _is_main() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _build(task: Task) -> Answer:

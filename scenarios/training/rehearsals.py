@@ -22,7 +22,7 @@ from regretless.market.game.round import play_round
 from regretless.market.game.seats import Seat
 from regretless.market.model import MarketModel
 from regretless.market.records import one_hot
-from regretless.scenarios.studies.processes import LocalWorkers, gathered
+from regretless.scenarios.executor import Executor
 from regretless.scenarios.training.attack import Attack
 
 
@@ -53,15 +53,15 @@ class Score:
 class Rehearsals:
     """Plays plans against a cohort, by workers where runs are played one by one."""
 
-    def __init__(self, attack: Attack, workers: LocalWorkers[Any, Any]) -> None:
+    def __init__(self, attack: Attack, workers: Executor) -> None:
         self.attack, self._workers = attack, workers
         self.together = _side_by_side(attack)
 
     def paid(self, plans: Array, seed: int) -> Array:
         """Return what the leader is paid per round by each plan (E, P, S, m) at one seed (E,)."""
         if not self.together:
-            parts = np.array_split(plans, min(self._workers.jobs, len(plans)))
-            return np.concatenate(gathered(self._workers, partial(_paid, self.attack, seed), parts))
+            parts = np.array_split(plans, min(self._workers.room, len(plans)))
+            return np.concatenate(self._workers.map(partial(_paid, self.attack, seed), parts))
         model = self.attack.model(seed)
         cohort = model.game.cohorts[0]
         leader: Any = model.game.adversary
@@ -73,7 +73,7 @@ class Rehearsals:
     def scores(self, plan: Array, seeds: Sequence[int]) -> list[Score]:
         """Return what one plan comes to at several seeds."""
         if not self.together:
-            return gathered(self._workers, partial(_score, self.attack, plan), list(seeds))
+            return self._workers.map(partial(_score, self.attack, plan), list(seeds))
         return [_learners_score(self.attack.model(seed), plan) for seed in seeds]
 
 
@@ -84,7 +84,8 @@ def _side_by_side(attack: Attack) -> bool:
     if len(game.cohorts) > 1 or not isinstance(cohort, LearnerCohort):
         return False
     ours = is_ours(type(cohort.learner))
-    alone = Seat(cohort) == game.seats[0] and game.market is None and game.network is None
+    seat = Seat(cohort, comparison=game.seats[0].comparison)  # which nobody hears of
+    alone = seat == game.seats[0] and game.market is None and game.network is None
     return ours and cohort.heads is None and alone
 
 

@@ -25,9 +25,9 @@ from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError, closest
 from regretless.market.core.randomness import stream
 from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.executor import Executor, mapper
 from regretless.scenarios.logs.holding import held
 from regretless.scenarios.run import interrupts_between_rounds
-from regretless.scenarios.studies.processes import LocalWorkers, crew
 from regretless.scenarios.training import results
 from regretless.scenarios.training.attack import Attack, attacks, written
 from regretless.scenarios.training.directory import TrainingDirectory
@@ -116,7 +116,7 @@ def train(  # noqa: PLR0913 - keyword-only from the fourth
     directory.check(resume=resume, overwrite=overwrite)
     for line in found[0].attack.warnings:
         warn(line)
-    with held(out), crew(order.jobs) as workers:
+    with held(out), mapper(order.jobs) as workers:
         directory.check(resume=resume, overwrite=overwrite)
         if not (resume and directory.restore(_state(found), partial(_restore, found))):
             directory.start()
@@ -134,7 +134,7 @@ def _learn(  # noqa: PLR0913 - the parts of a training
     order: Order,
     found: list[Training],
     directory: TrainingDirectory,
-    workers: LocalWorkers[Any, Any],
+    workers: Executor,
     progress: Callable[[int], Any],
 ) -> None:
     """Play the runs that are left; KeyboardInterrupt after the state has been kept."""
@@ -178,7 +178,7 @@ def _search(attack: Attack, order: Order, seed: int) -> Search:
     return SEARCHES[order.algorithm](attack.shape, stream(seed, "search", attack.cohort), paid=paid)
 
 
-def _judged(training: Training, workers: LocalWorkers[Any, Any], seed: int) -> results.Judged:
+def _judged(training: Training, workers: Executor, seed: int) -> results.Judged:
     plan = written(training.search.best())
     seeds = HALF + stream(seed, "judge", training.attack.cohort).integers(HALF, size=JUDGED)
     scores = Rehearsals(training.attack, workers).scores(plan, seeds.tolist())

@@ -112,7 +112,7 @@ def test_a_cluster_gives_the_same_bytes(
 def test_no_scheduler_is_one_line_and_nothing_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regretless.scenarios.studies.cluster.CONNECTING", 0.5)
+    monkeypatch.setattr("regretless.scenarios.executor.CONNECTING", 0.5)
     (tmp_path / "tiny.toml").write_text(TINY, encoding="utf-8")
     (tmp_path / "sweep.toml").write_text('scenario = "tiny.toml"', encoding="utf-8")
     options = Options(tmp_path / "out", scheduler="tcp://127.0.0.1:9")

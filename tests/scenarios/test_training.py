@@ -21,7 +21,7 @@ from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.cli.commands import main
-from regretless.scenarios.studies.processes import crew
+from regretless.scenarios.executor import mapper
 from regretless.scenarios.training import file_of
 from regretless.scenarios.training import train as training
 from regretless.scenarios.training.attack import attacks, written
@@ -73,7 +73,7 @@ def load_raw(raw: dict[str, Any]) -> Scenario:
 @pytest.mark.parametrize("name", LEARNERS)
 def test_learners_side_by_side_are_paid_what_a_run_logs(name: str, *, looking: bool) -> None:
     attack = attacks(deng(name, "hedge"), phases=3, looking=looking, cohort="them 0")[0]
-    with crew(1) as workers:
+    with mapper(1) as workers:
         rehearsals = Rehearsals(attack, workers)
         assert rehearsals.together
         plans = np.array([random_plan(k, attack.shape) for k in range(3)])
@@ -94,7 +94,7 @@ def test_followers_are_paid_what_a_run_logs_and_capped_by_their_bound() -> None:
     attack = attacks(deng("best-response", "hedge"), phases=2, looking=True, cohort="them 0")[0]
     assert len(load_raw(json.loads(attack.rehearsed)).spec.cohort) == 1
     plan = random_plan(3, attack.shape)
-    with crew(1) as workers:
+    with mapper(1) as workers:
         rehearsals = Rehearsals(attack, workers)
         assert not rehearsals.together
         paid = rehearsals.paid(plan[None], 5)[0]

@@ -25,7 +25,7 @@ from regretless.market.exploitability.tracker import Tracker
 from regretless.market.game.adversary_view import summed
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.network import Network
-from regretless.market.game.round import Game
+from regretless.market.game.round import Block, Game
 from regretless.market.game.seats import Seat, Stay
 from regretless.market.logs.journal import Journal
 from regretless.market.logs.sampling import Logged
@@ -35,35 +35,33 @@ from regretless.market.model import MarketModel
 from regretless.market.numerics.storage import side_by_side
 from regretless.market.records import Round
 from regretless.market.regret.ledger import Ledger
-from regretless.market.regret.model_comparison import NOT_COMPARED, Followed, NotCompared
-from regretless.scenarios.build.models import Nothing, Suggestions
-from regretless.scenarios.shards.broadcast import Charged, Echo, Tape
+from regretless.market.regret.model_comparison import NOT_COMPARED
+from regretless.scenarios.distributed.record import Echo, Recorded, Tape
 
 PROBES = 3  # outcomes at which a share's losses are compared with the whole's
 
 
 @dataclass(frozen=True, eq=False)
-class CohortShare:
+class Member:
     """What a share has of a cohort.
 
     Parameters
     ----------
+    place : int
+        Of the cohort, in the whole market.
     agents : slice
-        Their places in the cohort. One of fewer agents than shares, or counted, is whole in every
-        share.
+        Their places in it.
     rows : int array (k,)
         The cohort's rows that are kept, ascending.
     first : int
         Number of the cohort's first agent in the tables.
-    told : bool
-        Whether these agents' results are this share's to tell.
     """
 
-    cohort: RespondingCohort
+    place: int
+    cohort: Any
     agents: slice
     rows: Indices
     first: int
-    told: bool
 
     @property
     def ids(self) -> Indices:
@@ -78,8 +76,8 @@ class Share:
     Parameters
     ----------
     followed : dict of int to (int array, int array)
-        What it has of the whole's sample for exploitability, by cohort: places in the sample, and
-        rows of its own.
+        What it has of the whole's sample for exploitability, by its own cohorts' places: places in
+        the sample, and rows of its own.
     adversary : Adversary
         The whole's, which is elsewhere.
     market : Settling or None
@@ -88,32 +86,29 @@ class Share:
 
     model: MarketModel
     tape: Tape
-    members: tuple[CohortShare, ...]
+    members: tuple[Member, ...]
     followed: dict[int, tuple[Indices, Indices]]
     adversary: Any
     market: Any
 
-    def told(self, played: Round) -> Round:
-        """Return a round without the agents that are another share's to tell."""
-        own = zip(self.members, played.decisions, strict=True)
-        return replace(played, decisions=tuple(d if m.told else None for m, d in own))
-
     def load(self, begun: Round) -> Array:
         """Return what the agents' decisions come to in the market."""
-        return np.asarray(self.market.aggregate(self.told(begun).decisions))
+        return np.asarray(self.market.aggregate(begun.decisions))
 
     def sums(self, played: Round) -> dict[str, Array] | None:
         """Return what the adversary is to be told of a round; None for nothing."""
         if not self.adversary.observes_play:
             return None
-        return summed(self.adversary.payoff, self.model.game.cohorts, self.told(played))
+        return summed(self.adversary.payoff, self.model.game.cohorts, played)
 
 
-def share_of(market: MarketModel, place: int, of: int) -> Share:
+def share_of(market: MarketModel, places: Sequence[int], place: int, of: int) -> Share:
     """Cut a share out of a market that has played no round yet.
 
     Parameters
     ----------
+    places : sequence of int
+        Of the cohorts that are shared out.
     place, of : int
         Which share, of how many.
 
@@ -122,66 +117,58 @@ def share_of(market: MarketModel, place: int, of: int) -> Share:
     UserError
         If a cohort's losses do not come out the same for a part of its agents.
     """
-    tape = Tape(market.game.adversary.outcomes)
-    members = tuple(_members(market, place, of))
+    game, tape = market.game, Tape(market.game.adversary.outcomes)
+    members = tuple(_members(market, places, place, of))
     cohorts = [member.cohort for member in members]
     blocks = [
-        Echo(block.name, block.basis, tape, block.relay, place=i)  # type: ignore[arg-type]  # never asked
-        for i, block in enumerate(market.game.blocks)
+        Echo(block.name, block.basis, Recorded(tape, i), block.relay)
+        for i, block in enumerate(game.blocks)
     ]
-    followed, clears = dict(_followed(market, members)), market.game.market
-    charged = None if clears is None else Charged(cohorts, tape)
-    pairs = zip(market.guarantees, members, strict=True)
-    promises = [_empty(promise, member.rows) for promise, member in pairs]
+    followed, part = dict(_followed(market, members)), game.market
     model = MarketModel(
         Game(
             blocks,
-            [_seat(market, place, member, tape) for place, member in enumerate(members)],
+            [_seat(market.game.seats[member.place], member, blocks) for member in members],
             adversary=tape,
             seed=0,
-            market=charged,
-            network=_network(market.game.network, members),
+            network=_network(game.network, members),
         ),
-        promises,
+        [_empty(market.guarantees[member.place], member.rows) for member in members],
         seed=0,
         rounds=market.rounds,
         tracker=_tracker(market, cohorts, followed),
         action_names=market.action_names,
     )
-    whole = market.journal
-    logged = [_logged(own, member) for own, member in zip(whole.logged, members, strict=True)]
+    model.journal = _journal(market, members, blocks)
+    if part is not None:
+        part = part.part(cohorts, {member.place: member.rows for member in members})
+    return Share(model, tape, members, followed, game.adversary, part)
+
+
+def _journal(market: MarketModel, members: Sequence[Member], blocks: Sequence[Echo]) -> Journal:
+    """Log the members' agents, in chunks as the whole market's."""
+    whole, cohorts = market.journal, [member.cohort for member in members]
+    logged = [_logged(whole.logged[member.place], member) for member in members]
     spans = whole.windows.spans if whole.windows is not None else ()
-    model.journal = Journal(
+    journal = Journal(
         cohorts,
         [block.name for block in blocks],
         log_every=whole.log_every,
         logged=logged,
         windows=Windows(cohorts, logged, spans) if spans else None,
     )
-    model.journal.chunk_rounds = whole.chunk_rounds
-    part = None if clears is None else clears.part(cohorts, [own.rows for own in members])  # type: ignore[attr-defined]
-    return Share(model, tape, members, followed, market.game.adversary, part)
+    journal.chunk_rounds = whole.chunk_rounds
+    return journal
 
 
-def _seat(market: MarketModel, place: int, member: CohortShare, tape: Tape) -> Seat:
+def _seat(seat: Seat, member: Member, blocks: Sequence[Block]) -> Seat:
     """Seat a member as its cohort is in the whole market; what is settled there is on the tape."""
-    attendance = market.game.seats[place].attendance.of(member.rows)
-    return Seat(member.cohort, attendance, comparison=_comparing(market, place, member, tape))
-
-
-def _comparing(market: MarketModel, place: int, member: CohortShare, tape: Tape) -> NotCompared:
-    """Return what compares a member with the models whose predictions are on the tape."""
-    followed, block = market.game.seats[place].comparison, member.cohort.block
-    if not isinstance(followed, Followed):
-        return NOT_COMPARED
-    assert isinstance(followed.suggest, Suggestions | Nothing)  # noqa: S101 - as it was built
-    told = followed.suggest.at(member.rows)
-
-    def suggest() -> Indices:
-        points = tape.mixtures[block].models
-        return told(np.zeros((0, 0)) if points is None else points)
-
-    return followed.part(member.rows, member.cohort.counts, suggest)
+    comparison: Any = seat.comparison
+    if comparison is not NOT_COMPARED:
+        forecaster = blocks[member.cohort.block].forecaster
+        told, counts = comparison.suggest.at(member.rows), member.cohort.counts
+        comparison = comparison.part(member.rows, counts, lambda: told(forecaster.points))
+    return Seat(member.cohort, seat.attendance.of(member.rows), comparison=comparison)
 
 
 def _empty(promise: Guarantee, rows: Indices) -> Guarantee:
@@ -191,28 +178,29 @@ def _empty(promise: Guarantee, rows: Indices) -> Guarantee:
     return Guarantee(promise.label, bound, covers=covers)
 
 
-def _members(market: MarketModel, place: int, of: int) -> Iterator[CohortShare]:
+def _members(market: MarketModel, places: Sequence[int], place: int, of: int) -> Iterator[Member]:
     first = 1
-    for seat in market.game.seats:
+    for at, seat in enumerate(market.game.seats):
         cohort: Any = seat.cohort
         count = len(cohort.row_of)
-        few = count < of or cohort.heads is not None
-        agents = slice(0, count) if few else slice(count * place // of, count * (place + 1) // of)
-        company = [_company(cohort)]
-        if isinstance(seat.attendance, Stay):
-            company.append(_watch(seat.attendance))
-        rows = np.union1d(cohort.row_of[agents], np.concatenate(company))
-        yield _member(cohort, rows, agents, first=first, told=not few or place == 0)
+        agents = slice(count * place // of, count * (place + 1) // of)
+        if at in places and agents.start < agents.stop:
+            company = [_company(cohort)]
+            if isinstance(seat.attendance, Stay):
+                company.append(_watch(seat.attendance))
+            rows = np.union1d(cohort.row_of[agents], np.concatenate(company))
+            yield Member(at, _part(cohort, rows, agents), agents, rows, first)
         first += count
 
 
-def _member(cohort: Any, rows: Indices, agents: slice, *, first: int, told: bool) -> CohortShare:
+def _part(cohort: Any, rows: Indices, agents: slice) -> Any:
+    """Return a cohort of some rows and agents, who draw the numbers that they do in the whole."""
     loss = cohort.loss[rows]
     _check(cohort.name, cohort.loss, loss, rows)
     ledger, everybody = cohort.ledger, np.arange(len(cohort.row_of))
     by_row = cohort.private or cohort.bandit
     learns = isinstance(cohort, LearnerCohort)
-    own = replace(
+    return replace(
         cohort,
         loss=loss,
         row_of=np.searchsorted(rows, cohort.row_of[agents]),
@@ -226,10 +214,9 @@ def _member(cohort: Any, rows: Indices, agents: slice, *, first: int, told: bool
         rng=Some(cohort.rng, rows if by_row else everybody[agents], len(everybody)),
         **({"learner": deepcopy(cohort.learner)} if learns else _heard(cohort, loss, rows)),
     )
-    return CohortShare(own, agents, rows, first, told)
 
 
-def _network(network: Network | None, members: Sequence[CohortShare]) -> Network | None:
+def _network(network: Network | None, members: Sequence[Member]) -> Network | None:
     """Return how far the members' agents are from the forecaster; their neighbours are not told."""
     if network is None:
         return None
@@ -297,11 +284,9 @@ def _check(name: str, whole: Loss | None, part: Loss | None, rows: Indices) -> N
             raise UserError(f"cohort.{name}: {whole.form} losses {why}; run it on one machine")
 
 
-def _logged(own: Logged, member: CohortShare) -> Logged:
+def _logged(own: Logged, member: Member) -> Logged:
     """Return which agents of a member are logged, of those of its cohort."""
     row_of, agents = member.cohort.row_of, member.agents
-    if not member.told:
-        return Logged(own.ids[:0], slice(0, 0), slice(0, 0), row_of[:0])
     if isinstance(own.agents, slice):
         return Logged(own.ids[agents], slice(None), slice(None), row_of)
     here = (agents.start <= own.agents) & (own.agents < agents.stop)
@@ -310,17 +295,16 @@ def _logged(own: Logged, member: CohortShare) -> Logged:
     return Logged(own.ids[here], places, rows, place_of)
 
 
-def _followed(market: MarketModel, members: Sequence[CohortShare]) -> Iterator[Any]:
-    for place, sample in market.tracker.rows.items() if market.tracker is not None else ():
-        rows = members[place].rows
-        here = np.flatnonzero(np.isin(sample, rows))
-        yield place, (here, np.searchsorted(rows, sample[here]))
+def _followed(market: MarketModel, members: Sequence[Member]) -> Iterator[Any]:
+    sample = {} if market.tracker is None else market.tracker.rows
+    for own, member in enumerate(members):
+        if member.place in sample:
+            here = np.flatnonzero(np.isin(sample[member.place], member.rows))
+            yield own, (here, np.searchsorted(member.rows, sample[member.place][here]))
 
 
 def _tracker(
-    market: MarketModel,
-    cohorts: Sequence[RespondingCohort],
-    followed: dict[int, tuple[Indices, Indices]],
+    market: MarketModel, cohorts: Sequence[Any], followed: dict[int, tuple[Indices, Indices]]
 ) -> Tracker | None:
     """Follow the share's part of the whole's sample."""
     if market.tracker is None:

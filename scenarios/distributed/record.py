@@ -1,11 +1,11 @@
 """A recorded broadcast: what agents hear of a game that they do not move, and what came.
 
 Where no outcome depends on what agents do, the game can be played without them, and any share of
-them played after it, elsewhere, to the same bytes. Of a round they need the context, the drawn
-atom of every block (the whole mixture where somebody draws for himself) and the outcome: a few
-hundred bytes. Rounds travel in blocks, as trees of arrays that ``market.core.checkpoint`` can save.
-Where a market answers them a round travels before it clears, with an outcome that nobody reads, and
-its outcome alone follows.
+them played after it, elsewhere, to the same bytes, with players that say again what was said. Of a
+round agents need the context, the drawn atom of every block (the whole mixture where somebody draws
+for himself) and the outcome: a few hundred bytes. Rounds travel in blocks, as trees of arrays that
+``market.core.checkpoint`` can save. Where outcomes answer agents a round travels before it clears,
+with an outcome that nobody reads, and its outcome alone follows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,14 +14,14 @@ from itertools import islice, repeat
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from regretless.market.core.arrays import Array
 from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.errors import UserError
-from regretless.market.core.randomness import stream
-from regretless.market.game.market import Decisions, Market
-from regretless.market.game.protocols import Adversary, Cohort
-from regretless.market.game.round import Block, Game
+from regretless.market.game.protocols import Adversary, Forecaster
+from regretless.market.game.round import Block
+from regretless.market.game.seats import Seat
 from regretless.market.records import (
     Announcement,
     Context,
@@ -33,6 +33,7 @@ from regretless.market.records import (
 )
 
 Tree = dict[str, Any]
+PARTS = ("points", "weights", "labels")
 
 
 class Recorder:
@@ -40,9 +41,9 @@ class Recorder:
 
     Parameters
     ----------
-    game : Game
-        The whole, whose agents say what is needed: mixtures where somebody draws for himself, and
-        else the drawn atoms alone; models' predictions where they are followed.
+    seats : sequence of Seat
+        Of those agents, who say what is needed: mixtures where somebody draws for himself, and else
+        the drawn atoms alone; models' predictions where they are followed.
 
     Attributes
     ----------
@@ -50,16 +51,16 @@ class Recorder:
         Since the last block was closed.
     """
 
-    def __init__(self, game: Game) -> None:
-        alone = {cohort.block for cohort in game.cohorts if cohort.private}
-        self._whole = [i in alone for i in range(len(game.blocks))]
-        led = {seat.cohort.block for seat in game.seats if seat.comparison.names}
-        self._bases: dict[int, Any] = {i: game.blocks[i].forecaster for i in led}
+    def __init__(self, blocks: Sequence[Block], seats: Sequence[Seat]) -> None:
+        alone = {seat.cohort.block for seat in seats if seat.cohort.private}
+        self._whole = [i in alone for i in range(len(blocks))]
+        led = {seat.cohort.block for seat in seats if seat.comparison.names}
+        self._led = {i: blocks[i].forecaster for i in led}
         self.rounds, self._points = list[Round](), list[dict[int, Array]]()
 
     def begin(self) -> None:
         """Note what the models say of the round that has begun."""
-        self._points.append({i: np.array(base.points) for i, base in self._bases.items()})
+        self._points.append({i: np.array(own.points) for i, own in self._led.items()})
 
     def begun(self, begun: Round) -> Tree:
         """Return a block of the round that has begun."""
@@ -84,7 +85,7 @@ class Recorder:
             str(i): _packed([played.forecasts[i] for played in rounds], whole=every)
             for i, every in enumerate(self._whole)
         }
-        for i in self._bases:
+        for i in self._led:
             blocks[str(i)]["models"] = np.stack([own[i] for own in points])
         return outcomes_of(rounds) | {
             "names": list(contexts[0].names),
@@ -99,55 +100,60 @@ def outcomes_of(rounds: Sequence[Round]) -> Tree:
     return {"first": rounds[0].number, "outcomes": outcomes}
 
 
-def _packed(forecasts: Sequence[Forecast], *, whole: bool) -> Tree:
-    atoms = [slice(None) if whole else slice(f.index, f.index + 1) for f in forecasts]
-    kept = {
-        key: [getattr(f.mixture, key)[own] for f, own in zip(forecasts, atoms, strict=True)]
-        for key in ("points", "weights", "labels")
-    }
-    drawn = np.array([f.index if whole else 0 for f in forecasts])
-    sizes = np.array([len(weights) for weights in kept["weights"]])
-    return {key: np.concatenate(own) for key, own in kept.items()} | {
-        "drawn": drawn,
-        "sizes": sizes,
-    }
-
-
 def rounds_of(block: Tree) -> int:
     """Return the number before which a block's rounds end."""
     return int(block["first"]) + len(block["outcomes"])
 
 
+def _packed(forecasts: Sequence[Forecast], *, whole: bool) -> Tree:
+    kept = [f if whole else Forecast(_alone(f), 0) for f in forecasts]
+    parts = _parts(kept[0].mixture)
+    columns = {key: np.concatenate([vars(f.mixture)[key] for f in kept]) for key in parts}
+    drawn = np.array([f.index for f in kept])
+    return columns | {"drawn": drawn, "sizes": np.array([len(f.mixture.weights) for f in kept])}
+
+
+def _alone(forecast: Forecast) -> Mixture:
+    """Return the drawn atom as it stands in its mixture, its weight too."""
+    own = slice(forecast.index, forecast.index + 1)
+    return Mixture(**{key: array[own] for key, array in _parts(forecast.mixture).items()})
+
+
+def _parts(mixture: Mixture) -> dict[str, Any]:
+    """Return what is recorded of a mixture; labels where there are any."""
+    return {key: vars(mixture)[key] for key in PARTS if vars(mixture)[key] is not None}
+
+
 @dataclass(frozen=True, eq=False)
-class RecordedMixture(Mixture):
+class Drawn(Mixture):
     """A mixture from which has been drawn.
 
     Parameters
     ----------
     index : int
         The drawn atom.
-    models : array (M, n) or None
+    models : array (M, n)
         What models predicted, where they are followed.
     """
 
     index: int = 0
-    models: Array | None = None
+    models: Any = None
 
     def draw(self, rng: np.random.Generator) -> Forecast:
         """Return what was drawn."""
         return Forecast(self, self.index)
 
 
-def _drawn(part: Tree) -> Iterator[RecordedMixture]:
+def _drawn(part: Tree) -> Iterator[Drawn]:
     said = part.get("models", repeat(None))
     ends = np.cumsum(part["sizes"])
     for size, end, index, models in zip(part["sizes"], ends, part["drawn"], said, strict=False):
-        kept = {key: part[key][end - size : end] for key in ("points", "weights", "labels")}
-        yield RecordedMixture(**kept, index=int(index), models=models)
+        kept = {key: part[key][end - size : end] for key in PARTS if key in part}
+        yield Drawn(**kept, index=int(index), models=models)
 
 
 class Tape(Remembering, Adversary):
-    """Plays recorded rounds again, in the place of the adversary and of all forecasters.
+    """An adversary that plays recorded rounds again.
 
     Parameters
     ----------
@@ -156,18 +162,16 @@ class Tape(Remembering, Adversary):
 
     Attributes
     ----------
-    mixtures : tuple of RecordedMixture
-        Of the round that is played.
-    outcome : array (d,)
-        Of the same.
+    mixtures : tuple of Drawn
+        Of the round that is played, one per block.
     """
 
     sees = frozenset({"history"})
 
     def __init__(self, outcomes: int) -> None:
-        self.outcomes, self.mixtures = outcomes, tuple[RecordedMixture, ...]()
+        self.outcomes, self.mixtures = outcomes, tuple[Drawn, ...]()
         self._coming: Iterator[Any] = iter(())
-        self.outcome = np.zeros(outcomes)
+        self._outcome = np.zeros(outcomes)
 
     def load(self, block: Tree, played: int) -> None:
         """Go on with the rounds of a block that come after so many."""
@@ -175,53 +179,51 @@ class Tape(Remembering, Adversary):
         rounds = zip(block["contexts"], block["outcomes"], zip(*mixtures, strict=True), strict=True)
         self._coming = islice(rounds, played - block["first"], None)
 
-    def turn(self) -> Array:
-        """Take up the next round; return the values of its context."""
-        values, self.outcome, self.mixtures = next(self._coming)
-        return np.asarray(values)
-
     def context(self, history: History) -> Context:
         """Begin the next round."""
-        return Context(self._names, self.turn())
+        values, self._outcome, self.mixtures = next(self._coming)
+        return Context(self._names, values)
 
     def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
         """Seal what came."""
-        return OutcomeLaw.pure(self.outcome)
+        return OutcomeLaw.pure(self._outcome)
 
 
-class Charged(Market):
-    """A market that was cleared elsewhere: its outcomes come from a tape."""
-
-    answers_at_once = False
-
-    def __init__(self, cohorts: Sequence[Cohort], tape: Tape) -> None:
-        super().__init__(cohorts, stream(0, "charged"))
-        self._tape = tape
-
-    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
-        """Return what is on the tape by now."""
-        return self._tape.outcome
-
-
-@dataclass(frozen=True, eq=False)
-class Echo(Block):
-    """A block whose ``forecaster``, a ``Tape``, says again what was said.
+class Recorded(Remembering, Forecaster):
+    """A forecaster that says again what that of a block said.
 
     Parameters
     ----------
+    tape : Tape
     place : int
-        Among the blocks.
+        Of the block.
     """
 
-    place: int = 0
+    def __init__(self, tape: Tape, place: int) -> None:
+        self._tape, self._place = tape, place
+
+    def mixture(self, x: Any = None) -> Mixture:
+        """Return the recorded mixture."""
+        return self._tape.mixtures[self._place]
+
+    def update(self, y: ArrayLike) -> None:
+        """Learn nothing."""
+
+    @property
+    def points(self) -> Array:
+        """What the models predicted in the open round (M, n)."""
+        models = self._tape.mixtures[self._place].models
+        return np.empty((0, 0)) if models is None else np.asarray(models)
+
+
+class Echo(Block):
+    """A block of which all is recorded, labels too."""
 
     def mixture(self, context: Context) -> Mixture:
-        """Return the recorded mixture."""
-        tape: Any = self.forecaster
-        said: Mixture = tape.mixtures[self.place]
-        return said
+        """Return what was said."""
+        return self.forecaster.mixture(context)
 
     def learn(self, forecast: Forecast, outcome: Array) -> None:
-        """Learn nothing, and pass on what was said."""
+        """Pass on what was said."""
         if self.relay is not None:
             self.relay.add(forecast, self.basis.transform(outcome))

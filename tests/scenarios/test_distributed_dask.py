@@ -14,8 +14,8 @@ import pytest
 
 from regretless.market.core.errors import UserError
 from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.distributed.conduct import conductor_of
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.shards.conduct import conductor_of
 from regretless.scenarios.spec.scenario import validated
 
 PLAIN: dict[str, Any] = {

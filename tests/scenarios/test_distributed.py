@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -25,12 +26,12 @@ from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import is_ours
 from regretless.market.core.randomness import Some, stream
 from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.distributed import conduct
+from regretless.scenarios.distributed.conduct import Conductor
+from regretless.scenarios.distributed.crew import DaskCrew, Heard, attempt
+from regretless.scenarios.distributed.worker import Task, forget
+from regretless.scenarios.executor import Cluster
 from regretless.scenarios.run import Options, run
-from regretless.scenarios.shards import conduct
-from regretless.scenarios.shards.checks import check_spec
-from regretless.scenarios.shards.conduct import Conductor, conductor_of
-from regretless.scenarios.shards.crews import Heard, LocalCrew, attempt
-from regretless.scenarios.shards.shard import Task, forget
 from regretless.scenarios.spec.files import find, override, read
 from regretless.scenarios.spec.scenario import validated
 
@@ -469,30 +470,29 @@ def test_dead_workers_are_replaced(
     assert_same(tmp_path / "logs", reference(text))
 
 
-class Mortal(LocalCrew):
+class Mortal(DaskCrew):
     """Processes that are killed while they have something to do, so many times."""
 
-    def __init__(self, deaths: int, seed: int = 0) -> None:
-        super().__init__()
-        self.deaths, self._rng, self._at = deaths, stream(seed, "deaths"), 0.0
+    def __init__(self, cluster: Cluster, deaths: int) -> None:
+        super().__init__(cluster)
+        self.deaths, self._rng, self._at = deaths, stream(deaths, "deaths"), 0.0
 
     def hear(self, patience: float) -> Iterator[Heard]:
         """Yield what is there, and kill somebody if it is time."""
-        heard = list(super().hear(min(patience, 0.01)))
-        yield from heard
-        if self._busy and self.deaths and time.monotonic() > self._at:
-            place = int(self._rng.choice(sorted(self._busy)))
-            pid = self.workers[place]._process.pid
-            assert pid is not None
-            os.kill(pid, signal.SIGKILL)
-            self.deaths -= 1
+        yield from list(super().hear(min(patience, 0.01)))
+        if self._given and self.deaths and time.monotonic() > self._at:
+            task = list(self._given.values())[int(self._rng.integers(len(self._given)))]
+            home = self._homes.get(task.recipe.place)
+            for pid in self._cluster.client.run(os.getpid, workers=[home] * bool(home)).values():
+                os.kill(pid, signal.SIGKILL)
+                self.deaths -= 1
             self._at = time.monotonic() + self._rng.uniform(0.0, 3.0)
 
 
 def with_deaths(text: str, out: Path, deaths: int, rounds: int = 4000, **more: Any) -> None:
     """Play with processes of which so many are killed."""
     loaded, options = scenario(text, f"rounds={rounds}"), Options(out, **more)
-    with closing(Mortal(deaths, seed=deaths)) as crew:
+    with closing(Cluster(2)) as cluster, closing(Mortal(cluster, deaths)) as crew:
         run(loaded, options, player=Conductor(loaded, crew, options, 2))
         assert crew.deaths == 0
 
@@ -637,27 +637,100 @@ def test_a_killed_conductor_is_resumed_though_a_worker_dies(
     assert_same(tmp_path / "logs", reference(text, "rounds=4000"))
 
 
-# What is refused.
+# What is played in one place.
+
+OWN = """
+import numpy as np
+
+from regretless.agents.cohorts.scripted import ScriptedAgent
+from regretless.market import register
+
+
+@register.agent("wary-of-itself")
+class Wary(ScriptedAgent):
+    def act(self, forecast, context):
+        regret = self.model.view(self.number).swap_regret
+        return int(not regret > 0.01)
+
+
+@register.agent("curious")
+class Curious(ScriptedAgent):
+    def act(self, forecast, context):
+        return int(self.model.view(1).swap_regret > 0.01)
+"""
+BESIDE = (
+    PLAIN
+    + """
+[[cohort]]
+name = "own"
+utility = "linear"
+count = 4
+actions = 2
+response = "wary-of-itself"
+"""
+)
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let a user's agents be registered for a while."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "own_agents.py").write_text(OWN, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path / "mine")
+    monkeypatch.setattr(register.agent, "_known", dict(register.agent._known))
+    importlib.import_module("own_agents")
+    yield
+    del sys.modules["own_agents"]
+
+
+@pytest.mark.parametrize("keys", [[], ["market.feedback=same-round", "rounds=200"]])
+@pytest.mark.usefixtures("own")
+def test_agents_of_ones_own_play_beside_those_who_are_shared_out(
+    keys: list[str], tmp_path: Path
+) -> None:
+    loaded, options, said = scenario(BESIDE, *keys), Options(tmp_path / "shared"), list[str]()
+    run(loaded, Options(tmp_path / "alone"))
+    run(loaded, options, player=Conductor(loaded, Here(), options, 3, warn=said.append))
+    assert_same(tmp_path / "shared", tmp_path / "alone")
+    (line,) = said
+    assert line.startswith(
+        "cohort.own: response 'wary-of-itself' does not answer agent by agent; played"
+    )
+
+
+@pytest.mark.usefixtures("own")
+def test_nobody_sees_what_agents_do_who_are_elsewhere(tmp_path: Path) -> None:
+    loaded, options = scenario(BESIDE.replace("wary-of-itself", "curious")), Options(tmp_path / "l")
+    told = r"round 0: Curious.act: cohort\.farmers is played by workers, .*; run without --workers"
+    with pytest.raises(UserError, match=told):
+        run(loaded, options, player=Conductor(loaded, Here(), options, 2))
 
 
 @pytest.mark.parametrize(
     ("keys", "says"),
     [
-        (["market.kind=portfolio"], "market: Portfolio clears agent by agent"),
-        (["cohort.farmers.response=ensemble"], r"cohort\.farmers\.response = 'ensemble'"),
-        (["adversary.kind=myopic", f"adversary.weights={PAID}"], "adversary: Myopic sees"),
+        (["market.kind=portfolio", "rounds=10"], "market: Portfolio clears agent by agent; played"),
+        (["cohort.farmers.response=ensemble", "rounds=50"], "cohort.farmers: response 'ensemble'"),
+        (
+            ["adversary.kind=myopic", f"adversary.weights={PAID}", "rounds=50"],
+            "adversary: it sees 'play', which takes all agents",
+        ),
     ],
 )
-def test_what_cannot_be_shared_out_is_refused(keys: list[str], says: str, tmp_path: Path) -> None:
-    loaded, options = scenario(PLAIN, *keys), Options(tmp_path / "logs")
-    with (
-        pytest.raises(UserError, match=f"^{says}.*; drop it, or run on one machine"),
-        conductor_of(loaded, options, workers=2) as player,
-    ):
-        run(loaded, options, player=player)
-    assert not (tmp_path / "logs").exists()
-    with pytest.raises(UserError, match=r"^--workers 13: the largest listed cohort has 12 agents"):
-        check_spec(scenario(PLAIN).peopled, 13)
+def test_what_cannot_be_shared_out_is_played_here_and_said(
+    keys: list[str], says: str, tmp_path: Path, reference: Reference
+) -> None:
+    loaded, options, said = scenario(PLAIN, *keys), Options(tmp_path / "logs"), list[str]()
+    run(loaded, options, player=Conductor(loaded, Here(), options, 2, warn=said.append))
+    assert_same(options.out, reference(PLAIN, *keys))
+    assert [line.startswith(says) for line in said] == [True]
+
+
+def test_more_workers_than_agents_are_as_many_as_agents(
+    tmp_path: Path, reference: Reference
+) -> None:
+    shared(PLAIN, tmp_path / "logs", 30)
+    assert_same(tmp_path / "logs", reference(PLAIN))
 
 
 def test_a_share_draws_the_numbers_of_its_own() -> None:

@@ -1,11 +1,11 @@
 """The conductor's side of a run whose agents are shared out.
 
-The conductor plays the game without agents, which decide nothing that it needs, and hands what was
-broadcast to the shares, block by block, a few blocks ahead of the slowest. Where a market answers
-to agents, or the adversary is told what they do, it asks all shares in every round what theirs come
-to, and adds that up (``market.numerics.exact_sum``). Rows of the logs come back, and are put
-together chunk by chunk to the bytes of a run on one machine; so are the closing tables
-(``gather``).
+The conductor plays the game with those who cannot be shared out; the seats of all others are empty
+here, and their cohorts stand-ins that nobody can look into. What was broadcast goes to the shares,
+block by block, a few blocks ahead of the slowest. Where a market answers to agents, or the
+adversary is told what they do, it asks all shares in every round what theirs come to, and adds that
+up (``market.numerics.exact_sum``). Rows of the logs come back, and are put together chunk by chunk
+to the bytes of a run on one machine; so are the closing tables (``gather``).
 
 A worker that dies is replaced: the share is rebuilt from its newest checkpoint and the record of
 the broadcast, which lies in the run's folder. A conductor that dies leaves the record, the rows
@@ -16,7 +16,6 @@ import os
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -29,6 +28,7 @@ from regretless.market.core import checkpoint
 from regretless.market.core.arrays import Array
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import in_round
+from regretless.market.game.adversary_view import summed
 from regretless.market.game.round import (
     commit_and_draw,
     decide,
@@ -37,18 +37,19 @@ from regretless.market.game.round import (
     reveal,
     tell_adversary,
 )
-from regretless.market.logs.journal import Journal
 from regretless.market.logs.windows import bounded
 from regretless.market.model import MarketModel
 from regretless.market.records import Round
 from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.distributed.away import journal_without, without
+from regretless.scenarios.distributed.crew import Crew, DaskCrew
+from regretless.scenarios.distributed.divisible import divisible
+from regretless.scenarios.distributed.gather import filled, finish_windows, follow, stacked
+from regretless.scenarios.distributed.record import Recorder, Tree, outcomes_of, rounds_of
+from regretless.scenarios.distributed.worker import Answer, Closing, Frames, Recipe, Task
+from regretless.scenarios.executor import Cluster
 from regretless.scenarios.logs.directory import RunDirectory
-from regretless.scenarios.run import Options, interrupts_between_rounds
-from regretless.scenarios.shards.broadcast import Recorder, Tree, outcomes_of, rounds_of
-from regretless.scenarios.shards.checks import check_built, check_spec
-from regretless.scenarios.shards.crews import Crew, DaskCrew, LocalCrew
-from regretless.scenarios.shards.gather import closing_tables, finish_windows, stacked
-from regretless.scenarios.shards.shard import Answer, Closing, Frames, Recipe, Task
+from regretless.scenarios.run import Alone, Options, closing_tables, interrupts_between_rounds
 from regretless.scenarios.spec.scenario import resolved
 from regretless.scenarios.studies.play import Failure
 
@@ -96,8 +97,8 @@ class _Chunk:
     state: Tree | None = None
 
 
-class Conductor:
-    """Plays a run with a crew: a ``scenarios.run.Player``.
+class Conductor(Alone):
+    """Plays a run with a crew, or alone where nobody can be shared out.
 
     Parameters
     ----------
@@ -107,13 +108,11 @@ class Conductor:
         Into how many the agents are divided.
     imports : tuple of str
         A user's modules, which the workers import.
+    warn : callable
+        Called with a line for each cohort that is played here, not counted ones.
     """
 
-    shared = True
-    model: MarketModel
-    closed: Frames
-
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keyword-only from the fifth
         self,
         scenario: Scenario,
         crew: Crew,
@@ -121,11 +120,15 @@ class Conductor:
         shares: int,
         *,
         imports: tuple[str, ...] = (),
+        warn: Callable[[str], Any] = lambda _: None,
     ) -> None:
         self._crew, self._folder = crew, options.out.absolute() / ".partial"
-        run = os.urandom(8).hex()  # a name; nothing that is played depends on it
+        self._spec, self._warn = scenario.peopled, warn
+        self._places = divisible(self._spec)[0]
+        most = max((self._spec.cohort[place].count for place in self._places), default=1)
+        run, of = os.urandom(8).hex(), min(shares, most)  # a name, on which nothing depends
         recipe = Recipe(run, resolved(scenario.spec), options.log_every, imports, str(self._folder))
-        self._recipes = [replace(recipe, place=place, of=shares) for place in range(shares)]
+        self._recipes = [replace(recipe, place=place, of=of) for place in range(of)]
         self._shares = [_Progress() for _ in self._recipes]
         self._blocks: dict[int, int] = {}  # by the first round, the one before which it ends
         self._said: dict[int, Answer] | None = None  # of the question that is being asked
@@ -137,39 +140,59 @@ class Conductor:
         self._over = False
         self._window_bounds: dict[int, Array] = {}
         self._read = lru_cache(maxsize=2 * AHEAD)(lambda first: checkpoint.load(self._file(first)))
-        if not options.resume:  # they build while the conductor does
-            for place in range(shares):
+        if self._places and not options.resume:  # they build while the conductor does
+            for place in range(of):
                 self._give(place)
 
+    @property
+    def shared(self) -> bool:  # type: ignore[override]
+        """Whether anybody is elsewhere."""
+        return bool(self._places)
+
     def take(self, model: MarketModel) -> None:
-        """Be given the whole market, of which the agents stay away."""
-        check_built(model)
-        self.model, game = model, model.game
-        self._away = copy(game)
-        self._away.seats = ()
-        self._open = Recorder(game)
-        self._told, payoff = game.adversary.observes_play, game.adversary.payoff
-        names = [block.name for block in game.blocks]
-        self._journal = Journal((), names, payoff=payoff, market=game.market)
+        """Be given the whole market, some of whose agents stay away."""
+        super().take(model)
+        self._places, kept = divisible(self._spec, model.game)
+        if not self.shared and not kept:
+            kept = {"--workers": "all agents are counted, by type"}
+        for key, why in kept.items():
+            self._warn(f"{key}: {why}; played in this process")
+        if not self.shared:
+            return
+        self._away = without(model.game, self._places)
+        self._seats = [model.game.seats[place] for place in self._places]
+        self._open = Recorder(model.game.blocks, self._seats)
+        self._told = model.game.adversary.observes_play
+        self._journal = journal_without(model, self._places)
         self._journal.sink = self._put_by
-        self._chunk = self._journal.chunk_rounds = model.journal.chunk_rounds
+        self._chunk = self._journal.chunk_rounds
 
     def _put_by(self, frames: Frames) -> None:
         self._waiting.append(_Chunk(frames, self.model.played))
 
     def _state(self) -> Tree:
-        """Return what a checkpoint needs of the market without its agents."""
-        whole, self.model.game = self.model.game, self._away
-        state = self.model.state()
-        self.model.game = whole
-        return state | {"shared": True}
+        """Return what a checkpoint needs of the market without the agents who are elsewhere."""
+        with self._absent():
+            return self.model.state() | {"shared": True, "here": self._journal.state()}
+
+    @contextmanager
+    def _absent(self) -> Iterator[None]:
+        """Let the market be without the agents who are elsewhere."""
+        before, self.model.game = self.model.game, self._away
+        try:
+            yield
+        finally:
+            self.model.game = before
 
     def restore(self, state: Tree) -> None:
         """Continue from a checkpoint, with the record that lies beside it."""
+        if not self.shared:
+            super().restore(state)
+            return
         checkpoint.check_like(state, self._state())
-        whole, self.model.game = self.model.game, self._away
-        self.model.restore(state)
-        self.model.game = whole
+        with self._absent():
+            self.model.restore(state)
+        self._journal.restore(state["here"])
         self._settled = self.model.played
         self._merged = self._settled // self._chunk
         for share in self._shares:
@@ -186,10 +209,13 @@ class Conductor:
         self, directory: RunDirectory, config: dict[str, Any], progress: Callable[[int], Any] | None
     ) -> None:
         """Play what is left, until all shares have told their end."""
-        resumable = not self.model.game.forgetful()
-        if resumable and self.model.rounds > self._journal.chunk_rounds:
+        if not self.shared:
+            super().play(directory, config, progress)
+            return
+        resumable = not self._away.forgetful()
+        if resumable and self.model.rounds > self._chunk:
             checkpoint.check_tree(self._state())
-        with interrupts_between_rounds() as stopped:
+        with interrupts_between_rounds() as stopped, self._absent():
             while not all(share.closing for share in self._shares):
                 self._over = self.model.played == self.model.rounds or stopped.is_set()
                 ready = not self._over and self._ahead < AHEAD
@@ -199,15 +225,19 @@ class Conductor:
                 elif self._over:
                     self._journal.flush()
                     self._close_block()
-                for place in range(len(self._shares)):
-                    self._give(place)
-                for heard in self._crew.hear(0.0 if ready else LOOKING):
-                    self._note(*heard)
+                self._listen(0.0 if ready else LOOKING)
                 self._put_together(directory, config)
                 if progress is not None:
                     progress(min(share.best for share in self._shares))
             if stopped.is_set():
                 raise KeyboardInterrupt
+
+    def _listen(self, patience: float) -> None:
+        """Give everybody something to do, and take note of what is said."""
+        for place in range(len(self._shares)):
+            self._give(place)
+        for heard in self._crew.hear(patience):
+            self._note(*heard)
 
     @property
     def _ahead(self) -> int:
@@ -221,40 +251,47 @@ class Conductor:
         return next(reversed(self._blocks.values()), 0)
 
     def _round(self, *, resumable: bool) -> None:
-        """Play a round without agents, and keep what they need of it."""
-        away, load, sums = self._away, None, None
-        decided = decide(away, commit_and_draw(away, offer(away)))
+        """Play a round with those who are here, and keep what the others need of it."""
+        game, load, sums = self._away, None, None
+        decided = decide(game, commit_and_draw(game, offer(game)))
         self._open.begin()
-        if away.market is not None:
-            load = sum(said.load for said in self._ask(decided.begun))
-        played = reveal(away, decided, load)
-        record(away, decided, played)
+        if game.market is not None:
+            load = game.market.aggregate(decided.begun.decisions)
+            load = load + sum(said.load for said in self._ask(decided.begun))
+        played = reveal(game, decided, load)
+        record(game, decided, played)
         self._open.rounds.append(played)
         if self._told:
-            parts = [said.sums or {} for said in self._ask()]
-            sums = {name: sum(part[name] for part in parts) for name in parts[0]}
-        played = tell_adversary(away, played, sums)
-        for seat in self.model.game.seats:
-            seat.cohort.ledger.rounds = seat.attendance.spent(self.model.played)
-        self._journal.add(played)
-        self.model.bounds.add(self.model.played)
-        self._bound_windows(played.number)
+            sums = summed(game.adversary.payoff, game.cohorts, played)
+            for said in self._ask():
+                for name, own in said.sums.items():
+                    sums[name] = sums[name] + own
+        self._log(tell_adversary(game, played, sums))
         if self._journal.at_chunk_end:
             self._waiting[-1].state = self._state() if resumable else None
         if self._journal.at_chunk_end or len(self._open.rounds) == BLOCK:
             self._close_block()
 
+    def _log(self, played: Round) -> None:
+        """Note a round, as ``MarketModel.step`` does."""
+        model = self.model
+        model.passed(played)
+        for seat in self._seats:
+            seat.cohort.ledger.rounds = seat.attendance.spent(model.played)
+        if model.tracker is not None:
+            model.tracker.add(played)
+        self._journal.add(played)
+        model.bounds.add(model.played)
+        self._bound_windows(played.number)
+
     def _ask(self, begun: Round | None = None) -> list[Any]:
         """Return what all shares say, in order, of the last round or of one that has begun."""
         self._begun = None if begun is None else self._open.begun(begun)
-        self._said, shares = {}, range(len(self._shares))
+        self._said = {}
         while len(self._said) < len(self._shares):
-            for place in shares:
-                self._give(place)
-            for heard in self._crew.hear(LOOKING):
-                self._note(*heard)
+            self._listen(LOOKING)
         said, self._said, self._begun = self._said, None, None
-        return [said[place] for place in shares]
+        return [said[place] for place in range(len(self._shares))]
 
     def _close_block(self) -> None:
         if self._open.rounds:
@@ -266,13 +303,15 @@ class Conductor:
         return self._folder / f"record-{first:09d}.npz"
 
     def _bound_windows(self, number: int) -> None:
-        """Note what bounds a window that ends, of every logged agent."""
+        """Note what bounds a window that ends, of every logged agent who is elsewhere."""
         market, windows = self.model, self.model.journal.windows
         if windows is None or not windows.bounded:
             return
         for first in [first for first, last in windows.spans if last == number]:
-            pairs = zip(market.guarantees, market.journal.logged, strict=True)
-            found = [bounded(promise, first, number, own) for promise, own in pairs]
+            found = [
+                bounded(market.guarantees[place], first, number, market.journal.logged[place])
+                for place in self._places
+            ]
             self._window_bounds[first] = np.concatenate(found)
 
     def _give(self, place: int) -> None:
@@ -345,13 +384,13 @@ class Conductor:
         """Write the chunks of which all shares have told their rows."""
         while self._waiting and all(share.chunks > self._merged for share in self._shares):
             chunk = self._waiting.popleft()
-            told_rows = self._rows.pop(self._merged)
+            told = [chunk.frames, *self._rows.pop(self._merged)]
             rows = {
-                name: stacked([r[name] for r in told_rows if name in r], ORDER[name])
-                for name in ORDER
+                name: stacked([own[name] for own in told if name in own], keys)
+                for name, keys in ORDER.items()
             }
             if len(rows["windows"]):
-                finish_windows(self.model, rows["windows"], self._window_bounds)
+                finish_windows(self.model, rows["windows"], self._window_bounds, self._places)
             directory.add_chunk(chunk.frames | rows)
             self._merged += 1
             if chunk.state is not None:
@@ -361,23 +400,24 @@ class Conductor:
 
     def tables(self) -> Frames:
         """Return the tables that close the run."""
+        if not self.shared:
+            return super().tables()
         ends = [share.closing for share in self._shares if share.closing is not None]
-        self.closed = closing_tables(self.model, ends)
+        follow(self.model, ends)
+        own = closing_tables(self.model)
+        self.closed = filled(self.model, ends, self._places, own)
         return self.closed
 
 
-def _crew(scheduler: str | None, imports: tuple[str, ...]) -> LocalCrew | DaskCrew:
-    return LocalCrew() if scheduler is None else DaskCrew(scheduler, imports)
-
-
 @contextmanager
-def conductor_of(
+def conductor_of(  # noqa: PLR0913 - keyword-only from the fifth
     scenario: Scenario,
     options: Options,
     workers: int | None = None,
     scheduler: str | None = None,
     *,
     imports: tuple[str, ...] = (),
+    warn: Callable[[str], Any] = lambda _: None,
 ) -> Iterator[Conductor]:
     """Yield who plays a scenario together with all among whom its agents are shared out.
 
@@ -389,14 +429,15 @@ def conductor_of(
         Address of a Dask scheduler.
     imports : tuple of str
         A user's modules.
+    warn : callable
+        Called with a line for each cohort that is not shared out.
 
     Raises
     ------
     UserError
-        If the agents cannot be shared out, or the cluster is not there.
+        If Dask is not installed, or the cluster is not there.
     """
-    check_spec(scenario.peopled, workers)
-    crew = _crew(scheduler, imports)
-    with closing(crew):
-        shares = workers or (1 if isinstance(crew, LocalCrew) else len(crew))
-        yield Conductor(scenario, crew, options, shares, imports=imports)
+    with closing(Cluster(workers, scheduler, imports)) as cluster:
+        shares = workers or len(cluster.workers())
+        with closing(DaskCrew(cluster)) as crew:
+            yield Conductor(scenario, crew, options, shares, imports=imports, warn=warn)

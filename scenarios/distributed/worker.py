@@ -9,10 +9,10 @@ the run's folder, where it sees that) or from the first round, and says which ro
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from regretless.market.core import checkpoint
-from regretless.market.core.arrays import Array, Indices, Mask
+from regretless.market.core.arrays import Array, Indices
 from regretless.market.exploitability.tracker import COLUMNS
 from regretless.market.game.round import Decided, commit_and_draw, decide, offer
 from regretless.market.logs import comparisons
@@ -28,9 +28,10 @@ from regretless.market.logs.final_tables import agents_table
 from regretless.market.records import Round
 from regretless.market.regret.model_comparison import Followed
 from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.distributed.divisible import divisible
+from regretless.scenarios.distributed.record import Tree, rounds_of
+from regretless.scenarios.distributed.share import Share, share_of
 from regretless.scenarios.imports import import_modules
-from regretless.scenarios.shards.broadcast import Tree, rounds_of
-from regretless.scenarios.shards.share import Share, share_of
 from regretless.scenarios.spec.scenario import validated
 
 TABLES = ("regret_log", "windows")  # streamed ones that agents have rows in
@@ -103,8 +104,6 @@ class Closing:
     followed : dict of int to (int array, array, array)
         By cohort: places in the sample for exploitability, how often each of these rows played each
         action at each point (k, A, m), and its ledger's sums (k, A, A).
-    bins : Tree
-        What the points are.
     models : DataFrame
         The agents' rows of the table, where they are compared with models.
     gaps : dict of int to Tree
@@ -116,7 +115,6 @@ class Closing:
     bounds: pd.DataFrame
     compared: Sequence[comparisons.Compared]
     followed: dict[int, tuple[Indices, Array, Array]] = field(default_factory=dict)
-    bins: Tree = field(default_factory=dict)
     models: pd.DataFrame = field(default_factory=pd.DataFrame)
     gaps: dict[int, Tree] = field(default_factory=dict)
 
@@ -131,8 +129,6 @@ class Answer:
         Rounds; -1 from a worker that has no such share.
     rows : list of (int, Frames)
         The number of each chunk of the logs that was filled, and its tables.
-    seconds : float
-        That playing took.
     load : array, optional
         What the agents come to in the market in the round that was begun.
     sums : dict of str to array, optional
@@ -142,27 +138,48 @@ class Answer:
     played: int
     rows: Sequence[tuple[int, Frames]] = ()
     closing: Closing | None = None
-    seconds: float = 0.0
     load: Array | None = None
     sums: dict[str, Array] | None = None
 
 
 class Shard:
-    """A share that is being played."""
+    """A share that is being played.
 
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe = recipe
+    Parameters
+    ----------
+    recipe : Recipe
+    after : int
+        A round: it goes on from the newest checkpoint before that can be used, if there is one.
+    """
+
+    def __init__(self, recipe: Recipe, after: int) -> None:
         import_modules([n for n in recipe.imports if n.removesuffix(".py") not in sys.modules])
-        spec = validated(deepcopy(recipe.raw), origin=Path())
-        market = Scenario(spec).build(log_every=recipe.log_every)
-        self.share: Share = share_of(market, recipe.place, recipe.of)
-        self.keeps, self._folder = not market.game.forgetful(), Path(recipe.folder)
+        self._recipe, self._folder = recipe, Path(recipe.folder)
+        self._identity = json.dumps([recipe.raw, recipe.log_every, recipe.place, recipe.of])
+        self._next_save = 0.0
+        self._anew()
+        for number in sorted((n for n in self._files() if n <= after), reverse=True):
+            if (tree := self._fitting(number)) is None:
+                continue
+            try:
+                self._restore(number, tree)
+            except checkpoint.DAMAGED:
+                self._anew()  # some of it was restored
+            else:
+                break
+
+    def _anew(self) -> None:
+        """Build the share, which has played no round."""
+        recipe = self._recipe
+        scenario = Scenario(validated(deepcopy(recipe.raw), origin=Path()))
+        market = scenario.build(log_every=recipe.log_every)
+        places, _ = divisible(scenario.peopled, market.game)
+        self.share: Share = share_of(market, places, recipe.place, recipe.of)
+        self._keeps = not self.share.model.game.forgetful()
         self._rows: list[tuple[int, Frames]] = []
         self._chunk = 0
-        self._next_save = 0.0
         self._begun: tuple[Decided, Array] | None = None
         self._last: Round | None = None
-        self._told = [member.cohort.name for member in self.share.members if member.told]
         self.share.model.stream_logs_to(self._take)
 
     @property
@@ -172,7 +189,7 @@ class Shard:
 
     def play(self, task: Task) -> Answer:
         """Play the blocks of a task that come next, and close if that is asked."""
-        began, before, model = time.perf_counter(), self.played, self.share.model
+        before, model = self.played, self.share.model
         for block in task.blocks:
             if block["first"] <= self.played < rounds_of(block):
                 self._through(block)
@@ -184,17 +201,17 @@ class Shard:
         rows, self._rows = self._rows, []
         # who is asked how a round begins has said what the one before came to
         sums = None if self._last is None or task.begun else self.share.sums(self._last)
-        return Answer(self.played, rows, closing, time.perf_counter() - began, load, sums)
+        return Answer(self.played, rows, closing, load, sums)
 
     def _through(self, block: Tree) -> None:
         """Play the rounds of a block that come next, the first to its end if it was begun."""
-        model, tape = self.share.model, self.share.tape
+        model = self.share.model
         if self._begun is not None:
-            tape.outcome = block["outcomes"][self.played - block["first"]]
-            (begun, _), self._begun = self._begun, None
-            self._last = model.conclude(begun)
+            (decided, _), self._begun = self._begun, None
+            came = replace(decided.begun, outcome=block["outcomes"][self.played - block["first"]])
+            self._last = model.conclude(replace(decided, begun=came))
         if self.played < rounds_of(block):
-            tape.load(block, self.played)
+            self.share.tape.load(block, self.played)
         while self.played < rounds_of(block):
             self._last = model.conclude(self._decided())
 
@@ -217,12 +234,11 @@ class Shard:
 
     def _save(self, settled: int) -> None:
         """Keep a checkpoint if there has been none for long; remove those that nobody needs."""
-        if not self.keeps or time.monotonic() < self._next_save or not self._folder.is_dir():
+        if not self._keeps or time.monotonic() < self._next_save or not self._folder.is_dir():
             return  # or it is another machine, that does not see the folder
         began, files = time.monotonic(), self._files()
-        tree = {"of": self._identity, "chunk": self._chunk, "state": self.share.model.state()}
         with suppress(OSError):  # no room: the rounds will be played again
-            checkpoint.save(self._file(self.played), tree)
+            checkpoint.save(self._file(self.played), self._state())
         needed = max((number for number in files if number <= settled), default=0)
         for number in files:
             if number < needed:
@@ -230,81 +246,66 @@ class Shard:
         now = time.monotonic()
         self._next_save = now + SELDOM * (now - began)
 
-    def fitting(self, after: int) -> Iterator[tuple[int, Tree]]:
-        """Yield the checkpoints before a round that are of this share, the newest first."""
-        files = self._files() if self.keeps else {}
-        fresh = {"of": "", "chunk": 0, "state": self.share.model.state()} if files else {}
-        for number in sorted((n for n in files if n <= after), reverse=True):
-            with suppress(*checkpoint.DAMAGED):
-                tree = checkpoint.load(files[number])
-                checkpoint.check_like(tree, fresh)
-                if tree["of"] == self._identity:
-                    yield number, tree
+    def _state(self) -> Tree:
+        return {"of": self._identity, "chunk": self._chunk, "state": self.share.model.state()}
 
-    def restore(self, number: int, tree: Tree) -> None:
-        """Go on from a checkpoint of a round; one of ``DAMAGED`` if it is of something else."""
+    def _fitting(self, number: int) -> Tree | None:
+        """Return a checkpoint of a round; None if it is damaged or of something else."""
+        with suppress(*checkpoint.DAMAGED):
+            tree = checkpoint.load(self._file(number))
+            checkpoint.check_like(tree, self._state())
+            return tree if tree["of"] == self._identity else None
+        return None
+
+    def _restore(self, number: int, tree: Tree) -> None:
+        """Go on from a checkpoint; one of ``DAMAGED`` if it cannot be."""
         self.share.model.restore(tree["state"])
         self._chunk = int(tree["chunk"])
         if self.played != number:
             raise ValueError(f"it is of round {self.played}")
 
-    @property
-    def _identity(self) -> str:
-        recipe = self.recipe
-        return json.dumps([recipe.raw, recipe.log_every, recipe.place, recipe.of])
-
     def _file(self, number: int) -> Path:
-        return self._folder / f"shard-{self.recipe.place}-{number:09d}.npz"
+        return self._folder / f"shard-{self._recipe.place}-{number:09d}.npz"
 
     def _files(self) -> dict[int, Path]:
         """Return the checkpoints that there are, by their rounds."""
-        found = self._folder.glob(f"shard-{self.recipe.place}-*.npz")
+        found = self._folder.glob(f"shard-{self._recipe.place}-*.npz") if self._keeps else ()
         return {int(file.stem.rpartition("-")[2]): file for file in found}
 
     def _closing(self) -> Closing:
-        """Say what became of the agents that are this share's to tell."""
+        """Say what became of the agents of this share."""
         model, members = self.share.model, self.share.members
         model.journal.flush()
         unknown = [dict.fromkeys(COLUMNS, np.full(len(m.rows), np.nan)) for m in members]
         agents = agents_table(model.game, model.guarantees, unknown, rounds=model.rounds)
-        mine = np.zeros(len(agents) + 1, dtype=np.bool_)
-        mine[1:] = agents["cohort"].isin(self._told)
         ids = np.concatenate([[0], *(member.ids for member in members)])
         tables = agents, model.swaps_frame(), model.models_frame()
-        agents, swaps, models = (_told(table, mine, ids) for table in tables)
-        pairs = enumerate(zip(members, model.game.seats, strict=True))
+        agents, swaps, models = (
+            table.assign(agent=ids[table["agent"]]) if len(table) else table for table in tables
+        )
+        pairs = zip(members, model.game.seats, strict=True)
         return Closing(
             agents,
             swaps,
             model.bounds_frame(),
-            [own for own in comparisons.comparisons(model.game) if own.cohort in self._told],
+            list(comparisons.comparisons(model.game)),
             self._followed(),
-            {} if model.tracker is None else model.tracker.bins.state(),
             models,
             {
-                i: s.comparison.kept(m.rows)
-                for i, (m, s) in pairs
-                if m.told and isinstance(s.comparison, Followed)
+                m.place: s.comparison.kept(m.rows)
+                for m, s in pairs
+                if isinstance(s.comparison, Followed)
             },
         )
 
     def _followed(self) -> dict[int, tuple[Indices, Array, Array]]:
         tracker, found = self.share.model.tracker, {}
-        for own, (place, (places, rows)) in enumerate(self.share.followed.items()):
+        for own, (at, (places, rows)) in enumerate(self.share.followed.items()):
             assert tracker is not None  # noqa: S101 - there is a sample
-            counts = tracker.bins.counts(own)
-            ledger = self.share.members[place].cohort.ledger
-            found[place] = places, counts, ledger.fixed[rows]
+            member = self.share.members[at]
+            sums = member.cohort.ledger.fixed[rows]
+            found[member.place] = places, tracker.bins.counts(own), sums
         return found
-
-
-def _told(table: pd.DataFrame, mine: Mask, ids: Indices) -> pd.DataFrame:
-    """Keep the rows of some agents, and give them the numbers that they have in the whole run."""
-    if table.empty:
-        return table
-    own = table["agent"].to_numpy()
-    kept = table if mine[1:].all() else table[mine[own]]
-    return kept.assign(agent=ids[kept["agent"]])
 
 
 _HERE: dict[tuple[str, int], Shard] = {}  # the shares that this process plays
@@ -318,24 +319,11 @@ def work(task: Task) -> Answer:
     if shard is None or shard.played != task.reached:
         if not recipe.raw:
             return Answer(-1)
-        shard = _HERE[key] = _begun(recipe, task.after)
+        shard = _HERE[key] = Shard(recipe, task.after)
     answer = shard.play(task)
     if answer.closing is not None:
         forget(*key)
     return answer
-
-
-def _begun(recipe: Recipe, after: int) -> Shard:
-    """Build a share that goes on from the newest checkpoint before a round, if one can be used."""
-    shard = Shard(recipe)
-    for number, tree in shard.fitting(after):
-        try:
-            shard.restore(number, tree)
-        except checkpoint.DAMAGED:
-            shard = Shard(recipe)  # some of it was restored
-        else:
-            break
-    return shard
 
 
 def forget(run: str, place: int | None = None) -> None:

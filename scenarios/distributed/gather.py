@@ -1,0 +1,158 @@
+"""What the shares of a run have told, put together to the bytes of a run on one machine.
+
+The conductor's own tables have rows for everybody: those of agents who are elsewhere are filled
+with what their shares told. What the forecaster knows of an agent, its bounds, is known here alone.
+So is exploitability, of a sample: its programs' last digits depend on which losses are computed
+together.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from regretless.market.core.arrays import Array
+from regretless.market.exploitability.tracker import COLUMNS, LEADER_COLUMNS
+from regretless.market.logs import comparisons
+from regretless.market.logs.final_tables import PROMISED
+from regretless.market.logs.welfare import COUNT
+from regretless.market.model import MarketModel
+from regretless.market.regret.model_comparison import Followed
+from regretless.scenarios.distributed.worker import Closing
+
+Frames = dict[str, pd.DataFrame]
+KNOWN = {*COLUMNS, *LEADER_COLUMNS, *PROMISED, "regret_to_models_bound", COUNT, "logged"}
+
+
+def stacked(parts: Sequence[pd.DataFrame], keys: Sequence[str]) -> pd.DataFrame:
+    """Put the rows of all shares in one table in the order of a run on one machine.
+
+    Parameters
+    ----------
+    keys : sequence of str
+        By which rows are ordered, the last one first; equal ones stay as they are.
+    """
+    parts = [part for part in parts if len(part)]
+    if not parts:
+        return pd.DataFrame()
+    table = pd.concat(parts, ignore_index=True)
+    order = np.lexsort([table[key].to_numpy() for key in keys])
+    return table.take(order).reset_index(drop=True)
+
+
+def finish_windows(
+    market: MarketModel,
+    rows: pd.DataFrame,
+    bounds: Mapping[int, Array],
+    places: Sequence[int],
+) -> None:
+    """Add what bounds each row of a windows table, and note the worst of every cohort.
+
+    Parameters
+    ----------
+    market : MarketModel
+        The whole one.
+    rows : DataFrame
+        Of all agents, in order.
+    bounds : dict of int to array
+        By a window's first round, of all logged agents of some cohorts.
+    places : sequence of int
+        Of these.
+    """
+    windows, logged = market.journal.windows, market.journal.logged
+    assert windows is not None  # noqa: S101 - it has rows
+    ids = np.concatenate([logged[place].ids for place in places])
+    theirs = rows["agent"].isin(ids).to_numpy()
+    for first in np.unique(rows["first"]).tolist():
+        here = (rows["first"] == first).to_numpy()
+        if windows.bounded:
+            which = rows.loc[here & theirs, "agent"].to_numpy()
+            rows.loc[here & theirs, "bound"] = bounds[first][np.searchsorted(ids, which)]
+        for cohort, own in zip(market.game.cohorts, logged, strict=True):
+            mine = rows[here & rows["agent"].isin(own.ids)]
+            if len(mine):
+                columns = {str(name): mine[name].to_numpy() for name in mine}
+                windows.note(cohort.name, columns)
+
+
+def filled(
+    market: MarketModel, ends: Sequence[Closing], places: Sequence[int], tables: Frames
+) -> Frames:
+    """Return the tables that close a run.
+
+    Parameters
+    ----------
+    market : MarketModel
+        The whole one, in which the agents of some cohorts have decided nothing.
+    ends : sequence of Closing
+        One per share, in order.
+    places : sequence of int
+        Of these cohorts.
+    tables : dict of str to DataFrame
+        As the market has them once it knows what was followed (``follow``).
+    """
+    away = [market.game.cohorts[place].name for place in places]
+    here = tables["agents"].loc[~tables["agents"]["cohort"].isin(away), "agent"]
+    told = {"agents": _agents(tables["agents"], ends)}
+    for name in {"swaps", "models"} & set(tables):
+        own = tables[name]
+        parts = [own[own["agent"].isin(here)] if len(own) else own]
+        told[name] = stacked([*parts, *(getattr(end, name) for end in ends)], ("agent",))
+    if "bounds" in tables:
+        told["bounds"] = _bounds(tables["bounds"], ends, away)
+    told["verdict"] = comparisons.verdict_table(list(_compared(market, ends, places)))
+    return tables | told
+
+
+def _agents(whole: pd.DataFrame, ends: Sequence[Closing]) -> pd.DataFrame:
+    """Fill in what shares told of their agents, but for what only the whole market knows."""
+    told = stacked([end.agents for end in ends], ("agent",))
+    at = told["agent"].to_numpy() - 1
+    for name in [name for name in told if name not in KNOWN]:
+        column = whole[name].array.copy()
+        column[at] = told[name].array
+        whole[name] = column
+    return whole
+
+
+def follow(market: MarketModel, ends: Sequence[Closing]) -> None:
+    """Tell the whole market's tracker what the rows of its sample did that are elsewhere."""
+    tracker = market.tracker
+    if tracker is None or not market.played:
+        return
+    state = tracker.state()
+    played = dict(state["bins"]["played"])
+    for own, (place, rows) in enumerate(tracker.rows.items()):
+        fixed, counts = market.game.cohorts[place].ledger.fixed, np.array(played[str(own)])
+        for places, known, sums in (end.followed[place] for end in ends if place in end.followed):
+            counts[:, places], fixed[rows[places]] = np.moveaxis(known, 2, 0), sums
+        played[str(own)] = counts
+    tracker.restore(state | {"bins": state["bins"] | {"played": played}})
+
+
+def _bounds(whole: pd.DataFrame, ends: Sequence[Closing], away: Sequence[str]) -> pd.DataFrame:
+    """Put the greatest regrets of all shares beside the bounds, which are known here."""
+    keys, told = ["round", "cohort"], ["decision_swap_regret", "bound_from_bias"]
+    found = pd.concat([end.bounds for end in ends]).groupby(keys)[told].max()
+    order, theirs = pd.MultiIndex.from_frame(whole[keys]), whole["cohort"].isin(away)
+    for name in told:
+        whole[name] = np.where(theirs, found[name].reindex(order).to_numpy(), whole[name])
+    return whole
+
+
+def _compared(
+    market: MarketModel, ends: Sequence[Closing], places: Sequence[int]
+) -> Iterator[comparisons.Compared]:
+    """Put together what the agents of each cohort could have done."""
+    own = {found.cohort: found for found in comparisons.comparisons(market.game)}
+    for place, cohort in enumerate(market.game.cohorts):
+        if place not in places:
+            if cohort.name in own:
+                yield own[cohort.name]
+            continue
+        parts = [found for end in ends for found in end.compared if found.cohort == cohort.name]
+        followed = market.game.seats[place].comparison
+        if isinstance(followed, Followed):
+            followed.join([end.gaps[place] for end in ends if place in end.gaps])
+        if parts:
+            yield comparisons.joined(parts, followed)

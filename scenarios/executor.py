@@ -1,0 +1,408 @@
+"""Who does many tasks: this process, or the workers of a Dask cluster, here or elsewhere.
+
+A cluster of this machine is a ``dask.distributed.LocalCluster``: processes of one thread each, on
+loopback, which end with the process that started them and are replaced when they die. One elsewhere
+is named by the address of its scheduler; its workers need this package and, at the same path, a
+data file that is not bundled, share no folder with this process, and are sent a user's modules of
+one file. Without Dask, an extra, tasks are done here, one after another.
+
+A task may show life by ``beat``, as a run does after every round; a worker that shows none for as
+long as its tasks are given ends, even if it never lets go of the interpreter, and its task is over
+as if it had died.
+"""
+
+import faulthandler
+import importlib
+import importlib.util
+import logging
+import os
+import queue
+import re
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from functools import cached_property
+from itertools import islice
+from typing import Any, NoReturn, TypeVar
+
+from regretless.market.core.errors import UserError
+
+CONNECTING = 15.0  # seconds to find the scheduler, and then a worker
+LOOKING = 2.0  # seconds between two looks at whether anybody still works
+WITHOUT_WORKERS = 60.0  # seconds that a cluster may be without one
+SELDOM = 0.5  # seconds between two signs of life that count
+LOOPBACK = "127.0.0.1:0"  # at any free port
+LOGGERS = ("distributed", "distributed.client")  # which have a level each
+INSTALL = "which is not installed; run pip install 'regretless[dask]'"
+DIED = "its worker process ended before that (killed, out of memory, or still for too long)"
+T = TypeVar("T")
+A = TypeVar("A")
+Died = Callable[[T, str], A]  # from a task whose worker died, and why, to the answer in its place
+
+
+class Executor(ABC):
+    """Does tasks.
+
+    Attributes
+    ----------
+    sends_files : bool
+        Whether tasks are done where the folders of this process are not seen.
+    """
+
+    sends_files: bool = False
+
+    @property
+    @abstractmethod
+    def room(self) -> int:
+        """How many tasks are done at once."""
+
+    @abstractmethod
+    def answers(
+        self,
+        work: Callable[[T], A],
+        tasks: Iterable[T],
+        died: Died[T, A],
+        *,
+        patience: float | None = None,
+    ) -> Iterator[A]:
+        """Yield the answers as they come.
+
+        Parameters
+        ----------
+        work : callable
+            A module's function.
+        tasks : iterable
+            Taken when there is room for one more.
+        died : callable
+            From a task whose worker died, and why, to the answer in its place.
+        patience : float, optional
+            Seconds for which a task may show no life; by default for ever.
+        """
+
+    def map(
+        self,
+        work: Callable[[T], A],
+        tasks: Sequence[T],
+        *,
+        progress: Callable[[int], Any] | None = None,
+    ) -> list[A]:
+        """Do all the work, and return the answers in the tasks' order.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Called with the number of tasks that are done.
+
+        Raises
+        ------
+        UserError
+            If a worker died. What the work itself raises is raised here.
+        """
+        found: dict[int, A] = {}
+        for place, answer in self.answers(_Numbered(work), list(enumerate(tasks)), _unfinished):
+            found[place] = answer
+            if progress is not None:
+                progress(len(found))
+        return [found[place] for place in range(len(tasks))]
+
+    def close(self) -> None:  # noqa: B027 - a process needs nothing
+        """Let go of everybody, whatever they are doing."""
+
+
+class _Numbered:
+    """Work whose answers tell which task they are of."""
+
+    def __init__(self, work: Callable[[Any], Any]) -> None:
+        self._work = work
+
+    def __call__(self, numbered: tuple[int, Any]) -> tuple[int, Any]:
+        return numbered[0], self._work(numbered[1])
+
+
+def _unfinished(numbered: tuple[int, Any], why: str) -> NoReturn:
+    raise UserError(f"task {numbered[0] + 1}: {why}; start again, with fewer --jobs if memory is")
+
+
+class Here(Executor):
+    """Nobody but this process, which does one task after another."""
+
+    room = 1
+
+    def answers(
+        self,
+        work: Callable[[T], A],
+        tasks: Iterable[T],
+        died: Died[T, A],
+        *,
+        patience: float | None = None,
+    ) -> Iterator[A]:
+        """Yield the answers in the tasks' order; nobody watches whether one shows life."""
+        yield from map(work, tasks)
+
+
+class Cluster(Executor):
+    """Workers of a Dask cluster.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Processes of this machine to start; one per processor by default.
+    address : str, optional
+        Of a scheduler elsewhere, e.g. ``tcp://127.0.0.1:8786``, in their place.
+    imports : tuple of str
+        A user's modules.
+
+    Raises
+    ------
+    UserError
+        If Dask is not installed, or no scheduler or no worker is found.
+    """
+
+    def __init__(
+        self, workers: int | None = None, address: str | None = None, imports: tuple[str, ...] = ()
+    ) -> None:
+        self._dask = _dask("--scheduler" if address else f"--workers {workers}")
+        self.sends_files, self._address = address is not None, address
+        self._count, self._local = workers or processors(), None
+        self._done: queue.Queue[Any] = queue.Queue()
+        self._seen = self._looked = time.monotonic()
+        if self.sends_files and self.client:  # now, before anything is written
+            for name in imports:
+                self._send(name.removesuffix(".py"))
+
+    @cached_property
+    def client(self) -> Any:
+        """The connection; processes of this machine start when it is first needed."""
+        if self._address is not None:
+            return _connected(self._dask, self._address)
+        self._local = _local(self._dask, self._count)
+        self._seen = time.monotonic()
+        return self._dask.Client(self._local, set_as_default=False)
+
+    def _send(self, module: str) -> None:
+        found = importlib.util.find_spec(module)
+        alone = found is not None and not found.submodule_search_locations and "." not in module
+        if alone and found is not None and str(found.origin).endswith(".py"):
+            self.client.upload_file(found.origin, load=False)
+
+    @property
+    def room(self) -> int:
+        """How many tasks are done at once: the threads of all workers that are there."""
+        return sum(self.workers().values())
+
+    def workers(self) -> dict[str, int]:
+        """Return the workers' addresses and threads.
+
+        UserError if the scheduler is gone, or all of them for a minute.
+        """
+        try:
+            here: dict[str, int] = self.client.nthreads() if self.client.status == "running" else {}
+        except (OSError, TimeoutError):
+            here = {}
+        if self.client.status != "running":
+            self.lost("was lost")
+        if here:
+            self._seen = time.monotonic()
+        elif time.monotonic() - self._seen > WITHOUT_WORKERS:
+            self.lost("has no workers any more")
+        return here
+
+    def answers(
+        self,
+        work: Callable[[T], A],
+        tasks: Iterable[T],
+        died: Died[T, A],
+        *,
+        patience: float | None = None,
+    ) -> Iterator[A]:
+        """Yield the answers as they come; UserError if the scheduler or the last worker goes."""
+        waiting, pending = iter(tasks), dict[Any, T]()
+        while True:
+            room = max(self.room - len(pending), int(not pending))
+            for task in islice(waiting, room):
+                pending[self.submit(work, task, patience=patience)] = task
+            if not pending:
+                return
+            while (future := self.next(LOOKING)) is None:
+                pass
+            task = pending.pop(future)
+            yield died(task, DIED) if self.died(future) else future.result()
+            future.release()
+
+    def submit(
+        self,
+        work: Callable[[T], Any],
+        task: T,
+        *,
+        patience: float | None = None,
+        at: str | None = None,
+    ) -> Any:
+        """Hand on a task, to a worker of this address if it is there; return its future."""
+        where = {} if at is None else {"workers": [at], "allow_other_workers": True}
+        future = self.client.submit(_watched, work, task, patience, pure=False, **where)
+        future.add_done_callback(self._done.put)
+        return future
+
+    def next(self, patience: float) -> Any:
+        """Return a future that is over; None if there is none after so many seconds."""
+        try:
+            future = self._done.get(timeout=patience) if patience else self._done.get_nowait()
+        except queue.Empty:
+            if time.monotonic() - self._looked > LOOKING:
+                self._looked = time.monotonic()
+                self.workers()
+            return None
+        if future.status in {"cancelled", "lost"}:
+            self.lost("was lost")
+        return future
+
+    def refill(self) -> None:
+        """Wait until a process of this machine that died is replaced."""
+        if self._local is not None:
+            with suppress(TimeoutError):
+                self.client.wait_for_workers(self._count, timeout=CONNECTING)
+
+    @staticmethod
+    def died(future: Any) -> bool:
+        """Whether a task is over because its worker died."""
+        error = future.exception() if future.status == "error" else None
+        return type(error).__name__ == "KilledWorker"
+
+    def close(self) -> None:
+        """Close the connection, and end the workers of this machine."""
+        if "client" in vars(self):
+            self.client.close()
+        if self._local is not None:
+            self._local.close()
+
+    def lost(self, what: str) -> NoReturn:
+        """Raise UserError: the cluster is not there any more."""
+        name = f"--scheduler {self._address}" if self._address else "the Dask cluster"
+        raise UserError(f"{name} {what}; start it again and use --resume")
+
+
+def _dask(option: str) -> Any:
+    try:
+        return importlib.import_module("distributed")
+    except ImportError as error:
+        raise UserError(f"{option} needs Dask, {INSTALL}") from error
+
+
+def _connected(dask: Any, address: str) -> Any:
+    """Return a client of a cluster elsewhere that has a worker."""
+    if not re.fullmatch(r"(\w+://)?[^\s/]+:\d+", address):
+        raise UserError(f"--scheduler {address} is no address; write e.g. tcp://127.0.0.1:8786")
+    for logger in LOGGERS:  # a scheduler that is gone is told in one line, by us
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
+    try:
+        client = dask.Client(address, timeout=CONNECTING, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        reason = f"--scheduler {address} cannot be reached: {error}"
+        raise UserError(f"{reason}; check the address and that dask scheduler runs") from error
+    try:
+        client.wait_for_workers(1, timeout=CONNECTING)
+    except (OSError, TimeoutError) as error:
+        client.close()
+        raise UserError(
+            f"--scheduler {address} has no workers; run dask worker {address}"
+        ) from error
+    return client
+
+
+def _local(dask: Any, workers: int) -> Any:
+    """Start a scheduler and workers on loopback; a task whose worker dies is not tried again."""
+    environment = {} if "NUMBA_NUM_THREADS" in os.environ else {"NUMBA_NUM_THREADS": "1"}
+    return dask.LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address=LOOPBACK,
+        worker_dashboard_address=LOOPBACK,
+        silence_logs=logging.CRITICAL,
+        memory_limit=0,
+        scheduler_kwargs={"allowed_failures": 0, "dashboard": False},
+        env=environment,
+        preload=[__name__],
+    )
+
+
+def dask_setup(_worker: Any) -> None:
+    """Keep Ctrl-C from a worker of this machine, which its parent ends (Dask calls this there)."""
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def executor(
+    jobs: int | None, scheduler: str | None = None, imports: tuple[str, ...] = ()
+) -> closing[Executor]:
+    """Return who does tasks, as a context manager: a cluster, or without Dask this process.
+
+    Parameters
+    ----------
+    jobs : int, optional
+        Worker processes; one per processor by default.
+    """
+    lacking = scheduler is None and importlib.util.find_spec("distributed") is None
+    alone = lacking and jobs in {None, 1}
+    return closing(Here() if alone else Cluster(jobs, scheduler, imports))
+
+
+def mapper(jobs: int | None) -> closing[Executor]:
+    """Return who does tasks that need no process of their own: with one job this process."""
+    return closing(Here()) if jobs == 1 else executor(jobs)
+
+
+def collect(
+    work: Callable[[T], A],
+    tasks: Sequence[T],
+    *,
+    jobs: int | None = None,
+    progress: Callable[[int], Any] | None = None,
+) -> list[A]:
+    """Do all the work with a ``mapper`` of its own (``Executor.map``)."""
+    with mapper(jobs) as workers:
+        return workers.map(work, tasks, progress=progress)
+
+
+class _Life:
+    """In a worker: how long it may show no life, and when it last did."""
+
+    patience: float | None = None
+    shown: float = 0.0
+    told: int = 0
+
+
+_LIFE = _Life()
+_TURN = threading.Lock()
+
+
+def beat(_: object = None) -> None:
+    """Show life, where somebody waits for it."""
+    now = time.monotonic()
+    if _LIFE.patience is not None and now - _LIFE.shown > SELDOM:
+        _LIFE.shown = now
+        _LIFE.told = _LIFE.told or os.open(os.devnull, os.O_WRONLY)
+        faulthandler.dump_traceback_later(_LIFE.patience, exit=True, file=_LIFE.told)
+
+
+def _watched(work: Callable[[T], A], task: T, patience: float | None) -> A:
+    """Do a task in a worker, which ends if no life is shown."""
+    if patience is None:
+        return work(task)
+    with _TURN:  # there is one clock
+        _LIFE.patience, _LIFE.shown = patience, 0.0
+        beat()
+        try:
+            return work(task)
+        finally:
+            _LIFE.patience = None
+            faulthandler.cancel_dump_traceback_later()
