@@ -517,7 +517,7 @@ class OfflineOmnipredictor(BaseEstimator):  # type: ignore[misc]  # scikit-learn
         --------
         >>> from regretless.market.losses import Linear
         >>> OfflineOmnipredictor([Linear(np.array([[1.0], [0.5]]))], base="none").sample_size(0.1)
-        5144
+        4341
         """
         _check(self)
         outcomes = as_list(self.losses)[0].outcomes
