@@ -1,0 +1,164 @@
+"""Every pair of keys of [forecaster]: it builds, plays as asked, and keeps its promise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from regretless.forecaster.events.coordinate import VectorEvents
+from regretless.forecaster.events.scalar import GainEvents
+from regretless.forecaster.models.panel import PANEL
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.scenario import validated
+
+ROUNDS = 40
+COHORTS = [
+    {"name": "linear", "utility": "linear", "count": 3, "actions": 3},
+    {"name": "curved", "utility": "mean-variance", "count": 3, "actions": 3},
+]
+
+
+class Feature(NamedTuple):
+    """Keys of [forecaster], and how a block's forecaster shows them."""
+
+    keys: dict[str, Any]
+    shown: Callable[[Any], bool]
+
+
+def first(player: Any) -> Any:
+    """Return what has the first turn."""
+    return player.instances[0]
+
+
+def parts(events: Any) -> Iterator[Any]:
+    """Yield the events of a run that a set is made of."""
+    events = getattr(events, "whole", events)
+    yield from getattr(events, "parts", [events])
+
+
+def solver(player: Any) -> Any:
+    """Return what solves the game over a hull, without its objective."""
+    own = first(player).solver
+    return getattr(own, "solver", own)
+
+
+FEATURES = {
+    "delay": Feature({"delay": 2}, lambda p: len(p.instances) == 3),
+    "intervals": Feature({"intervals": True}, lambda p: hasattr(first(p).events, "levels")),
+    "second-order": Feature(
+        {"weights": "second-order"}, lambda p: first(p).events.rule.name == "second-order"
+    ),
+    "exponential": Feature(
+        {"weights": "exponential"}, lambda p: first(p).events.rule.name == "exponential"
+    ),
+    "image": Feature({"hull": "image"}, lambda p: p.spelled and solver(p).hull == "image"),
+    "off_ties": Feature({"off_ties": True}, lambda p: solver(p).off_ties),
+    "objective": Feature(
+        {"objective": "welfare"}, lambda p: all(own.solver.preferring for own in p.instances)
+    ),
+    "coordinates": Feature(
+        {"events": "coordinates"},
+        lambda p: isinstance(next(parts(first(p).events)), VectorEvents),
+    ),
+    "losses": Feature(
+        {"events": "losses"}, lambda p: isinstance(next(parts(first(p).events)), GainEvents)
+    ),
+    "models": Feature({"models": ["last-value"]}, lambda p: p.models == ("last-value",)),
+    "alone": Feature({"models": []}, lambda p: p.models == ()),
+    "band": Feature({"band": 0.5, "give_up": 0.7}, lambda p: p.described()["kept"] <= 1),
+}
+PAIRS = [
+    (one, other)
+    for one, other in combinations(FEATURES, 2)
+    if not FEATURES[one].keys.keys() & FEATURES[other].keys.keys()
+    and {one, other} != {"alone", "band"}  # there is no reference that could have one
+]
+RESPONSES: dict[str, dict[str, Any]] = {
+    "quantal": {"response": "quantal", "eta": 10.0},
+    "ensemble": {"response": "ensemble"},
+    "private": {"response": "private"},
+    "certainty-equivalent": {"response": "certainty-equivalent"},
+    "late": {"enters": 10, "utility": "mean-variance"},
+    "leaving": {"exits": 30},
+}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a series that moves and jumps."""
+    path = tmp_path_factory.mktemp("data") / "series.csv"
+    rng, t = np.random.default_rng(3), np.arange(ROUNDS)
+    wave = 0.5 + 0.3 * np.sin(t[:, None] / 5 + np.arange(2)) * np.where(t[:, None] > 25, -1, 1)
+    rows = np.clip(wave + 0.1 * rng.standard_normal((ROUNDS, 2)), 0, 1)
+    lines = ["a,b", *(f"{a:.6f},{b:.6f}" for a, b in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def played(table: Path, forecaster: dict[str, Any], **cohort: Any) -> MarketModel:
+    """Play the series before two utilities, the first of which responds in its own way."""
+    raw = {
+        "name": "pair",
+        "rounds": ROUNDS,
+        "seed": 1,
+        "data": {"file": table.name, "outcomes": ["a", "b"], "scale": {"a": [0, 1], "b": [0, 1]}},
+        "cohort": [COHORTS[0] | cohort, COHORTS[1]],
+        "forecaster": forecaster,
+    }
+    model = Scenario(validated(raw, origin=table.parent)).build(log_every=ROUNDS)
+    model.run()
+    return model
+
+
+def check_promises(model: MarketModel) -> None:
+    """Check that no regret is above a bound, nor a bound from variation above the other."""
+    agents = model.agents_frame()
+    told = agents["bound"].notna()
+    assert (told == (agents["guarantee"] != "none")).all()
+    kept = agents[told]
+    assert (kept["swap_regret"] <= kept["bound"]).all()
+    assert (kept["bound_from_variation"] <= kept["bound"]).all()
+    assert not any("nan" in note for note in model.notes)
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_every_pair_of_keys_plays_as_asked_and_keeps_its_promise(
+    one: str, other: str, table: Path
+) -> None:
+    features = FEATURES[one], FEATURES[other]
+    model = played(table, features[0].keys | features[1].keys)
+    for block in model.game.blocks:
+        assert all(feature.shown(block.forecaster) for feature in features)
+        named = {"models", "alone"} & {one, other}
+        assert named or block.forecaster.models == tuple(PANEL)
+    assert (model.agents_frame()["guarantee"] == "decision-swap").all()
+    check_promises(model)
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("response", RESPONSES)
+def test_every_key_goes_with_every_response_and_stay(
+    feature: str, response: str, table: Path
+) -> None:
+    """A promise is there where a theorem covers it; the other cohort has one in any case."""
+    model = played(table, FEATURES[feature].keys, **RESPONSES[response])
+    assert FEATURES[feature].shown(model.game.blocks[-1].forecaster)
+    agents = model.agents_frame()
+    assert (agents.loc[agents["cohort"] == "curved", "guarantee"] == "decision-swap").all()
+    check_promises(model)
+
+
+@pytest.mark.parametrize(
+    "feature", ["delay", "intervals", "second-order", "exponential", "image", "off_ties"]
+)
+def test_the_calibrated_recipe_goes_with_what_it_wraps(feature: str, table: Path) -> None:
+    """It promises no decision swap regret, whatever it is made of."""
+    model = played(table, {"kind": "calibration", "cells": 3} | FEATURES[feature].keys)
+    assert (model.agents_frame()["guarantee"] == "none").all()
+    assert len(model.biases_frame()) or feature == "image"
