@@ -1,0 +1,275 @@
+"""One suite for what a forecaster is put together from: rules, events, references, and the whole.
+
+Solvers have theirs in ``forecaster/test_solvers.py``, with every response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from regretless.forecaster.calibrated import CalibratedMultiaccurate
+from regretless.forecaster.delayed import Delayed
+from regretless.forecaster.events.base import EventSet
+from regretless.forecaster.events.coordinate import VectorEvents
+from regretless.forecaster.events.intervals import Intervals
+from regretless.forecaster.events.protected import LossGroup, best_responses, played_of
+from regretless.forecaster.events.rules import RULES, rule_of
+from regretless.forecaster.events.scalar import GainEvents
+from regretless.forecaster.events.weights import Band, Moment, Stand
+from regretless.forecaster.minimax.base import HullSolver
+from regretless.forecaster.minimax.cube import Box
+from regretless.forecaster.minimax.objective import WithObjective
+from regretless.forecaster.models import Aggregate, Constant, LastValue, RunningMean
+from regretless.forecaster.reference import Reference
+from regretless.forecaster.tolerance import slack_limit
+from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.market.response import best_response, expected_losses
+
+Array = NDArray[np.float64]
+
+SIZE, LOSSES, ACTIONS, MODELS, ROUNDS = 3, 4, 3, 2, 120
+POLICIES = (lambda x: int(x) % ACTIONS, lambda x: int(x) // 2 % ACTIONS)
+
+
+def group() -> LossGroup:
+    """Draw losses with policies."""
+    rng = np.random.default_rng(0)
+    shape = LOSSES, ACTIONS
+    return LossGroup(rng.random(shape) / 4, rng.dirichlet(np.ones(SIZE), shape), POLICIES)
+
+
+GROUP = group()
+SETS: dict[str, Callable[[Any], EventSet]] = {
+    "coordinates": lambda rule: VectorEvents([GROUP], rule),
+    "gains": lambda rule: GainEvents([GROUP], rule, models=MODELS),
+    "sum": lambda rule: (
+        VectorEvents([GROUP], rule) + GainEvents([GROUP], rule, models=MODELS, fixed=False)
+    ),
+    "intervals": lambda rule: Intervals(lambda: VectorEvents([GROUP], rule), rounds=ROUNDS),
+    "intervals of gains": lambda rule: Intervals(
+        lambda: GainEvents([GROUP], rule, models=MODELS), rounds=ROUNDS
+    ),
+    "intervals of a sum": lambda rule: Intervals(
+        lambda: VectorEvents([GROUP], rule) + GainEvents([GROUP], rule, models=MODELS, fixed=False),
+        rounds=ROUNDS,
+    ),
+}
+MODELLED = [name for name in SETS if name not in ("coordinates", "intervals")]
+
+
+def charged(events: EventSet, rounds: range) -> EventSet:
+    """Charge rounds of random mixtures."""
+    for t in rounds:
+        rng = np.random.default_rng([7, t])
+        told = best_responses(events.rows, rng.random((MODELS, SIZE)))
+        points, mass, truth = rng.random((2, SIZE)), np.array([0.3, 0.7]), rng.random(SIZE) ** 2
+        events.charge(events.active(t, told), played_of(events.rows, points, mass, truth))
+    return events
+
+
+def table(events: EventSet, band: Band, time: int = 60) -> Array:
+    """Return H of the coming round."""
+    told = best_responses(events.rows, np.random.default_rng(1).random((MODELS, SIZE)))
+    return events.table_of(events.active(2, told), Moment(time, events.experts, band))
+
+
+@pytest.mark.parametrize("zone", [0.0, 0.5])
+@pytest.mark.parametrize("trust", [0.0, 2.0])
+@pytest.mark.parametrize("name", RULES)
+def test_no_gain_passes_what_a_rule_proves(name: str, trust: float, zone: float) -> None:
+    """Gains that push the leading expert as far as sum w g <= 0 lets them, from a head start."""
+    rule, count, rounds = rule_of(name), 12, 400
+    rng, band = np.random.default_rng(1), Band(zone)
+    gain, variation = np.zeros(count), np.zeros(count)
+    if trust:  # all as far as a reference that is trusted still lets them, and a step beyond
+        variation[:] = 40.0
+        gain[:] = trust * np.sqrt(variation) + 1.0
+    begun = 40 if trust else 0
+    for t in range(rounds):
+        moment = Moment(begun + t + 1, count, band)
+        known = gain, variation, moment
+        weights = rule.one_sided(*known, top=rule.top(*known))
+        assert (weights >= 0).all()
+        up = rng.random(count) < rng.choice([0.05, 0.5])
+        up[(gain / np.sqrt(variation + 1)).argmax()] = True
+        ahead, behind = max(weights @ up, 1e-300), max(weights @ ~up, 1e-300)
+        step = np.where(up, min(1, behind / ahead), -min(1, ahead / behind))
+        gain += step
+        variation += step**2 if rule.squared else np.abs(step)
+        stand = Stand(rule, count, begun + t + 1, 0.0, band, trust)
+        greatest = rule.greatest(variation, rule.budget(stand)) + zone * np.sqrt(variation)
+        assert (gain <= greatest + 1e-9).all()
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_budget_grows_with_what_it_is_spent_on(name: str) -> None:
+    rule = rule_of(name)
+    plain = Stand(rule, 100, 1000, 0.1)
+    harder = [
+        Stand(rule, 1000, 1000, 0.1),
+        Stand(rule, 100, 1000, 1.0),
+        Stand(rule, 100, 1000, 0.1, trust=2.0),
+    ]
+    assert all(rule.budget(stand) > rule.budget(plain) for stand in harder)
+    assert rule.budget(Stand(rule, 100, 1000, 0.1, Band(2.5), trust=2.0)) == rule.budget(plain)
+
+
+@pytest.mark.parametrize("zone", [0.0, 0.5])
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("name", SETS)
+def test_events_weigh_resume_and_begin_anew(name: str, rule: str, zone: float) -> None:
+    events, band = charged(SETS[name](rule_of(rule)), range(70)), Band(zone)
+    first = table(events, band)
+    assert first.shape == events.rows.shape
+    assert np.isfinite(first).all()
+    assert (table(events, band) == first).all()
+    twin = SETS[name](rule_of(rule))
+    twin.restore(events.state())
+    assert table(twin, band).tobytes() == first.tobytes()
+    for own in (events, twin):
+        charged(own, range(70, 100))
+    assert table(twin, band).tobytes() == table(events, band).tobytes()
+    assert twin.spent() == events.spent() > 0
+    assert twin.potential(band) == events.potential(band) > 0
+    events.reset()
+    fresh = SETS[name](rule_of(rule))
+    assert (table(events, band) == table(fresh, band)).all()
+    assert events.spent() == fresh.spent() == 0
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_bound_that_does_not_apply_is_none_and_no_bound_is_nan(name: str) -> None:
+    events = SETS[name](rule_of("adaptive"))
+    bound = events.bound(experts=events.experts, rounds=100, slack=0.1)
+    answers = {
+        "regret": bound.regret(GROUP.weights, policies=2),
+        "models": bound.regret_to_models(GROUP.weights),
+        "late": bound.since(GROUP.weights, joined=20),
+        "contextual": bound.contextual(GROUP.weights),
+        "events": bound.of_events(np.array([3.0, 10.0])),
+        "intervals": bound.over_intervals(GROUP.weights, [32, 1], run=100),
+    }
+    assert all(np.isfinite(own).all() for own in answers.values() if own is not None)
+    assert (answers["late"] is not None) == events.joinable
+    assert (answers["contextual"] is not None) == events.crossed
+    assert (answers["events"] is not None) == events.crossed
+
+
+def first_low(solution: Any) -> Array:
+    """Wish for a first number that is low."""
+    return np.asarray(solution.points[:, 0])
+
+
+SOLVERS: dict[str, Callable[[], HullSolver]] = {
+    "box": lambda: Box(SIZE),
+    "off ties": lambda: Box(SIZE, off_ties=True),
+    "wishing": lambda: WithObjective(Box(SIZE), first_low),
+}
+
+
+def reference(give_up: float) -> Reference:
+    """Make a reference of two models, both of which may fail."""
+    models = {"last": LastValue(SIZE), "mean": RunningMean(SIZE)}
+    return Reference(Aggregate(models, SIZE), give_up=give_up)
+
+
+def made(name: str, rule: str, solver: str, *, delay: int, trust: float) -> Any:
+    """Put a forecaster together."""
+    own = reference(trust) if name in MODELLED else None
+
+    def turn() -> UnbiasedPrediction:
+        return UnbiasedPrediction(SETS[name](rule_of(rule)), SOLVERS[solver](), own)
+
+    return Delayed(turn, delay, own) if delay else turn()
+
+
+def truth(t: int, mean: Array) -> Array:
+    """Return s(y): a season, then what the mean of the mixture is not."""
+    season = 0.5 + 0.5 * np.sin(t / 6 + np.arange(SIZE))
+    return season if t < 50 else np.asarray(mean < 0.5, dtype=np.float64)
+
+
+WHOLES = [
+    (name, rule, solver, delay)
+    for place, (name, rule, solver, delay) in enumerate(product(SETS, RULES, SOLVERS, (0, 2)))
+    if place % 5 in (0, 2)  # two of five: every value meets every other
+]
+
+
+@pytest.mark.parametrize(("name", "rule", "solver", "delay"), WHOLES)
+def test_forecasters_resume_and_keep_regret_below_their_promise(
+    name: str, rule: str, solver: str, delay: int
+) -> None:
+    """Decision swap regret by its definition, in expectation, on a stream that turns hostile."""
+    player, twin = (made(name, rule, solver, delay=delay, trust=1.5) for _ in range(2))
+    regret = np.zeros((LOSSES, ACTIONS, ACTIONS + len(POLICIES)))
+    for t in range(ROUNDS):
+        if t == 60:
+            twin.restore(player.state())
+        mixture = player.mixture(t)
+        if t >= 60:
+            assert twin.mixture(t).points.tobytes() == mixture.points.tobytes()
+            assert (player.mixture(t).points == mixture.points).all()
+        came = truth(t, mixture.mean)
+        lost = GROUP.offset + GROUP.weights @ came
+        comparators = [*range(ACTIONS), *(policy(t) for policy in POLICIES)]
+        for point, mass in zip(mixture.points, mixture.weights, strict=True):
+            played = best_response(expected_losses(GROUP.offset, GROUP.weights, point))
+            for k in range(LOSSES):
+                regret[k, played[k]] += mass * (lost[k, played[k]] - lost[k, comparators])
+        for own in (player, twin) if t >= 60 else (player,):
+            own.update(came)
+    total = regret.max(2).sum(1)
+    turns = [own.bias_bound() for own in player.instances]
+    promise = sum(b.rounds * b.regret(GROUP.weights, policies=len(POLICIES)) for b in turns)
+    known = sum(own.from_variation(GROUP) for own in player.instances)
+    assert (total <= known + 1e-9).all()
+    assert (known <= promise + 1e-9).all()
+    before = sum(b.rounds * own.beforehand(b.rounds).regret(GROUP.weights, policies=2)
+                 for b, own in zip(turns, player.instances, strict=True))  # fmt: skip
+    assert (promise <= before + 1e-9).all() or any(b.trusted for b in turns)
+    assert all(own.slack <= slack_limit(own.time) for own in player.instances)
+
+
+@pytest.mark.parametrize("delay", [0, 3])
+def test_a_reference_is_judged_once_a_round_and_not_before_it_is_told(delay: int) -> None:
+    own = Reference(Constant(SIZE, value=0.9), give_up=1.0)
+
+    def turn() -> UnbiasedPrediction:
+        return UnbiasedPrediction(VectorEvents([GROUP]), reference=own)
+
+    player = Delayed(turn, delay, own) if delay else turn()
+    for t in range(40):
+        mixture = player.mixture(t)
+        if own.trusted:
+            assert mixture.certificate is None
+            assert (mixture.points == 0.9).all()
+        player.update(np.full(SIZE, 0.1))
+        assert own.time == own.model.time == max(t + 1 - delay, 0)
+    assert own.disproved_at is not None
+    assert own.unchanged_rounds >= own.disproved_at
+
+
+def test_a_recipe_wraps_any_of_them() -> None:
+    """The calibrated one announces grid points of whatever predicts."""
+
+    def late(groups: Any) -> Delayed:
+        def turn() -> UnbiasedPrediction:
+            return UnbiasedPrediction(VectorEvents(groups, rule_of("second-order")))
+
+        return Delayed(turn, 1)
+
+    recipe = CalibratedMultiaccurate([GROUP], cells=3, make=late)
+    for t in range(60):
+        mixture = recipe.mixture(t)
+        assert set(np.unique(mixture.points)) <= {0.0, 0.5, 1.0}
+        recipe.update(truth(t, mixture.mean))
+    assert recipe.time == 60
+    assert not recipe.instances
+    assert recipe.calibration_error() <= recipe.calibration_bound()
