@@ -114,12 +114,11 @@ def test_a_mistake_is_one_line_with_the_key_and_the_cure(line: str) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_an_unfinished_learner_of_a_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unfinished_learner_of_a_user_is_refused() -> None:
     class Nameless(TotalLearner):
         def step(self, losses: Any, actions: Any) -> Any:
             return self.law
 
-    known = register.learner._known | {"nameless": Nameless}
-    monkeypatch.setattr(register.learner, "_known", known)
+    register.learner("nameless")(Nameless)
     with pytest.raises(UserError, match="learner 'nameless' has no name; add it"):
         scenario(learners("nameless")).build()

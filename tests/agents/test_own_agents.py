@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +51,9 @@ class Savers(ScriptedCrowd):
 
 
 @pytest.fixture(autouse=True)
-def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for registry in (register.agent, register.measure):
-        monkeypatch.setattr(registry, "_known", dict(registry._known))
+def names(registries: None) -> None:
     register.agent("saver")(Saver)
     register.agent("savers")(Savers)
-    return
 
 
 def market(

@@ -191,11 +191,8 @@ class Mean:
         return np.asarray(self.mean[None])
 
 
-def test_a_model_of_the_user_serves_as_base(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_model_of_the_user_serves_as_base(tmp_path: Path) -> None:
     """Registered like a forecaster, named in the file; without state it cannot be resumed."""
-    monkeypatch.setattr(register.forecaster, "_known", dict(register.forecaster._known))
     register.forecaster("by-day")(lambda _: Mean())
     scenario = market(STREAMS["iid"], {"reference": "by-day"}, rounds=60, seed=0)
     run(scenario, Options(tmp_path / "out"))

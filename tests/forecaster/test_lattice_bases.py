@@ -29,7 +29,7 @@ from regretless.forecaster.bases.leontief import (
     turned,
     worst_cases,
 )
-from regretless.market.losses import Convex1D, MinimumOfRatios
+from regretless.market.losses import MinimumOfRatios
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -228,18 +228,6 @@ def ratios(outcomes: int, constant: float = 1.0, seed: int = 0) -> MinimumOfRati
     spread = rng.exponential(size=(STACK, ACTIONS, outcomes))
     spread *= rng.choice([0, 0.1, 1, 10], size=spread.shape)
     return MinimumOfRatios((1 + spread) / constant)
-
-
-def broken(constant: float = 1.0, dimension: int = 1, coordinate: int = 0) -> Convex1D:
-    """Draw convex broken lines, some with slopes from -L to L, knots on and off any lattice."""
-    rng = np.random.default_rng(1)
-    knots = rng.random((STACK, ACTIONS, 4))
-    knots[:5, :, 0] = 0.5
-    kinks = rng.dirichlet(np.ones(4), (STACK, ACTIONS)) * 2 * constant
-    kinks[:5] = np.array([2.0 * constant, 0, 0, 0])
-    kinks[5:10] *= rng.random((5, 1, 1))
-    slope = -constant * np.ones((STACK, ACTIONS))
-    return Convex1D(kinks, knots, slope, coordinate=coordinate, dimension=dimension)
 
 
 def even(outcomes: int) -> Array:

@@ -18,15 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.rules import rule_of
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.randomness import stream
-
-Array = NDArray[np.float64]
 
 SHARE = 0.01
 SHORT, LONG = 6000, 30_000

@@ -70,9 +70,7 @@ def test_accounts_resume() -> None:
     assert (second.goods == first.goods).all()
 
 
-def test_agents_of_ones_own_read_their_accounts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register.agent, "_known", dict(register.agent._known))
-
+def test_agents_of_ones_own_read_their_accounts() -> None:
     @register.agent("spender")
     class Spender(ScriptedAgent):
         def act(self, forecast: Any, context: Any) -> int:

@@ -14,7 +14,6 @@ from regretless.market.exploitability import stackelberg
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.scenario import validated
 
 DENG = {"file": "deng-2x3.csv"}
@@ -85,13 +84,6 @@ def test_payoff_less_surplus_is_the_commitment_value() -> None:
 
 
 # The report.
-
-
-@pytest.fixture(scope="module", params=["parquet", "csv"])
-def directory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("led") / "run"
-    run(scenario(*CROWD, rounds=200), Options(out, request.param))
-    return out
 
 
 # Buyers.

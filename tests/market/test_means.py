@@ -58,9 +58,7 @@ class Spender(ScriptedCrowd):
 
 
 @pytest.fixture(autouse=True)
-def names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register.market, "_known", dict(register.market._known))
-    monkeypatch.setattr(register.agent, "_known", dict(register.agent._known))
+def names(registries: None) -> None:
     register.market("tolls")(Tolls)
     register.agent("spender")(Spender)
 

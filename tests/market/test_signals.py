@@ -41,8 +41,7 @@ class Listeners(ScriptedCrowd):
 
 
 @pytest.fixture(autouse=True)
-def names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register.agent, "_known", dict(register.agent._known))
+def names(registries: None) -> None:
     register.agent("listener")(Listener)
     register.agent("listeners")(Listeners)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from regretless.market.core.errors import UserError
 from regretless.market.losses import (
@@ -24,7 +23,6 @@ from regretless.market.losses.outcome_spaces import Box, Polytope
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
 
-Array = NDArray[np.float64]
 RNG = np.random.default_rng(3)
 BOX = Box([-1.0, 2.0, 0.5], [1.0, 5.0, 0.75])
 TRIANGLE = [[0.0, 0.0], [4.0, 0.0], [0.0, 2.0]]

@@ -21,6 +21,7 @@ rounds = 25
 leave_out = ["forecasts"]
 [set]
 "data.bootstrap" = 5
+"cohort.growers.count" = 5
 [grid]
 "forecaster.kind" = ["decision-swap", "running-mean"]
 """

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from desk import Call, Refused
 
 from regretless.market.core import checkpoint
 from regretless.market.logs import journal
-from regretless.scenarios.cli import commands
+from regretless.scenarios.studies.conduct import Options, conduct
+from regretless.scenarios.studies.design import read_study
 
 CHECKPOINT = ".partial/checkpoint.npz"
 TINY = """\
@@ -42,40 +43,24 @@ seeds = 2
 rounds = 5
 """
 CRAFTED = 40  # of several hundred places in a checkpoint
-Call = Callable[..., tuple[object, str, str]]
 
 
-@pytest.fixture
-def call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Call:
-    """Call the command in a folder with a scenario: status, output, standard error."""
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder with a scenario and a study."""
     monkeypatch.chdir(tmp_path)
     Path("tiny.toml").write_text(TINY, encoding="utf-8")
     Path("sweep.toml").write_text(SWEEP, encoding="utf-8")
 
-    def called(*words: str) -> tuple[object, str, str]:
-        capsys.readouterr()
-        monkeypatch.setattr(sys, "argv", ["regretless", *words])
-        with pytest.raises(SystemExit) as left:
-            commands.main()
-        said = capsys.readouterr()
-        return left.value.code, said.out, said.err
-
-    return called
-
 
 @pytest.fixture
-def refused(call: Call) -> Callable[..., str]:
-    """Call the command and expect one line and status 2, while no file changes."""
+def refused(refused: Refused) -> Refused:
+    """Expect a refusal while no file changes."""
 
     def told(*words: str) -> str:
-        before = files()
-        code, out, err = call(*words)
-        assert (code, out, err.count("\n")) == (2, "", 1), err
-        assert err.startswith("regretless: ")
+        before, line = files(), refused(*words)
         assert files() == before
-        return err
+        return line
 
     return told
 
@@ -99,7 +84,7 @@ STUDY = ("study", "sweep.toml", "--out", "logs", "--quiet", "--jobs", "1")
 
 @pytest.mark.parametrize("words", [RUN, STUDY], ids=["run", "study"])
 def test_what_is_there_is_replaced_only_if_asked(
-    call: Call, refused: Callable[..., str], words: tuple[str, ...]
+    call: Call, refused: Refused, words: tuple[str, ...]
 ) -> None:
     assert call(*words)[0] == 0
     line = refused(*words)
@@ -149,7 +134,7 @@ def test_a_file_of_the_users_is_never_touched(call: Call, name: str) -> None:
     assert Path("logs", name).read_text() == "mine"
 
 
-def test_a_file_in_the_way_is_refused(call: Call, refused: Callable[..., str]) -> None:
+def test_a_file_in_the_way_is_refused(call: Call, refused: Refused) -> None:
     assert call(*RUN)[0] == 0
     Path("logs/models.parquet").write_text("mine")
     assert "models.parquet" in refused(*RUN, "--overwrite")
@@ -158,7 +143,7 @@ def test_a_file_in_the_way_is_refused(call: Call, refused: Callable[..., str]) -
 
 
 @pytest.mark.parametrize("name", [".partial", "rounds.parquet", ".rounds.parquet.tmp", ".lock"])
-def test_links_are_not_followed(call: Call, refused: Callable[..., str], name: str) -> None:
+def test_links_are_not_followed(call: Call, refused: Refused, name: str) -> None:
     assert call(*RUN)[0] == 0
     Path("mine").mkdir()
     Path("mine/run").write_text("mine")
@@ -168,21 +153,28 @@ def test_links_are_not_followed(call: Call, refused: Callable[..., str], name: s
     assert name in refused(*RUN, "--resume")
 
 
+@pytest.fixture(scope="module")
+def conducted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Conduct the study once."""
+    home = tmp_path_factory.mktemp("conducted")
+    (home / "tiny.toml").write_text(TINY, encoding="utf-8")
+    (home / "sweep.toml").write_text(SWEEP, encoding="utf-8")
+    return conduct(read_study(str(home / "sweep.toml")), Options(home / "logs", jobs=1)).path
+
+
 @pytest.mark.parametrize("place", ["runs/run=0000/notes.txt", ".drafts/notes.txt", "runs/mine/a"])
 def test_a_study_with_a_strangers_file_is_not_replaced(
-    call: Call, refused: Callable[..., str], place: str
+    conducted: Path, refused: Refused, place: str
 ) -> None:
-    assert call(*STUDY)[0] == 0
+    shutil.copytree(conducted, "logs")
     Path("logs", place).parent.mkdir(exist_ok=True)
     Path("logs", place).write_text("mine")
     assert Path(place).parent.name in refused(*STUDY, "--overwrite")
 
 
 @pytest.mark.parametrize("linked", ["runs", ".drafts", "runs/run=0000", "value.parquet"])
-def test_links_in_a_study_are_not_followed(
-    call: Call, refused: Callable[..., str], linked: str
-) -> None:
-    assert call(*STUDY)[0] == 0
+def test_links_in_a_study_are_not_followed(conducted: Path, refused: Refused, linked: str) -> None:
+    shutil.copytree(conducted, "logs")
     place = Path("logs", linked)
     if place.exists():
         place.rename("elsewhere")
@@ -216,7 +208,7 @@ def stopped(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("stopped")
 @pytest.mark.parametrize("name", ["photo.jpg", "rounds-x.arrow", "a/b", "rounds-000000.arrow/b"])
-def test_a_strange_file_among_the_parts_is_refused(refused: Callable[..., str], name: str) -> None:
+def test_a_strange_file_among_the_parts_is_refused(refused: Refused, name: str) -> None:
     place = Path("logs/.partial", name)
     if place.parent.is_file():
         place.parent.unlink()
@@ -233,15 +225,13 @@ MANIFESTS = ["[" * 100_000, "", "[]", "{}", '{"config": 1, "status": [], "scenar
 @pytest.mark.usefixtures("stopped")
 @pytest.mark.parametrize("text", MANIFESTS)
 @pytest.mark.parametrize("words", [RUN, (*RUN, "--resume"), ("report", "logs")])
-def test_a_strange_manifest_is_refused(
-    refused: Callable[..., str], words: tuple[str, ...], text: str
-) -> None:
+def test_a_strange_manifest_is_refused(refused: Refused, words: tuple[str, ...], text: str) -> None:
     Path("logs/manifest.json").write_text(text, encoding="latin-1")
     assert "manifest.json" in refused(*words) or words == RUN
 
 
 @pytest.mark.parametrize("text", MANIFESTS)
-def test_a_strange_record_of_a_study_is_refused(refused: Callable[..., str], text: str) -> None:
+def test_a_strange_record_of_a_study_is_refused(refused: Refused, text: str) -> None:
     Path("logs").mkdir()
     Path("logs/study.json").write_text(text, encoding="latin-1")
     refused(*STUDY)

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # one of each kind: models or none, a policy, learners, a single agent, who comes late
-NAMES = ("consumers", "late-news", "spite", "beating-mean-based-learners", "survival", "own-draws")
+NAMES = ("late-news", "beating-mean-based-learners", "survival", "own-draws")
 RUNS = [(name, "") for name in NAMES]
-RUNS += [("trend-followers", kind) for kind in ("decision-swap", "running-mean", "aggregate")]
-RUNS += [("crop-choice", "exponential-smoothing"), ("pump-and-dump", ""), ("smugglers", "")]
+RUNS += [("trend-followers", kind) for kind in ("decision-swap", "running-mean")]
+RUNS += [("crop-choice", "exponential-smoothing")]
 RUNS += [pytest.param("mixed-bazaar", "", marks=pytest.mark.catalogue)]
 MEASURES = ("external_regret", "swap_regret", "decision_swap_regret", "exploitability")
 

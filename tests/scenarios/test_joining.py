@@ -267,10 +267,9 @@ class Worst:
         return one_hot(predicted.argmax(1), predicted.shape[1])
 
 
-def test_other_rules_protect_only_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_rules_protect_only_their_own() -> None:
     """The forecast is unbiased where users of a rule of their own act, not at best responses."""
-    known = register.response._known | {"worst": Worst}
-    monkeypatch.setattr(register.response, "_known", known)
+    register.response("worst")(Worst)
     late = [cohort("late", enters=40), cohort("later", enters=50, response="worst")]
     model = market(cohort("early", response="worst"), *late)
     model.run()
@@ -478,10 +477,9 @@ class Stubborn(ScriptedAgent):
 
 
 @pytest.fixture(autouse=True)
-def names(monkeypatch: pytest.MonkeyPatch) -> None:
+def names(registries: None) -> None:
     """Register the agent above while a test runs."""
-    known = register.agent._known | {"stubborn": Stubborn}
-    monkeypatch.setattr(register.agent, "_known", known)
+    register.agent("stubborn")(Stubborn)
 
 
 def play(told: Scenario, out: Path, *, stop: int = 0, resume: bool = False) -> MarketModel:

@@ -130,6 +130,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_rounds(tmp_path: Path) -> None:
     """Peak resident memory, in MiB: a log four times as long, 1.2 million rows more."""
     peaks = []

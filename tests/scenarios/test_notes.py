@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from desk import Call, Refused
 
 from regretless import load
-from regretless.scenarios.cli import commands
 
 KEYS = {  # key: value, as --set has them
     "forecaster.delay": "1",
@@ -73,27 +73,16 @@ class Mortal(ScriptedAgent):
 '''
 
 
-def status_of(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    """Give the command its words, in this process."""
-    monkeypatch.setattr("sys.argv", ["regretless", *words])
-    with pytest.raises(SystemExit) as left:
-        commands.main()
-    assert isinstance(left.value.code, int)
-    return left.value.code
-
-
 @pytest.fixture
-def played(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Any:
+def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> Any:
     """Run a scenario; returns what it printed in one line, its errors and its manifest's notes."""
     monkeypatch.chdir(tmp_path)
 
     def play(*words: str) -> tuple[str, str, list[str]]:
-        assert status_of(monkeypatch, "run", *words, "--out", "run") == 0
-        said = capsys.readouterr()
+        answer = call("run", *words, "--out", "run")
+        assert answer.status == 0
         manifest = json.loads((tmp_path / "run/manifest.json").read_text(encoding="utf-8"))
-        return " ".join(said.out.split()), said.err, manifest["notes"]
+        return " ".join(answer.out.split()), answer.err, manifest["notes"]
 
     return play
 
@@ -130,7 +119,7 @@ def test_parameters_out_of_proportion_are_warned_of(
 
 
 def test_studies_and_trainings_show_the_warnings_of_their_runs_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:
     monkeypatch.chdir(tmp_path)
     nature(tmp_path, "firm", "cost = [72, 144]")
@@ -141,9 +130,8 @@ def test_studies_and_trainings_show_the_warnings_of_their_runs_once(
         ["study", "sweep.toml", "--out", "study"],
         ["train", "nature.toml", *leader, "--algorithm", "es", "--budget", "16"],
     ):
-        assert status_of(monkeypatch, *words, "--jobs", "1", "--quiet") == 0
-        said = capsys.readouterr()
-        assert said.out == ""
+        said = call(*words, "--jobs", "1", "--quiet")
+        assert (said.status, said.out) == (0, "")
         assert said.err.startswith("regretless: cohort.makers: with utility 'firm' ")
         assert said.err.count("\n") == 1
 
@@ -183,12 +171,11 @@ def test_agents_who_leave_by_themselves_are_counted(played: Any, tmp_path: Path)
 
 @pytest.mark.parametrize("kind", ["iid", "drifting", "cyclic", "switching"])
 def test_outcomes_that_are_nearly_a_coin_toss_are_asked_for_twice(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kind: str, tmp_path: Path, refused: Refused
 ) -> None:
     file = nature(tmp_path, "firm", "cost = 0.1")
     asked = ["--set", f"adversary.kind={kind}", "--set", "adversary.concentration=0.01"]
-    assert status_of(monkeypatch, "run", file, *asked, "--out", str(tmp_path / "run")) == 2
-    wrong = capsys.readouterr().err
+    wrong = refused("run", file, *asked, "--out", str(tmp_path / "run"))
     assert "concentration is 0.01" in wrong
     assert "extreme = true" in wrong
     rare = {"kind": kind, "outcomes": 1, "concentration": 0.01, "extreme": True}

@@ -54,7 +54,6 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "argv", list(sys.argv))
-    monkeypatch.setattr(register.agent, "_known", dict(register.agent._known))
     monkeypatch.delitem(sys.modules, "brittle_agents", raising=False)
     (tmp_path / "tiny.toml").write_text(SCENARIO, encoding="utf-8")
     (tmp_path / "brittle_agents.py").write_text(MODULE, encoding="utf-8")
@@ -146,8 +145,6 @@ MISFITS = {
 @pytest.fixture
 def parts(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work beside a module of parts that do not fit."""
-    for registry in (register.learner, register.policy):
-        monkeypatch.setattr(registry, "_known", dict(registry._known))
     monkeypatch.delitem(sys.modules, "misfits", raising=False)
     (desk / "misfits.py").write_text(PARTS, encoding="utf-8")
     return desk

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from regretless import load, register
+from regretless import load
 from regretless.scenarios.build import scenario  # noqa: F401 - which registers what is built in
 from regretless.scenarios.cli import commands
 from regretless.scenarios.imports import import_modules
@@ -174,17 +174,6 @@ MADE = {  # before the first round; those who are made are handed what the file 
     },
 }
 HOLES = (*PLACES, *MADE)
-KINDS = (
-    register.agent,
-    register.learner,
-    register.response,
-    register.adversary,
-    register.market,
-    register.forecaster,
-    register.policy,
-    register.measure,
-    register.utility,
-)
 SEEN = {"adversary": "own-adversary"}  # whose context has a number
 SIGNAL = {"keys": 'signal = { noise = 0.1 }\npolicies = ["own-policy"]'}
 WRITERS = [
@@ -243,8 +232,6 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "argv", list(sys.argv))
-    for registry in KINDS:
-        monkeypatch.setattr(registry, "_known", dict(registry._known))
     monkeypatch.delitem(sys.modules, "borders", raising=False)
     return tmp_path
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from desk import Call, Refused
 
 from regretless.agents import ScriptedAgent
 from regretless.agents.adversaries import Adversary
@@ -24,7 +25,6 @@ from regretless.market.core import checkpoint
 from regretless.market.logs.journal import CHUNK_ROUNDS
 from regretless.market.records import Announcement, Context, Forecast, History, OutcomeLaw
 from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.cli import commands
 from regretless.scenarios.logs.holding import held
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.files import override, read
@@ -152,12 +152,12 @@ class ForgetfulNature(Adversary):
 
 
 @pytest.fixture(autouse=True)
-def names(monkeypatch: pytest.MonkeyPatch) -> None:
+def names(registries: None) -> None:
     """Register the agents above while a test runs."""
-    agents = {"remembering": Remembering, "forgetful": Forgetful, "impatient": Impatient}
-    monkeypatch.setattr(register.agent, "_known", register.agent._known | agents)
-    adversaries = register.adversary._known | {"forgetful": ForgetfulNature}
-    monkeypatch.setattr(register.adversary, "_known", adversaries)
+    for name, kind in {"remembering": Remembering, "forgetful": Forgetful}.items():
+        register.agent(name)(kind)
+    register.agent("impatient")(Impatient)
+    register.adversary("forgetful")(ForgetfulNature)
 
 
 @pytest.fixture
@@ -203,8 +203,6 @@ def assert_same_run(out: Path, reference: Path) -> None:
     assert status(out) == "complete"
 
 
-Command = Callable[..., tuple[object, str, str]]
-Refusal = Callable[..., str]
 Reference = Callable[..., Path]
 
 
@@ -221,36 +219,6 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
             play(folder / "scenario.toml", folder / "logs", *assignments)
             made[key] = folder / "logs"
         return made[key]
-
-    return call
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Call the command in this process: status, standard output, standard error."""
-    monkeypatch.setattr(sys, "path", sys.path[:])
-
-    def call(*words: object) -> tuple[object, str, str]:
-        capsys.readouterr()
-        monkeypatch.setattr(sys, "argv", ["regretless", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            commands.main()
-        said = capsys.readouterr()
-        return left.value.code, said.out, said.err
-
-    return call
-
-
-@pytest.fixture
-def refusal(command: Command) -> Refusal:
-    """Call the command, expect status 2 and one line, and return that line."""
-
-    def call(*words: object) -> str:
-        code, out, err = command(*words)
-        assert (code, out) == (2, "")
-        assert err.startswith("regretless: ")
-        assert err.count("\n") == 1
-        return err
 
     return call
 
@@ -355,12 +323,12 @@ def test_an_interrupted_run_leaves_readable_tables_and_resumes(
 @pytest.mark.usefixtures("heeded")
 @pytest.mark.parametrize("where", ["act", "learn"])
 def test_an_interrupt_never_splits_a_round(
-    where: str, desk: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+    where: str, desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All tables tell of the same rounds, and the closing ones agree with the streamed ones."""
     monkeypatch.setattr(Impatient, "where", where)
     setting = "cohort.farmers.response=impatient"
-    code, _, _ = command("run", "cheap.toml", "--out", "logs", "--quiet", "--set", setting)
+    code, _, _ = call("run", "cheap.toml", "--out", "logs", "--quiet", "--set", setting)
     assert code == 130
     read_back = {
         name: pd.read_parquet(desk / "logs" / f"{name}.parquet")
@@ -457,41 +425,41 @@ def test_resume_starts_a_run_that_was_never_started(desk: Path) -> None:
         ["--set", "cohort.farmers.count=4"],
     ],
 )
-def test_another_configuration_is_refused(words: list[str], desk: Path, refusal: Refusal) -> None:
+def test_another_configuration_is_refused(words: list[str], desk: Path, refused: Refused) -> None:
     interrupted(desk / "cheap.toml", desk / "logs", stop=600)
     before = {path: path.read_bytes() for path in (desk / "logs").rglob("*") if path.is_file()}
-    line = refusal("run", "cheap.toml", "--out", "logs", "--resume", *words)
+    line = refused("run", "cheap.toml", "--out", "logs", "--resume", *words)
     assert "--resume" in line
     assert "another configuration" in line
     assert {p: p.read_bytes() for p in (desk / "logs").rglob("*") if p.is_file()} == before
 
 
 def test_another_configuration_is_refused_before_the_first_checkpoint(
-    desk: Path, refusal: Refusal
+    desk: Path, refused: Refused
 ) -> None:
     interrupted(desk / "cheap.toml", desk / "logs", stop=30)
     before = tables(desk / "logs")
-    line = refusal("run", "cheap.toml", "--out", "logs", "--resume", "--seed", "12")
+    line = refused("run", "cheap.toml", "--out", "logs", "--resume", "--seed", "12")
     assert "another configuration" in line
     assert tables(desk / "logs") == before
 
 
-def test_a_run_of_another_version_is_refused(desk: Path, refusal: Refusal) -> None:
+def test_a_run_of_another_version_is_refused(desk: Path, refused: Refused) -> None:
     """Its state may look different, and its rounds may play otherwise."""
     interrupted(desk / "cheap.toml", desk / "logs", stop=600)
     manifest = desk / "logs" / "manifest.json"
     recorded = json.loads(manifest.read_text())
     recorded["versions"]["regretless"] = "0.0.9"
     manifest.write_text(json.dumps(recorded))
-    line = refusal("run", "cheap.toml", "--out", "logs", "--resume")
+    line = refused("run", "cheap.toml", "--out", "logs", "--resume")
     assert "0.0.9" in line
     assert (desk / "logs" / CHECKPOINT).exists()
 
 
-def test_a_complete_run_is_refused(desk: Path, refusal: Refusal) -> None:
+def test_a_complete_run_is_refused(desk: Path, refused: Refused) -> None:
     play(desk / "cheap.toml", desk / "logs", "rounds=20")
     before = tables(desk / "logs")
-    line = refusal("run", "cheap.toml", "--out", "logs", "--resume", "--rounds", "20")
+    line = refused("run", "cheap.toml", "--out", "logs", "--resume", "--rounds", "20")
     assert "complete" in line
     assert tables(desk / "logs") == before
 
@@ -504,13 +472,13 @@ def test_a_complete_run_is_refused(desk: Path, refusal: Refusal) -> None:
     ],
 )
 def test_a_player_without_a_memory_is_refused(
-    assignment: str, named: str, desk: Path, refusal: Refusal
+    assignment: str, named: str, desk: Path, refused: Refused
 ) -> None:
     """It runs, and only ``--resume`` says what is missing."""
     play(desk / "cheap.toml", desk / "logs", assignment, f"rounds={CHUNK_ROUNDS + 10}")
     assert status(desk / "logs") == "complete"
     words = ["--out", "other", "--resume", "--set", assignment]
-    line = refusal("run", "cheap.toml", *words)
+    line = refused("run", "cheap.toml", *words)
     assert named in line
     assert "state()" in line
     assert "restore" in line
@@ -525,7 +493,7 @@ def pickled() -> bytes:
 
 
 @pytest.mark.parametrize("damage", ["cut", "pickled", "other-archive"])
-def test_a_damaged_checkpoint_is_refused(damage: str, desk: Path, refusal: Refusal) -> None:
+def test_a_damaged_checkpoint_is_refused(damage: str, desk: Path, refused: Refused) -> None:
     interrupted(desk / "cheap.toml", desk / "logs", stop=600)
     file = desk / "logs" / CHECKPOINT
     other = io.BytesIO()
@@ -536,7 +504,7 @@ def test_a_damaged_checkpoint_is_refused(damage: str, desk: Path, refusal: Refus
         "other-archive": other.getvalue(),
     }
     file.write_bytes(content[damage])
-    line = refusal("run", "cheap.toml", "--out", "logs", "--resume")
+    line = refused("run", "cheap.toml", "--out", "logs", "--resume")
     assert "--resume" in line
     assert "checkpoint" in line
 
@@ -608,7 +576,7 @@ def test_a_pickled_object_is_never_loaded(name: str, tmp_path: Path) -> None:
 # One writer, whole parts, and complete at every instant.
 
 
-def test_a_kill_after_success_leaves_a_complete_run(desk: Path, refusal: Refusal) -> None:
+def test_a_kill_after_success_leaves_a_complete_run(desk: Path, refused: Refused) -> None:
     """What a kill between the manifest and the end of the clean-up leaves is not cut short."""
     interrupted(desk / "cheap.toml", desk / "logs", stop=600)
     left = {path.name: path.read_bytes() for path in (desk / "logs/.partial").iterdir()}
@@ -617,13 +585,13 @@ def test_a_kill_after_success_leaves_a_complete_run(desk: Path, refusal: Refusal
     for name in sorted(left)[1:]:  # some parts are gone already, the checkpoint is not
         (desk / "logs/.partial" / name).write_bytes(left[name])
     before = tables(desk / "logs")
-    assert "complete" in refusal("run", "cheap.toml", "--out", "logs", "--resume")
+    assert "complete" in refused("run", "cheap.toml", "--out", "logs", "--resume")
     assert tables(desk / "logs") == before
 
 
-def test_a_second_writer_is_refused(desk: Path, refusal: Refusal) -> None:
+def test_a_second_writer_is_refused(desk: Path, refused: Refused) -> None:
     with held(desk / "logs"):
-        line = refusal("run", "cheap.toml", "--out", "logs", "--rounds", "20")
+        line = refused("run", "cheap.toml", "--out", "logs", "--rounds", "20")
     assert "another process" in line
     play(desk / "cheap.toml", desk / "logs", "rounds=20")
     assert status(desk / "logs") == "complete"
@@ -631,7 +599,7 @@ def test_a_second_writer_is_refused(desk: Path, refusal: Refusal) -> None:
 
 @pytest.mark.parametrize("damage", ["missing", "changed"])
 def test_a_part_that_is_not_what_was_written_is_refused(
-    damage: str, desk: Path, refusal: Refusal
+    damage: str, desk: Path, refused: Refused
 ) -> None:
     interrupted(desk / "cheap.toml", desk / "logs", stop=600)
     part = desk / "logs/.partial/rounds-000000.arrow"
@@ -639,14 +607,14 @@ def test_a_part_that_is_not_what_was_written_is_refused(
         part.unlink()
     else:
         part.write_bytes(part.read_bytes()[:-1] + b"x")
-    line = refusal("run", "cheap.toml", "--out", "logs", "--resume")
+    line = refused("run", "cheap.toml", "--out", "logs", "--resume")
     assert "part" in line
     assert (desk / "logs" / CHECKPOINT).exists()
 
 
-def test_a_foreign_folder_is_left_alone(desk: Path, refusal: Refusal) -> None:
+def test_a_foreign_folder_is_left_alone(desk: Path, refused: Refused) -> None:
     (desk / "photos/.partial").mkdir(parents=True)
     (desk / "photos/.partial/holiday.parquet").write_bytes(b"mine")
-    line = refusal("run", "cheap.toml", "--out", "photos", "--rounds", "20")
+    line = refused("run", "cheap.toml", "--out", "photos", "--rounds", "20")
     assert "other files" in line
     assert (desk / "photos/.partial/holiday.parquet").read_bytes() == b"mine"

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from desk import Call
 from jsonschema import Draft202012Validator
 
 from regretless.market.core.errors import UserError
-from regretless.scenarios.cli import commands
 from regretless.scenarios.schema import FILES, schema
 from regretless.scenarios.spec.files import CATALOGUE, read
 from regretless.scenarios.spec.scenario import validated
@@ -156,14 +156,10 @@ def test_every_key_has_its_meaning_below_it() -> None:
     assert schema("study")["properties"]["set"]["description"]
 
 
-def test_the_command_prints_it(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.argv", ["regretless", "schema", "study"])
-    with pytest.raises(SystemExit) as left:
-        commands.main()
-    assert not left.value.code
-    assert json.loads(capsys.readouterr().out) == schema("study")
+def test_the_command_prints_it(call: Call) -> None:
+    answer = call("schema", "study")
+    assert answer.status == 0
+    assert json.loads(answer.out) == schema("study")
 
 
 def test_an_unknown_kind_of_file_is_one_line() -> None:
