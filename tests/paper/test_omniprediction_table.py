@@ -15,6 +15,8 @@ from paper import omniprediction
 from paper.omniprediction_tasks import LISTED, task
 from regretless.forecaster import OfflineOmnipredictor
 
+pytestmark = pytest.mark.slow
+
 
 def test_subgroup_regret_is_the_worst_of_all_groups() -> None:
     rng = np.random.default_rng(0)

@@ -15,6 +15,8 @@ from paper import rates
 from paper.rates import NOISE, THEORY, slope, slopes, verdict
 from regretless.scenarios.studies.analysis import interval
 
+pytestmark = pytest.mark.slow
+
 EXACT, COARSE = "linear", "exponential of ln y"
 ROUNDS, FIRST = 800, 100
 ROUNDING = 1e-9

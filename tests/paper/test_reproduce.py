@@ -17,6 +17,8 @@ from regretless.forecaster.bases.default import natural_kind
 from regretless.market import register
 from regretless.market.losses.basis import Basis
 
+pytestmark = pytest.mark.slow
+
 ROUNDING = 1e-9
 SMALL = "mixed population"
 SLOW = {"reduced", "ramps", "MReLU, as printed", "MReLU, nearest"}  # in three dimensions

@@ -17,6 +17,8 @@ from paper.tables import STUDIES, curve, judged
 from regretless.forecaster.events.cover import paper_gamma
 from regretless.scenarios.studies.design import read_study
 
+pytestmark = pytest.mark.slow
+
 SIZES = {  # rounds and seeds
     "streams": (30, 1),
     "covers": (20, 1),

@@ -44,6 +44,7 @@ def test_the_list_tells_every_claim_within_the_terminal(width: int | None) -> No
         assert max(map(len, lines)) <= max(width, max(map(len, names)) + 2 + 20)
 
 
+@pytest.mark.slow
 def test_no_grower_would_have_gained_a_hundredth() -> None:
     model = load("crop-choice").build(log_every=500)
     model.run()
@@ -71,6 +72,7 @@ def exploited(name: str, *assignments: str) -> pd.DataFrame:
     return means.assign(paid=paid.to_numpy())
 
 
+@pytest.mark.slow
 def test_only_mean_based_learners_are_beaten() -> None:
     frame = exploited("beating-mean-based-learners")
     mean_based = frame.loc[["hedge", "follow-the-leader", "regret-matching"]]
@@ -83,6 +85,7 @@ def test_only_mean_based_learners_are_beaten() -> None:
     assert frame["paid"].to_numpy() == pytest.approx(frame["leader_surplus"].to_numpy(), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_learners_pay_a_seller_more_than_the_best_posted_price_does() -> None:
     """The revenues at T = 1000 that an independent reference measured for the learners."""
     cohorts = ("hedge", "regret-matching", "followers")
@@ -98,6 +101,7 @@ def test_learners_pay_a_seller_more_than_the_best_posted_price_does() -> None:
     assert (frame["leader_surplus"] < 0).all()  # it does not know whom it faces
 
 
+@pytest.mark.slow
 def test_pump_and_dump_takes_from_learners_and_not_from_followers() -> None:
     frame = exploited("pump-and-dump")
     learners = frame.drop(index="followers")

@@ -781,6 +781,7 @@ def test_a_dry_run_checks_what_a_run_would_refuse(command: Call, desk: Path) -> 
     assert_refused(answer, "'liner'", out=desk / "logs")
 
 
+@pytest.mark.slow
 def test_a_dry_run_of_the_catalogue_runs_again(command: Call, desk: Path) -> None:
     for name in [*catalogue()][::4]:
         answer = command("run", name, "--dry-run", "--rounds", 5)

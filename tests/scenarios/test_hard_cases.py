@@ -181,6 +181,7 @@ def run_bytes(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(out.glob("*.parquet"))}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no limit on the size of files")
 def test_what_was_written_before_there_was_no_room_is_kept(desk: Path) -> None:
     """A limit that the first checkpoint keeps to, and what follows does not."""

@@ -14,6 +14,8 @@ from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.files import find, override, read
 from regretless.scenarios.spec.scenario import validated
 
+pytestmark = pytest.mark.slow
+
 SAME_ROUND = ("market.feedback='same-round'", "market.adjustment=1.0")
 
 

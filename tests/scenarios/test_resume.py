@@ -267,6 +267,7 @@ def finished(process: subprocess.Popen[str]) -> None:
     assert (process.returncode, out, err) == (0, "", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "setting",
     [
@@ -292,6 +293,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(
     assert_same_run(logs, reference(CHEAP, f"rounds={ROUNDS}", setting))
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_leaves_readable_tables_and_resumes(
     desk: Path, reference: Reference
 ) -> None:
@@ -344,6 +346,7 @@ def test_an_interrupt_never_splits_a_round(
     assert read_back["swaps"].groupby("agent")["count"].sum().tolist() == [count] * 3
 
 
+@pytest.mark.slow
 def test_two_processes_with_one_seed_write_the_same_bytes(desk: Path) -> None:
     """Whatever the folder, the order of hashing and the name of the run directory."""
     (desk / "below").mkdir()
