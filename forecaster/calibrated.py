@@ -33,18 +33,17 @@ round and the rounds until the bound says anything are exponential in n. Decisio
 event per action instead.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from regretless.forecaster.events.bounds import centred_norm, spread
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import LossGroup, moved_mass
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market.core.arrays import Array, Indices, grid_points
-from regretless.market.core.checkpoint import Remembering
+from regretless.forecaster.wrapping import Wrapping
+from regretless.market.core.arrays import Array, grid_points
 from regretless.market.core.errors import UserError
 from regretless.market.game.protocols import Forecaster
 from regretless.market.records import Mixture
@@ -56,7 +55,7 @@ def _plain(groups: Sequence[LossGroup]) -> Forecaster:
     return UnbiasedPrediction(VectorEvents(groups))
 
 
-class CalibratedMultiaccurate(Remembering, Forecaster):
+class CalibratedMultiaccurate(Wrapping):
     """Announces grid points, unbiased given the grid point and given each policy's suggestion.
 
     It wraps a forecaster whose events, and with them ``biases.parquet``, hold the biases of the
@@ -88,8 +87,6 @@ class CalibratedMultiaccurate(Remembering, Forecaster):
         If ``cells`` is no integer of at least 2, or there are more than 20,000 grid points.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("inner",)
-
     def __init__(
         self,
         groups: Sequence[LossGroup],
@@ -103,27 +100,12 @@ class CalibratedMultiaccurate(Remembering, Forecaster):
         self.grid = grid_points(np.linspace(0.0, 1.0, checked_cells(size, cells)), size)
         self.radius = float(self.grid[1, -1] - self.grid[0, -1]) / 2
         accuracy = [multiaccuracy(group) for group in groups if len(group.policies)]
-        self.inner = make([calibration(self.grid), *accuracy])
-        self.models = self.inner.models
-
-    @property
-    def rng(self) -> np.random.Generator:  # type: ignore[override]
-        """Of ``predict``."""
-        return self.inner.rng
-
-    @property
-    def points(self) -> Array:
-        """What each model that is a comparator predicts in the open round (M, n)."""
-        return self.inner.points
+        super().__init__(make([calibration(self.grid), *accuracy]))
 
     @property
     def time(self) -> int:
         """Rounds learned."""
         return sum(own.time for own in self.inner.instances)
-
-    def suggested(self, group: LossGroup) -> Indices:
-        """Return what the models suggest to the losses of a group (K, M) in the open round."""
-        return self.inner.suggested(group)
 
     def mixture(self, x: Any = None) -> Mixture:
         """Return the distribution over grid points given the context."""
@@ -133,29 +115,6 @@ class CalibratedMultiaccurate(Remembering, Forecaster):
         mass = played[: len(self.grid)]
         announced = np.flatnonzero(mass)
         return Mixture(self.grid[announced], mass[announced], solved.certificate)
-
-    def witness(self, outcome: Array) -> None:
-        """Pass the outcome (d,) on."""
-        self.inner.witness(outcome)
-
-    def update(self, y: ArrayLike) -> None:
-        """Learn the vector (n,) that was predicted."""
-        self.inner.update(y)
-
-    def __repr__(self) -> str:
-        return f"<CalibratedMultiaccurate of {self.inner!r}>"
-
-    def described(self) -> dict[str, Any]:
-        """Return what a run's manifest says of it."""
-        return self.inner.described()
-
-    def event_table(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the events of the cells and of the policies."""
-        yield from self.inner.event_table()
-
-    def event_bounds(self, occupancy: Array) -> tuple[Array, Array] | None:
-        """Bound the biases of events of this occupancy, in expectation and as drawn."""
-        return self.inner.event_bounds(occupancy)
 
     def calibration_error(self) -> float:
         """Return K so far: the cells' biases in sup norm, added up, per round."""

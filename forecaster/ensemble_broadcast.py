@@ -6,7 +6,7 @@ basis has the game over conv s(Y). A baseline's point may lie outside of conv s(
 broadcast then is the nearest point inside.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,8 +15,7 @@ from regretless.forecaster.bases import LipschitzGridBasis
 from regretless.forecaster.minimax.base import PlainSolver, Solution
 from regretless.forecaster.minimax.cube import Simplex
 from regretless.forecaster.minimax.image import Image
-from regretless.market.core.arrays import Array
-from regretless.market.core.checkpoint import Remembering
+from regretless.forecaster.wrapping import Wrapping
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses.basis import Basis
 from regretless.market.records import Forecast, Mixture
@@ -35,7 +34,7 @@ def ensemble_solver(basis: Basis, *, off_ties: bool = False) -> PlainSolver:
     return Image(basis.support(), off_ties=off_ties)
 
 
-class EnsembleBroadcast(Remembering, Forecaster):
+class EnsembleBroadcast(Wrapping):
     """A forecaster of points, broadcast as the nearest ensembles.
 
     Parameters
@@ -46,16 +45,17 @@ class EnsembleBroadcast(Remembering, Forecaster):
         Over conv s(Y) of the basis that it predicts; it plays no game.
     """
 
-    REMEMBERED = ("forecaster", "solver")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("solver",)
     spelled = True
 
     def __init__(self, forecaster: Forecaster, solver: PlainSolver) -> None:
-        self.forecaster, self.solver = forecaster, solver
+        super().__init__(forecaster)
+        self.solver = solver
         self._told: Solution | None = None
 
     def mixture(self, x: Any = None) -> Mixture:
         """Return the forecaster's mixture with every point moved to its ensemble's mean."""
-        return self._spelled(self.forecaster.mixture(x))
+        return self._spelled(self.inner.mixture(x))
 
     def _spelled(self, told: Mixture) -> Mixture:
         nearest = [self.solver.single(point) for point in told.points]
@@ -64,20 +64,13 @@ class EnsembleBroadcast(Remembering, Forecaster):
         points = np.vstack([found.points for found in nearest])
         return Mixture(points, told.weights, ensembles=ensembles)
 
-    def __repr__(self) -> str:
-        return f"<EnsembleBroadcast of {self.forecaster!r}>"
-
     def predict(self, x: Any = None) -> Forecast:
         """Return the mixture and the forecaster's own draw."""
-        told = self.forecaster.predict(x)
+        told = self.inner.predict(x)
         return Forecast(self._spelled(told.mixture), told.index)
-
-    def witness(self, outcome: Array) -> None:
-        """Pass the outcome (d,) on."""
-        self.forecaster.witness(outcome)
 
     def update(self, y: ArrayLike) -> None:
         """Learn the vector that was predicted."""
-        self.forecaster.update(y)
+        super().update(y)
         if self._told is not None:
             self.solver.remember(self._told)

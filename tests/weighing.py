@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from regretless.forecaster.events.weights import Moment, WeightRule, Weights
+from regretless.forecaster.events.weights import Moment, Sums, WeightRule, Weights
 
 Array = NDArray[np.float64]
 
@@ -14,6 +14,5 @@ def weighed(rule: WeightRule, bias: Array, variation: Array, moment: Moment) -> 
     """Return the signed weights of experts of both signs (rows, n), which add up to 1 or 0."""
     rows, size = bias.shape
     weights = Weights((rows, size), rule.top(bias, variation, moment, both=True))
-    everything = {"weights": weights, "rows": slice(0, rows), "share": 1.0}
-    rule.two_sided(bias, variation, moment, **everything)  # type: ignore[arg-type]
+    rule.two_sided(Sums(slice(0, rows), bias, variation), moment, weights, 1.0)
     return weights.normalised()

@@ -32,6 +32,7 @@ from regretless.forecaster.events.weights import (
     AdaptiveWeights,
     Band,
     Moment,
+    Sums,
     WeightRule,
     Weights,
 )
@@ -59,24 +60,16 @@ def _beyond(bias: Array, variation: Array, zone: float) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """The accumulators of the events that can happen in a round, for a range of rows.
+class View(Sums):
+    """The accumulators of the events that can happen in a round, written when it is charged.
 
     Parameters
     ----------
-    rows : slice
-        Rows of the table that these events belong to.
-    bias, variation : array (rows, n)
-        B and sum_t |increment of B|, or of its square, as the rule wants; views, written when the
-        round is charged.
     occupancy : array (rows,)
     kept : Kept, optional
         Their weights, where those that do not change are kept.
     """
 
-    rows: slice
-    bias: Array
-    variation: Array
     occupancy: Array
     kept: Kept | None = None
 
@@ -186,9 +179,7 @@ class VectorEvents(EventSet):
                 own.add(weights, view.rows, share)
             return
         for view in active:
-            self.rule.two_sided(
-                view.bias, view.variation, moment, weights=weights, rows=view.rows, share=share
-            )
+            self.rule.two_sided(view, moment, weights, share)
 
     def charge(self, active: list[View], played: Played) -> None:
         """Add a round to the biases, in expectation over the mixture."""

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from regretless.forecaster.events.mixtures import ExponentialMixture
-from regretless.forecaster.events.weights import Moment, Stand, WeightRule, Weights
+from regretless.forecaster.events.weights import Moment, Stand, Sums, WeightRule, Weights
 from regretless.market.core.arrays import Array
 from regretless.market.core.compiled import compiled
 
@@ -90,18 +90,10 @@ class SecondOrderWeights(WeightRule):
         held = _held(gain, variation, moment)
         return float(max(_top(*held, sign) for sign in ((1.0, -1.0) if both else (1.0,))))
 
-    def two_sided(  # noqa: PLR0913 - as the rule has it
-        self,
-        bias: Array,
-        variation: Array,
-        moment: Moment,
-        *,
-        weights: Weights,
-        rows: slice,
-        share: float,
-    ) -> None:
+    def two_sided(self, sums: Sums, moment: Moment, weights: Weights, share: float) -> None:
         """Add the weights of experts of both signs."""
-        held, part = _held(bias, variation, moment), weights.table[rows].reshape(-1)  # a view
+        held = _held(sums.bias, sums.variation, moment)
+        part = weights.table[sums.rows].reshape(-1)  # a view
         for sign in (1.0, -1.0):
             weights.total += _weigh(*held, sign, share, weights.top, part)
 

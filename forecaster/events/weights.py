@@ -70,6 +70,23 @@ class Moment(NamedTuple):
     band: Band = Band()
 
 
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What experts of both signs have gained.
+
+    Parameters
+    ----------
+    rows : slice
+        Of the table to which their weights are added.
+    bias, variation : array (rows, n)
+        B, and C as the rule wants it.
+    """
+
+    rows: slice
+    bias: Array
+    variation: Array
+
+
 class Weights:
     """The weights of a round, which events add to: relative to exp(top), until they are normalised.
 
@@ -166,26 +183,8 @@ class WeightRule(ABC):
         """Return the greatest exponent of experts, of ``both`` signs or of one."""
 
     @abstractmethod
-    def two_sided(  # noqa: PLR0913 - keyword-only from the fourth
-        self,
-        bias: Array,
-        variation: Array,
-        moment: Moment,
-        *,
-        weights: Weights,
-        rows: slice,
-        share: float,
-    ) -> None:
-        """Add the weights of experts of both signs.
-
-        Parameters
-        ----------
-        bias, variation : array (rows, n)
-        rows : slice
-            Of the table to which they are added.
-        share : float
-            Of these experts in the prior, beside 1 for others.
-        """
+    def two_sided(self, sums: Sums, moment: Moment, weights: Weights, share: float) -> None:
+        """Add the weights of experts of both signs, with a share in the prior, beside 1."""
 
     @abstractmethod
     def one_sided(self, gain: Array, variation: Array, moment: Moment, *, top: float) -> Array:
@@ -333,20 +332,11 @@ class AdaptiveWeights(WeightRule):
             return float(_greatest(gain.reshape(-1), variation.reshape(-1), zone))
         return float(self._powers(gain, variation, moment).max(initial=0.0))
 
-    def two_sided(  # noqa: PLR0913 - as the rule has it
-        self,
-        bias: Array,
-        variation: Array,
-        moment: Moment,
-        *,
-        weights: Weights,
-        rows: slice,
-        share: float,
-    ) -> None:
+    def two_sided(self, sums: Sums, moment: Moment, weights: Weights, share: float) -> None:
         """Add the weights of experts of both signs; zero where every bias lies in its band."""
-        flat = bias.reshape(-1), variation.reshape(-1)
+        flat = sums.bias.reshape(-1), sums.variation.reshape(-1)
         halves = self._raised(*flat, moment, top=weights.top, share=share)
-        weights.total += _signed(flat[0], halves, weights.table[rows].reshape(-1))
+        weights.total += _signed(flat[0], halves, weights.table[sums.rows].reshape(-1))
 
     @staticmethod
     def _raised(
@@ -453,19 +443,11 @@ class ExponentialWeights(WeightRule):
         regret = (np.abs(gain) if both else gain) - moment.band.zone * np.sqrt(variation)
         return float(self.rate(moment) * regret.max(initial=-np.inf))
 
-    def two_sided(  # noqa: PLR0913 - as the rule has it
-        self,
-        bias: Array,
-        variation: Array,
-        moment: Moment,
-        *,
-        weights: Weights,
-        rows: slice,
-        share: float,
-    ) -> None:
+    def two_sided(self, sums: Sums, moment: Moment, weights: Weights, share: float) -> None:
         """Add the weights of experts of both signs."""
-        rate, noise = self.rate(moment), moment.band.zone * np.sqrt(variation)
-        weights.total += _exponential(bias, noise, rate, weights.top, share, weights.table[rows])
+        rate, noise = self.rate(moment), moment.band.zone * np.sqrt(sums.variation)
+        where = weights.top, share, weights.table[sums.rows]
+        weights.total += _exponential(sums.bias, noise, rate, *where)
 
     def one_sided(self, gain: Array, variation: Array, moment: Moment, *, top: float) -> Array:
         """Return the weights of experts of one sign (m,)."""
