@@ -147,7 +147,7 @@ def test_scale_writes_rows_and_what_others_have_published(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("sklearn")
-    for name, value in (("SMALLER", 800), ("ROUNDS", 2), ("ARCHETYPES", 20)):
+    for name, value in (("SMALLER", 800), ("ROUNDS", 2), ("TYPES", 20)):
         monkeypatch.setattr(scale, name, value)
     target = tmp_path / "scale.json"
     main(["scale", "--quick", "--json", str(target)])
