@@ -51,6 +51,7 @@ def test_certificates_add_up_to_little(stream: str) -> None:
     assert forecaster.slack / rounds <= 1e-3
 
 
+@pytest.mark.slow
 def test_regret_falls_like_the_theorem_on_the_adaptive_stream() -> None:
     """The fitted slope of worst regret against T is at most -0.4."""
     horizons = np.array([250, 1000, 4000])

@@ -291,6 +291,7 @@ def test_certificates_fall_with_the_rows_and_randomised_play_is_covered() -> Non
     assert totals[-1] < 0.06
 
 
+@pytest.mark.slow
 def test_a_thousand_rows_certify_five_losses_of_four_actions_below_a_tenth() -> None:
     four = [Pinball(float(q)) for q in np.linspace(0.2, 0.8, 5)]
     fitted = OfflineOmnipredictor(four, theta=0.125, trees=20).fit(*examples(1000))

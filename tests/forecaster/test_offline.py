@@ -74,6 +74,7 @@ class Numbered(OfflineOmnipredictor):
         return super().fit(X, y, sample_weight, **more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", ["auto", "none"])
 def test_estimator_checks_of_scikit_learn(base: str) -> None:
     model = Numbered([Linear(np.array([[0.0], [1.0]]))], base=base, rounds_kept=3, trees=3)

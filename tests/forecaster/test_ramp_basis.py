@@ -162,6 +162,7 @@ def test_the_fewest_knots_for_a_wish(wish: float) -> None:
     assert fewer.error > 0.95 * wish
 
 
+@pytest.mark.slow
 def test_a_wish_that_no_knots_fulfil_is_refused() -> None:
     """The message names the best that was reached."""
     with pytest.raises(ValueError, match=r"no 12 knots or fewer have an error of 0\.001"):

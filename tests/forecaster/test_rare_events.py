@@ -75,6 +75,7 @@ def mark(forecaster: UnbiasedPrediction, rare: int) -> Mark:
     return Mark(rare, float(biases.max()), float((biases / np.maximum(limits, 1e-12)).max()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "rounds"), [(0, LONG), (1, SHORT), (2, SHORT)])
 def test_adaptive_weights_follow_the_rare_events_own_count(seed: int, rounds: int) -> None:
     """Measured: 0.27 to 0.41 times sqrt(n), at most 0.15 of the theorem's bound."""
@@ -88,6 +89,7 @@ def test_adaptive_weights_follow_the_rare_events_own_count(seed: int, rounds: in
         assert 0.3 <= slope <= 0.7
 
 
+@pytest.mark.slow
 def test_exponential_weights_let_a_rare_bias_grow_with_all_rounds() -> None:
     """Measured at 6,000 rounds: 11.5 and 11.6 against 0.61; on three seeds at least 18 times it."""
     marks = [1500, SHORT]

@@ -370,10 +370,7 @@ OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 BAD_MODULES = {
-    "raises": ('raise RuntimeError("two\\nlines")\n', "two lines"),
-    "exits": ("import sys\nsys.exit(3)\n", "3"),
     "malformed": ("def f(:\n", "SyntaxError"),
-    "imports-what-is-missing": ("import no_such_library\n", "no_such_library"),
     "name-taken": (
         'from regretless.market import register\nregister.utility("linear")(print)\n',
         "'linear'",
@@ -470,13 +467,6 @@ def test_a_run_directory_with_other_files_is_refused(other: str, command: Call, 
     left = {p.name: p.read_bytes().decode(errors="replace") for p in (desk / "full").iterdir()}
     assert left == kept
     assert_refused(answer, "--out full")
-
-
-def test_a_new_run_leaves_other_files_in_an_earlier_run_alone(command: Call, desk: Path) -> None:
-    assert command("run", "nature.toml", "--out", "logs", "--quiet").status == 0
-    (desk / "logs" / "mine.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    assert command("run", "nature.toml", "--out", "logs", "--quiet", "--overwrite").status == 0
-    assert (desk / "logs" / "mine.csv").read_text(encoding="utf-8") == "a,b\n1,2\n"
 
 
 def test_a_scenario_name_cannot_lead_out_of_the_folder_of_runs(command: Call, desk: Path) -> None:
@@ -836,14 +826,6 @@ def test_log_every_thins_the_regret_log_alone(command: Call, desk: Path) -> None
     pd.testing.assert_frame_equal(
         log[log["round"] % 6 == 0].reset_index(drop=True), some, check_exact=True
     )
-
-
-def test_a_new_run_takes_the_place_of_an_earlier_one(command: Call, desk: Path) -> None:
-    words = ["run", "market.toml", "--out", "logs", "--quiet"]
-    assert command(*words, "--format", "csv").status == 0
-    assert command(*words, "--seed", 8, "--overwrite").status == 0
-    expected = {"manifest.json", *(f"{name}.parquet" for name in TABLES)}
-    assert {path.name for path in (desk / "logs").iterdir()} == expected
 
 
 def test_a_module_of_ones_own(tmp_path: Path) -> None:

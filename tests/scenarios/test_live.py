@@ -82,15 +82,7 @@ def test_every_slider_holds_its_value_and_sets_it_back(name: str) -> None:
         assert same == resolved(spec)
 
 
-def test_limits_are_those_of_the_schema() -> None:
-    source = Source.of("crowding")
-    keys = {k.name: k for k in numeric_keys(source.scenario().spec, source.raw)}
-    assert (keys["market.impact"].low, keys["market.impact"].high) == (-1, 1)
-    assert keys["market.impact"].meaning.startswith("How far demand moves outcomes")
-    assert keys["cohort.followers.count"].step == 1
-    assert "seed" not in keys
-
-
+@pytest.mark.slow
 def test_a_watched_market_is_remembered_in_bounded_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
