@@ -23,7 +23,7 @@ STATIONS = [
 model = load("rush-hours", rounds=ROUNDS, forecaster={}, cohort=STATIONS).build(seed=1)
 model.run()
 verdict = model.verdict_frame()
-models = verdict[verdict["kind"] == "model"]
+models = verdict[(verdict["kind"] == "model") & (verdict["cohort"] != "everybody")]
 best = models.loc[models.groupby("cohort", sort=False)["difference"].idxmin()]
 worst = models.loc[models.groupby("cohort", sort=False)["difference"].idxmax()]
 told = [
