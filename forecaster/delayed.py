@@ -19,7 +19,7 @@ once has gains of at most w sqrt(C) + 1 when trust is lost, as without delay: it
 then.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,11 +27,97 @@ from numpy.typing import ArrayLike
 
 from regretless.forecaster.reference import Evidence, Reference
 from regretless.forecaster.unbiased import UnbiasedPrediction
+from regretless.forecaster.wrapping import Wrapping
 from regretless.market.core.arrays import Array, Indices
 from regretless.market.core.checkpoint import Remembering
+from regretless.market.core.own_code import handed
 from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Forecaster
-from regretless.market.records import Context, Mixture
+from regretless.market.records import Context, Forecast, Mixture
+
+
+class Backlog(Remembering):
+    """Rounds that a model is not told yet: it learns each D rounds late, as it was then.
+
+    Parameters
+    ----------
+    model : Forecaster
+    rounds : int
+        D, at least 0.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_waiting",)
+
+    def __init__(self, model: Forecaster, rounds: int) -> None:
+        if rounds < 0:
+            raise ValueError(f"the delay is {rounds} rounds; give at least 0")
+        self.model, self.rounds = model, rounds
+        self._waiting = list[dict[str, Any]]()
+        self._context: Any = None
+        self._outcome: Array | None = None
+
+    def ask(self, x: Any) -> None:
+        """Let the model know how many rounds are open before the one that it is asked for."""
+        self._context, self.model.ahead = x, len(self._waiting)
+
+    def witness(self, outcome: Array) -> None:
+        """Remember the outcome (d,) of the round that was asked for."""
+        self._outcome = np.array(outcome, dtype=np.float64)
+
+    def add(self, truth: Array, beside: Sequence[Any] = ()) -> Sequence[Any] | None:
+        """Add s(y) of the round that was asked for, and teach the model one that is D rounds old.
+
+        Returns
+        -------
+        sequence or None
+            What was given ``beside`` the round that the model learned; None if it learned none.
+        """
+        known = {"context": _noted(self._context), "opened": self.model.opened()}
+        known |= {"outcome": self._outcome, "truth": truth.copy(), "beside": list(beside)}
+        self._waiting.append(known)
+        if len(self._waiting) <= self.rounds:
+            return None
+        told, self.model.ahead = self._waiting.pop(0), 0
+        self.model.reopen(_context(told["context"]), told["opened"])
+        if told["outcome"] is not None:
+            self.model.witness(told["outcome"])
+        self.model.update(handed(self.model.update, told["truth"]))
+        return list(told["beside"])
+
+
+class LateModel(Wrapping):
+    """A model that forecasts alone and is told every outcome late.
+
+    Parameters
+    ----------
+    model : Forecaster
+    rounds : int
+        D, at least 0.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("_backlog",)
+
+    def __init__(self, model: Forecaster, rounds: int) -> None:
+        super().__init__(model)
+        self._backlog = Backlog(model, rounds)
+
+    def mixture(self, x: Any = None) -> Mixture:
+        """Return what the model predicts as many rounds ahead as are open."""
+        self._backlog.ask(x)
+        return self.inner.mixture(x)
+
+    def predict(self, x: Any = None) -> Forecast:
+        """Return the mixture and the model's own draw."""
+        self._backlog.ask(x)
+        return self.inner.predict(x)
+
+    def witness(self, outcome: Array) -> None:
+        """Remember the outcome (d,) until the model is told."""
+        self._backlog.witness(outcome)
+
+    def update(self, y: ArrayLike) -> None:
+        """Remember the vector (n,), and teach the model an older one."""
+        self._backlog.add(np.asarray(y, dtype=np.float64))
 
 
 class Delayed(Remembering, Forecaster):
@@ -54,7 +140,7 @@ class Delayed(Remembering, Forecaster):
         Rounds played by all together.
     """
 
-    REMEMBERED: ClassVar[tuple[str, ...]] = ("instances", "time", "rng", "reference", "_waiting")
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("instances", "time", "rng", "reference", "_backlog")
 
     def __init__(
         self,
@@ -70,9 +156,7 @@ class Delayed(Remembering, Forecaster):
         self.instances = [make() for _ in range(rounds + 1)]
         self.models, self.spelled = self.current.models, self.current.spelled
         self.rng = stream(seed, "forecaster")
-        self._waiting = list[dict[str, Any]]()  # rounds that the reference is not told yet
-        self._context: Any = None
-        self._outcome: Array | None = None
+        self._backlog = None if reference is None else Backlog(reference.model, rounds)
 
     @property
     def current(self) -> UnbiasedPrediction:
@@ -91,9 +175,8 @@ class Delayed(Remembering, Forecaster):
 
     def mixture(self, x: Any = None) -> Mixture:
         """Return the distribution over predictions of the one whose turn it is."""
-        self._context = x
-        if self.reference is not None:
-            self.reference.model.ahead = len(self._waiting)
+        if self._backlog is not None:
+            self._backlog.ask(x)
         return self.current.mixture(x)
 
     def __repr__(self) -> str:
@@ -101,35 +184,18 @@ class Delayed(Remembering, Forecaster):
 
     def witness(self, outcome: Array) -> None:
         """Remember the outcome (d,) for the reference."""
-        self._outcome = np.array(outcome, dtype=np.float64)
+        if self._backlog is not None:
+            self._backlog.witness(outcome)
 
     def update(self, y: ArrayLike) -> None:
         """Learn the vector (n,) that was predicted, and pass the turn on."""
         truth = np.asarray(y, dtype=np.float64)
         evidence = self.current.charge(truth)
         self.time += 1
-        if self.reference is not None:
-            self._waiting.append(
-                {
-                    "context": _noted(self._context),
-                    "opened": self.reference.model.opened(),
-                    "outcome": self._outcome,
-                    "truth": truth.copy(),
-                    "evidence": list(evidence),
-                }
-            )
-            if len(self._waiting) > self.delay:
-                self._tell(self.reference, self._waiting.pop(0))
-
-    def _tell(self, reference: Reference, late: dict[str, Any]) -> None:
-        """Teach the reference the oldest round that it has not been told."""
-        reference.judge(Evidence(*late["evidence"]))
-        model = reference.model
-        model.ahead = 0
-        model.reopen(_context(late["context"]), late["opened"])
-        if late["outcome"] is not None:
-            model.witness(late["outcome"])
-        reference.learn(late["truth"])
+        if self.reference is not None and self._backlog is not None:
+            late = self._backlog.add(truth, evidence)
+            if late is not None:
+                self.reference.judge(Evidence(*late))
 
     def described(self) -> dict[str, Any]:
         """Return what a run's manifest says of it."""

@@ -162,3 +162,15 @@ def test_the_calibrated_recipe_goes_with_what_it_wraps(feature: str, table: Path
     model = played(table, {"kind": "calibration", "cells": 3} | FEATURES[feature].keys)
     assert (model.agents_frame()["guarantee"] == "none").all()
     assert len(model.biases_frame())
+
+
+@pytest.mark.parametrize("keys", [{"delay": 3}, {"hull": "image"}, {"delay": 3, "hull": "image"}])
+def test_a_model_alone_is_told_late_and_has_ensembles(keys: dict[str, Any], table: Path) -> None:
+    """The last value, three rounds late, is that of four rounds ago."""
+    model = played(table, {"kind": "last-value"} | keys)
+    assert (model.agents_frame()["guarantee"] == "none").all()
+    assert all(block.forecaster.spelled == ("hull" in keys) for block in model.game.blocks)
+    said = model.forecasts_frame().query("block == 'linear'")[["p_0", "p_1"]].to_numpy()
+    came = model.rounds_frame()[["y_0", "y_1"]].to_numpy()
+    back = 1 + keys.get("delay", 0)
+    assert said[back:] == pytest.approx(came[:-back], abs=1e-9)

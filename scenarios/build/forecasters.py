@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from regretless.forecaster.bases import ReducedBasis
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
-from regretless.forecaster.delayed import Delayed
+from regretless.forecaster.delayed import Delayed, LateModel
 from regretless.forecaster.ensemble_broadcast import EnsembleBroadcast, ensemble_solver
 from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.coordinate import VectorEvents
@@ -78,7 +78,8 @@ def _model(spec: ForecasterSpec, basis: Basis, models: Models) -> Forecaster:
     where, known = f"forecaster '{spec.kind}'", [*KINDS, *models.known()]
     if spec.kind not in known:
         raise UserError(f"unknown {where}; {closest(spec.kind, known)}; {OWN}")
-    return models.made(where, spec.kind, basis, **spec.parameters)
+    model = models.made(where, spec.kind, basis, **spec.parameters)
+    return LateModel(model, spec.delay) if spec.delay else model
 
 
 @dataclass(frozen=True)

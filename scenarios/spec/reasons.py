@@ -40,7 +40,7 @@ LATE = {  # keys of a cohort that is there from the start, and why another canno
 UNREPORTED = "a representative stands for what agents are, not for what they say"
 
 GUIDED = dict.fromkeys(("events", "objective", "models", "reference", "band", "give_up"), OURS)
-PLAYING = dict.fromkeys(("weights", "delay", "intervals", "off_ties"), OURS)
+PLAYING = dict.fromkeys(("weights", "intervals", "off_ties"), OURS)
 FORECASTERS = {
     "decision-swap": {},
     "calibration": GUIDED,

@@ -63,17 +63,30 @@ def test_an_open_interval_knows_its_own_rounds_alone() -> None:
     assert twin.spent() == events.spent()
 
 
-@pytest.mark.parametrize("weights", ["adaptive", "second-order"])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {},
+        {"weights": "second-order", "models": ["last-value"], "events": "coordinates"},
+        {"weights": "exponential", "models": ["last-value", "running-mean"]},
+        {"models": ["last-value"], "delay": 2},
+    ],
+)
 @pytest.mark.parametrize("stream", STREAMS)
-def test_no_window_and_no_run_passes_its_bound(stream: str, weights: str) -> None:
-    played = model(stream, 420, weights=weights)
+def test_no_window_and_no_run_passes_its_bound(stream: str, keys: dict[str, Any]) -> None:
+    played = model(stream, 420, **keys)
     played.run()
     agents, windows = played.agents_frame(), played.windows_frame()
     assert (agents["swap_regret"] <= agents["bound_from_variation"]).all()
     assert (agents["bound_from_variation"] <= agents["bound"]).all()
     assert windows["bound"].notna().all()
     assert (windows["swap_regret"] <= windows["bound"]).all()
-    player = played.game.blocks[0].forecaster
+
+
+def test_the_bound_of_an_interval_is_of_the_root_of_its_length() -> None:
+    player = model("iid", 60).game.blocks[0].forecaster
+    player.mixture()
+    player.update(np.zeros(player.events.size))
     bias, group = player.bias_bound(), player.events.groups[0]
     sums = [bias.over_intervals(group.weights, [m], run=10**6).max() for m in (4096, 65536)]
     assert sums[1] / sums[0] < 5  # of the root of 16

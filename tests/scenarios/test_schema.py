@@ -123,7 +123,7 @@ def test_keys_go_with_the_response(good: dict[str, Any], bad: dict[str, Any]) ->
 @pytest.mark.parametrize(
     ("good", "bad"),
     [
-        ({"delay": 3}, {"kind": "running-mean", "delay": 3}),
+        ({"delay": 3}, {"kind": "running-mean", "intervals": True}),
         ({"kind": "calibration", "cells": 4}, {"cells": 4}),
         ({"kind": "exponential-smoothing", "rate": 0.2}, {"rate": 0.2}),
     ],
