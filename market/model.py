@@ -487,6 +487,14 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         """One row per agent and logged round: what it owned; empty without accounts."""
         return self.journal.frame("accounts")
 
+    def trades_frame(self) -> pd.DataFrame:
+        """One row per trade; empty without an order book."""
+        return self.journal.frame("trades")
+
+    def quotes_frame(self) -> pd.DataFrame:
+        """One row per round and good: the best quotes; empty without an order book."""
+        return self.journal.frame("quotes")
+
     def windows_frame(self) -> pd.DataFrame:
         """One row per agent and window that has ended."""
         return self.journal.frame("windows")

@@ -127,6 +127,12 @@ class OwnAgents:
         """Whether there is a memory for checkpoints: columns, or a ``state`` of the class's own."""
         return bool(self.columns) or type(self).state is not OwnAgents.state
 
+    @property
+    def book(self) -> Any:
+        """Open orders before the round, read-only (``market.markets.order_book.View``), or None."""
+        market = self.model.game.market
+        return None if market is None else market.book()
+
     def state(self) -> dict[str, Any]:
         """Return the columns; a class that remembers more writes its own, and ``restore``."""
         return {name: copy(getattr(self, name)) for name in self.columns}

@@ -1,7 +1,17 @@
 """Agents who choose among orders: bidders in a sealed-bid auction, traders at an order book.
 
     bidder   action a bids a share of its value, evenly spaced from ``low`` to ``high``
-    orders   action a sends a row of a menu, or an order at one of evenly spaced limits
+    orders   action 0 sends nothing, the others an order at one of evenly spaced limits, or each a
+             row of a menu
+    quotes   action a bids and asks, at one of evenly spaced spreads, for one good
+    ladder   action a bids and asks at several prices, for one of evenly spaced numbers of units
+
+At an order book a unit is worth ``value`` + ``common`` f to an agent, f the fundamental. An action
+cancels what its agent has on the book, unless it ``keeps`` it; what does not trade at once rests,
+unless ``rests`` is false: such an order with the limit 1 (for a sale 0) is a market order. In a
+round an agent trades, or has on the book, at most ``most`` units: by default twice what its largest
+action sends. A follower takes an order to fill with a chance that moves by 1 as its limit moves by
+``width``.
 
 What the orders earn is up to the market (``market.markets.sealed_bids``, ``.order_book``).
 """
@@ -12,7 +22,8 @@ from numpy.typing import ArrayLike
 from regretless.agents.parameters import require
 from regretless.agents.utilities.populations import Population
 from regretless.market import register
-from regretless.market.losses.orders import Orders, order_losses
+from regretless.market.core.arrays import Array
+from regretless.market.losses.orders import MOST_FEE, Orders, order_losses
 
 
 @register.utility("bidder")
@@ -39,8 +50,190 @@ def bidder_population(
         bids,
         asset=np.zeros_like(bids),
         keeps=np.zeros(population.actions),
+        rests=np.zeros(population.actions),
         worth=worth[:, None],
         common=np.zeros(population.count),
+        most=np.ones(population.count),
         width=1.0,
         reach=np.ones(population.count),
+    )
+
+
+@register.utility("orders")
+def orders_population(  # noqa: PLR0913 - the parameters of a scenario file
+    population: Population,
+    *,
+    value: ArrayLike = 0.0,
+    common: ArrayLike = 0.0,
+    size: float = 1.0,
+    low: float = 0.0,
+    high: float = 1.0,
+    side: str = "both",
+    asset: int = 0,
+    keeps: bool = False,
+    rests: bool = True,
+    menu: ArrayLike | None = None,
+    most: float | None = None,
+    width: float = 1.0,
+) -> Orders:
+    """Traders who send an order a round, or none.
+
+    Parameters
+    ----------
+    value, common : float or array (N,)
+        What a unit is worth, in [0, 1] both, and by how much more where the fundamental is 1.
+    size : float
+        Units of an order, positive.
+    low, high : float
+        Limits are evenly spaced between them, both included.
+    side : "buy", "sell" or "both"
+        With both, the first half of the actions after action 0 buys.
+    asset : int
+        Which good, from 0.
+    keeps, rests : bool
+        As above, of all actions.
+    menu : array (A, 3 m), optional
+        In place of size, low, high, side and asset: units (below 0 for a sale, 0 for no order),
+        limit and good of up to m orders of each action.
+    most, width : float, optional
+        As above.
+    """
+    if menu is None:
+        rows = _evenly(population, size=size, limits=(low, high), side=side, asset=asset)
+    else:
+        rows = np.asarray(menu, dtype=np.float64)
+        if rows.ndim != 2 or len(rows) != population.actions or rows.shape[1] % 3:
+            raise ValueError(f"menu has shape {rows.shape}; give {population.actions} x 3 m")
+        rows = rows.reshape(len(rows), -1, 3)
+    flags = np.full((2, population.actions), [[keeps], [rests]])
+    return _traders(population, rows, flags, value=value, common=common, most=most, width=width)
+
+
+@register.utility("quotes")
+def quotes_population(  # noqa: PLR0913 - the parameters of a scenario file
+    population: Population,
+    *,
+    value: ArrayLike = 0.0,
+    common: ArrayLike = 0.0,
+    size: float = 1.0,
+    low: float = 0.0,
+    high: float = 1.0,
+    middle: float = 0.5,
+    asset: int = 0,
+    most: float | None = None,
+    width: float = 1.0,
+) -> Orders:
+    """Market makers who choose their spread.
+
+    Parameters
+    ----------
+    value, common, most, width : as in ``orders``
+    size : float
+        Units of each quote, positive.
+    low, high : float
+        Spreads are evenly spaced between them, both included.
+    middle : float
+        Between bid and ask.
+    asset : int
+    """
+    half = np.linspace(low, high, population.actions)[:, None] / 2
+    bids = np.broadcast_arrays(size, middle - half, float(asset))
+    asks = np.broadcast_arrays(-size, middle + half, float(asset))
+    rows = np.concatenate([np.stack(bids, -1), np.stack(asks, -1)], axis=1)
+    flags = np.full((2, population.actions), [[False], [True]])
+    return _traders(population, rows, flags, value=value, common=common, most=most, width=width)
+
+
+@register.utility("ladder")
+def ladder_population(  # noqa: PLR0913 - the parameters of a scenario file
+    population: Population,
+    *,
+    value: ArrayLike = 0.0,
+    common: ArrayLike = 0.0,
+    low: float = 0.0,
+    high: float = 1.0,
+    levels: int = 8,
+    step: float = 0.015625,
+    middle: float = 0.5,
+    asset: int = 0,
+    most: float | None = None,
+    width: float = 1.0,
+) -> Orders:
+    """Market makers who choose how deep their supply is.
+
+    Parameters
+    ----------
+    value, common, most, width : as in ``orders``
+    low, high : float
+        Units at each price are evenly spaced between them, both included.
+    levels : int
+        Prices on each side.
+    step : float
+        Between two prices; the first are half a step from the middle.
+    middle : float
+    asset : int
+    """
+    depth = np.linspace(low, high, population.actions)[:, None]
+    away = step * (np.arange(levels) + 0.5)
+    bids = np.broadcast_arrays(depth, middle - away, float(asset))
+    asks = np.broadcast_arrays(-depth, middle + away, float(asset))
+    rows = np.concatenate([np.stack(bids, -1), np.stack(asks, -1)], axis=1)
+    flags = np.full((2, population.actions), [[False], [True]])
+    return _traders(population, rows, flags, value=value, common=common, most=most, width=width)
+
+
+def _evenly(
+    population: Population, *, size: float, limits: tuple[float, float], side: str, asset: int
+) -> Array:
+    """Return rows of a menu (A, 1, 3) with evenly spaced limits."""
+    if side not in {"buy", "sell", "both"} or not size > 0:
+        raise ValueError(f"side = {side!r}, size = {size}: give 'buy', 'sell' or 'both', above 0")
+    each, over = divmod(population.actions - 1, 2 if side == "both" else 1)
+    if over or not each:
+        raise ValueError(f"{population.actions} actions; give one for no order, and equal sides")
+    spaced = np.linspace(*limits, each)
+    parts = {"buy": [size], "sell": [-size], "both": [size, -size]}[side]
+    rows = [np.zeros((1, 3))]
+    rows += [np.stack(np.broadcast_arrays(part, spaced, float(asset)), -1) for part in parts]
+    return np.concatenate(rows)[:, None]
+
+
+def _traders(  # noqa: PLR0913 - keyword-only from the third
+    population: Population,
+    rows: Array,
+    flags: Array,
+    *,
+    value: ArrayLike,
+    common: ArrayLike,
+    most: float | None,
+    width: float,
+) -> Orders:
+    """Return the losses of traders with one menu (A, m, 3); flags (2, A) are keeps and rests."""
+    worth, shared = population.each("value", value), population.each("common", common)
+    require("value", worth, (worth >= 0) & (worth <= 1), "give a number in [0, 1]")
+    require("common", shared, (shared >= 0) & (shared <= 1), "give a number in [0, 1]")
+    units, limit, asset = (np.broadcast_to(part, (population.count, *part.shape))
+                           for part in np.moveaxis(rows, -1, 0))  # fmt: skip
+    goods = np.arange(population.goods)
+    require("asset", asset, np.isin(asset, goods), f"goods are numbered 0 to {goods[-1]}")
+    require("limit", limit, (limit >= 0) & (limit <= 1), "give limits in [0, 1]")
+    if not width > 0:
+        raise ValueError(f"width = {width}: give a positive number")
+    largest = float(np.abs(rows[..., 0]).sum(1).max())
+    least = 2 * largest if most is None else most
+    if not 0 < largest <= least:
+        raise ValueError(f"most = {least:g}: the largest action sends {largest:g} units")
+    worst = np.maximum(worth + shared, 1 - worth) + MOST_FEE
+    each = np.full(population.count, float(least))
+    return order_losses(
+        units,
+        limit,
+        asset=asset,
+        keeps=flags[0].astype(float),
+        rests=flags[1].astype(float),
+        worth=np.repeat(worth[:, None], population.goods, axis=1),
+        common=shared,
+        most=each,
+        width=width,
+        reach=each * worst,
     )

@@ -194,6 +194,14 @@ class Market(Remembering, ABC):
         """
         return None
 
+    def extra_tables(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return rows of the last clearing for the tables ``trades`` and ``quotes``, by column."""
+        return {}
+
+    def book(self) -> Any:
+        """Return what agents see of open orders before a round, read-only; None without a book."""
+        return None
+
     def columns(self) -> dict[str, Array]:
         """Return what the ``rounds`` table says of ``last``: one number per place and column."""
         return {

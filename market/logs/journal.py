@@ -12,7 +12,8 @@ Where the adversary has a payoff, ``rounds`` also says what it was paid
 in ``leader_payoff_i`` the same over the agents of cohort i alone, empty until it joins. Where there
 is a market, ``rounds`` has the columns that it declares (``market.game.market``), and where it
 keeps accounts, ``accounts`` has a row per logged agent and logged round with what the agent owned
-after it.
+after it. A market with an order book has a row per trade in ``trades`` and one per good and round
+in ``quotes``.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,7 +49,11 @@ class Watcher(Protocol):
 
 CHUNK_ROWS = 200_000
 CHUNK_ROUNDS = 512
-TABLES = ("rounds", "forecasts", "regret_log", "windows", "accounts", "states", "measures")
+MARKET_TABLES = ("trades", "quotes")  # of every round
+TABLES = (
+    *("rounds", "forecasts", "regret_log", "windows", "accounts", "states", "measures"),
+    *MARKET_TABLES,
+)
 LOGGED_REGRETS = ("external_regret", "swap_regret", "decision_swap_regret")
 
 
@@ -124,6 +129,7 @@ class Journal(Remembering):
         """Append a round; hand the chunk on when it is full."""
         self._open["rounds"].append(self._round_row(played))
         self._open["forecasts"].append(self._forecast_rows(played))
+        self._add_market_rows(played.number)
         if played.number % self.log_every == 0 and any(played.decisions):
             self._open["regret_log"].append(self._regret_rows(played))
             self._open["accounts"] += self._account_rows(played.number)
@@ -216,6 +222,12 @@ class Journal(Remembering):
         if len(labels) == len(mixtures):
             columns |= {f"label_{i}": part for i, part in enumerate(np.concatenate(labels).T)}
         return columns
+
+    def _add_market_rows(self, number: int) -> None:
+        """Append what a market says of its clearing beside the table of rounds."""
+        for table, columns in ({} if self._market is None else self._market.extra_tables()).items():
+            if rows := len(next(iter(columns.values()))):
+                self._open[table].append({"round": np.full(rows, number), **columns})
 
     def _account_rows(self, number: int) -> list[Columns]:
         if self._market is None or self._market.accounts is None:

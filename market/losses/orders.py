@@ -22,6 +22,9 @@ from numpy.typing import ArrayLike
 from regretless.market.core.arrays import Array
 from regretless.market.losses.separable import Linear
 
+OWN = ("units", "limit", "asset", "keeps", "rests", "worth", "common", "most")
+MOST_FEE = 1 / 8  # that a market may charge, or pay, for a unit
+
 
 @dataclass(frozen=True, eq=False, init=False)
 class Orders(Linear):
@@ -34,10 +37,14 @@ class Orders(Linear):
         Of the orders of each action; 0 units for none.
     keeps : array (..., A)
         1 where an action leaves what its agent has on the book, 0 where it cancels it first.
+    rests : array (..., A)
+        1 where what is not traded at once stays on the book, 0 where it is dropped.
     worth : array (..., A, d)
         What a unit of each good is worth to the agent, W; the same for all actions.
     common : array (...)
         C, how much of the fundamental adds to it.
+    most : array (...)
+        Units that the agent may trade and have on the book in a round.
     """
 
     AXES: ClassVar[Mapping[str, str]] = {
@@ -46,19 +53,23 @@ class Orders(Linear):
         "limit": "am",
         "asset": "am",
         "keeps": "a",
+        "rests": "a",
         "worth": "ad",
         "common": "",
+        "most": "",
     }
 
     units: Array = field(default_factory=lambda: np.zeros((1, 1)))
     limit: Array = field(default_factory=lambda: np.zeros((1, 1)))
     asset: Array = field(default_factory=lambda: np.zeros((1, 1)))
     keeps: Array = field(default_factory=lambda: np.zeros(()))
+    rests: Array = field(default_factory=lambda: np.ones(()))
     worth: Array = field(default_factory=lambda: np.zeros(()))
     common: Array = field(default_factory=lambda: np.zeros(()))
+    most: Array = field(default_factory=lambda: np.ones(()))
 
     def __init__(self, weights: ArrayLike, offset: ArrayLike = 0.0, **fields: Any) -> None:
-        for name in ("units", "limit", "asset", "keeps", "worth", "common"):
+        for name in OWN:
             object.__setattr__(self, name, np.asarray(fields.pop(name), dtype=np.float64))
         super().__init__(weights, offset, **fields)
 
@@ -69,8 +80,10 @@ def order_losses(  # noqa: PLR0913 - keyword-only from the third
     *,
     asset: Array,
     keeps: Array,
+    rests: Array,
     worth: Array,
     common: Array,
+    most: Array,
     width: float,
     reach: Array,
 ) -> Orders:
@@ -80,9 +93,9 @@ def order_losses(  # noqa: PLR0913 - keyword-only from the third
     ----------
     units, limit, asset : array (N, A, m)
         As in ``Orders``; limits in [0, 1].
-    keeps : array (A,)
+    keeps, rests : array (A,)
     worth : array (N, d)
-    common : array (N,)
+    common, most : array (N,)
     width : float
         By how much a limit has to move for the chance to move by 1, positive.
     reach : array (N,)
@@ -109,6 +122,8 @@ def order_losses(  # noqa: PLR0913 - keyword-only from the third
         limit=limit,
         asset=asset,
         keeps=np.broadcast_to(keeps, (len(worth), actions)),
+        rests=np.broadcast_to(rests, (len(worth), actions)),
         worth=np.repeat(worth[:, None], actions, axis=1),
         common=common,
+        most=most,
     )

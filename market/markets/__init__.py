@@ -7,6 +7,7 @@
     congestion               roads on which times grow with traffic; how many do the same
     information_acquisition  traders who buy a signal, or read it off the price
     sealed_bids              first and second price, some units; losses of each bidder's own
+    order_book               limit orders in event time or in batches; losses of each trader's own
     inventory                stocks ordered before demand is known, which may be censored
     portfolio                wealth that compounds at the returns of what is held, or is won in bets
 
@@ -21,6 +22,7 @@ from regretless.market.markets import (
     cournot,
     information_acquisition,
     inventory,
+    order_book,
     portfolio,
     price_impact,
     sealed_bids,
@@ -34,6 +36,7 @@ __all__ = [
     "cournot",
     "information_acquisition",
     "inventory",
+    "order_book",
     "portfolio",
     "price_impact",
     "sealed_bids",

@@ -57,7 +57,9 @@ PART = re.compile(  # of .partial; the last two are of a run that is shared out
     r"|shard-\d+-\d{9,}\.npz"
 )
 BLOCK = 1 << 20  # bytes that are read at a time
-TEXT = {"block", "cohort", "kind", "utility", "response", "guarantee", "best_policy"}
+TEXT = {"block", "cohort", "kind", "utility", "response", "guarantee", "best_policy"} | {
+    "aggressor"
+}
 
 
 def check_format(name: str) -> None:

@@ -1,0 +1,484 @@
+r"""A limit order book in event time: orders trade one by one, or in a batch, and rest over rounds.
+
+In a round every agent arrives once, in the order of its cohort's latency, ties by lot, and takes
+its action: it cancels what it has on the book (unless the action ``keeps`` it) and sends the
+action's orders. ``market.markets.matching`` says how they trade. Without ``refresh`` the book and
+what agents own last for ever; ``expires`` takes orders off after so many rounds.
+
+An order is refused that its agent cannot pay for at its limit, fees and its other open orders
+included (a market order: at what it would pay now), of goods that it does not own or may not hold,
+that would trade with an order of its own, or that is more than it may trade in a round. A trade
+moves p q between buyer and seller and a fee from each to the world outside, all in whole units of
+2^-22, so that cash and goods are conserved exactly.
+
+What an agent earns in a round is
+
+    sum over its trades of  (W + C f) q - p q - fee q,         q < 0 for sales,
+
+with f the round's fundamental, trades of orders that rested since earlier rounds included. Its loss
+of another action is that of the round cleared again from the book before the round, with all
+others' actions and the order of arrival as they were: exact, not an estimate.
+
+The outcome that is forecast is the middle of the best quotes (the last price where one is missing),
+or the fundamental, where it adds to what somebody's units are worth.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from regretless.market import register
+from regretless.market.core.arrays import Array, Mask
+from regretless.market.core.errors import UserError, closest
+from regretless.market.core.own_code import sealed
+from regretless.market.game.accounts import UNIT, Accounts
+from regretless.market.game.market import Decisions, Market
+from regretless.market.game.protocols import Cohort
+from regretless.market.losses.orders import MOST_FEE, Orders
+from regretless.market.markets.matching import (
+    ASK,
+    BID,
+    CASH,
+    ENTRIES,
+    FIRST,
+    GOOD,
+    HOLD,
+    LOTS,
+    MOST,
+    SIDE,
+    TICK,
+    TURN,
+    WIDTH,
+    Rules,
+    Whole,
+    again,
+    empty,
+    expire,
+    layout,
+    play,
+)
+
+Endowment = float | dict[str, float]
+FINEST = 2**21  # ticks times lots
+UNLIMITED = 2**40  # lots
+MOST_SLOTS = 64  # open orders of an agent that adds to those it has
+WORDS = {"matching": ("continuous", "batch"), "centre": ("fixed", "news")}
+OUTCOMES = ("", "price", "value")
+AGGRESSORS = np.array(["", "buyer", "seller"], dtype=object)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What is on the book before a round.
+
+    Parameters
+    ----------
+    prices : array (T + 1,)
+    bids, asks : array (d, T + 1)
+        Units that are bid for and offered at each price.
+    bid, ask : array (d,)
+        Best prices, NaN where there is none.
+    last : array (d,)
+        Prices of the last trades, 1/2 before the first.
+    """
+
+    prices: Array
+    bids: Array
+    asks: Array
+    bid: Array
+    ask: Array
+    last: Array
+
+    @property
+    def mid(self) -> Array:
+        """The middle of the best quotes (d,), the last price where one is missing."""
+        middle = (self.bid + self.ask) / 2
+        return np.where(np.isnan(middle), self.last, middle)
+
+
+@register.market("order-book")
+class OrderBook(Market):
+    """A limit order book with price-time priority, or a frequent batch auction.
+
+    Parameters
+    ----------
+    cohorts, rng : as in ``Market``
+        With losses of the form ``Orders``.
+    matching : "continuous" or "batch"
+    cash, stock : number, or table by cohort's name
+        What each agent begins with; of stock a list has one per good.
+    hold : number or such a table
+        The most of a good that an agent may own; no limit where none is given.
+    ticks, lots : int
+        Prices are multiples of 1 / ticks and orders of 1 / lots, both powers of 2.
+    maker_fee, taker_fee : float
+        Of a unit, paid by whose order rested and by whose order met it; below 0 is received.
+    latency : table by cohort's name
+        Who has the least arrives first; 0 for who is not named.
+    refresh : int
+        Every so many rounds a new day begins: the book is empty, agents have what they began with.
+    expires : int
+        After how many rounds an order is cancelled; 0 for never.
+    centre : "fixed" or "news"
+        Whether limits are prices, or 1/2 stands for this round's fundamental.
+    outcome : "price" or "value"
+        What is forecast; "value" where somebody's units are worth more with the fundamental.
+
+    Attributes
+    ----------
+    arrivals : int array (N,)
+        Agents in the order in which they arrived in this round.
+    open : int array
+        Open orders, and what each agent owns and set aside (``matching.Rules``).
+    price : int array (d,)
+        Of the last trades, in half ticks.
+
+    Raises
+    ------
+    UserError
+        If a loss is of another form, an order off the grid, or a parameter leaves its range.
+    """
+
+    REMEMBERED: ClassVar[tuple[str, ...]] = ("open", "price", "rounds", "sums")
+    meant: ClassVar[Mapping[str, str]] = {"volume": "units traded"}
+
+    def __init__(  # noqa: PLR0913 - keyword-only from the third
+        self,
+        cohorts: Sequence[Cohort],
+        rng: np.random.Generator,
+        *,
+        matching: str = "continuous",
+        cash: Endowment = 1.0,
+        stock: Endowment | list[Endowment] = 1.0,
+        hold: Endowment | None = None,
+        ticks: int = 128,
+        lots: int = 1,
+        maker_fee: float = 0.0,
+        taker_fee: float = 0.0,
+        latency: dict[str, float] | None = None,
+        refresh: int = 0,
+        expires: int = 0,
+        centre: str = "fixed",
+        outcome: str = "",
+    ) -> None:
+        super().__init__(cohorts, rng)
+        _check_words(matching=matching, centre=centre)
+        _check_numbers(ticks, lots, refresh=refresh, expires=expires)
+        fees = _fee("maker_fee", maker_fee, lots), _fee("taker_fee", taker_fee, lots)
+        if outcome not in OUTCOMES:
+            raise UserError(f"market.outcome = {outcome!r}: give 'price' or 'value'")
+        stocks = stock if isinstance(stock, list) else [stock] * self.goods
+        if len(stocks) != self.goods:
+            raise UserError(f"market.stock has {len(stocks)} entries; give one per good")
+        self.accounts: Accounts = Accounts(cohorts, cash, stocks)
+        self.ticks, self.lots, self.refresh, self.expires = ticks, lots, refresh, expires
+        self._fees, self._batch, self._news = fees, matching == "batch", centre == "news"
+        self._latency = self._each("latency", latency or {}, 0.0)
+        self._hold = self._held(hold)
+        for cohort in cohorts:
+            _check_orders(cohort, ticks, lots)
+        self._acts, self._orders, slots = _menu(cohorts, ticks, lots)
+        self._slots, self._places = slots, layout(self.agents, slots, self.goods, ticks)
+        self._worth = np.concatenate([_orders(cohort).worth[:, 0] for cohort in cohorts])
+        self._common = np.concatenate([_orders(cohort).common for cohort in cohorts])
+        self._most = _lots(np.concatenate([_orders(cohort).most for cohort in cohorts]), lots)
+        self._says_value = outcome == "value" or (not outcome and bool(self._common.any()))
+        self._begun = self.accounts.cash[:-1].copy(), self.accounts.goods[:-1].copy()
+        if not (self.accounts.goods * lots % 1 == 0).all():
+            raise UserError(f"market.stock: lots are 1/{lots} of a unit; give multiples of that")
+        self.price = np.full(self.goods, ticks, dtype=np.int64)  # in half ticks
+        self._view: View | None = None
+        self.rounds, self.sums = 0, np.zeros(5)  # trades, refused, gains, spreads, and how many
+        self._empty()
+
+    def clear(self, fundamental: Array, decisions: Decisions) -> Array:
+        """Let all agents arrive, and return the middle of the best quotes, or the fundamental."""
+        if self.refresh and self.rounds and self.rounds % self.refresh == 0:
+            self._begin_day()
+        self._open_round(fundamental, decisions)
+        self._start, before, rules = self.open.copy(), self._own.copy(), self._rules()
+        self._last, count = self.price.copy(), np.zeros(2, dtype=np.int64)
+        tape = np.zeros((self.agents * self._slots + len(self._orders), 6), dtype=np.int64)
+        play(self.open, rules, self._acts, self._orders, *self._round, self.price, tape, count)
+        self._tape = tape[: count[0]]
+        for g in range(0 if self._batch else self.goods):
+            self.price[g] = next((t[3] for t in self._tape[::-1] if t[0] == g), self.price[g])
+        expire(self.open, rules, 0)
+        self._quotes, self._view = self._seen(), None
+        if self.expires:
+            expire(self.open, rules, self.expires)
+        self._settle(before, fundamental, int(count[1]))
+        return fundamental if self._says_value else self._quotes.mid
+
+    def losses(self, decisions: Decisions) -> Sequence[Array]:
+        """Return what every action of every agent would have lost, by clearing again."""
+        changes = np.zeros((*self._acts.shape[:2], 1 + self.goods), dtype=np.int64)
+        sent = self._acts, self._orders, *self._round
+        again(self._start.copy(), self._rules(-1), *sent, self._last, changes)
+        cash, goods = changes[..., 0] * UNIT, changes[..., 1:] / self.lots
+        gains = cash + (goods * self._value[:, None]).sum(2)
+        tables, first = [], 0
+        for cohort in self.cohorts:
+            loss, count = cohort.loss, len(cohort.row_of)
+            own = gains[first : first + count, : loss.actions]
+            tables.append((-own - loss.unit_offset[:, None]) / loss.unit_scale[:, None])
+            first += count
+        return tables
+
+    def extra_tables(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the trades of the round and the quotes after it."""
+        good, buyer, seller, price, lots, sides = self._tape.T
+        trades = {
+            "sequence": np.arange(len(good)),
+            "good": good,
+            "buyer": buyer + 1,
+            "seller": seller + 1,
+            "price": price / (2 * self.ticks),
+            "quantity": lots / self.lots,
+            "aggressor": AGGRESSORS[sides],
+        }
+        seen = self._quotes
+        depth = {"bid_depth": _at(seen.bids, seen.bid), "ask_depth": _at(seen.asks, seen.ask)}
+        best = {"bid": seen.bid, "ask": seen.ask, "mid": (seen.bid + seen.ask) / 2}
+        return {"trades": trades, "quotes": {"good": np.arange(self.goods), **best, **depth}}
+
+    def book(self) -> View:
+        """Return what is on the book."""
+        if self._view is None:
+            self._view = self._seen()
+        return self._view
+
+    def affordable(self, place: int) -> Mask:
+        """Return which actions an agent can pay for whole, if nothing is open (N, A)."""
+        cohort = self.cohorts[place]
+        loss, own = _orders(cohort), self.accounts.places[cohort.name]
+        cash, goods = self._begun if self._day_ends else (self.accounts.cash, self.accounts.goods)
+        fee = max(*self._fees, 0) * UNIT * self.lots
+        cost = np.where(loss.units > 0, loss.units * (loss.limit + fee), 0.0).sum(2)
+        mine = np.eye(self.goods)[loss.asset.astype(np.intp)]
+        sold = (np.maximum(-loss.units, 0)[..., None] * mine).sum(2)
+        return np.asarray((cost <= cash[own, None]) & (sold <= goods[own, None]).all(2))
+
+    def described(self) -> dict[str, Any]:
+        """Describe what was traded so far, per round."""
+        rounds, (trades, refused, gains, spread, quoted) = max(self.rounds, 1), self.sums.tolist()
+        found = {
+            "trades": trades / rounds,
+            "refused": refused / rounds,
+            "gains_from_trade": gains / rounds,
+            "spread": spread / quoted if quoted else None,
+        }
+        days = -(-self.rounds // self.refresh) if self.refresh else 1
+        possible = self._possible() * max(days, 1)
+        return found if not possible > 0 else found | {"efficiency": gains / possible}
+
+    def told(self) -> str:
+        """Say it in a line."""
+        now, kind = self.described(), "a batch auction" if self._batch else "an order book"
+        spread = "no spread" if now["spread"] is None else f"a mean spread of {now['spread']:.4g}"
+        share = f", {100 * now['efficiency']:.4g} % of what there is" if "efficiency" in now else ""
+        gains = f"gains of {now['gains_from_trade']:.4g}{share}"
+        return f"Market: {kind}; {now['trades']:.4g} trades a round, {spread}, {gains}"
+
+    @property
+    def _day_ends(self) -> bool:
+        return bool(self.refresh and self.rounds and self.rounds % self.refresh == 0)
+
+    @property
+    def _own(self) -> Whole:
+        """What each agent owns (N, FIRST + 3 d), as part of the state."""
+        return self.open[self._places["own"] :].reshape(self.agents, -1)
+
+    def _rules(self, ahead: int = 0) -> Rules:
+        """Return the rules of the round that begins, or of the one that has ended (-1)."""
+        half, number = round(1 / UNIT) // (2 * self.ticks * self.lots), self.rounds + ahead
+        maker, taker = self._fees
+        fees = {"half": half, "maker": maker, "taker": taker}
+        return Rules(slots=self._slots, batch=self._batch, number=number, **fees, **self._places)
+
+    def _empty(self) -> None:
+        """Take everything off the book."""
+        self.open = empty(self._rules())
+        self._own[:, MOST], self._own[:, HOLD] = self._most, self._hold
+        self._view = None
+
+    def _begin_day(self) -> None:
+        """Empty the book, and give agents what they began with."""
+        self._empty()
+        cash, goods = self._begun
+        self.accounts.move(cash - self.accounts.cash[:-1], goods - self.accounts.goods[:-1])
+
+    def _open_round(self, fundamental: Array, decisions: Decisions) -> None:
+        """Note who arrives when and does what, what goods are worth, and what agents own."""
+        actions = [
+            np.full(len(cohort.row_of), -1) if own is None else own.actions
+            for cohort, own in zip(self.cohorts, decisions, strict=True)
+        ]
+        self.arrivals = np.lexsort((self.rng.random(self.agents), self._latency))
+        shift = np.rint((fundamental - 0.5) * self.ticks * self._news).astype(np.int64)
+        self._round = self.arrivals, np.concatenate(actions).astype(np.int64), shift
+        self._value = self._worth + self._common[:, None] * fundamental
+        self._own[:, TURN] = 0
+        self._own[:, CASH] = np.rint(self.accounts.cash[:-1] / UNIT)
+        self._own[:, FIRST::3] = np.rint(self.accounts.goods[:-1] * self.lots)
+
+    def _settle(self, before: Whole, fundamental: Array, refused: int) -> None:
+        """Move what was traded between accounts, and add the round to the sums."""
+        change = self._own - before
+        bought = change[:, FIRST::3] / self.lots
+        self.accounts.move(change[:, CASH] * UNIT, bought)
+        spread = self._quotes.ask - self._quotes.bid
+        seen = ~np.isnan(spread)
+        gains = (bought * self._value).sum()
+        self.sums += (len(self._tape), refused, gains, spread[seen].sum(), seen.sum())
+        volume = np.bincount(self._tape[:, 0], self._tape[:, 4], self.goods) / self.lots
+        self.last, self.rounds = {"fundamental": fundamental, "volume": volume}, self.rounds + 1
+
+    def _seen(self) -> View:
+        """Return what is on the book."""
+        depth = np.zeros((2, self.goods, self.ticks + 1))
+        orders = self.open[: self._places["queues"]].reshape(-1, WIDTH)
+        np.add.at(depth, tuple(orders[:, [SIDE, GOOD, TICK]].T), orders[:, LOTS])
+        prices, steps = np.arange(self.ticks + 1) / self.ticks, np.arange(self.ticks + 1)
+        high = np.where(depth[BID] > 0, steps, -1).max(1)
+        low = np.where(depth[ASK] > 0, steps, self.ticks + 1).min(1)
+        bid = np.where(high >= 0, high / self.ticks, np.nan)
+        ask = np.where(low <= self.ticks, low / self.ticks, np.nan)
+        last = self.price / (2 * self.ticks)
+        return View(*map(sealed, (prices, *(depth / self.lots), bid, ask, last)))
+
+    def _possible(self) -> float:
+        """Return the most that a day's trades can gain; NaN unless days, values and holds say it.
+
+        Each good goes to whom it is worth most, as far as they may hold it; cash is no limit.
+        """
+        if not self.refresh or self._common.any() or self._hold.max() >= UNLIMITED:
+            return np.nan
+        total, room = 0.0, self._hold / self.lots
+        for worth, stock in zip(self._worth.T, self._begun[1].T, strict=True):
+            ranked = np.argsort(-worth)
+            given = np.diff(np.minimum(np.cumsum(room[ranked]), stock.sum()), prepend=0.0)
+            total += float(given @ worth[ranked] - stock @ worth)
+        return total
+
+    def _held(self, hold: Endowment | None) -> Array:
+        """Return the lots of a good that each agent may hold (N,)."""
+        if hold is None:
+            return np.full(self.agents, UNLIMITED)
+        named = hold if isinstance(hold, dict) else dict.fromkeys(self.accounts.places, hold)
+        return _lots(self._each("hold", named, UNLIMITED), self.lots)
+
+    def _each(self, what: str, given: Any, otherwise: float) -> Array:
+        """Return a cohort's number for each of its agents (N,)."""
+        places = self.accounts.places
+        for name, value in (given if isinstance(given, dict) else {"": given}).items():
+            if name not in places:
+                cure = closest(name, places) if name else "give a table by cohort's name"
+                raise UserError(f"market.{what}.{name}: {cure}")
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+                raise UserError(f"market.{what}.{name} = {value}: give a number of at least 0")
+        each = np.full(self.agents, float(otherwise))
+        for name, value in given.items():
+            each[places[name]] = value
+        return each
+
+
+def _orders(cohort: Cohort) -> Orders:
+    """Return the losses of a cohort; UserError unless they know orders."""
+    if not isinstance(cohort.loss, Orders):
+        raise UserError(
+            f"market 'order-book': a {cohort.loss.form} loss of cohort.{cohort.name} sends no "
+            'orders; use utility = "orders" or "quotes"'
+        )
+    return cohort.loss
+
+
+def _check_words(**given: str) -> None:
+    for key, word in given.items():
+        if word not in WORDS[key]:
+            raise UserError(f"market.{key} = {word!r}: give {' or '.join(map(repr, WORDS[key]))}")
+
+
+def _check_numbers(ticks: Any, lots: Any, **counts: Any) -> None:
+    for key, value in {"ticks": ticks, "lots": lots}.items():
+        if type(value) is not int or value < 1 or value & (value - 1):
+            raise UserError(f"market.{key} = {value}: give a power of 2")
+    if ticks * lots > FINEST:
+        raise UserError(f"market.ticks, market.lots: {ticks} x {lots} is above {FINEST}; give less")
+    for key, value in counts.items():
+        if type(value) is not int or value < 0:
+            raise UserError(f"market.{key} = {value}: give a whole number of at least 0")
+
+
+def _fee(key: str, fee: float, lots: int) -> int:
+    """Return a fee for a lot in units of the accounts."""
+    if isinstance(fee, bool) or not isinstance(fee, int | float) or not abs(fee) <= MOST_FEE:
+        raise UserError(f"market.{key} = {fee}: give a number from -{MOST_FEE:g} to {MOST_FEE:g}")
+    return round(fee / lots / UNIT)
+
+
+def _check_orders(cohort: Cohort, ticks: int, lots: int) -> None:
+    """Raise UserError unless a cohort's orders are whole lots at whole ticks."""
+    loss = _orders(cohort)
+    sent = loss.units != 0
+    for what, key, sizes, each in (
+        ("an order for {:g} units", "lots", loss.units, lots),
+        ("a limit of {:g}", "ticks", loss.limit, ticks),
+    ):
+        off = sent & (sizes * each % 1 != 0)
+        if off.any():
+            why = f"is no multiple of 1/{each}; change it, or market.{key}"
+            raise UserError(f"cohort.{cohort.name}: {what.format(sizes[off][0])} {why}")
+    if (loss.limit[sent] < 0).any() or (loss.limit[sent] > 1).any():
+        raise UserError(f"cohort.{cohort.name}: limits are in [0, 1]; change them")
+
+
+def _menu(cohorts: Sequence[Cohort], ticks: int, lots: int) -> tuple[Whole, Whole, int]:
+    """Return all agents' actions and orders (``matching.arrive``), and the most open ones."""
+    losses, parts = [_orders(cohort) for cohort in cohorts], []
+    acts = np.zeros((sum(map(len, losses)), max(loss.actions for loss in losses), ENTRIES))
+    acts[..., -1] = -1
+    first = begun = 0
+    for loss in losses:
+        own = acts[first : first + len(loss), : loss.actions]
+        sent = loss.units != 0
+        rows = np.stack([loss.units * lots, loss.limit * ticks, loss.asset], axis=-1)
+        ends = begun + np.cumsum(sent.sum(2)).reshape(own.shape[:2])
+        own[...] = np.stack([ends - sent.sum(2), ends, loss.keeps, loss.rests, _firsts(loss)], -1)
+        parts.append(rows[sent])
+        first, begun = first + len(loss), int(ends[-1, -1])
+    orders = np.rint(np.concatenate(parts)).astype(np.int64)
+    return acts.astype(np.int64), orders, max(_slots(loss, lots) for loss in losses)
+
+
+def _firsts(loss: Orders) -> Whole:
+    """Return the first action of each agent with the same orders (N, A)."""
+    orders = np.stack([loss.units, loss.limit, loss.asset], axis=-1)
+    orders *= loss.units[..., None] != 0
+    flags = loss.keeps[..., None], loss.rests[..., None]
+    firsts = np.empty(loss.units.shape[:2], dtype=np.int64)
+    rows = np.concatenate([orders.reshape(*firsts.shape, -1), *flags], axis=2)
+    for agent, table in enumerate(rows):
+        _, first, which = np.unique(table, axis=0, return_index=True, return_inverse=True)
+        firsts[agent] = first[which.ravel()]
+    return firsts
+
+
+def _slots(loss: Orders, lots: int) -> int:
+    """Return how many open orders an agent may have: no more than it may have lots in them."""
+    sends = int(loss.units.shape[-1])
+    adds = ((loss.keeps[..., None] > 0) & (loss.units != 0)).any()
+    return max(sends, min(MOST_SLOTS, int(loss.most.max() * lots))) if adds else sends
+
+
+def _lots(units: Array, lots: int) -> Array:
+    """Return whole lots (N,), rounded down."""
+    return np.floor(np.minimum(units * lots, UNLIMITED)).astype(np.int64)
+
+
+def _at(depth: Array, price: Array) -> Array:
+    """Return the units at the best prices (d,), 0 where there is none."""
+    steps = np.nan_to_num(price * (depth.shape[1] - 1)).astype(np.intp)
+    return np.where(np.isnan(price), 0.0, depth[np.arange(len(depth)), steps])

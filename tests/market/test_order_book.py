@@ -1,0 +1,270 @@
+"""The order book against a plain one, which clears again for each action, and what it must keep."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from plain_book import Order, Owner, PlainBook
+
+from regretless import UserError, external_regret, swap_regret
+from regretless.market.core import checkpoint
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.spec.scenario import validated
+
+GRID = {"low": 0.125, "high": 0.875}
+TRADERS = {"utility": "orders", "count": 4, "actions": 15, "response": "exp3"} | {
+    "parameters": {"value": [0.2, 0.9]} | GRID
+}
+MAKERS = {"utility": "quotes", "count": 2, "actions": 5, "response": "hedge"} | {
+    "parameters": {"value": 0.5, "size": 2.0, "high": 1.0}
+}
+TAKERS = {"utility": "orders", "count": 2, "actions": 3, "response": "hedge"} | {
+    "parameters": {"common": 1.0, "size": 3.0, "rests": False}
+}
+MENU = [[0, 0, 0, 0, 0, 0], [1, 0.5, 0, -1, 0.75, 0], [2, 0.625, 0, 1, 0.25, 0]]
+MENU += [[1, 0.75, 0, -2, 0.375, 0], [0, 0.9, 0, 0, 0.2, 0]]
+KEEPERS = {"utility": "orders", "count": 2, "actions": 5, "response": "exp3"} | {
+    "parameters": {"value": 0.6, "menu": MENU, "keeps": True, "most": 6.0}
+}
+TWO = [[0, 0, 0] * 2, [1, 0.5, 0, -1, 0.5, 1], [1, 0.625, 1, -1, 0.375, 0], [2, 1.0, 0, 1, 0.5, 1]]
+PAIRS = {"utility": "orders", "count": 4, "actions": 4, "response": "exp3"} | {
+    "parameters": {"value": [0.3, 0.8], "menu": TWO}
+}
+FEES = {"maker_fee": -1 / 128, "taker_fee": 1 / 64}
+CASES: dict[str, tuple[list[dict[str, Any]], dict[str, Any], int]] = {
+    "plain": ([TRADERS], {}, 1),
+    "fees": ([TRADERS, MAKERS], FEES, 1),
+    "makers first": ([MAKERS, TAKERS, TRADERS], FEES | {"latency": {"cohort 1": 1}}, 1),
+    "poor": ([TRADERS, MAKERS, TAKERS], {"cash": 1.0, "stock": 2.0, "hold": 3.0} | FEES, 1),
+    "kept": ([KEEPERS, TRADERS, TAKERS], {"expires": 3} | FEES, 1),
+    "short": ([MAKERS, TAKERS], {"expires": 1, "refresh": 4}, 1),
+    "two goods": ([PAIRS, PAIRS], {"stock": [3.0, 2.0]} | FEES, 2),
+    "news": ([MAKERS, TAKERS, TRADERS], {"centre": "news", "hold": {"cohort 0": 9.0}}, 1),
+    "latecomers": ([TRADERS, MAKERS | {"enters": 4, "exits": 9}], {}, 1),
+    "lots": ([KEEPERS, TRADERS, MAKERS], {"lots": 4}, 1),
+}
+
+
+def scenario(
+    cohorts: list[dict[str, Any]], market: dict[str, Any], goods: int = 1, rounds: int = 14
+) -> Any:
+    own = [{"name": f"cohort {i}"} | cohort for i, cohort in enumerate(cohorts)]
+    raw = {"name": "book", "rounds": rounds, "seed": 4, "cohort": own} | {
+        "adversary": {"kind": "iid", "outcomes": goods},
+        "market": {"kind": "order-book", "cash": 8.0, "stock": 8.0, "ticks": 8} | market,
+    }
+    return Scenario(validated(raw, origin=Path()))
+
+
+class Beside:
+    """A plain book that is played beside a market."""
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.market = model, model.game.market
+        config = self.market
+        self.losses = [(c.loss, i) for c in model.game.cohorts for i in range(len(c.row_of))]
+        grain = Fraction(1, 2**22)
+        maker, taker = (fee * config.lots * grain for fee in config._fees)
+        owners = [
+            Owner(*self._owned(i), Fraction(float(loss.most[at])), Fraction(int(config._hold[i]),
+                  config.lots))
+            for i, (loss, at) in enumerate(self.losses)
+        ]  # fmt: skip
+        self.book = PlainBook(
+            owners, maker, taker, config._batch, Fraction(1, config.ticks),
+            Fraction(1, config.lots), [Fraction(1, 2)] * config.goods, [],
+        )  # fmt: skip
+
+    def _owned(self, agent: int) -> tuple[Fraction, list[Fraction]]:
+        accounts = self.market.accounts
+        return Fraction(accounts.cash[agent]), [Fraction(x) for x in accounts.goods[agent]]
+
+    def sent(self, agent: int, action: int, number: int, shift: Any) -> tuple[list[Order], bool]:
+        """Return the orders of an action, and whether older ones are kept."""
+        if action < 0:
+            return [], False
+        loss, at = self.losses[agent]
+        orders = []
+        for j in np.flatnonzero(loss.units[at, action]):
+            units, good = Fraction(loss.units[at, action, j]), int(loss.asset[at, action, j])
+            limit = Fraction(loss.limit[at, action, j]) + shift[good]
+            limit = min(max(limit, Fraction(0)), Fraction(1))
+            rests = bool(loss.rests[at, action])
+            orders.append(Order(agent, good, units > 0, limit, abs(units), number, rests))
+        return orders, bool(loss.keeps[at, action])
+
+    def step(self) -> tuple[Any, Any]:
+        """Play a round; return what each action of each agent gained (N, A), and what was done."""
+        model, market, number = self.model, self.market, self.model.played
+        begun = None
+        if market.refresh and number and number % market.refresh == 0:
+            begun = market._begun
+            for i, own in enumerate(self.book.owners):
+                own.cash, own.goods = Fraction(begun[0][i]), [Fraction(x) for x in begun[1][i]]
+            self.book.orders = []
+        model.step()
+        f = model.rounds_frame().iloc[-1].filter(like="fundamental").to_numpy(float)
+        shift = [Fraction(round((x - 0.5) * market.ticks) * market._news, market.ticks) for x in f]
+        arrivals = market.arrivals.tolist()
+        actions = np.concatenate([model.last_actions(i) for i in range(len(model.game.cohorts))])
+        gains: list[list[float]] = []
+        for i, (loss, at) in enumerate(self.losses):
+            before, worth = self.book.owners[i], loss.worth[at, 0] + loss.common[at] * f
+            own = []
+            for a in range(loss.actions if actions[i] >= 0 else 0):
+                played = actions.copy()
+                played[i] = a
+                after = self.book.imagined(
+                    arrivals, lambda who, p=played: self.sent(who, int(p[who]), number, shift),
+                    number,
+                ).owners[i]  # fmt: skip
+                goods = [float(x - y) for x, y in zip(after.goods, before.goods, strict=True)]
+                own.append(float(after.cash - before.cash) + float(np.dot(goods, worth)))
+            gains.append(own)
+        self.book.play(
+            arrivals, lambda who: self.sent(who, int(actions[who]), number, shift), number
+        )
+        self.book.end(number, market.expires)
+        return gains, actions
+
+
+@pytest.mark.parametrize("matching", ["continuous", "batch"])
+@pytest.mark.parametrize("case", CASES)
+def test_losses_are_those_of_clearing_again_for_each_action(case: str, matching: str) -> None:
+    cohorts, market, goods = CASES[case]
+    model = scenario(cohorts, market | {"matching": matching}, goods).build()
+    beside, total = Beside(model), model.game.market.accounts.totals()
+    losses: dict[int, list[Any]] = {}
+    laws: dict[int, list[Any]] = {}
+    for _ in range(model.rounds):
+        played = [cohort.learner.play() for cohort in model.game.cohorts]
+        gains, actions = beside.step()
+        for i, (loss, at) in enumerate(beside.losses):
+            if actions[i] >= 0:
+                row = (-np.array(gains[i]) - loss.unit_offset[at]) / loss.unit_scale[at]
+                losses.setdefault(i, []).append(row)
+                rows = [law for laws_ in played for law in laws_]
+                bandit = model.game.cohorts[_cohort_of(model, i)].bandit
+                laws.setdefault(i, []).append(np.eye(len(row))[actions[i]] if bandit else rows[i])
+            accounts = model.game.market.accounts
+            assert Fraction(accounts.cash[i]) == beside.book.owners[i].cash
+            assert [Fraction(x) for x in accounts.goods[i]] == beside.book.owners[i].goods
+        assert (accounts.totals() == total).all()
+        _same_depth(model.game.market.book(), beside.book)
+    frame = model.agents_frame()
+    spread = 0.0
+    for i, rows in losses.items():
+        table, law = np.array(rows), np.array(laws[i])
+        spread += table.std(0).sum()
+        assert frame["swap_regret"][i] == pytest.approx(swap_regret(table, law), abs=1e-12)
+        assert frame["external_regret"][i] == pytest.approx(external_regret(table, law), abs=1e-12)
+    assert spread > 0
+    assert len(model.trades_frame()) > 5
+
+
+def _cohort_of(model: Any, agent: int) -> int:
+    ends = np.cumsum([len(cohort.row_of) for cohort in model.game.cohorts])
+    return int(np.searchsorted(ends, agent, side="right"))
+
+
+def _same_depth(view: Any, plain: PlainBook) -> None:
+    """Compare the book that agents see with the plain one."""
+    for good, (bids, asks) in enumerate(zip(view.bids, view.asks, strict=True)):
+        for side, buys in ((bids, True), (asks, False)):
+            depth = [
+                sum(float(o.units) for o in plain.orders
+                    if o.good == good and o.buys == buys and float(o.limit) == price)
+                for price in view.prices
+            ]  # fmt: skip
+            assert side.tolist() == depth
+
+
+def test_trades_add_up_to_what_changed_hands() -> None:
+    cohorts, market, goods = CASES["two goods"]
+    model = scenario(cohorts, market, goods, rounds=30).build()
+    before = model.game.market.accounts.of(slice(0, 8))
+    cash, stock = before.cash.copy(), before.goods.copy()
+    model.run()
+    trades = model.trades_frame()
+    for row in trades.to_dict("records"):
+        paid = row["price"] * row["quantity"]
+        fees = {"buyer": 1 / 64, "seller": -1 / 128}
+        if row["aggressor"] == "seller":
+            fees = {"buyer": -1 / 128, "seller": 1 / 64}
+        cash[row["buyer"] - 1] -= paid + fees["buyer"] * row["quantity"]
+        cash[row["seller"] - 1] += paid - fees["seller"] * row["quantity"]
+        stock[row["buyer"] - 1, row["good"]] += row["quantity"]
+        stock[row["seller"] - 1, row["good"]] -= row["quantity"]
+    after = model.game.market.accounts.of(slice(0, 8))
+    assert (after.cash == cash).all()
+    assert (after.goods == stock).all()
+    assert (trades["buyer"] != trades["seller"]).all()
+    by_round = trades.groupby("round")["sequence"]
+    assert (by_round.max() + 1 == by_round.count()).all()
+    quotes = model.quotes_frame()
+    assert len(quotes) == 60
+    assert (quotes["bid"].dropna() < quotes["ask"][quotes["bid"].notna()].fillna(2)).all()
+
+
+@pytest.mark.parametrize("matching", ["continuous", "batch"])
+def test_a_stopped_run_goes_on_to_the_same_tables(matching: str, tmp_path: Path) -> None:
+    cohorts, market, goods = CASES["kept"]
+    chosen = scenario(cohorts, market | {"matching": matching}, goods, rounds=40)
+    straight, first, second = (chosen.build() for _ in range(3))
+    straight.run()
+    first.run(23)
+    checkpoint.save(tmp_path / "state.npz", first.state())
+    second.restore(checkpoint.load(tmp_path / "state.npz"))
+    second.run()
+    assert second.agents_frame().equals(straight.agents_frame())
+    late = straight.trades_frame().query("round >= 23").reset_index(drop=True)
+    assert len(late) > 5
+    assert second.trades_frame().equals(late)
+    assert second.game.market.described() == straight.game.market.described()
+    assert (second.game.market.open == straight.game.market.open).all()
+
+
+@pytest.mark.parametrize(
+    ("market", "cohort", "says"),
+    [
+        ({"ticks": 10}, {}, "market.ticks = 10: give a power of 2"),
+        ({"ticks": 4}, {}, r"cohort.cohort 0: a limit of 0.125 is no multiple of 1/4; change it"),
+        ({"lots": 2**20}, {}, "market.ticks, market.lots: 8 x 1048576 is above"),
+        ({"taker_fee": 0.5}, {}, "market.taker_fee = 0.5: give a number from -0.125 to 0.125"),
+        ({"matching": "random"}, {}, "market.matching = 'random': give 'continuous' or 'batch'"),
+        ({"centre": "mid"}, {}, "market.centre = 'mid': give 'fixed' or 'news'"),
+        ({"outcome": "mid"}, {}, "market.outcome = 'mid': give 'price' or 'value'"),
+        ({"latency": {"x": 1}}, {}, "market.latency.x: .*cohort 0"),
+        ({"latency": {"cohort 0": -1}}, {}, "market.latency.cohort 0 = -1: give a number of at"),
+        ({"hold": -2}, {}, "market.hold.cohort 0 = -2: give a number of at least 0"),
+        ({"refresh": -1}, {}, "market.refresh = -1: give a whole number of at least 0"),
+        ({"stock": 0.5}, {}, "market.stock: lots are 1/1 of a unit; give multiples of that"),
+        ({"stock": [1.0, 1.0]}, {}, "market.stock has 2 entries; give one per good"),
+        ({}, {"utility": "linear", "parameters": {}}, "linear loss of cohort.cohort 0 sends no"),
+        ({}, {"parameters": {"size": -1.0}}, "size = -1.0: give"),
+        ({}, {"parameters": GRID | {"size": 1.5}}, "an order for 1.5 units is no multiple of 1/1"),
+        ({}, {"parameters": {"side": "up"}}, "side = 'up'"),
+        ({}, {"parameters": {"asset": 1}}, "asset = 1: goods are numbered 0 to 0"),
+        ({}, {"parameters": {"high": 1.5}}, "limit = 1.* give limits in"),
+        ({}, {"actions": 4}, "4 actions; give one for no order, and equal sides"),
+        ({}, {"parameters": {"most": 0.5}}, "most = 0.5: the largest action sends 1 units"),
+        ({}, {"parameters": {"value": 2.0}}, "value = 2: give a number in"),
+        ({}, {"parameters": {"menu": [[1.0, 0.5]]}}, r"menu has shape \(1, 2\); give 15 x 3 m"),
+    ],
+)
+def test_bad_input_is_one_line(market: Any, cohort: Any, says: str) -> None:
+    with pytest.raises(UserError, match=says) as error:
+        scenario([TRADERS | cohort], market).build()
+    assert "\n" not in str(error.value)
+
+
+def test_an_order_that_cannot_be_paid_is_refused() -> None:
+    model = scenario([TRADERS], {"cash": 0.0, "stock": 1.0}).build()
+    model.run()
+    assert model.trades_frame().empty  # all may sell, nobody may buy
+    assert model.game.market.described()["refused"] > 0
+    assert np.isfinite(model.agents_frame()["swap_regret"]).all()
