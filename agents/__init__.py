@@ -1,6 +1,7 @@
 """Followers, learners and adversaries. Importing the package registers every name it offers."""
 
 from regretless.agents import adversaries, learners, policies, responses, utilities
+from regretless.agents.cohorts import traders
 from regretless.agents.cohorts.scripted import ScriptedAgent, ScriptedCrowd
 
 __all__ = [
@@ -10,5 +11,6 @@ __all__ = [
     "learners",
     "policies",
     "responses",
+    "traders",
     "utilities",
 ]
