@@ -13,6 +13,10 @@ from plain_book import Order, Owner, PlainBook
 from regretless import UserError, external_regret, swap_regret
 from regretless.market.core import checkpoint
 from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.logs.directory import read_run
+from regretless.scenarios.report.figures import drawn
+from regretless.scenarios.report.run_data import Run
+from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.scenario import validated
 
 GRID = {"low": 0.125, "high": 0.875}
@@ -268,3 +272,16 @@ def test_an_order_that_cannot_be_paid_is_refused() -> None:
     assert model.trades_frame().empty  # all may sell, nobody may buy
     assert model.game.market.described()["refused"] > 0
     assert np.isfinite(model.agents_frame()["swap_regret"]).all()
+
+
+def test_a_report_shows_the_book_and_others_do_not(tmp_path: Path) -> None:
+    cohorts, market, goods = CASES["fees"]
+    run(scenario(cohorts, market, goods), Options(tmp_path))
+    manifest, tables = read_run(tmp_path)
+    assert {"trades", "quotes"} <= set(tables)
+    found = drawn("run", Run(manifest["config"], tables), ["book"])["book"].made
+    dots = next(trace for trace in found.data if trace.name == "trades")
+    assert len(dots.x) == len(tables["trades"])
+    assert sorted(dots.y) == sorted(tables["trades"]["price"])
+    without = {name: table for name, table in tables.items() if name != "quotes"}
+    assert drawn("run", Run(manifest["config"], without), ["book"]) == {}
