@@ -33,6 +33,7 @@ CONNECTING = 15.0  # seconds to find the scheduler, and then a worker
 LOOKING = 2.0  # seconds between two looks at whether anybody still works
 WITHOUT_WORKERS = 60.0  # seconds that a cluster may be without one
 SELDOM = 0.5  # seconds between two signs of life that count
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 LOOPBACK = "127.0.0.1:0"  # at any free port
 LOGGERS = ("distributed", "distributed.client")  # which have a level each
 INSTALL = "which is not installed; run pip install 'regretless[dask]'"
@@ -163,7 +164,7 @@ class Cluster(Executor):
     def __init__(
         self, workers: int | None = None, address: str | None = None, imports: tuple[str, ...] = ()
     ) -> None:
-        self._dask = _dask("--scheduler" if address else f"--workers {workers}")
+        self._dask = _dask("--scheduler" if address else f"{workers} worker processes")
         self.sends_files, self._address = address is not None, address
         self._count, self._local = workers or processors(), None
         self._done: queue.Queue[Any] = queue.Queue()
@@ -287,7 +288,7 @@ def _dask(option: str) -> Any:
     try:
         return importlib.import_module("distributed")
     except ImportError as error:
-        raise UserError(f"{option} needs Dask, {INSTALL}") from error
+        raise UserError(f"{option}: this needs Dask, {INSTALL}") from error
 
 
 def _connected(dask: Any, address: str) -> Any:
@@ -312,20 +313,28 @@ def _connected(dask: Any, address: str) -> Any:
 
 
 def _local(dask: Any, workers: int) -> Any:
-    """Start a scheduler and workers on loopback; a task whose worker dies is not tried again."""
-    environment = {} if "NUMBA_NUM_THREADS" in os.environ else {"NUMBA_NUM_THREADS": "1"}
-    return dask.LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        host="127.0.0.1",
-        dashboard_address=LOOPBACK,
-        worker_dashboard_address=LOOPBACK,
-        silence_logs=logging.CRITICAL,
-        memory_limit=0,
-        scheduler_kwargs={"allowed_failures": 0, "dashboard": False},
-        env=environment,
-        preload=[__name__],
-    )
+    """Start a scheduler and workers on loopback; a task whose worker dies is not tried again.
+
+    The environment of workers is that of this process, but for one thread each where it does not
+    say otherwise: what Dask adds makes the allocation of large arrays slow.
+    """
+    configured = importlib.import_module("dask.config").set
+    environment = {"distributed.nanny.pre-spawn-environ": dict.fromkeys(ONE_THREAD, 1)}
+    try:
+        with configured(environment):
+            return dask.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address=LOOPBACK,
+                worker_dashboard_address=LOOPBACK,
+                silence_logs=logging.CRITICAL,
+                memory_limit=0,
+                scheduler_kwargs={"allowed_failures": 0, "dashboard": False},
+                preload=[__name__],
+            )
+    except (OSError, RuntimeError) as error:
+        raise UserError(f"{workers} worker processes did not start: {error}; try again") from error
 
 
 def dask_setup(_worker: Any) -> None:

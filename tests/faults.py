@@ -26,7 +26,8 @@ import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -38,6 +39,7 @@ from regretless import load
 from regretless.market.logs import journal
 from regretless.scenarios import run as run_of_a_scenario
 from regretless.scenarios.cli import commands
+from regretless.scenarios.executor import Here
 from regretless.scenarios.studies import conduct
 
 ENDED = 77  # status of a process that was ended here
@@ -200,27 +202,6 @@ class Stream:
         return getattr(self.stream, name)
 
 
-class Inline:
-    """Workers of a study that are this very process: its file operations are watched as well."""
-
-    sends_files = False
-
-    def answers(
-        self, work: Callable[[Any], Any], tasks: Iterable[Any], patience: float | None = None
-    ) -> Iterator[Any]:
-        """Yield the answers."""
-        return map(work, tasks)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
 class Bench:
     """A folder in which one command is played again and again."""
 
@@ -296,7 +277,7 @@ class Bench:
 def main(home: str, kind: str, most: str, *only: str) -> int:
     """Strike, count, and print what went wrong."""
     journal.CHUNK_ROUNDS = 8
-    conduct._workers = lambda _: Inline()  # type: ignore[assignment, return-value]
+    conduct.executor = lambda *_: closing(Here())  # whose file operations are watched as well
     os.chdir(home)
     Path("tiny.toml").write_text(TINY, encoding="utf-8")
     Path("sweep.toml").write_text(SWEEP, encoding="utf-8")

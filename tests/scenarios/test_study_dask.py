@@ -122,6 +122,20 @@ def test_no_scheduler_is_one_line_and_nothing_is_written(
     with pytest.raises(UserError, match=r"nonsense is no address; write e\.g\. tcp://"):
         conduct(read_study(str(tmp_path / "sweep.toml")), nowhere)
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(UserError, match=r"run pip install 'regretless\[dask\]'"):
-        conduct(read_study(str(tmp_path / "sweep.toml")), options)
+    for asked in (options, Options(tmp_path / "out", jobs=2)):
+        with pytest.raises(UserError, match=r"run pip install 'regretless\[dask\]'"):
+            conduct(read_study(str(tmp_path / "sweep.toml")), asked)
     assert not (tmp_path / "out").exists()
+
+
+def test_without_dask_runs_are_played_one_after_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tiny.toml").write_text(TINY, encoding="utf-8")
+    (tmp_path / "sweep.toml").write_text('scenario = "tiny.toml"\nseeds = 2', encoding="utf-8")
+    design = read_study(str(tmp_path / "sweep.toml"))
+    with_it = conduct(design, Options(tmp_path / "with", jobs=2))
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    without = conduct(design, Options(tmp_path / "without"))
+    assert without.runs() == [0, 1]
+    assert tables(without.path) == tables(with_it.path)
