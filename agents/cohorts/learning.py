@@ -5,11 +5,13 @@ charged its law in expectation. A bandit learner's state depends on its own draw
 charged for the action played.
 """
 
-from dataclasses import dataclass, field
-from typing import Any
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
+from regretless.agents.cohorts import parts
 from regretless.agents.learners.base import Learner
 from regretless.market.core.arrays import Array, Indices, draw_rows
 from regretless.market.core.checkpoint import Remembering
@@ -93,6 +95,14 @@ class LearnerCohort(Cohort, Remembering):
     def fixed_parts(self) -> tuple[object, ...]:
         """Return what playing never changes: a copy that plays on shares it."""
         return self.loss, self.ledger, self.row_of, self.policies
+
+    def company(self) -> Indices:
+        """Return the rows that every part needs."""
+        return parts.company(self.loss, None)
+
+    def part(self, rows: Indices, agents: slice) -> Self:
+        """Return some of the agents as a cohort of their own."""
+        return replace(self, **parts.common(self, rows, agents), learner=deepcopy(self.learner))
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Play the learner's laws, whatever is forecast."""

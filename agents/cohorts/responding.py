@@ -23,12 +23,13 @@ differently, so that each has a row of its own and is charged what it did.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from regretless.agents.cohorts import parts
 from regretless.agents.responses import Response
 from regretless.market.core.arrays import Array, Indices, Mask, draw_rows
 from regretless.market.core.checkpoint import Remembering
@@ -194,6 +195,15 @@ class RespondingCohort(Cohort, Remembering):
         """Return what playing never changes: a copy that plays on shares it."""
         own = self.loss, self.ledger, self.row_of, self.policies, self.coefficients
         return (*own, self.served, self.by_proxy, self.parties, self.heads)
+
+    def company(self) -> Indices:
+        """Return the rows that every part needs."""
+        return parts.company(self.loss, self.distance)
+
+    def part(self, rows: Indices, agents: slice) -> Self:
+        """Return some of the agents as a cohort of their own."""
+        own = parts.common(self, rows, agents)
+        return replace(self, **own, **parts.heard(self, own["loss"], rows))
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
         """Respond to the forecast, all rows at once."""

@@ -305,6 +305,24 @@ class Cohort(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} is not foreseeable")
 
+    def company(self) -> Indices:
+        """Return the rows that every ``part`` needs, to compute as the whole does."""
+        return np.arange(len(self.row_of))
+
+    def part(self, rows: Indices, agents: slice) -> "Cohort":
+        """Return some of the agents as a cohort that has played no round.
+
+        They play, elsewhere, as they would here. Most cohorts know none.
+
+        Parameters
+        ----------
+        rows : int array (k,)
+            Of the ledger, ascending: those of the agents and ``company``.
+        agents : slice
+            Their places.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no parts")
+
     def fixed_parts(self) -> Iterable[object]:
         """Return what playing never changes: a copy that plays on shares it."""
         return ()

@@ -89,6 +89,13 @@ class Attendance:
         """Return when some of the rows are there."""
         return self
 
+    def watch(self) -> Indices:
+        """Return rows of whom one is there whenever anybody is: while nobody is, nobody draws.
+
+        None where everybody always is.
+        """
+        return np.zeros(0, dtype=np.intp)
+
     def check(self, name: str, rows: int) -> None:
         """Raise ValueError unless it fits a cohort of so many rows."""
 
@@ -149,6 +156,15 @@ class Stay(Attendance):
     def of(self, rows: Indices) -> "Stay":
         """Return when some of the rows are there."""
         return Stay(self.entered[rows], self.left[rows])
+
+    def watch(self) -> Indices:
+        """Return rows of whom one is there whenever anybody is."""
+        rows, now = list[int](), 0
+        while (later := self.left > np.maximum(now, self.entered)).any():
+            now = max(now, int(self.entered[later].min()))
+            rows.append(int(np.where(self.entered <= now, self.left, -1).argmax()))
+            now = int(self.left[rows[-1]])
+        return np.array(rows, dtype=np.intp)
 
     def check(self, name: str, rows: int) -> None:
         """Raise ValueError unless it fits a cohort of so many rows."""

@@ -45,6 +45,19 @@ class Logged:
     rows: Places | slice
     row_of: Places
 
+    def part(self, agents: slice, row_of: Indices) -> "Logged":
+        """Return those of them who are of a part of the cohort, with rows (n,) of its own."""
+        if isinstance(self.agents, slice):
+            return Logged(self.ids[agents], slice(None), slice(None), row_of)
+        here = (agents.start <= self.agents) & (self.agents < agents.stop)
+        places = self.agents[here] - agents.start
+        rows, place_of = np.unique(row_of[places], return_inverse=True)
+        return Logged(self.ids[here], places, rows, place_of)
+
+    def nobody(self) -> "Logged":
+        """Return none of them."""
+        return Logged(self.ids[:0], slice(0, 0), slice(0, 0), self.row_of[:0])
+
     def read(self, ledger: Ledger) -> Ledger:
         """Return a ledger whose rows are ``rows``: the cohort's own where that is all of them."""
         return ledger if isinstance(self.rows, slice) else ledger.excerpt(self.rows)

@@ -111,6 +111,13 @@ class NotCompared(Remembering):
         """Return the differences to models, policies and the best fixed actions over time."""
         return None
 
+    def kept(self, rows: Indices) -> dict[str, Any]:
+        """Return the state of a part, of so many rows of the whole."""
+        return {}
+
+    def join(self, parts: Sequence[dict[str, Any]]) -> None:
+        """Take over what parts which together are all agents have ``kept``."""
+
 
 NOT_COMPARED = NotCompared()
 

@@ -9,7 +9,6 @@ from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Game
 from regretless.market.game.seats import Seat
 from regretless.market.logs.journal import Journal
-from regretless.market.logs.sampling import Logged
 from regretless.market.logs.windows import Windows
 from regretless.market.model import MarketModel
 from regretless.market.records import Context, Decision, Forecast
@@ -80,8 +79,7 @@ def journal_without(model: MarketModel, places: Sequence[int]) -> Journal:
     """Log what there is without some cohorts' agents, in chunks as the whole market's."""
     whole, game, logged = model.journal, model.game, list(model.journal.logged)
     for place in places:
-        own = logged[place]
-        logged[place] = Logged(own.ids[:0], slice(0, 0), slice(0, 0), own.row_of[:0])
+        logged[place] = logged[place].nobody()
     spans = whole.windows.spans if whole.windows is not None else ()
     journal = Journal(
         game.cohorts,

@@ -17,7 +17,6 @@ from regretless.market.logs import comparisons
 from regretless.market.logs.final_tables import PROMISED
 from regretless.market.logs.welfare import COUNT
 from regretless.market.model import MarketModel
-from regretless.market.regret.model_comparison import Followed
 from regretless.scenarios.distributed.worker import Closing
 
 Frames = dict[str, pd.DataFrame]
@@ -152,7 +151,6 @@ def _compared(
             continue
         parts = [found for end in ends for found in end.compared if found.cohort == cohort.name]
         followed = market.game.seats[place].comparison
-        if isinstance(followed, Followed):
-            followed.join([end.gaps[place] for end in ends if place in end.gaps])
+        followed.join([end.gaps[place] for end in ends if place in end.gaps])
         if parts:
             yield comparisons.joined(parts, followed)

@@ -1,44 +1,26 @@
-"""A share of a market: a range of each cohort's agents, who play by themselves as they would in it.
-
-All that is random about agents is drawn from streams of the whole cohort, of which a share takes
-its own numbers (``market.core.randomness.Some``). Losses are computed row by row, and come out the
-same to the last bit if NumPy takes the same path for a part of the rows as for all. It asks whether
-there is one row, and a loss form whether all rows have one exponent: therefore a share keeps,
-beside its agents' rows, a few that answer such questions as the whole does, and it is checked that
-they do.
-"""
+"""A share of a market: parts of its cohorts, who play by themselves as they would in it."""
 
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from regretless.agents.cohorts.learning import LearnerCohort
-from regretless.agents.cohorts.responding import RespondingCohort
 from regretless.market.core.arrays import Array, Indices
-from regretless.market.core.errors import UserError
-from regretless.market.core.randomness import Some, stream
 from regretless.market.exploitability.empirical_joint import OutcomeBins
 from regretless.market.exploitability.tracker import Tracker
 from regretless.market.game.adversary_view import summed
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.network import Network
+from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Block, Game
-from regretless.market.game.seats import Seat, Stay
+from regretless.market.game.seats import Seat
 from regretless.market.logs.journal import Journal
-from regretless.market.logs.sampling import Logged
 from regretless.market.logs.windows import Windows
-from regretless.market.losses import Loss
 from regretless.market.model import MarketModel
-from regretless.market.numerics.storage import side_by_side
 from regretless.market.records import Round
-from regretless.market.regret.ledger import Ledger
 from regretless.market.regret.model_comparison import NOT_COMPARED
 from regretless.scenarios.distributed.record import Echo, Recorded, Tape
-
-PROBES = 3  # outcomes at which a share's losses are compared with the whole's
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +40,7 @@ class Member:
     """
 
     place: int
-    cohort: Any
+    cohort: Cohort
     agents: slice
     rows: Indices
     first: int
@@ -148,7 +130,7 @@ def share_of(market: MarketModel, places: Sequence[int], place: int, of: int) ->
 def _journal(market: MarketModel, members: Sequence[Member], blocks: Sequence[Echo]) -> Journal:
     """Log the members' agents, in chunks as the whole market's."""
     whole, cohorts = market.journal, [member.cohort for member in members]
-    logged = [_logged(whole.logged[member.place], member) for member in members]
+    logged = [whole.logged[m.place].part(m.agents, m.cohort.row_of) for m in members]
     spans = whole.windows.spans if whole.windows is not None else ()
     journal = Journal(
         cohorts,
@@ -181,39 +163,14 @@ def _empty(promise: Guarantee, rows: Indices) -> Guarantee:
 def _members(market: MarketModel, places: Sequence[int], place: int, of: int) -> Iterator[Member]:
     first = 1
     for at, seat in enumerate(market.game.seats):
-        cohort: Any = seat.cohort
+        cohort = seat.cohort
         count = len(cohort.row_of)
         agents = slice(count * place // of, count * (place + 1) // of)
         if at in places and agents.start < agents.stop:
-            company = [_company(cohort)]
-            if isinstance(seat.attendance, Stay):
-                company.append(_watch(seat.attendance))
-            rows = np.union1d(cohort.row_of[agents], np.concatenate(company))
-            yield Member(at, _part(cohort, rows, agents), agents, rows, first)
+            company = cohort.company(), seat.attendance.watch(), cohort.row_of[agents]
+            rows = np.unique(np.concatenate(company))
+            yield Member(at, cohort.part(rows, agents), agents, rows, first)
         first += count
-
-
-def _part(cohort: Any, rows: Indices, agents: slice) -> Any:
-    """Return a cohort of some rows and agents, who draw the numbers that they do in the whole."""
-    loss = cohort.loss[rows]
-    _check(cohort.name, cohort.loss, loss, rows)
-    ledger, everybody = cohort.ledger, np.arange(len(cohort.row_of))
-    by_row = cohort.private or cohort.bandit
-    learns = isinstance(cohort, LearnerCohort)
-    return replace(
-        cohort,
-        loss=loss,
-        row_of=np.searchsorted(rows, cohort.row_of[agents]),
-        ledger=Ledger(
-            len(rows),
-            loss.actions,
-            policies=len(cohort.policies),
-            measures=ledger.measures,
-            constants=ledger.constants,
-        ),
-        rng=Some(cohort.rng, rows if by_row else everybody[agents], len(everybody)),
-        **({"learner": deepcopy(cohort.learner)} if learns else _heard(cohort, loss, rows)),
-    )
 
 
 def _network(network: Network | None, members: Sequence[Member]) -> Network | None:
@@ -221,78 +178,6 @@ def _network(network: Network | None, members: Sequence[Member]) -> Network | No
     if network is None:
         return None
     return Network(network.distance[np.concatenate([member.ids for member in members]) - 1])
-
-
-def _heard(cohort: RespondingCohort, loss: Loss, rows: Indices) -> dict[str, Any]:
-    """Return how some rows of agents who listen respond."""
-    acts_on: Loss | None = loss
-    if cohort.acts_on is not cohort.loss:
-        acts_on = None if cohort.acts_on is None else cohort.acts_on[rows]
-        _check(cohort.name, cohort.acts_on, acts_on, rows)
-    served = None if cohort.served is None else cohort.served[rows]
-    by_proxy = None if cohort.by_proxy is None else cohort.by_proxy[rows]
-    distance = None if cohort.distance is None else cohort.distance[rows]
-    parts = {"acts_on": acts_on, "served": served, "by_proxy": by_proxy, "distance": distance}
-    return parts | {"coefficients": _coefficients(cohort, loss, rows)}
-
-
-def _coefficients(cohort: RespondingCohort, loss: Loss, rows: Indices) -> tuple[Array, Array]:
-    """Return the coefficients of some rows; one table where they are the loss's own weights."""
-    offset, weights = cohort.coefficients
-    if cohort.served is not None:
-        return offset, weights
-    shared = getattr(cohort.loss, "weights", None) is weights
-    return offset[rows], loss.weights if shared else side_by_side(weights[rows])  # type: ignore[attr-defined]
-
-
-def _company(cohort: Any) -> Indices:
-    """Return rows that tell whether all who hear alike are alike in any field."""
-    distance = cohort.distance
-    if distance is None:
-        return np.array(sorted(_telling(cohort.loss)))
-    parties = (np.flatnonzero(distance == hops) for hops in np.unique(distance))
-    return np.sort(np.concatenate([own[sorted(_telling(cohort.loss[own]))] for own in parties]))
-
-
-def _telling(loss: Loss) -> set[int]:
-    """Return the first row, the last, and one that differs from the first in each field."""
-    found = {0, len(loss) - 1}
-    for name in loss.AXES:
-        value = getattr(loss, name)
-        if value.strides[0]:
-            found.add(int((value != value[0]).reshape(len(value), -1).any(1).argmax()))
-    return found
-
-
-def _watch(stay: Stay) -> Indices:
-    """Return rows of whom one is there whenever anybody is: while nobody is, nobody draws."""
-    rows, now = list[int](), 0
-    while (later := stay.left > np.maximum(now, stay.entered)).any():
-        now = max(now, int(stay.entered[later].min()))
-        rows.append(int(np.where(stay.entered <= now, stay.left, -1).argmax()))
-        now = int(stay.left[rows[-1]])
-    return np.array(rows, dtype=np.intp)
-
-
-def _check(name: str, whole: Loss | None, part: Loss | None, rows: Indices) -> None:
-    """Raise UserError unless rows lose the same in a part as in the whole, at some outcomes."""
-    if whole is None or part is None:
-        return
-    for outcome in stream(0, "shares").random((PROBES, whole.outcomes)):
-        if not np.array_equal(whole.losses(outcome)[rows], part.losses(outcome)):
-            why = "come out otherwise in the last digit for a part of its agents"
-            raise UserError(f"cohort.{name}: {whole.form} losses {why}; run it on one machine")
-
-
-def _logged(own: Logged, member: Member) -> Logged:
-    """Return which agents of a member are logged, of those of its cohort."""
-    row_of, agents = member.cohort.row_of, member.agents
-    if isinstance(own.agents, slice):
-        return Logged(own.ids[agents], slice(None), slice(None), row_of)
-    here = (agents.start <= own.agents) & (own.agents < agents.stop)
-    places = own.agents[here] - agents.start
-    rows, place_of = np.unique(row_of[places], return_inverse=True)
-    return Logged(own.ids[here], places, rows, place_of)
 
 
 def _followed(market: MarketModel, members: Sequence[Member]) -> Iterator[Any]:

@@ -26,7 +26,6 @@ from regretless.market.game.round import Decided, commit_and_draw, decide, offer
 from regretless.market.logs import comparisons
 from regretless.market.logs.final_tables import agents_table
 from regretless.market.records import Round
-from regretless.market.regret.model_comparison import Followed
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.distributed.divisible import divisible
 from regretless.scenarios.distributed.record import Tree, rounds_of
@@ -291,11 +290,7 @@ class Shard:
             list(comparisons.comparisons(model.game)),
             self._followed(),
             models,
-            {
-                m.place: s.comparison.kept(m.rows)
-                for m, s in pairs
-                if isinstance(s.comparison, Followed)
-            },
+            {member.place: seat.comparison.kept(member.rows) for member, seat in pairs},
         )
 
     def _followed(self) -> dict[int, tuple[Indices, Array, Array]]:
