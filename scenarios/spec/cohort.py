@@ -278,7 +278,9 @@ COHORTS: dict[str, type[CohortSpec]] = {
 
 def _answers(cohort: Any) -> str:
     """Tell which of the models reads a cohort's table: by the name of its response."""
-    given = cohort if isinstance(cohort, dict) else vars(cohort)
+    given = vars(cohort) if isinstance(cohort, CohortSpec) else cohort
+    if not isinstance(given, dict):
+        return "best-response"  # whose model says what is wrong with it
     response = str(given.get("response", "best-response"))
     if response in {"best-response", "quantal", "ensemble", "private"}:
         return response
