@@ -66,8 +66,8 @@ def test_the_study_compares_two_forecasts(followed: Path) -> None:
 
 
 def test_the_number_of_scenarios_is_so() -> None:
-    (told,) = re.findall(r"(\d+) are bundled", TEXT)
-    assert int(told) == len(list((HOME / "scenarios/catalogue").glob("*.toml")))
+    (told,) = re.findall(r"more than (\d+) are bundled", TEXT)
+    assert int(told) < len(list((HOME / "scenarios/catalogue").glob("*.toml")))
 
 
 def test_it_stays_short() -> None:
