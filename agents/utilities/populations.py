@@ -274,6 +274,7 @@ def newsvendor_population(
     levels = np.linspace(0, 1, population.actions)
     if orders is not None:
         levels = population.row("orders", orders, population.actions)
+        require("orders", levels, (levels >= 0) & (levels <= 1), "must lie in [0, 1]")
     short, over = population.each("underage", underage), population.each("overage", overage)
     return forms.Newsvendor(levels, short, over, coordinate=coordinate, outcomes=population.goods)
 
