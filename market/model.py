@@ -231,6 +231,8 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         Registered names of the user's own (``market.logs.user_columns``).
     action_names : dict, optional
         What the actions are called, by cohort.
+    traits : dict, optional
+        By cohort, what the table of agents says of each entry beside its measures.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only from the third
@@ -246,11 +248,13 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         windows: Sequence[Span] = (),
         measures: Sequence[str] = (),
         action_names: final_tables.ActionNames | None = None,
+        traits: final_tables.Traits | None = None,
     ) -> None:
         super().__init__(rng=seed)
         self.game = game
         self.guarantees = standing(game, guarantees)
         self.rounds, self.tracker, self.action_names = rounds, tracker, action_names
+        self.traits = traits or {}
         logged = logged_agents(game.cohorts, log_agents, seed=seed)
         self.journal = Journal(
             game.cohorts,
@@ -515,7 +519,8 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
         """One row per agent: every measure so far."""
         exploited = [self.exploited(place) for place in range(len(self.game.cohorts))]
         parts = self.game, self.guarantees, exploited
-        return self.journal.marked(final_tables.agents_table(*parts, rounds=self.rounds))
+        table = final_tables.agents_table(*parts, rounds=self.rounds)
+        return self.journal.marked(final_tables.with_traits(table, self.traits))
 
     def edges_frame(self) -> pd.DataFrame:
         """One row per edge of the network; empty where there is none."""

@@ -96,8 +96,17 @@ def played(rows: pd.DataFrame, agents: pd.DataFrame) -> str:
         return f"All {own['agents']:,} agents. Average loss per round: {own['mean_loss']:.4f}."
     heard = agents["bound_from_bias"].notna().any()
     did = "followed the forecast" if heard else "followed rules of their own"
-    loss = f"Average loss per round: {own['mean_loss']:.4f}."
+    value = (agents["loss_offset"] + agents["loss_scale"] * agents["mean_loss"]).rename("loss")
+    units = in_unit(agents, mean_of(agents.assign(loss=value), "loss"))
+    loss = f"Average loss per round: {own['mean_loss']:.4f}{units}."
     return f"{own['agents']:,} {own['cohort']} {did}. {loss}"
+
+
+def in_unit(agents: pd.DataFrame, value: float) -> str:
+    """Write a loss or regret in the unit of the data as well, where agents share one."""
+    units = set(agents["unit"]) if "unit" in agents else set()
+    named = len(units) == 1 and isinstance(unit := units.pop(), str) and unit
+    return f" ({value:.4g} {unit})" if named else ""
 
 
 def best_of_each(rows: pd.DataFrame) -> list[Row]:
@@ -156,7 +165,8 @@ def _worst(agents: pd.DataFrame) -> Iterator[str]:
         name, many = "Decision swap regret" if decision else "Swap regret", agents_in(agents)
         whose = f"the worst of {many:,} agents" if many > 1 else "the agent"
         of = f" (of {worst['cohort']})" if len(agents["cohort"].unique()) > 1 else ""
-        yield f"{name} of {whose}{of}: {regret.max():.4f} per round."
+        units = in_unit(agents, regret.max() * worst["loss_scale"])
+        yield f"{name} of {whose}{of}: {regret.max():.4f} per round{units}."
 
 
 def _extremes(cohorts: Sequence[pd.DataFrame], agents: pd.DataFrame) -> Iterator[str]:

@@ -17,6 +17,7 @@ from regretless.market.records import policy_name
 from regretless.market.regret.ledger import MEASURES, Ledger
 
 ActionNames = Mapping[str, Sequence[str]]  # by cohort
+Traits = Mapping[str, pd.DataFrame]  # by cohort, a row per entry: what is known of each agent
 
 MEASURED = ["mean_loss", *(f"{measure}_regret" for measure in MEASURES), "bound_from_bias"]
 PROMISED = ["bound", "bound_from_variation", "contextual_swap_bound"]
@@ -64,6 +65,19 @@ def agents_table(
     if not all(seat.attendance.throughout for seat in game.seats):
         table = table.assign(**_whereabouts(game, rounds))
     return table
+
+
+def with_traits(agents: pd.DataFrame, traits: Traits) -> pd.DataFrame:
+    """Add to a table of all agents what is known of each, and the ``unit`` of its loss."""
+    groups = [(str(name), own) for name, own in agents.groupby("cohort", sort=False)]
+    if not any(name in traits for name, _ in groups):
+        return agents
+    parts = [traits.get(name, pd.DataFrame(index=own.index)) for name, own in groups]
+    found = pd.concat(parts, ignore_index=True)
+    names = [str(name) for name in found]
+    places = {"actions": [name for name in names if name != "unit"], "loss_offset": ["unit"]}
+    columns = [own for name in map(str, agents) for own in [name, *places.get(name, [])]]
+    return agents.assign(**{name: found[name] for name in names})[columns]
 
 
 def _beside_models(game: Game, guarantees: Sequence[Guarantee]) -> dict[str, Array]:

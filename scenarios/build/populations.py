@@ -5,10 +5,12 @@ A **draft** is a cohort between its population and its seat in the game. Its age
 ``root`` is the root seed of a run, ``goods`` the number d of coordinates of an outcome.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from regretless.agents.policies import NamedPolicy
 from regretless.agents.utilities.populations import Population
@@ -48,6 +50,10 @@ class Draft:
     heads : int array (N,) or None
         Of a cohort that is counted, how many agents each type has; the losses are then one per
         type.
+    parameters : mapping
+        Of the utility: a number or text for all, an array with one for each, or something else.
+    unit : str
+        Of the losses, where they scale with the data.
     """
 
     spec: CohortSpec
@@ -58,6 +64,22 @@ class Draft:
     apart: bool = False
     reported: Loss | None = None
     heads: Indices | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    unit: str = ""
+
+    @property
+    def traits(self) -> pd.DataFrame:
+        """What the table of agents says of each entry: its parameters, and the unit of its loss."""
+        rows = len(self.loss)
+        entries = np.arange(rows)
+        if self.heads is not None:
+            entries = first_of(self.split(unique_losses(self.told)[1])[1])
+        told = {
+            f"param_{name}": np.broadcast_to(np.asarray(value), rows)[entries]
+            for name, value in self.parameters.items()
+            if np.ndim(value) == 0 or (isinstance(value, np.ndarray) and value.shape == (rows,))
+        }
+        return pd.DataFrame(told | {"unit": self.unit}, index=entries)
 
     @property
     def told(self) -> Loss:
@@ -157,23 +179,44 @@ def drafted(
     """
     drafts, first = [], 0
     for spec in scenario.cohort:
+        loss, parameters = drawn_population(spec, root, goods, game)
+        width, unit = in_data(spec, scenario)
+        if width != 1:
+            scales = {name: width * getattr(loss, name) for name in ("unit_scale", "unit_offset")}
+            loss = replace(loss, **scales)
         drafts.append(
             Draft(
                 spec,
-                drawn_losses(spec, root, goods, game),
+                loss,
                 tuple(_policy(name, spec, scenario) for name in spec.policies),
                 _drawn_stay(spec, root, rounds=scenario.rounds),
                 None if network is None else network.distance[first : first + spec.count],
                 reported=reported_losses(spec, root, goods, game) if spec.reports else None,
                 heads=drawn_heads(spec, root) if spec.multiplicity else None,
+                parameters=parameters,
+                unit=unit,
             )
         )
         first += spec.count
     return drafts
 
 
-def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Bimatrix | None = None) -> Loss:
-    """Draw a cohort's losses from its stream, one per agent.
+def in_data(spec: CohortSpec, scenario: ScenarioSpec) -> tuple[float, str]:
+    """Return what a unit of loss is in the data, and its name, where losses scale with the data.
+
+    Those of a newsvendor are costs per unit of demand. Others are in units of their own: (1, "").
+    """
+    demand = scenario.demand_of(spec)
+    if demand is None or scenario.data is None:
+        return 1.0, ""
+    low, high = scenario.data.scale.get(demand, (0.0, 1.0))
+    return abs(high - low), scenario.data.units.get(demand, demand)
+
+
+def drawn_population(
+    spec: CohortSpec, root: int, goods: int, game: Bimatrix | None = None
+) -> tuple[Loss, dict[str, Any]]:
+    """Draw a cohort's losses from its stream, one per agent, and their parameters.
 
     Parameters
     ----------
@@ -182,8 +225,10 @@ def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Bimatrix | None 
 
     Returns
     -------
-    stack of N losses
+    loss : stack of N losses
         In [0, 1].
+    parameters : dict
+        As they were drawn or given.
 
     Raises
     ------
@@ -191,8 +236,12 @@ def drawn_losses(spec: CohortSpec, root: int, goods: int, game: Bimatrix | None 
         If a parameter does not fit the utility.
     """
     with on_disk(wanted=_mapped(spec, goods)):
-        loss, rng = _distinct(spec, root, goods, game)
-    return _spread(loss, spec, rng)
+        loss, rng, drawn = _distinct(spec, root, goods, game)
+    if spec.types is None or spec.multiplicity:
+        return loss, drawn
+    whose, types = _shared(spec, rng), spec.types
+    each = {n: v[whose] if np.shape(v) == (types,) else v for n, v in drawn.items()}
+    return loss[whose], each
 
 
 def _mapped(spec: CohortSpec, goods: int) -> bool:
@@ -220,8 +269,8 @@ def reported_losses(
 
     What is not reported is as in truth, drawn or not; what is has a stream of its own.
     """
-    truth, rng = _distinct(spec, root, goods, game)
-    told, _ = _distinct(spec, root, goods, game, spec.reports)
+    truth, rng, _ = _distinct(spec, root, goods, game)
+    told, _, _ = _distinct(spec, root, goods, game, spec.reports)
     if told.identity == truth.identity and np.array_equal(told.rows(), truth.rows()):
         return None
     return _spread(told, spec, rng)
@@ -240,8 +289,8 @@ def _distinct(
     goods: int,
     game: Bimatrix | None,
     reports: dict[str, Any] | None = None,
-) -> tuple[Loss, np.random.Generator]:
-    """Make the losses of a cohort's agents, or of its types, and return their stream."""
+) -> tuple[Loss, np.random.Generator, dict[str, Any]]:
+    """Make the losses of a cohort's agents, or of its types, with their stream and parameters."""
     rng, own = (stream(root, "cohort", spec.name, name) for name in ("population", "reports"))
     population = Population(rng, spec.types or spec.count, spec.actions, goods, game)
     at, count = f"cohort.{spec.name}", population.count
@@ -262,7 +311,7 @@ def _distinct(
         loss = _rounded(f"{at}.precision", loss)
     if spec.idiosyncratic is not None:
         loss = _shaken(spec, loss)
-    return loss, rng
+    return loss, rng, drawn
 
 
 def _shaken(spec: CohortSpec, loss: Loss) -> Loss:

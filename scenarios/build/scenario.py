@@ -165,6 +165,7 @@ class Scenario:
             log_agents=spec.log_agents,
             measures=spec.measures,
             action_names={c.name: c.action_names for c in spec.cohort if c.action_names},
+            traits={draft.spec.name: draft.traits for draft in parts.drafts},
             windows=spec.windows.spans(spec.rounds) if spec.windows else (),
         )
         for place, cohort in enumerate(game.cohorts):

@@ -57,8 +57,9 @@ PART = re.compile(  # of .partial; the last two are of a run that is shared out
     r"|shard-\d+-\d{9,}\.npz"
 )
 BLOCK = 1 << 20  # bytes that are read at a time
-TEXT = {"block", "cohort", "kind", "utility", "response", "guarantee", "best_policy"} | {
-    "aggressor"
+TEXT = {
+    *("block", "cohort", "kind", "utility", "response", "unit", "guarantee", "best_policy"),
+    *("source", "outcome", "aggressor"),
 }
 
 

@@ -22,6 +22,7 @@ from regretless.scenarios.verdict import apart, best_of_each, named, records
 WINDOW = 30  # rounds of a rolling mean, fewer in a short run
 MOST = 4000  # agents that are drawn; beyond, a seeded sample with the worst in it
 BINS = 30
+PARAMETERS = 6  # panels
 KINDS = {"model": theme.BLUE, "policy": theme.VERMILLION, "action": theme.GREEN}
 STYLES: dict[str, dict[str, Any]] = {  # of the courses of alternatives
     "broadcast": {"width": 3, "color": theme.INK},
@@ -438,6 +439,42 @@ def agents(run: Run) -> go.Figure | None:
     theme.zero(made)
     made.update_xaxes(title_text="average loss per round, in [0, 1]")
     made.update_layout(showlegend=len(cohorts) > 1)
+    return made.update_yaxes(title_text="regret per round")
+
+
+@figure(
+    "run",
+    "regret_by_parameter",
+    section=AGENTS,
+    title="Regret of every agent by the parameters of its utility",
+    caption="A dot per agent. A slope says for whom the forecast served worse.",
+)
+def regret_by_parameter(run: Run) -> go.Figure | None:
+    """Draw a panel per number that differs between agents; None where none does."""
+    shown = drawn_agents(run)
+    varied = [
+        str(name)
+        for name in shown.filter(like="param_").select_dtypes("number")
+        if len(shown[name].dropna().unique()) > 1
+    ][:PARAMETERS]
+    if not varied:
+        return None
+    made = theme.panels(
+        [name.removeprefix("param_") for name in varied], rows=len(varied), each=240
+    )
+    for row, name in enumerate(varied, 1):
+        for cohort, members in shown.dropna(subset=name).groupby("cohort", sort=False):
+            dots = go.Scatter(
+                x=members[name].to_numpy(),
+                y=members["regret"].to_numpy(),
+                text=[told(agent) for agent in members.to_dict("records")],
+                name=theme.short(cohort),
+                mode="markers",
+                marker={"color": run.shades[cohort], "size": 6, "opacity": 0.6},
+                showlegend=False,
+                hovertemplate="%{text}",
+            )
+            made.add_trace(dots, row=row, col=1)
     return made.update_yaxes(title_text="regret per round")
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from regretless.market.core.errors import UserError, closest
@@ -154,6 +155,25 @@ class ScenarioSpec(Strict):
             return self.data.outcomes
         return (self.adversary.outcome_names if self.adversary else None) or []
 
+    def demand_of(self, cohort: CohortSpec) -> str | None:
+        """Return the outcome of the data that is the demand of a newsvendor; None for others."""
+        which = cohort.parameters.get("coordinate", 0)
+        if self.data is None or cohort.utility != "newsvendor" or type(which) is not int:
+            return None
+        return self.data.outcomes[which] if 0 <= which < len(self.data.outcomes) else None
+
+    def _name_orders(self) -> None:
+        """Call the orders of newsvendors what they are in the data."""
+        for cohort in self.cohort:
+            demand = self.demand_of(cohort)
+            orders = np.ravel(cohort.parameters.get("orders", np.linspace(0, 1, cohort.actions)))
+            fits = len(orders) == cohort.actions and orders.dtype.kind in "iuf"
+            if demand is None or self.data is None or cohort.action_names or not fits:
+                continue
+            low, high = self.data.scale.get(demand, (0.0, 1.0))
+            names = [f"order {low + (high - low) * order:.6g}" for order in orders]
+            cohort.action_names = names if len(set(names)) == len(names) else None
+
     @model_validator(mode="after")
     def _consistent(self) -> "ScenarioSpec":
         if self.data is None and self.adversary is None:
@@ -166,6 +186,7 @@ class ScenarioSpec(Strict):
             raise ValueError("[market] moves outcomes out of a [game] or [space]; drop one of them")
         if self.game is None and self.adversary is not None and self.adversary.outcomes is None:
             raise ValueError("key 'adversary.outcomes' is missing; add it to the scenario file")
+        self._name_orders()
         joined = any(cohort.enters for cohort in self.cohort)
         forecasts = self.data.forecasts if self.data else None
         self.forecaster.settle(forecasts, joined=joined)

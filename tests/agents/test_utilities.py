@@ -32,7 +32,7 @@ from regretless.market.losses import (
     PowerOfSum,
     SeparablePower,
 )
-from regretless.scenarios.build.populations import drawn_losses
+from regretless.scenarios.build.populations import drawn_population
 from regretless.scenarios.spec.scenario import validated
 
 Array = NDArray[np.float64]
@@ -318,7 +318,7 @@ def draft(
         "cohort": [cohort],
     }
     spec = validated(raw, origin=Path())
-    return drawn_losses(spec.cohort[0], seed, 3)
+    return drawn_population(spec.cohort[0], seed, 3)[0]
 
 
 MISTAKES: list[tuple[str, dict[str, Any], str]] = [

@@ -680,7 +680,8 @@ def test_a_run_writes_the_promised_files(played: tuple[Path, Answer]) -> None:
 COLUMNS = {
     "rounds": "round y_# x_# certificate atoms",
     "forecasts": "round block atom weight drawn p_# label_#",
-    "agents": "agent cohort kind utility response actions mean_loss loss_scale loss_offset "
+    "agents": "agent cohort kind utility response actions param_rho mean_loss loss_scale "
+    "loss_offset unit "
     "external_regret swap_regret omniprediction_regret decision_swap_regret "
     "contextual_swap_regret bound_from_bias bound_from_variation bound contextual_swap_bound "
     "guarantee exploitability exploitability_exact",
