@@ -45,6 +45,7 @@ from regretless.market.game.round import (
 from regretless.market.game.seats import present
 from regretless.market.logs import comparisons, final_tables
 from regretless.market.logs.comparisons import Fork
+from regretless.market.logs.forecast_scores import scores_table
 from regretless.market.logs.journal import Journal, Sink
 from regretless.market.logs.sampling import logged_agents
 from regretless.market.logs.user_columns import OwnMeasures
@@ -538,6 +539,11 @@ class MarketModel(Shown, mesa.Model):  # type: ignore[misc]
     def verdict_frame(self) -> pd.DataFrame:
         """One row per cohort and alternative: who would have been better off with what."""
         return comparisons.verdict_table(comparisons.comparisons(self.game))
+
+    def scores_frame(self) -> pd.DataFrame:
+        """One row per forecast of an outcome, and per action: errors, and calibration."""
+        records = {block.name: block.record for block in self.game.blocks}
+        return scores_table(records, comparisons.comparisons(self.game))
 
     def biases_frame(self) -> pd.DataFrame:
         """One row per event with at least one per cent of the rounds."""

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from regretless.agents.adversaries import Adversary
+    from regretless.agents.cohorts.scripted import ScriptedAgent
     from regretless.forecaster import (
         Constant,
         DecisionSwap,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
         SmoothDecisionSwap,
     )
     from regretless.forecaster.online import OnlineOmnipredictor
-    from regretless.market import register
+    from regretless.market import losses, register
     from regretless.market.core.errors import UserError
     from regretless.market.exploitability import (
         exploitability,
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     from regretless.scenarios import load
     from regretless.scenarios.audit import audit
     from regretless.scenarios.live.mesa_class import market_class
+    from regretless.scenarios.logs.reading import read_run
+    from regretless.scenarios.studies.results import load_study
     from regretless.scenarios.training.environments import FollowersEnv, LeaderEnv
 
 _HOMES = {
@@ -63,6 +66,10 @@ _HOMES = {
     "FollowersEnv": "scenarios.training.environments",
     "LeaderEnv": "scenarios.training.environments",
     "Adversary": "agents.adversaries",
+    "ScriptedAgent": "agents.cohorts.scripted",
+    "losses": "market",
+    "load_study": "scenarios.studies.results",
+    "read_run": "scenarios.logs.reading",
     "MarketModel": "market.model",
     "UserError": "market.core.errors",
     "register": "market",
@@ -100,6 +107,7 @@ __all__ = [
     "OfflineOmnipredictor",
     "OnlineOmnipredictor",
     "RunningMean",
+    "ScriptedAgent",
     "SmoothDecisionSwap",
     "UserError",
     "audit",
@@ -109,9 +117,12 @@ __all__ = [
     "external_regret",
     "leader_surplus",
     "load",
+    "load_study",
+    "losses",
     "market_class",
     "omniprediction_regret",
     "persuasion",
+    "read_run",
     "register",
     "stackelberg",
     "surplus_cap",

@@ -289,7 +289,7 @@ def closing_tables(model: MarketModel) -> dict[str, pd.DataFrame]:
     bounds = model.bounds_frame()
     if len(bounds):
         tables["bounds"] = bounds
-    tables["verdict"] = model.verdict_frame()
+    tables |= {"verdict": model.verdict_frame(), "forecast_scores": model.scores_frame()}
     if any(seat.comparison.names for seat in model.game.seats):
         tables["models"] = model.models_frame()
     return tables | graph_tables(model.game)

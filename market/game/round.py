@@ -16,7 +16,7 @@ between two of them. Prediction and outcome are drawn from two streams that no p
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,7 @@ from regretless.market.records import (
     OutcomeLaw,
     Round,
 )
+from regretless.market.regret.forecast_record import ForecastRecord
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +67,15 @@ class Block:
         Predicts ``basis.transform(y)``.
     relay : Relay or None
         What was broadcast, for those who hear it late or never; None where all hear at once.
+    record : ForecastRecord
+        What it said of the outcomes in the last rounds.
     """
 
     name: str
     basis: Basis
     forecaster: Forecaster
     relay: Relay | None = None
+    record: ForecastRecord = field(default_factory=ForecastRecord)
 
     def mixture(self, context: Context) -> Mixture:
         """Return the forecaster's mixture with labels; a user's forecaster may go on with its own.
@@ -91,6 +95,9 @@ class Block:
     def learn(self, forecast: Forecast, outcome: Array) -> None:
         """Tell the forecaster what came, and pass on what it had said."""
         vector = self.basis.transform(outcome)
+        names = self.forecaster.models
+        points = [forecast.statistics, *(self.forecaster.points if names else ())]
+        self.record.add(self.basis.inverse(np.array(points)), outcome, names)
         self.forecaster.witness(outcome)
         self.forecaster.update(handed(self.forecaster.update, vector))
         if self.relay is not None:
@@ -178,6 +185,7 @@ class Game:
         if self.market is not None:
             named["market"] = self.market
         named |= {f"block {block.name}": block.forecaster for block in self.blocks}
+        named |= {f"record {block.name}": block.record for block in self.blocks}
         named |= {f"relay {b.name}": b.relay for b in self.blocks if b.relay is not None}
         for seat in self.seats:
             named |= seat.players()

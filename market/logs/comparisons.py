@@ -32,6 +32,7 @@ from regretless.market.game.protocols import Cohort
 from regretless.market.game.round import Game
 from regretless.market.game.seats import mean_of_heads
 from regretless.market.logs.welfare import COUNT
+from regretless.market.numerics import exact_sum
 from regretless.market.records import policy_name
 from regretless.market.regret.inference import mean_differences
 from regretless.market.regret.model_comparison import NotCompared, Series
@@ -93,6 +94,9 @@ class Compared:
         The differences (J - 1) over time, if they were kept.
     heads : int array (n,) or None
         How many agents each stands for, where they are counted.
+    decisions : array (2, 3 A) or None
+        Over all agents how often each action was taken, what they lost by it and what they
+        expected to lose, as two numbers each that add up to it; None for who expects nothing.
     """
 
     cohort: str
@@ -100,6 +104,7 @@ class Compared:
     losses: Array
     series: Series | None
     heads: Indices | None = None
+    decisions: Array | None = None
 
 
 def joined(parts: Sequence[Compared], followed: NotCompared) -> Compared:
@@ -108,7 +113,9 @@ def joined(parts: Sequence[Compared], followed: NotCompared) -> Compared:
     ``followed`` is the whole cohort's.
     """
     losses = np.concatenate([part.losses for part in parts], axis=1)
-    return replace(parts[0], losses=losses, series=followed.series())
+    sums = [part.decisions for part in parts if part.decisions is not None]
+    decisions = np.sum(sums, axis=0) if sums else None
+    return replace(parts[0], losses=losses, series=followed.series(), decisions=decisions)
 
 
 def comparisons(game: Game) -> list[Compared]:
@@ -135,7 +142,17 @@ def _compared(cohort: Cohort, followed: NotCompared) -> Compared:
     heads = cohort.heads
     heads = None if heads is None else heads[who]
     each = np.stack([own[rows] for own in losses])
-    return Compared(cohort.name, list(names), each, followed.series(), heads)
+    decisions = _decisions(cohort)
+    return Compared(cohort.name, list(names), each, followed.series(), heads, decisions)
+
+
+def _decisions(cohort: Cohort) -> Array | None:
+    ledger = cohort.ledger
+    if not ledger.expects:
+        return None
+    surprise = np.einsum("kaa->ka", ledger.surprise_fixed)
+    table = np.concatenate([ledger.count, ledger.own, ledger.own + surprise], axis=1)
+    return np.asarray(exact_sum.total(np.ascontiguousarray(table), cohort.counts))
 
 
 def verdict_table(compared: Sequence[Compared]) -> pd.DataFrame:

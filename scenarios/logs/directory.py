@@ -50,7 +50,8 @@ CHECKPOINT = "checkpoint.npz"
 MARK = "run"  # a file in .partial that says whose it is
 AGAIN = "start again with --overwrite"
 FORMATS = ("parquet", "csv")
-ALL_TABLES = (*TABLES, "agents", "swaps", "biases", "bounds", "edges", "models", "verdict")
+CLOSING = ("agents", "swaps", "biases", "bounds", "edges", "models", "verdict", "forecast_scores")
+ALL_TABLES = (*TABLES, *CLOSING)
 KNOWN = {f"{table}.{ending}" for table in (*ALL_TABLES, "branches") for ending in FORMATS}
 PART = re.compile(  # of .partial; the last two are of a run that is shared out
     rf"{MARK}|{CHECKPOINT}|({'|'.join(TABLES)})-\d{{6,}}\.arrow|record-\d{{9,}}\.npz"

@@ -407,6 +407,80 @@ def certificates(run: Run) -> go.Figure | None:
 
 @figure(
     "run",
+    "calibration",
+    section=FORECAST,
+    title="Share of outcomes below each quantile of the forecast",
+    caption=(
+        "On the diagonal, as many outcomes came below a quantile as it says; the distribution is "
+        "the label forecast with its own past errors."
+    ),
+)
+def calibration(run: Run) -> go.Figure | None:
+    """Draw observed against nominal levels, a panel per outcome."""
+    scores = run.table("forecast_scores")
+    known = scores.dropna(subset="pit_0") if len(scores) else scores
+    if known.empty:
+        return None
+    names = dict(zip(known["outcome"].unique(), run.goods, strict=False))
+    shades = theme.colours(known["source"].unique())
+    made = theme.panels(
+        [str(names.get(name, name)) for name in known["outcome"].unique()],
+        rows=len(known["outcome"].unique()),
+        each=300,
+    )
+    levels = np.linspace(0, 1, len(known.filter(like="pit_").columns) + 1)
+    for row, (_, own) in enumerate(known.groupby("outcome", sort=False), 1):
+        even = theme.line(levels, levels, "calibrated", color=theme.FAINT, width=1, dash="dot")
+        made.add_trace(even.update(showlegend=row == 1), row=row, col=1)
+        for source, pits in own.set_index("source").filter(like="pit_").iterrows():
+            shares = np.concatenate([[0.0], pits.to_numpy(dtype=np.float64).cumsum()])
+            style = {"width": 3 if source == "broadcast" else 1.5, "color": shades[source]}
+            curve = theme.line(levels, shares, theme.short(str(source)), **style)
+            told = "at %{x:.0%}: %{y:.1%}"
+            made.add_trace(curve.update(showlegend=row == 1, hovertemplate=told), row=row, col=1)
+    theme.grow(made, len(shades) + 1)
+    made.update_yaxes(title_text="share of outcomes")
+    return made.update_xaxes(title_text="level of the quantile", row=len(names))
+
+
+@figure(
+    "run",
+    "decision_calibration",
+    section=FORECAST,
+    title="Expected and actual loss of each action, when it was taken",
+    caption=(
+        "A dot per cohort and action, as large as it was taken often: on the diagonal agents had "
+        "the loss that the forecast made them expect."
+    ),
+)
+def decision_calibration(run: Run) -> go.Figure | None:
+    """Draw a dot per cohort and action; None where nobody expects anything."""
+    scores = run.table("forecast_scores")
+    taken = scores[scores["kind"] == "decision"] if len(scores) else scores
+    if taken.empty:
+        return None
+    made, ends = theme.panels(each=380), taken[["expected_loss", "mean_loss"]].to_numpy()
+    corners = [float(ends.min()), float(ends.max())]
+    style = {"color": theme.FAINT, "width": 1, "dash": "dot"}
+    made.add_trace(theme.line(corners, corners, "calibrated", **style))
+    for cohort, own in taken.groupby("cohort", sort=False):
+        called = dict(enumerate(run.action_names.get(str(cohort), ())))
+        dots = go.Scatter(
+            x=own["expected_loss"].to_numpy(),
+            y=own["mean_loss"].to_numpy(),
+            text=[called.get(int(which), f"action {which}") for which in own["action"]],
+            name=theme.short(cohort),
+            mode="markers",
+            marker={"color": run.shades[cohort], "size": 6 + 20 * np.sqrt(own["share"].to_numpy())},
+            hovertemplate="%{text}<br>expected %{x:.4f}, had %{y:.4f}",
+        )
+        made.add_trace(dots)
+    made.update_xaxes(title_text="expected loss")
+    return made.update_yaxes(title_text="mean loss")
+
+
+@figure(
+    "run",
     "agents",
     section=AGENTS,
     title="Average loss and regret of every agent at the end",

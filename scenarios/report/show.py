@@ -58,6 +58,7 @@ def _tables(model: MarketModel) -> Tables:
     agents, log = model.agents_frame(), model.regret_frame()
     names = ("verdict", "rounds", "forecasts", "bounds", "windows", "edges", "measures")
     tables = {"agents": agents} | {name: getattr(model, f"{name}_frame")() for name in names}
+    tables["forecast_scores"] = model.scores_frame()
     if len(log):
         tables["regret_curves"] = regret_curves([log], agents)
         tables["actions"] = _actions(log, agents)

@@ -1,0 +1,115 @@
+r"""How good the forecast was: of the outcomes, beside every model, and of what agents decided on.
+
+**Outcomes.** Of the last rounds there are the label forecasts (the outcomes that the predictions
+suggest) of the broadcast and of every model (``market.regret.forecast_record``). Scored are the
+errors of the label, and the distribution that it makes with the last ``ERRORS`` errors of its own,
+
+    F_t = the empirical distribution of  label_t + error_s,  s = t - ERRORS .. t - 1,
+
+by its continuous ranked probability score, E|X - y| - E|X - X'| / 2, its probability integral
+transforms F_t(y_t), even on [0, 1] where it is calibrated, and the coverage of its intervals
+(Gneiting and Katzfuss 2014, Annual Review of Statistics and Its Application 1,
+doi:10.1146/annurev-statistics-062713-085831).
+
+**Decisions.** Of each action of a cohort the loss that agents expected when they took it, and the
+loss that they had: equal where the forecast is decision calibrated (Zhao, Kim, Sahoo, Ma and Ermon
+2021, arXiv:2107.05719).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from regretless.market.core.arrays import Array
+from regretless.market.logs.comparisons import Compared
+from regretless.market.regret.forecast_record import ForecastRecord
+
+ERRORS = 64  # that a distribution is made of
+FIRST = 16  # errors, without which there is none
+BINS = 10  # of probability integral transforms
+COVERED = {"coverage_50": (0.25, 0.75), "coverage_90": (0.05, 0.95)}
+BROADCAST = "broadcast"
+
+
+def scores_table(
+    records: Mapping[str, ForecastRecord], compared: Sequence[Compared]
+) -> pd.DataFrame:
+    """One row per block, source and outcome, then one per cohort and action that was taken.
+
+    The columns that say nothing of a row are empty.
+    """
+    rows = [row for name, own in records.items() for row in _of_outcomes(name, own)]
+    rows += [row for own in compared for row in _of_decisions(own)]
+    names = ["kind", "block", "source", "outcome", "cohort", "action", "rounds", "share"]
+    names += ["mae", "rmse", "crps", *COVERED, *(f"pit_{i}" for i in range(BINS))]
+    table = pd.DataFrame(rows, columns=[*names, "expected_loss", "mean_loss"])
+    return table.astype({"action": "Int64", "rounds": "Int64"})
+
+
+def _of_outcomes(block: str, record: ForecastRecord) -> Iterator[dict[str, Any]]:
+    labels, outcomes = record.kept()
+    for place, source in enumerate((BROADCAST, *record.models)):
+        for which in range(outcomes.shape[1]):
+            row = {"kind": "outcome", "block": block, "source": source, "outcome": f"y_{which}"}
+            yield row | _scored(labels[:, place, which], outcomes[:, which])
+
+
+def _scored(label: Array, outcome: Array) -> dict[str, Any]:
+    """Score one forecast (T,) of one outcome (T,)."""
+    error = outcome - label
+    row: dict[str, Any] = {"rounds": len(error), "mae": np.abs(error).mean()}
+    row["rmse"] = np.sqrt((error**2).mean())
+    if len(error) <= FIRST:
+        return row
+    places = np.arange(FIRST, len(error))
+    before = places[:, None] - np.arange(1, ERRORS + 1)  # of each round, the last errors first
+    known = before >= 0
+    members = np.where(known, label[places, None] + error[before], np.nan)
+    crps, pit = ensemble_scores(members, outcome[places])
+    row["crps"] = crps.mean()
+    for name, (low, high) in COVERED.items():
+        row[name] = ((low <= pit) & (pit <= high)).mean()
+    shares = np.histogram(pit, BINS, (0.0, 1.0))[0] / len(pit)
+    return row | {f"pit_{i}": share for i, share in enumerate(shares)}
+
+
+def ensemble_scores(members: Array, outcome: Array) -> tuple[Array, Array]:
+    """Return the CRPS (T,) and the probability integral transforms (T,) of ensembles.
+
+    Parameters
+    ----------
+    members : array (T, m)
+        Alike; NaN for those that are not there.
+    outcome : array (T,)
+
+    Examples
+    --------
+    >>> crps, pit = ensemble_scores(np.array([[0.0, 1.0, 2.0, np.nan]]), np.array([1.0]))
+    >>> crps.round(4), pit
+    (array([0.2222]), array([0.5]))
+    """
+    ordered = np.sort(members, axis=1)  # NaN last
+    count = (~np.isnan(ordered)).sum(1)
+    rank = np.arange(ordered.shape[1])
+    apart = np.nansum((2 * rank + 1 - count[:, None]) * ordered, axis=1) / count**2
+    away = np.nansum(np.abs(ordered - outcome[:, None]), axis=1) / count
+    below = (ordered < outcome[:, None]).sum(1)
+    tied = (ordered == outcome[:, None]).sum(1)
+    return away - apart, (below + (tied + 1) / 2) / (count + 1)  # the outcome is one more member
+
+
+def _of_decisions(compared: Compared) -> Iterator[dict[str, Any]]:
+    if compared.decisions is None:
+        return
+    count, lost, expected = compared.decisions.sum(0).reshape(3, -1)
+    for action in np.flatnonzero(count):
+        yield {
+            "kind": "decision",
+            "cohort": compared.cohort,
+            "action": int(action),
+            "share": count[action] / count.sum(),
+            "expected_loss": expected[action] / count[action],
+            "mean_loss": lost[action] / count[action],
+        }

@@ -1,0 +1,91 @@
+"""How good the forecast was: against libraries, by hand, and where the answer is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import mean_absolute_error, root_mean_squared_error
+
+from regretless import UserError, load, read_run
+from regretless.market.logs.forecast_scores import ensemble_scores, scores_table
+from regretless.market.regret.forecast_record import KEPT, ForecastRecord
+from regretless.scenarios.report.run_data import Run
+from regretless.scenarios.report.run_figures import calibration, decision_calibration
+from regretless.scenarios.run import Options, run
+
+
+def recorded(labels: np.ndarray[Any, Any], outcomes: np.ndarray[Any, Any]) -> pd.DataFrame:
+    """Score label forecasts (T, S) of one outcome (T,)."""
+    record = ForecastRecord()
+    for label, outcome in zip(labels, outcomes, strict=True):
+        record.add(label[:, None], np.array([outcome]), ["model"] * (len(label) - 1))
+    return scores_table({"one": record}, [])
+
+
+def test_the_crps_is_that_of_scoringrules() -> None:
+    scoringrules = pytest.importorskip("scoringrules")
+    rng = np.random.default_rng(0)
+    members, outcome = rng.standard_normal((40, 25)), rng.standard_normal(40)
+    expected = scoringrules.crps_ensemble(outcome, members, estimator="nrg", backend="numpy")
+    np.testing.assert_allclose(ensemble_scores(members, outcome)[0], expected, atol=1e-12)
+    members[:, 20:] = np.nan
+    fewer = scoringrules.crps_ensemble(outcome, members[:, :20], estimator="nrg", backend="numpy")
+    np.testing.assert_allclose(ensemble_scores(members, outcome)[0], fewer, atol=1e-12)
+
+
+def test_a_forecast_that_is_right_is_calibrated_and_a_worse_one_has_a_greater_crps() -> None:
+    rng = np.random.default_rng(1)
+    level = 0.5 + 0.2 * np.sin(np.arange(3000) / 20)
+    outcomes = level + 0.05 * rng.standard_normal(3000)
+    table = recorded(np.column_stack([level, np.full(3000, 0.5)]), outcomes)
+    good, poor = table.iloc[0], table.iloc[1]
+    assert good["mae"] == pytest.approx(mean_absolute_error(outcomes, level))
+    assert good["rmse"] == pytest.approx(root_mean_squared_error(outcomes, level))
+    assert good["coverage_90"] == pytest.approx(0.9, abs=0.02)
+    assert good["coverage_50"] == pytest.approx(0.5, abs=0.03)
+    pits = table.filter(like="pit_").iloc[0].to_numpy(dtype=float)
+    np.testing.assert_allclose(pits, 0.1, atol=0.025)
+    assert good["crps"] == pytest.approx(0.05 / np.sqrt(np.pi), rel=0.05)  # of the normal law
+    assert poor["crps"] > 1.3 * good["crps"]
+
+
+def test_the_last_rounds_are_kept() -> None:
+    outcomes = np.concatenate([np.zeros(500), np.ones(KEPT)])
+    table = recorded(np.ones((len(outcomes), 1)), outcomes)
+    assert (table["mae"].item(), table["rounds"].item()) == (0.0, KEPT)
+
+
+def test_scores_of_a_run_are_those_of_its_logs(tmp_path: Path) -> None:
+    scenario = load("crop-choice", rounds=90)
+    run(scenario, Options(tmp_path / "logs"))
+    played = read_run(tmp_path / "logs")
+    rounds, forecasts, scores = played.rounds, played.forecasts, played.scores
+    own = scores[(scores["source"] == "broadcast") & (scores["kind"] == "outcome")]
+    drawn = forecasts[forecasts["drawn"]].set_index("round")
+    for row in own.itertuples():
+        label = drawn[row.outcome.replace("y", "label")].to_numpy()
+        truth = rounds[row.outcome].to_numpy()
+        assert row.mae == pytest.approx(mean_absolute_error(truth, label), rel=1e-9)
+    assert set(scores["source"].dropna()) == {"broadcast", *played.models["model"]}
+    log, decisions = played.regret_log, scores[scores["kind"] == "decision"].set_index("action")
+    means = log.groupby("action")["loss"].mean()
+    np.testing.assert_allclose(decisions["mean_loss"], means[decisions.index], rtol=1e-9)
+    assert decisions["share"].sum() == pytest.approx(1.0)
+    shown = Run(played.manifest["config"], {"agents": played.agents, "forecast_scores": scores})
+    assert calibration(shown) is not None
+    assert decision_calibration(shown) is not None
+
+
+def test_a_run_says_what_it_has(tmp_path: Path) -> None:
+    run(load("crop-choice", rounds=5), Options(tmp_path / "logs"))
+    played = read_run(str(tmp_path / "logs"))
+    assert played.manifest["rounds"] == 5
+    assert not hasattr(played, "agent")
+    with pytest.raises(UserError, match="has no table 'accounts'"):
+        _ = played.accounts
+    with pytest.raises(UserError, match="is not a run directory"):
+        read_run(tmp_path)
