@@ -45,6 +45,8 @@ def scores_table(
     names = ["kind", "block", "source", "outcome", "cohort", "action", "rounds", "share"]
     names += ["mae", "rmse", "crps", *COVERED, *(f"pit_{i}" for i in range(BINS))]
     table = pd.DataFrame(rows, columns=[*names, "expected_loss", "mean_loss"])
+    words = ["block", "source", "outcome", "cohort"]
+    table[words] = table[words].astype(object).fillna("")
     return table.astype({"action": "Int64", "rounds": "Int64"})
 
 
@@ -66,7 +68,8 @@ def _scored(label: Array, outcome: Array) -> dict[str, Any]:
     places = np.arange(FIRST, len(error))
     before = places[:, None] - np.arange(1, ERRORS + 1)  # of each round, the last errors first
     known = before >= 0
-    members = np.where(known, label[places, None] + error[before], np.nan)
+    drawn = label[places, None] + error[np.maximum(before, 0)]
+    members = np.where(known, drawn, np.nan)
     crps, pit = ensemble_scores(members, outcome[places])
     row["crps"] = crps.mean()
     for name, (low, high) in COVERED.items():

@@ -15,6 +15,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.exploitability.tracker import COLUMNS, LEADER_COLUMNS
 from regretless.market.logs import comparisons
 from regretless.market.logs.final_tables import PROMISED
+from regretless.market.logs.forecast_scores import scores_table
 from regretless.market.logs.welfare import COUNT
 from regretless.market.model import MarketModel
 from regretless.scenarios.distributed.worker import Closing
@@ -99,7 +100,10 @@ def filled(
         told[name] = stacked([*parts, *(getattr(end, name) for end in ends)], ("agent",))
     if "bounds" in tables:
         told["bounds"] = _bounds(tables["bounds"], ends, away)
-    told["verdict"] = comparisons.verdict_table(list(_compared(market, ends, places)))
+    compared = list(_compared(market, ends, places))
+    told["verdict"] = comparisons.verdict_table(compared)
+    records = {block.name: block.record for block in market.game.blocks}
+    told["forecast_scores"] = scores_table(records, compared)
     return tables | told
 
 

@@ -15,6 +15,7 @@ from regretless.market.core.errors import UserError, closest
 from regretless.scenarios.spec.cohort import (
     COHORTS,
     AnyCohortSpec,
+    CohortSpec,
     CoverSpec,
     IdiosyncraticSpec,
     SignalSpec,

@@ -70,7 +70,7 @@ def test_scores_of_a_run_are_those_of_its_logs(tmp_path: Path) -> None:
         label = drawn[row.outcome.replace("y", "label")].to_numpy()
         truth = rounds[row.outcome].to_numpy()
         assert row.mae == pytest.approx(mean_absolute_error(truth, label), rel=1e-9)
-    assert set(scores["source"].dropna()) == {"broadcast", *played.models["model"]}
+    assert set(scores["source"]) == {"broadcast", "", *played.models["model"]}
     log, decisions = played.regret_log, scores[scores["kind"] == "decision"].set_index("action")
     means = log.groupby("action")["loss"].mean()
     np.testing.assert_allclose(decisions["mean_loss"], means[decisions.index], rtol=1e-9)

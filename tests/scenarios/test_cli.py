@@ -20,7 +20,10 @@ import regretless
 from regretless.scenarios.spec.files import catalogue
 
 COMMAND = Path(sys.executable).parent / "regretless"
-TABLES = ("agents", "biases", "forecasts", "regret_log", "rounds", "swaps", "verdict")
+TABLES = (
+    *("agents", "biases", "forecast_scores", "forecasts"),
+    *("regret_log", "rounds", "swaps", "verdict"),
+)
 PRICES = "bread,fuel,weekday\n" + "".join(
     f"{1 + (7 * i % 20) / 10},{(3 * i % 11) / 10},{i % 7}\n" for i in range(25)
 )
@@ -690,6 +693,8 @@ COLUMNS = {
     "regret_log": "round agent action loss external_regret swap_regret decision_swap_regret",
     "verdict": "cohort kind name agents mean_loss difference low high p_adjusted better_off "
     "effective",
+    "forecast_scores": "kind block source outcome cohort action rounds share mae rmse crps "
+    "coverage_# pit_# expected_loss mean_loss",
 }
 LENGTHS = {"rounds": 20, "forecasts": 40, "agents": 5, "regret_log": 100}
 
