@@ -182,6 +182,10 @@ class Delayed(Remembering, Forecaster):
     def __repr__(self) -> str:
         return f"<Delayed: round {self.time}, {len(self.instances)} of {self.instances[0]!r}>"
 
+    def drew(self, index: int) -> None:
+        """Tell the one whose turn it is."""
+        self.current.drew(index)
+
     def witness(self, outcome: Array) -> None:
         """Remember the outcome (d,) for the reference."""
         if self._backlog is not None:

@@ -69,6 +69,10 @@ class EnsembleBroadcast(Wrapping):
         told = self.inner.predict(x)
         return Forecast(self._spelled(told.mixture), told.index)
 
+    def drew(self, index: int) -> None:
+        """Pass on which prediction was broadcast."""
+        self.inner.drew(index)
+
     def update(self, y: ArrayLike) -> None:
         """Learn the vector that was predicted."""
         super().update(y)

@@ -27,6 +27,7 @@ from regretless.forecaster.events.bounds import BiasBound
 from regretless.forecaster.events.draws import Draws
 from regretless.forecaster.events.protected import (
     LossGroup,
+    Played,
     best_responses,
     moved_mass,
     played_of,
@@ -42,7 +43,7 @@ from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.randomness import stream
 from regretless.market.game.protocols import Forecaster
 from regretless.market.losses.basis import Basis
-from regretless.market.records import Mixture
+from regretless.market.records import Forecast, Mixture
 
 PLAIN = Band()
 
@@ -99,6 +100,7 @@ class UnbiasedPrediction(Remembering, Forecaster):
         self._start, self._spent = 0.0, 0.0  # mean potential and logarithm at the first game
         self.rng = stream(seed, "forecaster")
         self._pending: _Open | None = None
+        self._drawn: int | None = None
 
     @property
     def instances(self) -> "tuple[UnbiasedPrediction, ...]":  # type: ignore[override]
@@ -161,10 +163,20 @@ class UnbiasedPrediction(Remembering, Forecaster):
         """Note from which potential the games begin, once no reference is trusted any more."""
         if self._start or self.trusting:
             return
-        self._start = 1.0
         if self.time:
+            self.events.begin()
             self._spent = self.events.spent() / self.events.experts
-            self._start = self.events.potential(self.band) / self.events.experts
+        self._start = self.events.potential(self.band) / self.events.experts
+
+    def predict(self, x: Any = None) -> Forecast:
+        """Return the mixture and a draw from it, of which it takes note."""
+        forecast = super().predict(x)
+        self.drew(forecast.index)
+        return forecast
+
+    def drew(self, index: int) -> None:
+        """Learn which of its open mixture's predictions was broadcast."""
+        self._drawn = index
 
     def witness(self, outcome: Array) -> None:
         """Pass the outcome (d,) on to the reference."""
@@ -208,7 +220,7 @@ class UnbiasedPrediction(Remembering, Forecaster):
             raise ValueError("update before a prediction; call mixture or predict first")
         self.solver.check(truth)
         now, self._pending = self._pending, None
-        played = played_of(self.events.rows, now.solution.points, now.solution.mass, truth)
+        played = self._played(now.solution, truth)
         if len(now.solution.mass) > 1:
             self.draws.add(played.seen, truth)
         self.events.charge(now.active, played)
@@ -216,6 +228,16 @@ class UnbiasedPrediction(Remembering, Forecaster):
         self.solver.remember(now.solution)
         self.time += 1
         return self._evidence(now, truth)
+
+    def _played(self, solution: Solution, truth: Array) -> Played:
+        rows, drawn, self._drawn = self.events.rows, self._drawn, None
+        played = played_of(rows, solution.points, solution.mass, truth)
+        if not self.events.drawn or len(solution.mass) == 1:
+            return played._replace(drawn=played)
+        if drawn is None:
+            return played
+        one = played_of(rows, solution.points[[drawn]], np.ones(1), truth)
+        return played._replace(drawn=one)
 
     def _evidence(self, now: "_Open", truth: Array) -> Evidence:
         reference, single, rows = self.reference, now.single, self.events.rows
@@ -268,7 +290,7 @@ class UnbiasedPrediction(Remembering, Forecaster):
         """Bound on every event's bias, with what is known of all variations so far."""
         self._settle()
         spent = self.events.spent() / self.events.experts - self._spent
-        return replace(self.bias_bound(), start=self._start or 1.0, spent=spent)
+        return replace(self.bias_bound(), start=self._start or None, spent=spent)
 
     def beforehand(self, rounds: int) -> BiasBound:
         """Bound on every event's bias after so many rounds, as known before the first one.
@@ -281,6 +303,13 @@ class UnbiasedPrediction(Remembering, Forecaster):
     def from_variation(self, group: LossGroup, *, stays: bool = False) -> Array:
         """Bound the sum of expected decision swap regret of a group's losses (K,) so far."""
         return self.events.from_variation(replace(self.known_bound(), stays=stays), group)
+
+    def realised(self, group: LossGroup) -> Array | None:
+        """Bound the sum of decision swap regret (K,) of who acts on what was broadcast.
+
+        None where the events know expectations alone.
+        """
+        return self.events.realised(self.known_bound(), group)
 
 
 @dataclass(frozen=True, eq=False)

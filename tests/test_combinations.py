@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from regretless.forecaster.events.assignments import Assignments
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.models.panel import PANEL
@@ -67,7 +68,8 @@ FEATURES = {
         lambda p: isinstance(next(parts(first(p).events)), VectorEvents),
     ),
     "losses": Feature(
-        {"events": "losses"}, lambda p: isinstance(next(parts(first(p).events)), GainEvents)
+        {"events": "losses"},
+        lambda p: isinstance(next(parts(first(p).events)), GainEvents | Assignments),
     ),
     "models": Feature({"models": ["last-value"]}, lambda p: p.models == ("last-value",)),
     "alone": Feature({"models": []}, lambda p: p.models == ()),

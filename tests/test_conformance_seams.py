@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.delayed import Delayed
+from regretless.forecaster.events.assignments import Assignments
 from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.intervals import Intervals
@@ -48,6 +49,7 @@ GROUP = group()
 SETS: dict[str, Callable[[Any], EventSet]] = {
     "coordinates": lambda rule: VectorEvents([GROUP], rule),
     "gains": lambda rule: GainEvents([GROUP], rule, models=MODELS),
+    "assignments": lambda rule: Assignments(GainEvents([GROUP], rule, models=MODELS)),
     "sum": lambda rule: (
         VectorEvents([GROUP], rule) + GainEvents([GROUP], rule, models=MODELS, fixed=False)
     ),

@@ -44,6 +44,8 @@ class EventSet(Remembering, ABC):
         Of the intervals over which it bounds regret.
     run : int
         The rounds of the run, which set the intervals' shares.
+    drawn : bool
+        Whether it charges the prediction that was broadcast, beside expectations.
     """
 
     groups: tuple[LossGroup, ...]
@@ -55,6 +57,7 @@ class EventSet(Remembering, ABC):
     joinable: bool = False
     lengths: tuple[int, ...] = ()
     run: int = 0
+    drawn: bool = False
 
     @abstractmethod
     def active(self, x: Any, told: Indices | None = None) -> Any:
@@ -96,6 +99,9 @@ class EventSet(Remembering, ABC):
     def charge(self, active: Any, played: Played) -> None:
         """Add a round to the gains, in expectation over the mixture."""
 
+    def begin(self) -> None:
+        """Note that the first game is played after rounds in which a reference was trusted."""
+
     @abstractmethod
     def exceeds(self, active: Any, trust: float) -> bool:
         """Whether some gain of events that were active is above so many roots of its variation."""
@@ -118,6 +124,13 @@ class EventSet(Remembering, ABC):
 
         With the bound at its own variation for every gain.
         """
+
+    def realised(self, bound: BiasBound, group: LossGroup) -> Array | None:
+        """Bound the sum of decision swap regret (K,) of who acts on what was broadcast.
+
+        None where the set knows expectations alone.
+        """
+        return None
 
     def table(self) -> Iterator[Event]:
         """Yield every event: loss, action, policy, suggestion, occupancy, bias."""
@@ -173,6 +186,11 @@ class Together(EventSet):
         """Add a round to every part."""
         for part, own in zip(self.parts, active, strict=True):
             part.charge(own, played)
+
+    def begin(self) -> None:
+        """Tell every part."""
+        for part in self.parts:
+            part.begin()
 
     def exceeds(self, active: list[Any], trust: float) -> bool:
         """Whether some gain of any part is beyond."""

@@ -204,6 +204,10 @@ class BiasBound(Stand):
         share = float(self.bias(own)) + zone * math.sqrt(own)
         return np.asarray(self._gains(weights) * share / own)
 
+    def realised(self, weights: Array, *, policies: int = 0) -> Array | None:
+        """Bound decision swap regret per round (K,) as drawn; None where only expectations are."""
+        return None
+
     def since(self, weights: Array, *, joined: int, policies: int = 0) -> Array | None:
         """Bound expected regret per round from round ``joined`` on, without gap and basis error.
 

@@ -55,6 +55,7 @@ from regretless.market.core.checkpoint import Remembering
 from regretless.market.core.compiled import compiled
 
 RISK = 0.01
+ASSIGNED = RISK / 4  # of it is for potentials that are charged with what was drawn
 ROUNDING = 1e-12  # of what is 0 or 1 but for the order of a sum: atoms weigh more
 _STEPS = np.array([4.0 * 0.5**j for j in range(14)])
 BENNETT = ExponentialMixture(
@@ -183,5 +184,7 @@ def model_draws(known: Array, *, promises: int, width: Array) -> Array:
 def drawn(known: Array, log_chances: float, step: Array | float = 1.0) -> Array:
     """Bound so many martingales of steps of at most ``step``, of V and what is sure (2, ...)."""
     variance, surely = known
-    within = step * BENNETT.greatest(variance / np.square(step), log_chances - np.log(RISK))
+    within = step * BENNETT.greatest(
+        variance / np.square(step), log_chances - np.log(RISK - ASSIGNED)
+    )
     return np.asarray(np.minimum(within, surely))

@@ -108,6 +108,11 @@ class Intervals(EventSet):
                 level.reset()
         self._begun = self._time
 
+    def begin(self) -> None:
+        """Tell the whole and all levels."""
+        for part in (self.whole, *self.levels):
+            part.begin()
+
     def exceeds(self, active: list[tuple[EventSet, float, Any]], trust: float) -> bool:
         """Whether some gain of the whole or of an open interval is beyond."""
         return any(part.exceeds(own, trust) for part, _, own in active)

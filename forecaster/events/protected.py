@@ -247,10 +247,13 @@ class Played(NamedTuple):
         E[q], how much every row was played.
     bias : array (R, n)
         E[q (p - s)]; zero for rows that nobody plays.
+    drawn : Played or None
+        The same of the prediction that was broadcast; None where nobody said which.
     """
 
     seen: Array
     bias: Array
+    drawn: "Played | None" = None
 
 
 def played_of(rows: Rows, points: Array, mass: Array, truth: Array) -> Played:

@@ -74,6 +74,7 @@ class GainEvents(EventSet):
         Number of scalar events; an action is no comparator of itself.
     arrays : dict
         Gains, variations and occupancies so far.
+    members : list of GroupPart
     """
 
     REMEMBERED: ClassVar[tuple[str, ...]] = ("arrays",)
@@ -91,6 +92,7 @@ class GainEvents(EventSet):
         if not groups:
             raise ValueError("a forecaster needs at least one loss to protect")
         self.groups, self.rule, self.within = tuple(groups), rule or AdaptiveWeights(), within
+        self.models = models
         self.rows = rows_of(self.groups)
         self.size = self.rows.shape[1]
         own = [g.offset.shape[1] + len(g.policies) if fixed else 0 for g in self.groups]
@@ -98,7 +100,7 @@ class GainEvents(EventSet):
         self.experts = sum(k * a * (c - fixed) for k, a, c in shapes)
         cuts = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
         self._gain, self._variation = np.zeros(cuts[-1]), np.zeros(cuts[-1])
-        self._parts = [
+        self.members = [
             GroupPart(
                 group,
                 gain_range(group.weights, within),
@@ -112,7 +114,7 @@ class GainEvents(EventSet):
             )
         ]
         self._follows = np.zeros(cuts[-1])
-        for part in self._parts:
+        for part in self.members:
             part.view(self._follows)[:, :, part.constants + part.policies :] = 1.0
         self._occupancy = np.zeros(len(self.rows.offset))
         self.arrays = {
@@ -126,14 +128,14 @@ class GainEvents(EventSet):
         """Begin anew; an action is never weighed against itself."""
         for array in self.arrays.values():
             array[...] = 0.0
-        for part in self._parts:
+        for part in self.members:
             actions = np.arange(part.constants)
             part.view(self._gain)[:, actions, actions] = -np.inf
 
     def active(self, x: Any, told: Indices | None = None) -> list[Indices]:
         """Return what every group's policies and models suggest to its losses, (K, C + M) each."""
         made, first = [], 0
-        for part in self._parts:
+        for part in self.members:
             last = first + part.shape[0]
             made.append(part.told(x, None if told is None else told[first:last]))
             first = last
@@ -174,7 +176,7 @@ class GainEvents(EventSet):
     def folded(self, active: list[Indices], weights: Array) -> Array:
         """Turn the weights of the scalar events into a table H (rows, n)."""
         tables = []
-        for part, suggested in zip(self._parts, active, strict=True):
+        for part, suggested in zip(self.members, active, strict=True):
             pull = part.folded(part.view(weights), suggested) / part.scale[:, None, None]
             rows = part.group.weights
             tables.append((pull @ rows - pull.sum(2, keepdims=True) * rows).reshape(-1, self.size))
@@ -182,15 +184,19 @@ class GainEvents(EventSet):
 
     def charge(self, active: list[Indices], played: Played) -> None:
         """Add a round to the gains, in expectation over the mixture."""
-        first = 0
-        for part, suggested in zip(self._parts, active, strict=True):
-            rows = part.group.weights
-            own = played.bias[first : first + rows.shape[0] * rows.shape[1]].reshape(rows.shape)
-            first += rows.shape[0] * rows.shape[1]
-            worth = own @ rows.swapaxes(1, 2)  # (K, A, A): <r(b), B_a>
+        for part, suggested, worth in zip(self.members, active, self.worths(played), strict=True):
             sums = part.view(self._gain), part.view(self._variation)
             _add_gains(worth, part.scale, suggested, sums, 2 if self.rule.squared else 1)
         self._occupancy += played.seen
+
+    def worths(self, played: Played) -> Iterator[Array]:
+        """Yield for every group what the bias of each action is worth to every action (K, A, A)."""
+        first = 0
+        for part in self.members:
+            rows = part.group.weights
+            own = played.bias[first : first + rows.shape[0] * rows.shape[1]].reshape(rows.shape)
+            first += rows.shape[0] * rows.shape[1]
+            yield own @ rows.swapaxes(1, 2)
 
     def bound(self, **stand: Any) -> GainBound:
         """Return the bound on the gains."""
@@ -201,7 +207,7 @@ class GainEvents(EventSet):
 
         sum_a max_c G_{a,c}, with the bound at its variation for every gain.
         """
-        part = next(part for part in self._parts if part.group is group)
+        part = next(part for part in self.members if part.group is group)
         gains = bound.bias_at(part.view(self._variation)) * part.scale[:, None, None]
         return np.asarray(gains[:, :, : part.constants + part.policies].max(2).sum(1))
 
@@ -211,7 +217,7 @@ class GainEvents(EventSet):
         Gains are in units of the loss, 0 for the action itself.
         """
         loss, row = 0, 0
-        for part in self._parts:
+        for part in self.members:
             gains = np.where(np.isfinite(part.view(self._gain)), part.view(self._gain), 0.0)
             for k, action in np.ndindex(part.shape[:2]):
                 occupancy = float(self._occupancy[row])

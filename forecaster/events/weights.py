@@ -110,9 +110,14 @@ class Weights:
         self.top, self.total = top, 0.0
         self._folds = list[tuple[Callable[[Array], Array], Array]]()
 
-    def add(self, weights: Array, fold: Callable[[Array], Array]) -> None:
-        """Add weights of scalar events (m,); ``fold`` turns them into a table (R, n)."""
-        self.total += float(weights.sum())
+    def add(
+        self, weights: Array, fold: Callable[[Array], Array], *, total: float | None = None
+    ) -> None:
+        """Add weights of scalar events (m,); ``fold`` turns them into a table (R, n).
+
+        ``total`` is what they count for where that is not their sum.
+        """
+        self.total += float(weights.sum()) if total is None else total
         self._folds.append((fold, weights))
 
     def normalised(self) -> Array:
@@ -144,6 +149,10 @@ class Stand:
         Mean potential with which the games began; None for the most that it can be.
     spent : float or None
         Mean of ln(1 + C) over all experts since then; None for the most that it can be.
+    beside : float
+        What other potentials add to the mean when the games begin.
+    risk : float
+        The chance that the potentials exceed what they are bounded by; 1 where nothing is drawn.
     """
 
     rule: "WeightRule"
@@ -154,6 +163,8 @@ class Stand:
     trust: float = 0.0
     start: float | None = None
     spent: float | None = None
+    beside: float = 0.0
+    risk: float = 1.0
 
     @property
     def reach(self) -> float:
@@ -375,12 +386,17 @@ class AdaptiveWeights(WeightRule):
 
     def budget(self, stand: Stand) -> float:
         """Return Lambda."""
-        most = 1 + self._head_start(stand) + LOGARITHM * math.log1p(stand.rounds)
-        if stand.start is not None and stand.spent is not None:
-            most = min(most, stand.start + LOGARITHM * stand.spent)
-        power = math.log(most) + GROWTH * stand.slack
+        power = self.growth(stand)
         others = math.log1p((1 / stand.experts - 1) * math.exp(-power))  # potentials are >= 1
         return max(math.log(stand.experts) + power + others, 0.0)
+
+    @classmethod
+    def growth(cls, stand: Stand) -> float:
+        """Return ln P: how far the mean potential may have grown."""
+        most = 1 + stand.beside + cls._head_start(stand) + LOGARITHM * math.log1p(stand.rounds)
+        if stand.start is not None and stand.spent is not None:
+            most = min(most, stand.start + LOGARITHM * stand.spent)
+        return math.log(most) + GROWTH * stand.slack - math.log(stand.risk)
 
     @staticmethod
     def _head_start(stand: Stand) -> float:

@@ -69,6 +69,9 @@ class Forecaster(ABC):
     def witness(self, outcome: Array) -> None:  # noqa: B027 - most need not know
         """See the outcome (d,) itself, just before ``update`` in the same round."""
 
+    def drew(self, index: int) -> None:  # noqa: B027 - most need not know
+        """Learn which of its open mixture's predictions was broadcast, just before ``update``."""
+
     @property
     def points(self) -> Array:
         """What each of the models that it is made of predicts in the open round (M, n)."""

@@ -99,6 +99,7 @@ class Block:
         points = [forecast.statistics, *(self.forecaster.points if names else ())]
         self.record.add(self.basis.inverse(np.array(points)), outcome, names)
         self.forecaster.witness(outcome)
+        self.forecaster.drew(forecast.index)
         self.forecaster.update(handed(self.forecaster.update, vector))
         if self.relay is not None:
             self.relay.add(forecast, vector)

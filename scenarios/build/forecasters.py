@@ -13,8 +13,10 @@ from regretless.forecaster.bases import ReducedBasis
 from regretless.forecaster.calibrated import CalibratedMultiaccurate
 from regretless.forecaster.delayed import Delayed, LateModel
 from regretless.forecaster.ensemble_broadcast import EnsembleBroadcast, ensemble_solver
+from regretless.forecaster.events.assignments import Assignments
 from regretless.forecaster.events.base import EventSet
 from regretless.forecaster.events.coordinate import VectorEvents
+from regretless.forecaster.events.draws import ASSIGNED
 from regretless.forecaster.events.intervals import Intervals
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.rules import rule_of
@@ -128,11 +130,18 @@ class _Parts:
         """Make the events of a run: models are comparators beside coordinates and among gains."""
         rule, models = rule_of(self.spec.weights, self._horizon), len(self.spec.models or ())
         if self.spec.events == "losses":
-            return GainEvents(groups, rule, within=self._within, models=models)
+            gains = GainEvents(groups, rule, within=self._within, models=models)
+            return Assignments(gains, risk=self._risk) if rule.name == "adaptive" else gains
         vectors = VectorEvents(groups, rule)
         if not models:
             return vectors
         return vectors + GainEvents(groups, rule, models=models, fixed=False)
+
+    @property
+    def _risk(self) -> float | None:
+        """Of assignments, which are charged with draws where all agents act on the same ones."""
+        apart = any(cohort.response == "private" for cohort in self.scenario.cohort)
+        return None if apart or self.spec.intervals else ASSIGNED / (self.spec.delay + 1)
 
     @property
     def _horizon(self) -> int:

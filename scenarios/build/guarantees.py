@@ -109,7 +109,16 @@ class Terms:
         else:
             bias = self._biases[0]
             expected = over_stays(bias, weights[seat.lines], seat.stay, policies=policies)
-        return np.asarray(expected + self._drawn() / self._rounds + self._beside())
+        expected = expected + self._drawn() / self._rounds
+        if self._heard and all(bias.risk < 1 and not bias.trusted for bias in self._biases):
+            drawn = self._summed(lambda bias: bias.realised(weights, policies=policies))
+            expected = np.minimum(expected, drawn)
+        return np.asarray(expected + self._beside())
+
+    @property
+    def _heard(self) -> bool:
+        """Whether its agents are there throughout and act on the prediction that is broadcast."""
+        return self.seat.stay is None and not self.cohort.private
 
     def from_variation(self) -> Array:
         """Bound the same by the variations of the biases so far, too."""
@@ -118,8 +127,12 @@ class Terms:
         total = np.sum(each, axis=0)[self.seat.lines]
         if self.seat.stay is not None:  # what came before one entered may have been regained
             total = total * np.where(self.seat.stay.entered == 0, 1, 2)
-        least = (total + self._drawn()) / self._rounds + self._beside()
-        return np.asarray(np.minimum(self.bound(), least))
+        total = total + self._drawn()
+        drawn = [p.realised(self.group) for p in self._players] if self._heard else [None]
+        known = [own for own in drawn if own is not None]
+        if len(known) == len(drawn):
+            total = np.minimum(total, np.sum(known, axis=0)[self.seat.lines])
+        return np.asarray(np.minimum(self.bound(), total / self._rounds + self._beside()))
 
     def window(self, first: int, last: int) -> Array:
         """Bound the same from a first to a last round that was played (K,)."""

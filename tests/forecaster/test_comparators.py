@@ -151,7 +151,7 @@ def test_nobody_regrets_not_to_have_followed_a_model(make: Any, stream: str, tru
     events: Any = player.events
     scalars: Any = events.parts[1] if make is beside else events
     gains = scalars.arrays["gain"].reshape(LOSSES, ACTIONS, -1)[:, :, -3:]
-    most = (np.maximum(gains, 0) * scalars._parts[0].scale[:, None, None]).sum(1)
+    most = (np.maximum(gains, 0) * scalars.members[0].scale[:, None, None]).sum(1)
     assert (regret <= most + 1e-9).all()
     assert (most.max(1) <= rounds * player.bias_bound().regret_to_models(own.weights)).all()
 
