@@ -125,6 +125,10 @@ class Means(Unlimited):
             expected = held(predicted, choices, awake)
             return replace(decision, choices=choices, actions=choices, predicted=expected)
         law = decision.probabilities * awake
+        if predicted is not None:  # who does one thing does the best that it can pay for
+            stuck = ~law.any(1)
+            best = best_response(np.where(awake, predicted, np.inf)[stuck])
+            law[stuck] = one_hot(best, law.shape[1])
         weight = law.sum(1, keepdims=True)
         self._checked(weight[:, 0] > 0, "chose what it cannot afford; let it read self.affordable")
         actions = self._drawn(decision.actions, law / weight, awake)

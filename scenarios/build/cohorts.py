@@ -184,8 +184,9 @@ def _scripted(draft: Draft, place: Place) -> Placement:
         distance=draft.distance,
         relay=place.relay,
     )
-    told_of = coefficients(spec.name, place.basis, draft.loss)
-    return Placement(cohort, LossGroup(*told_of, draft.public), stay=draft.stay_of(cohort.row_of))
+    told_of = coefficients(spec.name, place.basis, draft.told)
+    group, stay = LossGroup(*told_of, draft.public), draft.stay_of(cohort.row_of)
+    return Placement(cohort, group, stay=stay, lies=draft.reported is not None)
 
 
 def _written(draft: Draft, root: int) -> tuple[type[ScriptedCohort], list[Any]]:

@@ -25,7 +25,6 @@ from regretless.forecaster.events.intervals import covering
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.arrays import Array
-from regretless.market.core.errors import UserError
 from regretless.market.game.guarantees import Guarantee
 from regretless.market.game.round import Block
 from regretless.market.game.seats import Stay
@@ -315,16 +314,6 @@ def listener(seats: Sequence[Placement]) -> str | None:
 def hears_ensemble(cohort: Anybody) -> bool:
     """Whether a cohort responds to the ensemble forecast."""
     return isinstance(cohort, RespondingCohort) and isinstance(cohort.response, ExpectedLoss)
-
-
-def check_hearing(cohorts: Sequence[Anybody], blocks: Sequence[Block]) -> None:
-    """Raise UserError where a cohort listens to ensembles that are not broadcast."""
-    for cohort in cohorts:
-        if hears_ensemble(cohort) and not blocks[cohort.block].forecaster.spelled:
-            raise UserError(
-                f"cohort.{cohort.name}.response 'ensemble': block '{blocks[cohort.block].name}' "
-                "has no ensembles, because no cohort follows it from the start; drop enters"
-            )
 
 
 def curved_note(cohort: Anybody, block: Block) -> str:

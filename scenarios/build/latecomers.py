@@ -11,7 +11,7 @@ own loss, are served as well as the basis allows, and are promised nothing. Scal
 nothing either.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -30,6 +30,7 @@ from regretless.market.game.round import Block
 from regretless.market.game.seats import Stay
 from regretless.market.losses import Loss, unique_losses
 from regretless.market.losses.basis import Basis
+from regretless.scenarios.build.blocks import Layout
 from regretless.scenarios.build.cohorts import (
     Anybody,
     Place,
@@ -40,17 +41,23 @@ from regretless.scenarios.build.cohorts import (
 )
 from regretless.scenarios.build.guarantees import Member, exact_for, guarantee, over_stays, stayed
 from regretless.scenarios.build.populations import Draft
+from regretless.scenarios.spec import reasons
 from regretless.scenarios.spec.cohort import CohortSpec
 
 
 def latecomers(
-    drafts: Sequence[Draft], blocks: Sequence[Block], *, root: int, rounds: int
+    drafts: Sequence[Draft],
+    blocks: Sequence[Block],
+    homes: Mapping[str, int],
+    *,
+    root: int,
+    rounds: int,
 ) -> list[Member]:
     """Seat those who join late beside a broadcast that does not know of them."""
     seats = []
     for draft in drafts:
         if not draft.spec.learns:
-            at = home(draft.spec.name, draft.loss, blocks)
+            at = homes[draft.spec.name]
             place = Place(root, rounds, at, blocks[at].basis, blocks[at].relay)
             seats.append((seat_of(draft, place), draft.spec))
     return [
@@ -68,26 +75,26 @@ def idle(draft: Draft, root: int, *, rounds: int) -> Member:
     return Placement(cohort, None, stay=draft.stay_of(cohort.row_of)), Guarantee(note=note)
 
 
-def home(name: str, loss: Loss, blocks: Sequence[Block]) -> int:
+def home(draft: Draft, plan: Layout) -> int:
     """Choose the block that a late cohort hears: exact if possible, else of least certified error.
 
     UserError if no basis spans the losses.
     """
-    loss, _ = unique_losses(loss)
-    exact = [i for i, block in enumerate(blocks) if block.basis.error == 0]
+    loss, _ = unique_losses(draft.loss)
+    exact = [i for i, basis in enumerate(plan.bases) if basis.error == 0]
     for i in exact:
-        if spans(blocks[i].basis, loss):
+        if spans(plan.bases[i], loss):
             return i
-    others = [i for i, b in enumerate(blocks) if i not in exact and spans(b.basis, loss)]
+    others = [i for i, b in enumerate(plan.bases) if i not in exact and spans(b, loss)]
     if not others:
-        known = ", ".join(block.name for block in blocks)
+        known = ", ".join(plan.names)
         raise UserError(
-            f"cohort.{name}: no block of the forecast spans its losses (there are: {known}); "
+            f"cohort.{draft.spec.name}: {reasons.UNSPANNED} (there are: {known}); "
             "drop enters, or let agents with such losses be there from the start"
         )
     if len(others) == 1:
         return others[0]
-    return min(others, key=lambda i: blocks[i].basis.certified_error(loss))
+    return min(others, key=lambda i: plan.bases[i].certified_error(loss))
 
 
 def spans(basis: Basis, loss: Loss) -> bool:

@@ -33,6 +33,7 @@ from regretless.market.game.round import Game
 from regretless.market.records import Context, Decision, Mixture
 from regretless.market.response import expected_losses
 from regretless.scenarios.spec.forecaster import Payoffs
+from regretless.scenarios.spec.reasons import UNFORESEEN
 
 AHEAD = 50  # rounds that a planner looks ahead
 WHERE = "forecaster.objective"
@@ -68,8 +69,7 @@ def _welfare(game: Game, at: int) -> Objective:
     if market is None:
         return _expected(game, at)
     if market.accounts is not None or market.personal:
-        why = "agents have accounts, or losses of their own, which nobody can imagine"
-        raise UserError(f"{WHERE} 'welfare': {why}; drop it or declare payoffs")
+        raise UserError(f"{WHERE} 'welfare': {UNFORESEEN}; drop it or declare payoffs")
 
     def losses(solution: Solution) -> Array:
         before = market.state()

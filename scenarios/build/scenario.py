@@ -36,11 +36,10 @@ from regretless.scenarios.build.data import Table, read_table
 from regretless.scenarios.build.forecasters import make_forecaster
 from regretless.scenarios.build.guarantees import (
     Member,
-    check_hearing,
     guarantee,
     listener,
 )
-from regretless.scenarios.build.latecomers import idle, latecomers
+from regretless.scenarios.build.latecomers import home, idle, latecomers
 from regretless.scenarios.build.models import followed
 from regretless.scenarios.build.network import drawn_network
 from regretless.scenarios.build.objectives import wish
@@ -191,28 +190,33 @@ class Scenario:
             for at, basis in enumerate(plan.bases)
         ]
         seats = [seat_of(draft, places[at]) for draft, at in zip(heard, plan.block_of, strict=True)]
-        blocks = [
-            self._block(name, place, seats) for name, place in zip(plan.names, places, strict=True)
-        ]
-        promises = sum(one.promises for one in seats)
-        members = [(one, guarantee(one, blocks[one.cohort.block], promises)) for one in seats]
         others = [draft for draft in drafts if draft not in heard]
         here = [draft for draft in others if not draft.spec.enters]
         late = [draft for draft in others if draft.spec.enters]
+        homes = {own.spec.name: home(own, plan) for own in late if not own.spec.learns}
+        listens = [one.spec.name for one in late if one.spec.response == "ensemble"]
+        late_at = {homes[name]: name for name in reversed(listens)}
+        blocks = [
+            self._block(name, place, seats, late_at.get(place.block))
+            for name, place in zip(plan.names, places, strict=True)
+        ]
+        promises = sum(one.promises for one in seats)
+        members = [(one, guarantee(one, blocks[one.cohort.block], promises)) for one in seats]
         members += [idle(draft, root, rounds=rounds) for draft in here]
-        members += latecomers(late, blocks, root=root, rounds=rounds)
-        check_hearing([one.cohort for one, _ in members], blocks)
+        members += latecomers(late, blocks, homes, root=root, rounds=rounds)
         order = [draft.spec.name for draft in drafts]
         return blocks, sorted(members, key=lambda member: order.index(member[0].cohort.name))
 
-    def _block(self, name: str, place: Place, seats: Sequence[Placement]) -> Block:
-        """Make the forecaster of those who hear a block."""
+    def _block(
+        self, name: str, place: Place, seats: Sequence[Placement], late: str | None
+    ) -> Block:
+        """Make the forecaster of a block; ``late`` names who hears its ensembles later."""
         listeners = [one for one in seats if one.cohort.block == place.block]
         forecaster = make_forecaster(
             self.peopled,
             place.basis,
             [one.group for one in listeners if one.group is not None],
-            listener=listener(listeners),
+            listener=listener(listeners) or late,
         )
         return Block(name, place.basis, forecaster, place.relay)
 

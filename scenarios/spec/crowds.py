@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from regretless.market import register
 from regretless.market.core.errors import UserError
+from regretless.scenarios.spec import reasons
 from regretless.scenarios.spec.cohort import CohortSpec
 from regretless.scenarios.spec.market import MarketSpec, gives_own_losses
 from regretless.scenarios.spec.scenario import ScenarioSpec
@@ -47,15 +48,15 @@ def _obstacles(cohort: CohortSpec, spec: ScenarioSpec) -> Iterator[str]:
         yield cohort.BARRED["multiplicity"]
     for key in ("entry_rate", "exit_rate", "signal", "budget_constraint"):
         if getattr(cohort, key):
-            yield f"{key} tells agents of one loss apart; drop it"
+            yield f"{key} {reasons.APART}; drop it"
     if spec.network is not None:
-        yield "[network] says who hears, agent by agent; drop it"
+        yield f"[network] {reasons.HOPS}; drop it"
     if spec.market is not None:
         kind = spec.market.kind if isinstance(spec.market, MarketSpec) else "prices"
         if gives_own_losses(spec.market):
             yield f"in market '{kind}' each agent has losses of its own; drop multiplicity"
         if kind in register.market and not vars(register.market[kind]).get("weighs", False):
-            yield f"market '{kind}' deals with agents one by one; choose another, or fewer agents"
+            yield f"market '{kind}' {reasons.SINGLY}; choose another, or fewer agents"
 
 
 def _check_memory(cohort: CohortSpec, obstacle: str) -> None:

@@ -1,50 +1,114 @@
-"""Keys that mean nothing for a kind of cohort or forecaster, and pairs that never meet: why.
+"""What never goes together in a scenario file, and why: keys of one kind of cohort or forecaster.
 
-The models of ``cohort`` and ``forecaster`` read their keys here, and so does the table of the docs.
+The models of ``cohort`` and ``forecaster`` read their keys here. ``ROWS`` is the table of the docs,
+and the test of all pairs of features refuses any other reason.
 """
 
-SMOOTH = 'is the smoothness of response = "quantal" or "ensemble"; use one of them'
-COVERED = 'means nothing here: a representative best-responds; use response = "best-response"'
-ALONE = "means nothing here: a path of actions is each agent's own; drop it"
-SETTLED = "is for learners and for agents of your own; drop it"
-UNREAD = "is read by nobody; name an agent of your own as response, or drop it"
-TOGETHER = "means nothing here: agents with a memory come and go together; use enters and exits"
-DEAF = "means nothing here: learners hear no forecast; drop it"
-UNASKED = "means nothing here: the forecaster asks nobody for a loss who does not respond; drop it"
-OURS = 'is for kind = "decision-swap"; use that, or drop it'
+from typing import NamedTuple
 
-RESPONDING = {"settings": SETTLED, "signal": UNREAD}
-REMEMBERING = {
-    "eta": SMOOTH,
-    "cover": COVERED,
-    "multiplicity": ALONE,
-    "entry_rate": TOGETHER,
-    "exit_rate": TOGETHER,
-    "reports": UNASKED,
-    "acts_on": UNASKED,
+SMOOTH = 'is the smoothness of response = "quantal" or "ensemble"'
+COVERED = "a representative stands for a loss in the basis, which this response does not read"
+ALONE = "a path of actions is each agent's own"
+SETTLED = "is for learners and for agents of your own"
+UNREAD = "is read by agents of your own alone"
+TOGETHER = "agents with a memory begin and end it together, by enters and exits"
+DEAF = "learners hear no forecast"
+UNASKED = "learners tell the forecaster nothing, true or not"
+OURS = "a model alone corrects nothing"
+CELLS = "its events are the cells of a grid, and it announces their centres"
+APART = "tells agents of one loss apart"
+HOPS = "says who hears, agent by agent"
+SINGLY = "deals with agents one by one"
+PROTECTED = "who enters late is served through losses that are protected already"
+HEARD = "who enters late hears a forecast that is there already"
+BEFORE = "the forecaster asks for losses before the first round"
+UNSPANNED = "no block of the forecast spans its losses"
+UNREPORTED = "a representative stands for what agents are, not for what they say"
+MOVED = "[market] moves outcomes out of a [game] or [space]"
+UNFORESEEN = "agents have accounts, or losses of their own, which nobody can imagine"
+
+
+class Row(NamedTuple):
+    """A feature, others that never go with it, and the reason."""
+
+    one: str
+    others: tuple[str, ...]
+    why: str
+
+
+REMEMBERING = ("learner", "own agent")
+RULED = ("weights", "intervals", "off_ties")
+GUIDED = ("events", "objective", "models", "reference", "band", "give_up")
+ROWS = (
+    Row("cover", ("quantal", "ensemble", "certainty-equivalent", *REMEMBERING), COVERED),
+    Row("multiplicity", ("private", *REMEMBERING), ALONE),
+    Row("multiplicity", ("entry by rate", "exit by rate", "budget"), APART),
+    Row("multiplicity", ("network",), HOPS),
+    Row("multiplicity", ("accounts",), SINGLY),
+    Row("entry by rate", REMEMBERING, TOGETHER),
+    Row("exit by rate", REMEMBERING, TOGETHER),
+    Row("reports", ("learner",), UNASKED),
+    Row("reports", ("cover",), UNREPORTED),
+    Row("entry by round", ("cover",), PROTECTED),
+    Row("entry by round", ("reports",), BEFORE),
+    Row("entry by round", ("idiosyncratic",), UNSPANNED),
+    Row("polytope", ("lagged prices", "same-round prices", "another market"), MOVED),
+    Row("polytope", ("accounts", "budget"), MOVED),
+    Row("welfare", ("accounts", "budget"), UNFORESEEN),
+    Row(
+        "model alone",
+        (
+            "intervals", "second-order weights", "exponential weights", "off-ties",
+            "objective", "welfare", "events of coordinates", "events of losses", "models",
+            "reference",
+        ),
+        OURS,
+    ),
+    Row(
+        "calibration",
+        (
+            "objective", "welfare", "events of coordinates", "events of losses", "models",
+            "reference",
+        ),
+        CELLS,
+    ),
+)  # fmt: skip
+
+_RESPONDING = {
+    "settings": f"{SETTLED}; drop it",
+    "signal": f"{UNREAD}; name one as response, or drop it",
 }
+_SMOOTH = {"eta": f"{SMOOTH}; use one of them"}
+_COVERED = {"cover": f'{COVERED}; use response = "best-response"'}
+_ALONE = {"multiplicity": f"{ALONE}; drop it"}
+_REMEMBERING = (
+    dict.fromkeys(("entry_rate", "exit_rate"), f"{TOGETHER}; use these")
+    | {"acts_on": "is for those who respond to the forecast; drop it"}
+    | _SMOOTH | _COVERED | _ALONE
+)  # fmt: skip
 COHORTS = {  # by kind: the keys without a meaning, and why
-    "best-response": RESPONDING | {"eta": SMOOTH},
-    "quantal": RESPONDING | {"cover": COVERED},
-    "ensemble": RESPONDING | {"cover": COVERED},
-    "private": RESPONDING | {"eta": SMOOTH, "cover": COVERED, "multiplicity": ALONE},
-    "rule": RESPONDING | {"eta": SMOOTH, "cover": COVERED},
-    "learner": REMEMBERING | {"signal": UNREAD, "gamma": DEAF},
-    "agent": REMEMBERING,
+    "best-response": _RESPONDING | _SMOOTH,
+    "quantal": _RESPONDING | _COVERED,
+    "ensemble": _RESPONDING | _COVERED,
+    "private": _RESPONDING | _SMOOTH | _ALONE,
+    "rule": _RESPONDING | _SMOOTH | _COVERED,
+    "learner": _REMEMBERING
+    | {
+        "signal": f"{UNREAD}; name one as response, or drop it",
+        "gamma": f"{DEAF}; drop it",
+        "reports": f"{UNASKED}; drop it",
+    },
+    "agent": _REMEMBERING,
 }
 LATE = {  # keys of a cohort that is there from the start, and why another cannot have them
-    "cover": "who enters late is served through losses that are protected already",
-    "basis": "who enters late hears a forecast that is there already",
-    "reports": "the forecaster asks for losses before the first round",
+    "cover": PROTECTED,
+    "basis": HEARD,
+    "reports": BEFORE,
 }
-UNREPORTED = "a representative stands for what agents are, not for what they say"
-
-GUIDED = dict.fromkeys(("events", "objective", "models", "reference", "band", "give_up"), OURS)
-PLAYING = dict.fromkeys(("weights", "intervals", "off_ties"), OURS)
 FORECASTERS = {
     "decision-swap": {},
-    "calibration": GUIDED,
-    "baseline": GUIDED | PLAYING,
+    "calibration": dict.fromkeys(GUIDED, f"{CELLS}; drop it"),
+    "baseline": dict.fromkeys((*GUIDED, *RULED), f'{OURS}; use kind = "decision-swap"'),
 }
 
 

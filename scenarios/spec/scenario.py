@@ -31,6 +31,7 @@ from regretless.scenarios.spec.forecaster import (
 from regretless.scenarios.spec.log import WindowsSpec
 from regretless.scenarios.spec.market import AnyMarketSpec, PricesSpec
 from regretless.scenarios.spec.network import NetworkSpec
+from regretless.scenarios.spec.reasons import MOVED
 from regretless.scenarios.spec.renamed import check_renamed
 from regretless.scenarios.spec.tables import (
     LONGEST,
@@ -184,7 +185,7 @@ class ScenarioSpec(Strict):
         if self.game is not None and (self.adversary is None or self.space is not None):
             raise ValueError("[game] needs an [adversary], who leads it; drop [data] and [space]")
         if self.market is not None and (self.game is not None or self.space is not None):
-            raise ValueError("[market] moves outcomes out of a [game] or [space]; drop one of them")
+            raise ValueError(f"{MOVED}; drop one of them")
         if self.game is None and self.adversary is not None and self.adversary.outcomes is None:
             raise ValueError("key 'adversary.outcomes' is missing; add it to the scenario file")
         self._name_orders()

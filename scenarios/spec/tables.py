@@ -82,8 +82,10 @@ class Variant(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _means_something(cls, value: Any, told: ValidationInfo) -> Any:
-        if told.field_name in cls.BARRED:
-            raise ValueError(cls.BARRED[told.field_name])
+        key = told.field_name or ""
+        usual = cls.model_fields[key].get_default(call_default_factory=True)
+        if key in cls.BARRED and value != usual:  # which a resolved file may repeat
+            raise ValueError(cls.BARRED[key])
         return value
 
     @model_serializer(mode="wrap")

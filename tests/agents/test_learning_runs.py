@@ -96,11 +96,11 @@ LINES = {
     "cohort.learners.settings: rate = 0.9": [learners("exp3", settings={"rate": 0.9})],
     "takes eta": [learners("quantal-fictitious-play", settings={})],
     "cohort.learners.basis: learners hear no forecast": [learners(basis="linear"), traders()],
-    "cohort.learners.gamma: means nothing here: learners hear no forecast": [
+    "cohort.learners.gamma: learners hear no forecast": [
         learners(enters=5, gamma=0.1), traders()
     ],
     "eta: is the smoothness of response": [learners(eta=3.0)],
-    "cover: means nothing here: a representative": [learners(cover={"kind": "snap"})],
+    "cover: a representative stands": [learners(cover={"kind": "snap"})],
     "all cohorts join late": [learners(enters=5)],
     "unknown 'hedg'; did you mean 'hedge'": [learners("hedg")],
 }  # fmt: skip

@@ -208,7 +208,7 @@ def test_a_model_of_the_user_serves_as_base(tmp_path: Path) -> None:
         ({"reference": {"kind": "constant", "valu": 0.3}}, "valu"),
         ({"band": 0.3}, "band goes with a reference"),
         ({"reference": "constant", "band": -0.3}, "forecaster.band = -0.3"),
-        ({"kind": "running-mean", "reference": "constant"}, "reference: is for kind"),
+        ({"kind": "running-mean", "reference": "constant"}, "reference: a model alone corrects"),
         ({"ban": 0.3}, "unknown key 'forecaster.ban'; did you mean 'band'"),
     ],
 )

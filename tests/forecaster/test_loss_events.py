@@ -195,7 +195,7 @@ def test_the_log_holds_gains_by_comparator() -> None:
 
 
 def test_events_are_for_the_forecaster_alone() -> None:
-    with pytest.raises(UserError, match="is for kind"):
+    with pytest.raises(UserError, match="a model alone corrects nothing"):
         market(STREAMS["iid"], {"kind": "running-mean", "events": "losses"}, rounds=5, seed=0)
     with pytest.raises(UserError, match=r"forecaster.events = 'loss'"):
         market(STREAMS["iid"], {"events": "loss"}, rounds=5, seed=0)

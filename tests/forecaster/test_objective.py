@@ -83,7 +83,7 @@ def test_a_wish_is_no_knowledge() -> None:
     [
         ({"wish": {"other": [1.0, 0.0]}}, "no cohort 'other'"),
         ({"wish": {"own": [1.0]}}, r"shape \(1,\); give 2 numbers, or 2 lists of 2"),
-        ({"market": {"impact": 0.2}, "kind": "running-mean"}, "objective: is for kind"),
+        ({"market": {"impact": 0.2}, "kind": "running-mean"}, "objective: a model alone corrects"),
     ],
 )
 def test_where_it_has_no_meaning_it_is_refused(keys: dict[str, Any], words: str) -> None:

@@ -399,7 +399,7 @@ def test_bad_covers_are_refused_in_one_line(cover: Any, says: str) -> None:
 )
 def test_a_cover_serves_best_responses_alone(keys: dict[str, Any]) -> None:
     line = refusal(cohort("linear", cover={"kind": "snap"}, **keys))
-    assert "cover: means nothing here: a representative best-responds" in line
+    assert "cover: a representative stands" in line
 
 
 def test_archetypes_are_shared_by_the_agents() -> None:

@@ -115,7 +115,7 @@ def test_what_is_not_reported_is_as_in_truth_and_outsiders_are_the_same_people()
 @pytest.mark.parametrize(
     ("liars", "complaint"),
     [
-        ({"response": "hedge"}, "reports: means nothing here"),
+        ({"response": "hedge"}, "reports: learners tell"),
         ({"enters": 3}, "reports does not go with enters"),
         ({"cover": {"kind": "snap"}}, "reports do not go with a cover"),
         ({"reports": {"wieghts": SHARES}}, "wieghts"),

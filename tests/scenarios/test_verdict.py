@@ -227,7 +227,7 @@ def test_without_models_the_forecaster_is_plain(folder: Path) -> None:
         ({"models": [], "give_up": 1.0}, "give_up goes with a reference"),
         (
             {"kind": "last-value", "models": ["panel"]},
-            "models: is for kind",
+            "models: a model alone corrects",
         ),
     ],
 )

@@ -1,0 +1,228 @@
+"""Every pair of features: it builds, plays and keeps what was asked for, or a table says why not.
+
+Pairs of keys that only [forecaster] has are played in ``test_combinations``.
+
+Two cohorts with one utility and one with another follow a forecast of replayed outcomes for a few
+rounds. A feature is a handful of keys; features of agents are those of the first cohort, and where
+two are about how it responds, the second takes the other one.
+"""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regretless import register
+from regretless.agents import ScriptedAgent
+from regretless.market.core.errors import UserError
+from regretless.market.markets import Accounts, Market
+from regretless.market.model import MarketModel
+from regretless.scenarios.build.scenario import Scenario
+from regretless.scenarios.run import Options, run
+from regretless.scenarios.spec.files import assign
+from regretless.scenarios.spec.reasons import ROWS, Row
+from regretless.scenarios.spec.scenario import resolved, validated
+
+HOME = Path(__file__).parent / "golden" / "keys"
+PAGE = Path(__file__).parents[1] / "docs" / "combinations.md"
+WEIGHTS = [[0.8, 0.2], [0.5, 0.5], [0.2, 0.8]]
+LINEAR = {
+    "utility": "linear",
+    "actions": 3,
+    "parameters": {"weights": WEIGHTS, "concentration": 9.0},
+}
+BASE: dict[str, Any] = {
+    "name": "pair",
+    "rounds": 6,
+    "data": {
+        "file": "stream.csv", "outcomes": ["a", "b"], "context": ["k"],
+        "scale": {"a": [0.0, 1.0], "b": [0.0, 1.0]},
+    },
+    "policy": {
+        "late-hours": {"kind": "threshold", "feature": "k", "at": 3, "below": 0, "above": 2},
+    },
+    "cohort": [
+        {"name": "first", "count": 3, **LINEAR},
+        {"name": "second", "count": 2, **LINEAR},
+        {"name": "third", "utility": "cara", "count": 2, "actions": 3},
+    ],
+}  # fmt: skip
+RESPONSE = "cohort.first.response"
+MEASURES = ["external", "swap", "decision_swap", "contextual_swap"]
+
+
+@register.agent("pair-agent")
+class Follower(ScriptedAgent):
+    """Does what is best at the forecast outcome, of what it can afford."""
+
+    def act(self, forecast: Any, context: Any) -> int:
+        """Choose among the actions that the agent can pay for."""
+        can = np.ones(3, dtype=bool) if self.affordable is None else self.affordable
+        return int(np.where(can, self.loss.losses(np.asarray(forecast.label)), 2.0).argmin())
+
+    def learn(self, outcome: Any, losses: Any) -> None:
+        """Remember nothing."""
+
+
+@register.market("pair-market")
+class Crowded(Market):
+    """The more agents take the first action, the lower the first outcome."""
+
+    weighs = True
+
+    def clear(self, fundamental: Any, decisions: Any) -> Any:
+        """Return the outcome."""
+        crowd = [np.tile([1.0, 0.0, 0.0], (len(own.loss), 1))[..., None] for own in self.cohorts]
+        load = self.chosen(crowd, decisions).sum() / self.agents
+        return np.asarray(fundamental) * np.array([1.0 - 0.2 * min(load, 1.0), 1.0])
+
+
+@register.market("pair-bank")
+class Bank(Market):
+    """The first action costs a coin that agents own few of."""
+
+    def __init__(self, cohorts: Any, rng: Any) -> None:
+        super().__init__(cohorts, rng)
+        self.accounts = Accounts(cohorts, cash=2.0)
+
+    def affordable(self, place: int) -> Any:
+        """Return who has a coin left."""
+        cash = self.accounts.cash[self.accounts.places[self.cohorts[place].name]]
+        return np.stack([cash >= 1.0, cash >= 0.0, cash >= 0.0], axis=1)
+
+    def clear(self, fundamental: Any, decisions: Any) -> Any:
+        """Take the coins; the outcome stays."""
+        price = [np.tile([1.0, 0.0, 0.0], (len(own.loss), 1))[..., None] for own in self.cohorts]
+        due = self.chosen(price, decisions)[:, 0]
+        self.accounts.move(-np.minimum(due, self.accounts.cash[:-1]))
+        return fundamental
+
+
+FEATURES: dict[str, dict[str, Any]] = {
+    "delay": {"forecaster.delay": 2},
+    "intervals": {"forecaster.intervals": True},
+    "second-order weights": {"forecaster.weights": "second-order"},
+    "exponential weights": {"forecaster.weights": "exponential"},
+    "image": {"forecaster.hull": "image"},
+    "off-ties": {"forecaster.off_ties": True},
+    "objective": {"forecaster.objective": {"first": [0.2, 0.5, 0.9]}},
+    "welfare": {"forecaster.objective": "welfare"},
+    "events of coordinates": {"forecaster.events": "coordinates"},
+    "events of losses": {"forecaster.events": "losses"},
+    "models": {"forecaster.models": ["last-value", "running-mean"]},
+    "reference": {"forecaster.reference": "running-mean"},
+    "model alone": {"forecaster.kind": "last-value"},
+    "calibration": {"forecaster.kind": "calibration"},
+    "quantal": {RESPONSE: "quantal", "cohort.first.eta": 4.0},
+    "ensemble": {RESPONSE: "ensemble"},
+    "certainty-equivalent": {RESPONSE: "certainty-equivalent"},
+    "private": {RESPONSE: "private"},
+    "learner": {RESPONSE: "hedge"},
+    "own agent": {RESPONSE: "pair-agent"},
+    "entry by round": {"cohort.first.enters": 2},
+    "exit by round": {"cohort.first.exits": 4},
+    "entry by rate": {"cohort.first.entry_rate": 0.5},
+    "exit by rate": {"cohort.first.exit_rate": 0.3},
+    "multiplicity": {"cohort.first.types": 2, "cohort.first.multiplicity": True},
+    "cover": {"cohort.first.cover": {"kind": "snap"}},
+    "policies": {"cohort.first.policies": ["late-hours"]},
+    "contextual": {"cohort.first.measures": MEASURES, "cohort.first.policies": ["late-hours"]},
+    "idiosyncratic": {"cohort.first.idiosyncratic": {"deviation": 0.1}},
+    "reports": {"cohort.first.reports": {"weights": [WEIGHTS[0]] * 3}},
+    "network": {"network": {"graph": "small-world", "neighbours": 2, "subscribers": 0.5}},
+    "lagged prices": {"market": {"feedback": "lagged"}},
+    "same-round prices": {"market": {"feedback": "same-round"}},
+    "another market": {"market": {"kind": "pair-market"}},
+    "accounts": {"market": {"kind": "pair-bank"}},
+    "budget": {"market": {"kind": "pair-bank"}, "cohort.first.budget_constraint": True},
+    "polytope": {"space": {"vertices": [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]}},
+}
+
+
+def keys_of(*names: str) -> dict[str, Any] | None:
+    """Join the keys of features; None where two give one key different values."""
+    keys: dict[str, Any] = {}
+    for name in names:
+        own = FEATURES[name]
+        if RESPONSE in own and RESPONSE in keys:
+            own = {key.replace("first", "second"): value for key, value in own.items()}
+        if any(keys.get(key, value) != value for key, value in own.items()):
+            return None
+        keys |= own
+    return dict(sorted(keys.items(), key=lambda item: item[0] != "forecaster.kind"))
+
+
+def played(keys: dict[str, Any]) -> MarketModel:
+    """Play the few rounds of the scenario with these keys."""
+    raw = deepcopy(BASE)
+    for key, value in keys.items():
+        assign(raw, key, value)
+    scenario = Scenario(validated(raw, origin=HOME))
+    check_kept(keys, resolved(scenario.spec))
+    model = scenario.build()
+    model.run()
+    return model
+
+
+def check_kept(keys: dict[str, Any], config: dict[str, Any]) -> None:
+    """Fail unless the resolved file, which the manifest holds, says what was asked for."""
+    for key, given in keys.items():
+        found: Any = config
+        for step in key.split("."):
+            named = {own["name"]: own for own in found} if isinstance(found, list) else found
+            found = named[step]
+        if isinstance(given, str) and isinstance(found, dict):
+            found = found["kind"]
+        if isinstance(given, list) and isinstance(found, dict):
+            found = list(found)
+        assert found == given or (isinstance(given, dict) and given.items() <= found.items()), key
+
+
+def rows_of(pair: tuple[str, str]) -> list[Row]:
+    """Return the rows of the table that speak of a pair."""
+    return [row for row in ROWS if row.one in pair and {*pair} & {*row.others}]
+
+
+@pytest.mark.parametrize("one", FEATURES)
+def test_a_feature_goes_with_every_other_or_a_row_says_why(one: str) -> None:
+    """A pair plays and keeps both, or is refused for the reason in the table and no other."""
+    others = list(FEATURES)[list(FEATURES).index(one) + 1 :]
+    for pair in [(one, other) for other in others]:
+        keys, rows = keys_of(*pair), rows_of(pair)
+        if keys is None or not (rows or any("forecaster" not in key for key in keys)):
+            continue
+        if rows:
+            with pytest.raises(UserError) as refused:
+                played(keys)
+            assert any(row.why in str(refused.value) for row in rows), (pair, str(refused.value))
+            continue
+        model = played(keys)
+        assert model.played == BASE["rounds"], pair
+        agents = model.agents_frame()
+        came = agents["mean_loss"].dropna()  # at a rate somebody may never come
+        assert len(came) >= len(agents) - 3, pair
+        assert came.between(0, 1).all(), pair
+
+
+def test_a_manifest_shows_a_pair(tmp_path: Path) -> None:
+    keys = keys_of("delay", "quantal") or {}
+    raw = deepcopy(BASE)
+    raw["data"]["file"] = str(HOME / "stream.csv")
+    for key, value in keys.items():
+        assign(raw, key, value)
+    run(Scenario(validated(raw, origin=tmp_path)), Options(tmp_path / "out"))
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
+    check_kept(keys, manifest["config"])
+
+
+def test_the_page_has_the_rows_of_the_table() -> None:
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line.startswith("| ")][1:] == [
+        f"| {row.one} | {', '.join(row.others)} | {row.why} |" for row in ROWS
+    ]
+    assert len(ROWS) <= 20
