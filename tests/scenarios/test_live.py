@@ -90,11 +90,12 @@ def test_a_watched_market_is_remembered_in_bounded_memory(
     monkeypatch.setattr(watched, "POINTS", 20)
     monkeypatch.setattr(watched, "WINDOW", 50)
     small = SMALL | {"rounds": 320, "forecaster": {"kind": "constant"}}
-    model = Source("small", small, Path()).scenario().build()
-    model.tracker = None
-    seen, held = watched.Watched(model), []
+    held = []
     tracemalloc.start()
     try:
+        model = Source("small", small, Path()).scenario().build()
+        model.tracker = None
+        seen = watched.Watched(model)
         while model.played < 320:
             model.step()
             seen.note()
@@ -120,8 +121,10 @@ def test_the_course_is_what_was_lost(session: Session) -> None:
         session.step()
     course = session.watched.tables()["course"]
     end = course[(course["round"] == 29) & (course["kind"] == "broadcast")]
-    mean = session.model.agents_frame().groupby("cohort")["mean_loss"].mean()
-    assert dict(zip(end["cohort"], end["mean_loss"], strict=True)) == pytest.approx(mean.to_dict())
+    agents = session.model.agents_frame()
+    mean = agents.groupby("cohort")["mean_loss"].mean().to_dict()
+    mean["everybody"] = agents["mean_loss"].mean()
+    assert dict(zip(end["cohort"], end["mean_loss"], strict=True)) == pytest.approx(mean)
     path = session.watched.path(3)
     assert path["loss"].iloc[-1] == pytest.approx(
         session.model.agents_frame()["mean_loss"].iloc[2], abs=1e-6
