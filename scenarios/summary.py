@@ -97,7 +97,8 @@ def _fitting(screen: Console, lines: list[str], room: int) -> Iterator[str]:
         room -= len(_lines(screen, [line]))
         last = place == len(lines) - 1
         if room < 0 or (room == 0 and not last):
-            yield f"{len(lines) - place} more remarks: --verbose prints them."
+            left = len(lines) - place
+            yield f"{left} more remark{'s' * (left > 1)}: --verbose prints the rest."
             return
         yield line
 
@@ -208,7 +209,7 @@ def forecast(scenario: Scenario, model: MarketModel) -> Iterator[str]:
     """Yield what the forecast of each block was made of."""
     blocks = model.game.blocks
     sizes = [
-        f"{block.basis.size} numbers per round (basis {block.name}"
+        f"{block.basis.size} number{'s' * (block.basis.size > 1)} per round (basis {block.name}"
         + (f", error at most {block.basis.error:.2g})" if block.basis.error else ")")
         for block in blocks
     ]
