@@ -12,7 +12,7 @@ in [-1, 1], d_t(a, c) the mean gain given that a is played and q_t(a) the chance
 where c runs over actions, policies and models.
 
 **One round.** With s(a, c) the current shares of c at a, x = eta d - psi d^2 and
-exp(eta d - psi d^2) <= 1 + eta d for |d| <= 1 (Fan, Grama and Liu 2015, arXiv:1501.06084),
+exp(eta d - psi d^2) <= 1 + eta d for |d| <= 1 (Fan, Grama and Liu 2015),
 
     prod_a sum_c s e^(q x) <= prod_a (sum_c s e^x)^q <= sum_a q sum_c s e^x
                            <= 1 + eta sum_a q(a) sum_c s(a, c) d(a, c):
