@@ -111,7 +111,7 @@ def _logs(directory: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
     if "agents" not in tables or tables["agents"].empty:
         reason = f"{directory} holds no agents table"
         raise UserError(f"{reason}; wait for its run to end or run it again")
-    if "verdict" in tables and "effective" not in tables["verdict"]:
+    if "verdict" in tables and not {"difference", "effective"} <= set(tables["verdict"]):
         raise UserError(f"{directory} is of an older version; run it again")
     return manifest, tables
 

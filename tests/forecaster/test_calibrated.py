@@ -349,5 +349,5 @@ def test_a_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     run(scenario(*settings), Options(tmp_path / "halved", resume=True))
     whole = {path.name: path.read_bytes() for path in (tmp_path / "whole").glob("*.parquet")}
     halved = {path.name: path.read_bytes() for path in (tmp_path / "halved").glob("*.parquet")}
-    assert len(whole) == 7
+    assert len(whole) == 8
     assert halved == whole

@@ -136,7 +136,7 @@ def test_losses_that_do_not_fit_are_named(maker: Any, says: str, tmp_path: Path)
     [
         ({"cohort.followers.multiplicity": True, "cohort.followers.types": 1}, "losses of its own"),
         ({"adversary.kind": "myopic", "adversary.weights": [[0.0]] * 5}, "plans with losses"),
-        ({"forecaster": {"objective": "welfare", "models": []}}, "losses of each agent's own"),
+        ({"forecaster": {"objective": "welfare", "models": []}}, "losses of their own"),
     ],
 )
 def test_what_takes_losses_of_the_outcome_is_refused(

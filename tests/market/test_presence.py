@@ -188,7 +188,10 @@ def test_a_run_with_network_and_rates_is_resumed_bit_for_bit(tmp_path: Path, at:
         ([cohort(entry_rate=0.0)], "cohort.guests.entry_rate = 0.0"),
         ([cohort(exit_rate=1.5)], "cohort.guests.exit_rate = 1.5"),
         ([cohort(exit_rat=0.5)], "unknown key 'cohort.guests.exit_rat'; did you mean"),
-        ([cohort(), cohort("h", response="hedge", exit_rate=0.5)], "cohort.h.exit_rate = 0.5"),
+        (
+            [cohort(), cohort("h", response="hedge", exit_rate=0.5)],
+            "cohort.h.exit_rate: agents",
+        ),
     ],
 )
 def test_a_mistake_is_named(cohorts: list[dict[str, Any]], says: str) -> None:

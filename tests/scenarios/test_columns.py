@@ -23,7 +23,15 @@ from regretless.scenarios.studies.design import read_study
 
 PAGE = (Path(__file__).parent.parent.parent / "docs/measures.md").read_text(encoding="utf-8")
 OF_MARKETS = re.compile("fundamental|demand|price|volume|quantity|flow|share|time|level|sold|goods")
-CLEARING = ("call-auction", "oligopoly", "pigou", "el-farol", "shops", "survival")
+CLEARING = (
+    "call-auction",
+    "oligopoly",
+    "pigou",
+    "el-farol",
+    "shops",
+    "survival",
+    "zero-intelligence",
+)
 
 
 @register.agent("owner-of-a-column")
@@ -55,9 +63,9 @@ seeds = 1
 PLAIN: dict[str, Any] = {"utility": "linear", "count": 4, "actions": 3}
 CROWD: dict[str, Any] = {
     "name": "crowd",
-    "rounds": 8,
+    "rounds": 80,
     "log_agents": 4,
-    "windows": {"every": 4},
+    "windows": {"every": 40},
     "forecaster": {"intervals": True},
     "adversary": {"kind": "iid", "outcomes": 2},
     "market": {"feedback": "lagged"},
@@ -101,12 +109,14 @@ def documented() -> dict[str, set[str]]:
         firsts = re.findall(r"^\| (`[^|]*) \|", section, re.MULTILINE)
         columns = [column for first in firsts for column in re.findall(r"`([^`]+)`", first)]
         assert len(columns) == len(set(columns)), name
-        found[name] = set(columns)
+        found[name] = {re.sub(r"_\d+$", "_i", column) for column in columns}
     return found
 
 
 def general(column: str) -> str:
     """Name of a column with its number as a letter."""
+    if column.startswith("param_"):
+        return "param_NAME"
     letter = "g" if OF_MARKETS.match(column) else "i"
     return re.sub(r"_\d+$", f"_{letter}", column)
 
