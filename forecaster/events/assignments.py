@@ -111,6 +111,7 @@ class Assignments(EventSet):
 
     def top(self, active: list[Indices], moment: Moment) -> float:
         """Return the greatest exponent of gains and assignments."""
+        self._refresh()
         own = max(float((part.logs.sum(1) + self._price).max()) for part in self._parts)
         return max(self.gains.top(active, moment), own)
 
@@ -154,6 +155,7 @@ class Assignments(EventSet):
 
     def potential(self, band: Band) -> float:
         """Return the sum of the gains' potentials and of the assignments' at their price."""
+        self._refresh()
         price = self.share * self.experts / self._losses
         own = sum(float(np.exp(part.logs.sum(1) + PRIOR).sum()) for part in self._parts)
         return self.gains.potential(band) + price * own
@@ -200,12 +202,16 @@ class Assignments(EventSet):
         self.gains.reset()
         for array in self.arrays.values():
             array[...] = 0.0
-        self._refresh()
+        self._forget()
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a checkpoint: shares are computed anew."""
         super().restore(state)
-        self._refresh()
+        self._forget()
+
+    def _forget(self) -> None:
+        for part in self._parts:
+            part.stale[...] = 1.0
 
     def _refresh(self) -> None:
         for part in self._parts:
@@ -274,6 +280,8 @@ class _Part:
         Of every comparator among those of its action, by rates.
     logs : array (K, A, J)
         Of the sums over comparators, which the shares are of.
+    stale : array (K, A)
+        Above 0 where shares and logs are to be computed anew.
     scale : array (K,)
         Divides a loss's gains into [-1, 1].
     """
@@ -283,6 +291,7 @@ class _Part:
     before: Array
     shares: Array
     logs: Array
+    stale: Array
     scale: Array
 
     @classmethod
@@ -291,26 +300,25 @@ class _Part:
         losses, actions, comparators = part.shape
         wide = losses, actions, len(RATES), comparators
         gain, squares, before = np.zeros((3, *part.shape))
-        made = cls(gain, squares, before, np.empty(wide), np.empty(wide[:3]), part.scale)
-        made.refresh()
-        return made
+        room = np.empty(wide), np.empty(wide[:3]), np.ones(wide[:2])
+        return cls(gain, squares, before, *room, part.scale)
 
     def begin(self) -> None:
         """Keep apart what was gained so far."""
         np.add(self.before, self.gain, out=self.before)
         self.gain[...] = self.squares[...] = 0.0
-        self.refresh()
+        self.stale[...] = 1.0
 
     def add(self, worth: Array, seen: Array, suggested: Indices) -> None:
         """Add a round: what the bias of each action is worth to every other (K, A, A)."""
         played = seen.reshape(self.gain.shape[:2])
         _add(worth, played, self.scale, suggested, (self.gain, self.squares))
-        self.refresh(played)
+        np.maximum(self.stale, played, out=self.stale)
 
-    def refresh(self, played: Array | None = None) -> None:
-        """Compute the shares of actions that were played anew, or of all."""
-        some = np.ones(self.gain.shape[:2]) if played is None else played
-        _share(some, self.gain, self.squares, self.shares, self.logs)
+    def refresh(self) -> None:
+        """Compute the shares of actions that were played since they were computed."""
+        _share(self.stale, self.gain, self.squares, self.shares, self.logs)
+        self.stale[...] = 0.0
 
 
 @compiled(error_model="numpy")
