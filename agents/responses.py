@@ -1,4 +1,4 @@
-r"""Response rules: how an agent turns the forecast that it hears into a law of play.
+r"""Response rules: how an agent turns the forecast that it hears into a mixed strategy.
 
 Each rule first predicts its losses from the forecast and then responds to that table:
 
@@ -62,7 +62,7 @@ class Response(Protocol):
         """Return the table of losses (K, A) that the agents expect."""
 
     def play(self, predicted: Array) -> Array:
-        """Return the law of play (K, A)."""
+        """Return the mixed strategy (K, A)."""
 
 
 class _Hard:
@@ -217,7 +217,7 @@ class Checked:
         return table
 
     def play(self, predicted: Array) -> Array:
-        """Return the law of play (K, A); UserError where it is none, or exceeds its gap."""
+        """Return the mixed strategy (K, A); UserError where it is none, or exceeds its gap."""
         ask, wanted = self.rule.play, f"return probabilities of shape {predicted.shape}"
         play = numbers_of(ask, ask(handed(ask, predicted)), wanted).astype(np.float64, copy=False)
         if play.shape != predicted.shape or not (play >= 0).all() or (play > 1 + 1e-9).any():

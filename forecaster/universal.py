@@ -49,8 +49,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from regretless.forecaster.events.lemma import GROWTH, LOGARITHM
-from regretless.forecaster.events.weights import potentials
+from regretless.forecaster.events.weights import AdaptiveWeights, Band, Stand, potentials
 from regretless.forecaster.models import ExponentialSmoothing
 from regretless.forecaster.tolerance import tolerance_at
 from regretless.market.core.arrays import Array
@@ -90,7 +89,7 @@ class UniversalDecisionSwap(Remembering, Forecaster):
         Rounds learned.
     slack : float
         Sum of the certificates so far.
-    lost : int or None
+    disproved_at : int or None
         After how many rounds the reference was given up; None while it is trusted.
 
     Raises
@@ -111,7 +110,7 @@ class UniversalDecisionSwap(Remembering, Forecaster):
     REMEMBERED: ClassVar[tuple[str, ...]] = (
         "time",
         "slack",
-        "lost",
+        "disproved_at",
         "reference",
         "_cells",
         "_total",
@@ -143,7 +142,7 @@ class UniversalDecisionSwap(Remembering, Forecaster):
         self._total = math.expm1(1 / 3) / 2  # the weights of all cells, with their prior
         self.reference: Any = reference or ExponentialSmoothing(1)
         self.time, self.slack = 0, 0.0
-        self.lost: int | None = None if self.give_up > self.band else 0
+        self.disproved_at: int | None = None if self.give_up > self.band else 0
         self._start, self._spent = 1.0, 0.0  # P_0, and what stands for C_e0
         self.rng = stream(seed, "forecaster")
         self._open: tuple[int, int, float, float] | None = None
@@ -166,13 +165,13 @@ class UniversalDecisionSwap(Remembering, Forecaster):
         told = float(np.asarray(self.reference.predict(x).statistics, dtype=np.float64).item())
         first = min(max(int(told * self.finest), 0), self.finest - 1)
         self._open = first, first, 1.0, 0.0
-        if self.lost is not None:
+        if self.disproved_at is not None:
             tolerance = tolerance_at(self.time + 1) * self._total
             self._open = _game(self.bias, self.variation, self._prior, self.band, first, tolerance)
         low, high, mass, worst = self._open
         law = [(low, mass)] if mass == 1.0 else [(low, mass), (high, 1.0 - mass)]
         points, masses = np.array(law).T
-        certificate = None if self.lost is None else worst / self._total
+        certificate = None if self.disproved_at is None else worst / self._total
         return Mixture((points[:, None] + 0.5) / self.finest, masses, certificate)
 
     def update(self, y: ArrayLike) -> None:
@@ -189,8 +188,12 @@ class UniversalDecisionSwap(Remembering, Forecaster):
         )
         self._open = None
         self.time += 1
-        if self.lost is None and np.any(np.abs(self.bias) > self.give_up * self._noise()):
-            self.lost, self._start, self._spent = self.time, self._potential(), self._grown()
+        if self.disproved_at is None and np.any(np.abs(self.bias) > self.give_up * self._noise()):
+            self.disproved_at, self._start, self._spent = (
+                self.time,
+                self._potential(),
+                self._grown(),
+            )
         self.reference.update(np.array([truth]))
 
     def _noise(self) -> Array:
@@ -206,13 +209,24 @@ class UniversalDecisionSwap(Remembering, Forecaster):
         both = sum(potentials(sign, self.variation, self.band) for sign in signs)
         return float((self._prior * both).sum())
 
+    def _stand(self) -> Stand:
+        return Stand(
+            AdaptiveWeights(),
+            experts=len(self._prior),
+            rounds=self.time,
+            slack=self.slack,
+            band=Band(self.band),
+            trust=self.give_up,
+            start=self._start,
+            spent=self._grown() - self._spent,
+        )
+
     def bias_bound(self) -> Array:
         """Bound the bias of every cell so far (2^(S+1),), by its variation."""
-        if self.lost is None:
+        if self.disproved_at is None:
             bound = self.give_up * self._noise()
         else:
-            grown = self._start + LOGARITHM * (self._grown() - self._spent)
-            total = grown * math.exp(GROWTH * self.slack)
+            total = math.exp(AdaptiveWeights.growth(self._stand()))
             prior = np.where(self._prior > 0, self._prior, 1.0)
             exponent = np.log1p((total - 1) / prior)
             bound = (self.band + np.sqrt(3 * exponent)) * self._noise()

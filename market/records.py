@@ -1,6 +1,6 @@
 """What travels in a round: contexts, forecasts, distributions, decisions, and the past.
 
-What a cohort does in a round: a law of play per row and an action per agent.
+What a cohort does in a round: a mixed strategy per row and an action per agent.
 
 Where all play is pure the law is a one-hot table of mostly zeros, so that one integer per row takes
 its place and the table is made only for who reads it.
@@ -42,16 +42,16 @@ class Decision:
     Parameters
     ----------
     law : array (K, A) or None
-        The law of play; None where ``choices`` says it all.
+        The mixed strategy; None where ``choices`` says it all.
     actions : int array (N,)
         The action that each of the cohort's N agents played; rows may stand for several agents.
     predicted : array (K, A) or None
         The losses that the row expected when it chose; None where it forms no expectation.
     present : bool array (K,) or None
-        The rows that took part; None for all. The others have law of play 0 and action -1.
+        The rows that took part; None for all. The others have mixed strategy 0 and action -1.
     choices : int array (K,) or None
         The action of each row where all play is pure, -1 for rows that took no part; it comes with
-        ``predicted``, and then the law of play is spelled out only where somebody reads it.
+        ``predicted``, and then the mixed strategy is spelled out only where somebody reads it.
     counts : callable or None
         Draws, once, how many agents of each row played each action (K, A), where a row is a crowd
         that is counted (``market.game.seats``) and draws; its action is that of one of them.
@@ -81,7 +81,7 @@ class Decision:
 
     @cached_property
     def probabilities(self) -> Array:
-        """The law of play (K, A) that the ledger charges: one-hot for a pure choice."""
+        """The mixed strategy (K, A) that the ledger charges: one-hot for a pure choice."""
         if self.law is not None:
             return self.law
         choices: Any = self.choices
@@ -271,7 +271,7 @@ class Announcement:
 
     @cached_property
     def play(self) -> tuple[Array | None, ...]:
-        """Law of play (K, A) of each cohort given the mixtures; None if absent or scripted."""
+        """Mixed strategy (K, A) of each cohort given the mixtures; None if absent or scripted."""
         return tuple(self._ask("play", "play"))
 
     def moved(self, outcomes: Array) -> Array:
@@ -290,7 +290,7 @@ class Announcement:
 
     @cached_property
     def induced(self) -> tuple[Array | None, ...]:
-        """Law of play (K, A) of each cohort at the drawn forecasts; None as in ``play``."""
+        """Mixed strategy (K, A) of each cohort at the drawn forecasts; None as in ``play``."""
         return tuple(self._ask("induced", "draw"))
 
     @cached_property
@@ -390,8 +390,8 @@ class Observation:
         Of the round, counted from 0.
     outcome : array (d,)
     play : dict of str to array (A,)
-        By the name of each cohort its agents' mean law of play: one-hot where an agent chose, the
-        law where its ledger is charged one, zeros where nobody was there.
+        By the name of each cohort its agents' mean mixed strategy: one-hot where an agent chose,
+        zeros where nobody was there.
     """
 
     number: int
@@ -464,7 +464,7 @@ class Deviations:
         return replace(decided, actions=actions, predicted=predicted, law=law, choices=choices)
 
     def law(self, law: Array, context: Context) -> Array:
-        """Put the deviations into a law of play (K, A)."""
+        """Put the deviations into a mixed strategy (K, A)."""
         if not self.rows:
             return law
         told = self._told(context)

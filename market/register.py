@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from regretless.market.core.errors import UserError, closest
-from regretless.market.core.own_code import PROJECT, own_packages, package_of
+from regretless.market.core.own_code import PROJECT, misfit, own_packages, package_of
 
 Thing = TypeVar("Thing", bound=Callable[..., Any])
 
@@ -39,6 +39,8 @@ class Registry:
                 if name in other:
                     reason = f"{self.kind} '{name}': there is a {other.kind} of that name"
                     raise UserError(f"{reason}; choose another name")
+            if package_of(thing.__module__) != PROJECT and (told := misfit(thing)):
+                raise UserError(f"{self.kind} '{name}': {told}")
             self._known[name] = thing
             own_packages.update({package_of(thing.__module__)} - {PROJECT})
             return thing

@@ -37,7 +37,7 @@ class SmoothResponse(Protocol):
         """Bound the excess of the predicted loss over that of a best response."""
 
     def play(self, predicted: Array) -> Array:
-        """Return laws of play (K, A) for predicted losses (K, A)."""
+        """Return mixed strategies (K, A) for predicted losses (K, A)."""
 
 
 @compiled(nogil=True)

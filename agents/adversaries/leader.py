@@ -14,11 +14,11 @@ A payoff is linear in the outcome, or where no ``weights`` are given zero-sum: t
 loss. Where outcomes are a continuum the list is a grid. A list and a payoff make the commitment
 value and the leader's surplus computable after the run (``market.exploitability``).
 
-A population's reaction is its law of play (K, A) per cohort. An outcome y is worth
+A population's reaction is its mixed strategy (K, A) per cohort. An outcome y is worth
 
     sum over agents of  sum_a q(a) u(a, y)  /  number of agents,
 
-over those whose law of play is known, which is what myopic leaders maximise; of several best
+over those whose mixed strategy is known, which is what myopic leaders maximise; of several best
 outcomes they take the first in their list.
 """
 
@@ -167,7 +167,7 @@ class Strategic(Remembering, Adversary):
             raise UserError(f"the adversary's payoff: {error}") from error
 
     def worth(self, play: Sequence[Array | None], outcomes: Array | None = None) -> Array:
-        """Return the payoff per agent (m,) of every outcome of the support against laws of play.
+        """Return the payoff per agent (m,) of each outcome of the support against mixed strategies.
 
         Parameters
         ----------

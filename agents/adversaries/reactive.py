@@ -2,8 +2,8 @@ r"""Adversaries that answer the announced play: leaders, and one that maximises 
 
 Leaders who answer the announced play: myopic ones, one that looks ahead, one that cheats.
 
-**Myopic**: the outcome that pays most against the law of play that everybody is announced to follow
-this round, averaged over all agents; in a market, by what the market will make of it.
+**Myopic**: the outcome that pays most against the mixed strategies that everybody is announced to
+follow this round, averaged over all agents; in a market, by what the market will make of it.
 
 **Looking ahead.** For each outcome of the support, forecaster and population play H rounds in which
 that outcome happens every time (``market.game.lookahead``), on copies with fresh random streams;

@@ -116,7 +116,7 @@ class LearnerCohort(Cohort, Remembering):
         return Decision(law, draw_rows(law, self.rng.random(len(self.row_of)), self.row_of))
 
     def law(self, mixture: Mixture, context: Context) -> Array:
-        """Return this round's laws of play (K, A), which no forecast moves."""
+        """Return this round's mixed strategies (K, A), which no forecast moves."""
         return self.learner.play()
 
     def learn(self, decision: Decision, losses: Array, outcome: Array) -> None:

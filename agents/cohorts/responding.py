@@ -222,7 +222,7 @@ class RespondingCohort(Cohort, Remembering):
         return Decision(play, actions, predicted, counts=counts)
 
     def law(self, mixture: Mixture, context: Context) -> Array:
-        """Return the law of play (K, A) in expectation over the draw from a mixture."""
+        """Return the mixed strategy (K, A) in expectation over the draw from a mixture."""
         plays = (
             weight * self.response.play(self._predicted(Forecast(mixture, atom)))
             for atom, weight in enumerate(mixture.weights)

@@ -364,7 +364,10 @@ class CrowdCohort(ScriptedCohort):
         self._crowd.affordable = None if awake is None else sealed(awake)
 
     def decide(self, forecast: Forecast, context: Context) -> Decision:
-        """Ask the crowd, and draw actions from its answer; UserError if that is no law of play."""
+        """Ask the crowd, and draw actions from its answer.
+
+        UserError if that is no mixed strategy.
+        """
         crowd, agents, count = self._crowd, len(self.loss), self.loss.actions
         answer = crowd.act_many(self._heard(forecast), context)
         wanted = f"return {agents} actions from 0 to {count - 1}, or {agents} x {count} "

@@ -1,4 +1,4 @@
-r"""What a learner is, and what all of ours share: K rows of state, one law of play each.
+r"""What a learner is, and what all of ours share: K rows of state, one mixed strategy each.
 
 A learner ignores the forecast. Round after round it plays a law over its actions, is told the
 losses, and promises, whatever they are, that its regret per round vanishes: against the best fixed
@@ -45,7 +45,7 @@ class Learner(Protocol):
         """Forget everything and prepare for K rows of A actions."""
 
     def play(self) -> Array:
-        """Return this round's laws of play (K, A)."""
+        """Return this round's mixed strategies (K, A)."""
 
     def learn(self, losses: Array, actions: Actions) -> None:
         """Be told the losses (K, A) and the actions (K,) of the round."""
@@ -106,7 +106,7 @@ class RowLearner(Remembering):
         raise NotImplementedError
 
     def play(self) -> Array:
-        """Return this round's laws of play (K, A)."""
+        """Return this round's mixed strategies (K, A)."""
         self._check_started()
         return self.law.copy()
 

@@ -21,7 +21,7 @@ A learner without swap regret for many actions: TreeSwap.
 Dagan, Daskalakis, Fishelson and Golowich 2024 (Algorithm 1) and, with the same tree, Peng and
 Rubinstein 2024. A tree of depth d and breadth M covers M^d rounds. A node at level h = 1, ..., d
 lives for M steps of M^(d - h) rounds each and runs a fresh Hedge (rate sqrt(8 ln A / M)) on the
-steps' mean losses; its law stays fixed during a step. The law of play is the plain mean of the
+steps' mean losses; its law stays fixed during a step. The mixed strategy is the plain mean of the
 laws of the d nodes that are alive. Beyond M^d rounds a new tree begins.
 
 **Bound.** Within a step the law is fixed, so the best replacement costs at least the step's best

@@ -38,7 +38,7 @@ class LossGroup:
     tie : float
         A hard response is the lowest index among the actions within this of the best.
     play : callable or None
-        A response rule of another kind: from predicted losses (K, A) to laws of play (K, A). It
+        A response rule of another kind: from predicted losses (K, A) to mixed strategies (K, A). It
         takes the place of ``eta`` and ``tie``, and is called instead of compiled code.
     """
 

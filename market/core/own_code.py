@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import FrozenInstanceError
+from inspect import isfunction, signature
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
@@ -51,6 +52,22 @@ def name_of(method: Any) -> str:
     return name if owner is None else f"{type(owner).__name__}.{name}"
 
 
+def misfit(thing: Any) -> str | None:
+    """Say which method of a class cannot take what the one it overrides is called with."""
+    for name, own in vars(thing).items() if isinstance(thing, type) else ():
+        base = next((vars(kind)[name] for kind in thing.__mro__[1:] if name in vars(kind)), None)
+        if name.startswith("_") or not isfunction(own) or not isfunction(base):
+            continue
+        parameters = signature(base).parameters.values()
+        given = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+        try:
+            signature(own).bind(*given)
+        except TypeError:
+            called = ", ".join(given[1:])  # without self
+            return f"{thing.__name__}.{name} is called with ({called}); take these arguments"
+    return None
+
+
 @contextmanager
 def in_round(number: int) -> Iterator[None]:
     """Turn faults of the user's own code, and mistakes, into one line that names the round."""
@@ -78,7 +95,8 @@ def blamed(error: BaseException) -> str | None:
     if is_writing(error):
         written = traceback.FrameSummary(file, line, who).line
         return f"{who} writes into what it was given ({where}: {written}); copy it first"
-    return f"{who} ({where}): {type(error).__name__}: {error}; mend it"
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"{who} ({where}): {said}; mend it"
 
 
 def is_writing(error: BaseException) -> bool:

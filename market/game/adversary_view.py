@@ -4,7 +4,7 @@ An adversary declares ``sees``, a set out of
 
     history   the outcomes of earlier rounds (shown to everybody)
     mixture   the forecast's law over predictions, per block
-    play      the law of play of every cohort given the mixtures, and what it would become under
+    play      the mixed strategy of every cohort given the mixtures, and what it would become under
               outcomes that are only imagined (``market.game.lookahead``)
     losses    whom it plays against: names, losses and rows of all cohorts, told once
     draw      the drawn forecasts, before it commits. This breaks the rule of the game on purpose:
@@ -14,8 +14,8 @@ and without a declaration sees history and mixture. The referee shows nothing th
 the draw does not even exist.
 
 After the round one that has a method ``learn(payoff, observation)`` is told what was observed, the
-outcome and what was played, and if it has a payoff u(a, y), what it earned: with q the law of play
-that the ledger charges,
+outcome and what was played, and if it has a payoff u(a, y), what it earned: with q the mixed
+strategy that the ledger charges,
 
     sum over agents of  sum_a q(a) u(a, y)  /  number of agents    over those that took part.
 
@@ -130,7 +130,7 @@ def summed(payoff: Payoff | None, cohorts: Sequence[Cohort], played: Round) -> d
     Returns
     -------
     dict of str to array (2, 2 + A)
-        How many they are, what they paid, and their laws of play added up; each as two numbers
+        How many they are, what they paid, and their mixed strategies added up; each as two numbers
         (``market.numerics.exact_sum``).
     """
     sums = {cohort.name: np.zeros((2, 2 + cohort.loss.actions)) for cohort in cohorts}

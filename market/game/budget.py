@@ -1,9 +1,9 @@
-r"""Within one's means: agents who choose only among the actions that their accounts can pay for.
+r"""Budget constraints: agents who choose only among the actions that their accounts can pay for.
 
 In every round a market says which actions S_t of an agent are affordable (``Market.affordable``),
 before the draw: what an agent owns is settled by the past. The agent's rule then chooses over what
-remains; a law of play is that law given that it falls into S_t. The other actions sleep. A regret
-counts a replacement only in the rounds in which it was awake,
+remains; a mixed strategy is conditioned on S_t. The other actions sleep. A regret counts a
+replacement only in the rounds in which it was awake,
 
     R(phi) = sum_t [l(a_t, y_t) - l(phi(a_t), y_t)] 1[phi(a_t) in S_t],
 

@@ -1,9 +1,9 @@
 """What would be played if: the game from here on against imagined outcomes, on clones.
 
-The forecasters and all cohorts whose law of play is foreseeable are copied and play on; the true
+The forecasters and all cohorts whose mixed strategy is foreseeable are copied and play on; the true
 ones notice nothing. Every random generator of a copy is replaced by a fresh stream: a copied one
-would give away draws that are still to come. Nobody gets to see the copies, only their laws of
-play.
+would give away draws that are still to come. Nobody gets to see the copies, only their mixed
+strategies.
 
 Functions are shared as they are, whatever their closures hold: a player keeps its generators in
 attributes. A cohort's losses, ledger and coefficients are shared with its copy, which never writes
@@ -50,7 +50,7 @@ class GameView:
 
 
 def laws_of_play(view: GameView, mixtures: Sequence[Mixture], context: Context) -> Laws:
-    """Return each cohort's law of play (K, A) given the mixtures; None if absent or scripted.
+    """Return each cohort's mixed strategy (K, A) given the mixtures; None if absent or scripted.
 
     The law of a row that is absent is zero; where nobody is there at all, so is everybody's.
     """
@@ -81,7 +81,7 @@ class Rollout:
         self._view, self._context = view, context
 
     def __call__(self, outcome: ArrayLike, rounds: int, *, seed: int) -> list[Laws]:
-        """Return the laws of play of the rounds to come if one outcome happens in all of them.
+        """Return the mixed strategies of the rounds to come if one outcome happens in all of them.
 
         Parameters
         ----------

@@ -302,7 +302,7 @@ class Cohort(ABC):
         """Be told the losses of all actions (K, A), after the round."""
 
     def law(self, mixture: Mixture, context: Context) -> Array:
-        """Return the law of play (K, A) in expectation over the draw from its block's mixture.
+        """Return the mixed strategy (K, A) in expectation over the draw from its block's mixture.
 
         Only a ``foreseeable`` cohort is asked.
         """

@@ -95,14 +95,20 @@ class Block:
     def learn(self, forecast: Forecast, outcome: Array) -> None:
         """Tell the forecaster what came, and pass on what it had said."""
         vector = self.basis.transform(outcome)
-        names = self.forecaster.models
-        points = [forecast.statistics, *(self.forecaster.points if names else ())]
-        self.record.add(self.basis.inverse(np.array(points)), outcome, names)
+        self._note(forecast, outcome)
         self.forecaster.witness(outcome)
         self.forecaster.drew(forecast.index)
         self.forecaster.update(handed(self.forecaster.update, vector))
         if self.relay is not None:
             self.relay.add(forecast, vector)
+
+    def _note(self, forecast: Forecast, outcome: Array) -> None:
+        """Keep the label forecast that was broadcast, and those of the models."""
+        names = self.forecaster.models
+        labels = [forecast.label]
+        if names:
+            labels += [*self.basis.inverse(np.asarray(self.forecaster.points))]
+        self.record.add(np.array(labels), outcome, names)
 
 
 class Game:

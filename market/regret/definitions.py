@@ -110,7 +110,7 @@ def contextual_swap_regret(losses: ArrayLike, actions: ArrayLike, policies: Arra
 
 
 def _checked(losses: ArrayLike, actions: ArrayLike) -> tuple[Array, Array]:
-    """Losses and the law of play as arrays (T, A), or ValueError."""
+    """Losses and the mixed strategy as arrays (T, A), or ValueError."""
     table = np.asarray(losses, dtype=np.float64)
     if table.ndim != 2 or 0 in table.shape:
         raise ValueError(f"losses have shape {table.shape}; give (rounds, actions)")

@@ -1,7 +1,7 @@
 r"""The regret ledger: running sums from which every regret is read in a few array passes.
 
 For each row k (an agent, or several agents with equal losses and equal choices) the ledger adds,
-for the law of play q and the losses l of a round,
+for the mixed strategy q and the losses l of a round,
 
     fixed[k, a, b]       += q_a l_b                  comparator: always b
     followed[k, a, j]    += q_a l_{c_j(x)}           comparator: policy j

@@ -131,9 +131,9 @@ def test_a_good_reference_is_broadcast_until_it_is_disproved() -> None:
     laws, _ = played(forecaster, lambda *_: float(rng.random() < 0.3), 300)
     near = 0.5 / forecaster.finest
     assert all(len(points) == 1 and abs(points[0] - 0.3) <= near for points, _ in laws)
-    assert forecaster.lost is None
+    assert forecaster.disproved_at is None
     laws = played(forecaster, lambda *_: 1.0, 300)[0]
-    assert forecaster.lost is not None
+    assert forecaster.disproved_at is not None
     assert laws[-1][0][0] > 0.9
     assert np.all(np.abs(forecaster.bias) <= forecaster.bias_bound() + 1e-9)
 

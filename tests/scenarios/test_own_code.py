@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from regretless.agents import ScriptedAgent
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import blamed
@@ -212,3 +213,16 @@ def test_faults_of_the_packages_are_not_the_users() -> None:
     for call in (read, json.loads, pd.read_parquet):  # ours, Python's and others'
         assert blamed(fault(call)) is None
     assert blamed(fault(lambda _: read(None)))  # type: ignore[arg-type]
+
+
+def test_a_method_that_takes_other_arguments_is_named_when_it_is_registered() -> None:
+    with pytest.raises(UserError, match=r"Eager.learn is called with \(losses, outcome\)"):
+
+        @register.agent("eager")
+        class Eager(ScriptedAgent):
+            """Asks for its action, too."""
+
+            def learn(self, action: int, losses: Any, outcome: Any) -> None:  # type: ignore[override]
+                """Learn nothing."""
+
+    assert "eager" not in register.agent
