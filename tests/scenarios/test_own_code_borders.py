@@ -283,7 +283,7 @@ def test_whose_code_fails_is_named(
     (told,) = refusal(capsys)
     assert told.startswith(f"regretless: round 0: {name} (borders.py, line ")
     error = "ZeroDivisionError" if "/" in raised else raised.partition("(")[0]
-    assert f"): {error}: " in told
+    assert f"): {error}{':' if '(' in raised or '/' in raised else ';'} " in told
 
 
 @pytest.mark.parametrize(("hole", "line"), MISFITS)
