@@ -95,6 +95,15 @@ class UnprovedError(ValueError):
         self.low, self.high = low, high
 
 
+class _Silent(highspy.Highs):
+    """A HiGHS object that prints nothing: from 1.16 on its callbacks print a banner when made."""
+
+    def enableCallbacks(self) -> None:  # noqa: N802
+        """Silence it before its callbacks are."""
+        self.silent()
+        super().enableCallbacks()  # type: ignore[no-untyped-call]
+
+
 def new_highs(**options: float) -> highspy.Highs:
     """Return a HiGHS object for small programs: silent, on one thread, without presolve.
 
@@ -103,7 +112,7 @@ def new_highs(**options: float) -> highspy.Highs:
     **options
         Further options of HiGHS.
     """
-    highs = highspy.Highs()  # type: ignore[no-untyped-call]
+    highs = _Silent()  # type: ignore[no-untyped-call]
     _set(highs, OPTIONS | options)
     return highs
 

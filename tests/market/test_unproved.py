@@ -132,3 +132,11 @@ def test_a_run_ends_in_one_line(  # noqa: PLR0913 - fixtures and parameters
     line = refused("run", "own.toml")
     assert line.startswith(f"{named}no method proved an optimum within its limits")
     assert not Path("runs").exists()
+
+
+def test_the_solver_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    """Neither when it is made nor when it runs: its banner would stand in what a run prints."""
+    highs = linear_program.new_highs()
+    highs.addVar(0, 1)
+    linear_program.optimise(highs)
+    assert capfd.readouterr() == ("", "")
