@@ -84,18 +84,6 @@ def test_files_that_are_named_exist(page: Path) -> None:
         assert known(HOME / file), file
 
 
-def test_anchors_are_those_of_headings() -> None:
-    assert {"write-an-agent", "was-it-any-good"} <= anchors(HOME / "docs/agents.md")
-
-
-def test_own_parts_are_short() -> None:
-    for page in PAGES:
-        for step in steps(page.read_text(encoding="utf-8")):
-            if step.file is not None and step.language == "python":
-                parts = step.text.split("\n\n\n")
-                assert max(len(part.splitlines()) for part in parts) <= 30, page.name
-
-
 def test_index_names_every_page() -> None:
     index = (HOME / "docs/README.md").read_text(encoding="utf-8")
     for page in PAGES:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tomllib
 from pathlib import Path
 
 import pandas as pd
@@ -55,21 +53,3 @@ def test_the_study_compares_followers_with_contrarians(followed: Path) -> None:
     contrasts = pd.read_parquet(followed / "runs/contrarians/contrasts.parquet")
     assert set(contrasts["value"]) == {"contrarian"}
     assert contrasts.set_index("measure").loc["mean_loss", "low"] > 0
-
-
-def test_the_number_of_scenarios_is_so() -> None:
-    (told,) = re.findall(r"more than (\d+) scenarios are bundled", TEXT)
-    assert int(told) < len(list((HOME / "scenarios/catalogue").glob("*.toml")))
-
-
-def test_it_stays_short() -> None:
-    assert len(TEXT.splitlines()) <= 125
-
-
-def test_the_commands_of_make_exist() -> None:
-    assert "make demo" in TEXT
-    for target in ("demo:", "test:"):
-        assert target in (HOME / "Makefile").read_text(encoding="utf-8")
-    for block in blocks("toml"):
-        assert tomllib.loads(block)
-    assert os.access(HOME / ".ci/run", os.X_OK)

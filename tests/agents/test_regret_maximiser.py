@@ -56,20 +56,6 @@ def test_it_seals_what_makes_the_worst_regret_greatest(agent: int | None) -> Non
         outcomes.append(sealed)
 
 
-def test_it_remembers_and_who_is_absent_regrets_nothing_new() -> None:
-    rng = np.random.default_rng(1)
-    laws, met = rng.dirichlet(np.ones(ACTIONS), (ROUNDS, ROWS)), followers(rng)
-    first, second = (RegretMaximiser(2, stream(0, "x"), grid=3) for _ in range(2))
-    first.meet(met), second.meet(met)
-    for law in laws[:10]:
-        first.commit(Context(), History(2), announced(law))
-    first.commit(Context(), History(2), announced(None))
-    second.restore(first.state())
-    for law in laws[10:]:
-        one, other = (p.commit(Context(), History(2), announced(law)) for p in (first, second))
-        assert (one.points == other.points).all()
-
-
 def market(**keys: Any) -> MarketModel:
     own = {"name": "own", "utility": "ces", "count": 5, "actions": 4, "parameters": {"rho": 0.5}}
     raw = {"name": "aim", "rounds": 300, "cohort": [own], "adversary": {"kind": "regret-maximiser"}}

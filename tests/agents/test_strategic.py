@@ -35,8 +35,6 @@ from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, stream
 from regretless.market.game.guarantees import Guarantee
-from regretless.market.game.lookahead import cloned
-from regretless.market.game.protocols import Follower
 from regretless.market.game.round import Block, Game, play_round
 from regretless.market.game.seats import ALWAYS, Seat, whole
 from regretless.market.losses import Linear
@@ -441,32 +439,6 @@ def test_rollouts_leave_the_true_game_alone(hull: str) -> None:
             [json.dumps(str(model_of(game).state()["players"]["cohort learners"])).encode()]
         )
     assert logs[0] == logs[1]
-
-
-def test_copies_have_streams_of_their_own() -> None:
-    """A copied generator would give away draws that are still to come."""
-    game = mixed(made("look-ahead"))
-    play_round(game)
-    seen: list[Any] = []
-
-    class Peeping(LookAhead):
-        def commit(self, context: Context, history: History, announced: Announcement) -> OutcomeLaw:
-            seen.append(announced.rollout)
-            return super().commit(context, history, announced)
-
-    game.adversary = Peeping(2, stream(0, "x"), horizon=1)
-    introduced = tuple(Follower(c.name, c.loss, c.row_of) for c in game.cohorts)
-    game.adversary.meet(introduced)
-    play_round(game)
-    copies = cloned(seen[0]._view, 5)
-    true = [*(c.rng for c in game.cohorts), game.blocks[0].forecaster.rng]
-    fresh = [*(seat.cohort.rng for seat in copies.seats), copies.blocks[0].forecaster.rng]
-    states = [str(generator_state(rng)) for rng in (*true, *fresh)]
-    assert len(set(states)) == len(states)
-    again = cloned(seen[0]._view, 5)
-    assert generator_state(again.seats[0].cohort.rng) == generator_state(copies.seats[0].cohort.rng)
-    assert copies.seats[0].cohort.ledger is game.cohorts[0].ledger
-    assert copies.seats[2].cohort.learner is not game.cohorts[2].learner
 
 
 # Who sees the draw.

@@ -56,20 +56,6 @@ def test_a_search_finds_the_plan_that_pays(name: str) -> None:
     assert min(found) > 0.95
 
 
-@pytest.mark.parametrize("name", SEARCHES)
-def test_a_search_goes_on_from_its_memory(name: str) -> None:
-    made = [SEARCHES[name]((3, 2, 2), stream(s, "search"), paid=(0.0, 1.0)) for s in (0, 1)]
-    for _ in range(3):
-        made[0].told(made[0].propose()[:, 0, 0, 0])
-    made[1].restore(made[0].state())
-    for _ in range(3):
-        plans = [search.propose() for search in made]
-        assert (plans[0] == plans[1]).all()
-        for search, proposed in zip(made, plans, strict=True):
-            search.told(proposed[:, 0, 0, 0])
-    assert (made[0].best() == made[1].best()).all()
-
-
 def test_exp3_stays_within_its_bound_on_what_it_is_paid() -> None:
     """Against the best plan of its list, in expectation over its draws (mean of 20)."""
     batches, lost = 60, []

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from streams import STREAMS, market
 from weighing import weighed
 
-from regretless.forecaster import Constant, ExponentialSmoothing
+from regretless.forecaster import Constant
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import LossGroup
 from regretless.forecaster.events.scalar import GainEvents
@@ -119,19 +119,6 @@ def test_nothing_outside_its_dead_zone_gives_no_game() -> None:
         Reference(Constant(2), band=-1.0)
 
 
-@pytest.mark.parametrize("events", ["coordinates", "losses"])
-@pytest.mark.parametrize("stream", STREAMS)
-def test_regret_is_below_the_bounds_on_every_stream(stream: str, events: str) -> None:
-    table = {"reference": "exponential-smoothing", "events": events}
-    model = market(STREAMS[stream], table, rounds=500, seed=0).build(log_every=500)
-    model.run()
-    agents = model.agents_frame()
-    assert (agents["swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
-    assert (agents["bound_from_bias"] <= agents["bound"]).all()
-    player: Any = model.game.blocks[0].forecaster
-    assert 0 < player.reference.unchanged_rounds <= 500
-
-
 def test_hostile_streams_are_no_place_for_the_base_alone() -> None:
     """The breaker robs exponential smoothing of 0.3; anchored at it the forecast keeps its word."""
     regrets = {}
@@ -154,29 +141,6 @@ def test_predictions_of_a_base_are_moved_into_the_hull() -> None:
     for value in ([0.1, np.nan, 0.1], [0.1, 0.2]):
         with pytest.raises(UserError, match="must predict 3 finite numbers"):
             anchored([group()], Told(value)).mixture()
-
-
-@pytest.mark.parametrize("make", [list, GainEvents])
-def test_state_continues_exactly(make: Any) -> None:
-    truths = np.random.default_rng(0).random((40, SIZE))
-
-    def fresh() -> UnbiasedPrediction:
-        return anchored(make([group()]), ExponentialSmoothing(SIZE), band=0.1, give_up=1.0)
-
-    def points(player: UnbiasedPrediction, rows: Array) -> list[Array]:
-        made = []
-        for row in rows:
-            made.append(player.mixture().points)
-            player.update(row)
-        return made
-
-    whole, first, second = fresh(), fresh(), fresh()
-    wanted = points(whole, truths)
-    points(first, truths[:15])
-    second.restore(first.state())
-    for one, other in zip(points(second, truths[15:]), wanted[15:], strict=True):
-        assert (one == other).all()
-    assert second.reference.unchanged_rounds == whole.reference.unchanged_rounds
 
 
 class Mean:
@@ -215,16 +179,6 @@ def test_a_model_of_the_user_serves_as_base(tmp_path: Path) -> None:
 def test_mistakes_get_one_line(table: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         market(STREAMS["iid"], table, rounds=5, seed=0).build()
-
-
-def test_constants_are_kept_where_they_do_no_harm() -> None:
-    """A constant base under one action that always wins is never corrected."""
-    sure = LossGroup(np.array([[0.0, 0.9]]), np.array([[[0.05, 0.05], [0.05, 0.05]]]))
-    player = anchored([sure], Constant(2, value=0.3), band=100.0, give_up=0.0)
-    for _ in range(50):
-        player.mixture()
-        player.update(np.array([0.9, 0.9]))
-    assert player.reference.unchanged_rounds == 50
 
 
 @pytest.mark.parametrize(("trust", "lost"), [(0.2, 0), (2.0, 6)])

@@ -102,18 +102,6 @@ def test_the_potential_grows_by_no_more_than_the_certificates() -> None:
     assert np.log(mean) <= bound.rule.growth(bound) + 1e-9
 
 
-def test_it_continues_from_a_checkpoint() -> None:
-    first, _ = played("switching", 40)
-    second, _ = played("switching", 0)
-    second.restore(first.state())
-    for t in range(20):
-        a, b = first.mixture(t), second.mixture(t)
-        assert np.array_equal(a.points, b.points)
-        assert np.array_equal(a.weights, b.weights)
-        for one in (first, second):
-            one.update(np.array([0.2, 0.7]))
-
-
 @pytest.mark.parametrize("kind", ["hostile", "switching", "random"])
 def test_what_is_drawn_keeps_its_bound(kind: str) -> None:
     """Realised regret, against the bound that needs nothing for the draws; it may fail in 1 %."""
@@ -132,12 +120,3 @@ def test_what_is_drawn_keeps_its_bound(kind: str) -> None:
         known = forecaster.known_bound().realised(protected.weights, policies=1)
         assert known is not None
         assert np.all(regrets(protected, log) / 150 <= known)
-
-
-def test_nothing_is_said_of_draws_that_nobody_told() -> None:
-    protected = group()
-    forecaster = UnbiasedPrediction(Assignments(GainEvents([protected]), risk=0.01))
-    for t in range(60):
-        mixture = forecaster.mixture(t)
-        forecaster.update((mixture.mean < 0.5).astype(float))
-    assert forecaster.realised(protected) is None

@@ -11,14 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from regretless.forecaster import CalibratedMultiaccurate
-from regretless.forecaster.calibrated import calibration, checked_cells
 from regretless.forecaster.events.coordinate import VectorEvents
 from regretless.forecaster.events.protected import LossGroup, Rows
 from regretless.forecaster.events.rules import rule_of
 from regretless.forecaster.minimax.base import Solution
-from regretless.forecaster.minimax.cube import Box, Simplex
+from regretless.forecaster.minimax.cube import Box
 from regretless.forecaster.unbiased import UnbiasedPrediction
-from regretless.market.core.arrays import grid_points
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import stream
 from regretless.market.records import Mixture
@@ -150,18 +148,6 @@ def test_biases_are_those_of_the_raw_log(size: int, kind: str) -> None:
     assert recipe.multiaccuracy_error() == pytest.approx(per_round[1])
 
 
-@pytest.mark.parametrize("size", [1, 2])
-def test_the_nearest_grid_points_are_announced(size: int) -> None:
-    recipe, recorder = made(size)
-    log = play(recipe, "iid", 200)
-    for solution, mixture in zip(recorder.seen, log.mixtures, strict=True):
-        mass = np.zeros(len(recipe.grid))
-        np.add.at(mass, nearest_cell(solution.points, size), solution.mass)
-        assert (mixture.points == recipe.grid[mass > 0]).all()
-        assert mixture.weights == pytest.approx(mass[mass > 0])
-        assert mixture.certificate == solution.certificate
-
-
 @pytest.mark.parametrize("kind", STREAMS)
 @pytest.mark.parametrize("size", [1, 2])
 @pytest.mark.parametrize("weights", ["adaptive", "exponential"])
@@ -182,14 +168,6 @@ def test_the_bounds_hold(weights: str, size: int, kind: str) -> None:
         suggested = np.array([[policy(x) for x in log.contexts] for policy in POLICIES])
         against = omniprediction_regret(losses, played, suggested)
         assert against <= recipe.omniprediction_bound_from_bias(coefficients)[0] + 1e-9
-
-
-@pytest.mark.parametrize("kind", STREAMS)
-@pytest.mark.parametrize("size", [1, 2])
-def test_followers_have_small_swap_regret(size: int, kind: str) -> None:
-    recipe, _ = made(size)
-    log = play(recipe, kind, 2000)
-    assert swap_regret(suffered(log, size), laws(log.mixtures, size)) <= 0.03
 
 
 def test_whoever_acts_inside_a_cell_is_not_protected() -> None:
@@ -224,24 +202,6 @@ def test_the_calibration_error_falls(size: int, kind: str) -> None:
     assert np.abs(announced).max(1).sum() / 4000 <= errors[2] + recipe.radius + 1e-9
 
 
-def test_more_cells_cost_more_rounds() -> None:
-    """The breaker spoils a fine grid once per cell: regret is about cells over rounds."""
-    regrets = []
-    for cells in (10, 100):
-        recipe, _ = made(1, cells=cells)
-        log = play(recipe, "anti-forecast", 1000)
-        regrets.append(swap_regret(suffered(log, 1), laws(log.mixtures, 1)))
-    assert regrets[1] >= 5 * regrets[0]
-
-
-@pytest.mark.parametrize(
-    ("size", "cells"), [(1, 1000), (2, 31), (3, 10), (4, 5), (6, 3), (9, 2), (14, 2)]
-)
-def test_the_default_grid_is_the_finest_with_a_thousand_points(size: int, cells: int) -> None:
-    assert checked_cells(size, None) == cells
-    assert cells == 2 or cells**size <= 1000 < (cells + 1) ** size
-
-
 @pytest.mark.parametrize(
     ("size", "cells", "line"),
     [
@@ -258,31 +218,6 @@ def test_impossible_grids_are_refused_in_one_line(size: int, cells: Any, line: s
     with pytest.raises(UserError, match=line) as refusal:
         CalibratedMultiaccurate([losses], cells=cells)
     assert "\n" not in str(refusal.value)
-
-
-def test_the_pseudo_loss_is_the_squared_distance() -> None:
-    grid = grid_points(np.linspace(0, 1, 4), 2)
-    losses = calibration(grid)
-    point = np.array([0.3, 0.9])
-    values = losses.offset[0] + losses.weights[0] @ point
-    distance = ((grid - point) ** 2).sum(1)
-    assert 4 * values - 2 + point @ point == pytest.approx(distance)
-    corners = losses.offset[0] + grid_points(np.linspace(0, 1, 2), 2) @ losses.weights[0].T
-    assert (corners.min(), corners.max()) == pytest.approx((0.0, 1.0))
-
-
-def test_predictions_of_a_simplex_stay_unbiased() -> None:
-    losses = LossGroup(np.zeros((1, 2)), np.zeros((1, 2, 3)))
-    rng = stream(3, "y")
-
-    def make(groups: Any) -> UnbiasedPrediction:
-        return UnbiasedPrediction(VectorEvents(groups), Simplex(3))
-
-    recipe = CalibratedMultiaccurate([losses], cells=4, make=make)
-    for _ in range(1500):
-        recipe.mixture()
-        recipe.update(np.eye(3)[rng.choice(3, p=[0.6, 0.3, 0.1])])
-    assert recipe.calibration_error() <= 0.05
 
 
 GROWERS: dict[str, Any] = {"utility": "linear", "count": 4, "actions": 6}

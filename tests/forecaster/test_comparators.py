@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from regretless.forecaster.events.base import Together
 from regretless.forecaster.events.bounds import BiasBound, GainBound, spread
@@ -55,16 +53,6 @@ def group(seed: int = 0, actions: int = ACTIONS, **rule: Any) -> LossGroup:
 def panel() -> Aggregate:
     models = {"mean": RunningMean(SIZE), "last": LastValue(SIZE), "low": Constant(SIZE, value=0.2)}
     return Aggregate(models, SIZE)
-
-
-@given(st.integers(0, 1000))
-def test_best_responses_are_least_losses(seed: int) -> None:
-    groups = [group(seed), group(seed + 1, actions=2)]
-    points = np.random.default_rng(seed).random((5, SIZE))
-    found = best_responses(rows_of(groups), points)
-    for first, own in zip((0, LOSSES), groups, strict=True):
-        expected = own.offset[:, :, None] + own.weights @ points.T
-        assert (found[first : first + LOSSES] == expected.argmin(1)).all()
 
 
 def played(events: Any, rounds: int, models: int, seed: int) -> tuple[Array, Array]:
@@ -201,32 +189,3 @@ def test_a_head_start_is_the_potential_of_a_bias_that_has_just_lost_its_trust() 
         assert np.exp(regret**2 / (3 * variation)).max() <= most * (1 + 1e-12)
     plain = BiasBound(AdaptiveWeights(), 10, 100, 0.3, band=Band(0.25))
     assert replace(plain, trust=0.2).exponent == plain.exponent
-
-
-@pytest.mark.parametrize("make", [beside, among])
-def test_models_and_trust_continue_exactly(make: Any) -> None:
-    truths = np.random.default_rng(0).random((60, SIZE)) ** 2
-
-    def run(player: UnbiasedPrediction, rows: Array) -> list[Array]:
-        made = []
-        for row in rows:
-            made.append(player.mixture().points)
-            player.update(row)
-        return made
-
-    first, second = (anchored(make([group()]), panel(), give_up=0.8) for _ in range(2))
-    run(first, truths[:40])
-    second.restore(first.state())
-    assert second.reference.disproved_at == first.reference.disproved_at
-    for ours, theirs in zip(run(first, truths[40:]), run(second, truths[40:]), strict=True):
-        assert (ours == theirs).all()
-
-
-def test_an_aggregate_with_a_chosen_model_predicts_as_that_model() -> None:
-    models = {"mean": RunningMean(SIZE), "last": LastValue(SIZE)}
-    chosen, alone = Aggregate(models, SIZE, chosen="last"), LastValue(SIZE)
-    for row in np.random.default_rng(2).random((20, SIZE)):
-        assert (chosen.predict().statistics == alone.predict().statistics).all()
-        chosen.update(row)
-        alone.update(row)
-    assert chosen.points.shape == (2, SIZE)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.interpolate import interp1d
 
 pytest.importorskip("sklearn")
-from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, TimeSeriesSplit
 
 from regretless.forecaster.offline import OfflineOmnipredictor, Pinball, SquaredError, Threshold
@@ -21,13 +18,8 @@ from regretless.forecaster.offline import certificate as certificates
 from regretless.forecaster.offline.certificate import RATES, certify
 from regretless.forecaster.offline.conditional import (
     MEMBERS,
-    Around,
-    Leaves,
     Sample,
-    boosted,
     folds_of,
-    ridge,
-    shares_of,
     support,
 )
 from regretless.forecaster.offline.tables import Examples, Seen
@@ -63,85 +55,6 @@ def sample(rows: int = 80, trees: int = 7, outcomes: Array | None = None) -> Sam
 def model() -> OfflineOmnipredictor:
     rules = [Threshold(0, 0.5, 0, 1)]
     return OfflineOmnipredictor([SIDES], rules, trees=30, holdout=0.4).fit(*examples(400))
-
-
-def test_leaves_weigh_rows_as_the_definition_says() -> None:
-    """Of each tree, the weighted mean over the rows in the leaf; then the mean over trees."""
-    own = sample(outcomes=np.random.default_rng(3).random((80, 2)))  # the rows are the support
-    law, fresh = Leaves.grown(own, own.every[:60]), examples(5, 3)[0]
-    known, asked = law.forest.apply(own.features), law.forest.apply(fresh)
-    wanted = np.zeros((5, 80))
-    for i, tree in itertools.product(range(5), range(7)):
-        inside = (known[:, tree] == asked[i, tree]) & (np.arange(80) < 60)
-        wanted[i] += own.weights * inside / own.weights[inside].sum() / 7
-    assert law.weights(fresh) == pytest.approx(wanted)
-
-
-@pytest.mark.parametrize("distinct", [40, 3, 1])
-def test_a_distribution_is_the_forecast_and_what_it_missed(distinct: int) -> None:
-    """Each point m(x) + y - m is shared out between two values of the outcome that came."""
-    rng = np.random.default_rng(0)
-    known = rng.choice(rng.random((distinct, 1)), 30)
-    model = LinearRegression().fit(rng.random((9, 1)), rng.random((9, 1)))
-    forecasts, mass, width = rng.random((30, 1)), rng.random(30), np.array([0.3])
-    places = support(known, np.ones(30))
-    missed, places = known - forecasts, support(known, np.ones(30))
-    order = np.argsort(missed[:, 0])
-    parts = missed[order], mass[order], width, order, places
-    law = Around(model, forecasts[order], *parts)
-    fresh, table = rng.random((6, 1)), rng.random((len(places), 1))
-    for here, found in zip(model.predict(fresh), law.expected(fresh, table)[:, 0], strict=True):
-        points = np.clip(here + known - forecasts, known.min(), known.max())[:, 0]
-        near = mass * (np.exp(-0.5 * (((here - forecasts) / width) ** 2)[:, 0]) + 1e-12)
-        flat = len(table) == 1
-        values = np.full(30, table[0]) if flat else interp1d(places[:, 0], table[:, 0])(points)
-        assert found == pytest.approx(np.average(values, weights=near))
-
-
-def test_of_several_outcomes_it_is_those_of_rows_with_a_similar_forecast() -> None:
-    outcomes = np.random.default_rng(0).random((80, 2))
-    law, _ = MEMBERS["ridge"](sample(outcomes=outcomes))
-    assert isinstance(law, Around)
-    here = law.forecasts[[3]]
-    near = law.mass * np.exp(-0.5 * (((law.forecasts - here) / law.width) ** 2).sum(1))
-    assert law.at(here)[0, law.places] == pytest.approx(near / near.sum(), abs=1e-9)
-
-
-def test_the_support_is_values_that_came() -> None:
-    outcomes = np.random.default_rng(0).random((3000, 1)) ** 3
-    points = support(outcomes, np.arange(3000) > 5)[:, 0]
-    assert len(points) == 1000
-    assert set(points) <= set(outcomes[6:, 0])
-    assert points[[0, -1]].tolist() == [outcomes[6:].min(), outcomes[6:].max()]
-    assert (np.diff(points) > 0).all()
-
-
-def test_ridge_without_noise_is_the_line_and_boosting_sees_a_product() -> None:
-    own, rng = sample(1000, 40), np.random.default_rng(4)
-    line = replace(own, outcomes=own.features @ np.ones((3, 1)))
-    fresh = rng.random((4, 3))
-    assert ridge(line, own.every).predict(fresh).ravel() == pytest.approx(fresh.sum(1), abs=0.01)
-    features = rng.choice([-1.0, 1.0], (1000, 4))  # the sign of a product of four
-    product = replace(own, features=features, outcomes=(features.prod(1)[:, None] > 0) * 1.0)
-    found = boosted(product, own.every[:800]).predict(features[800:])
-    assert np.abs(found - product.outcomes[800:]).mean() < 0.2
-
-
-def test_shares_are_least_squares_on_the_simplex() -> None:
-    rng = np.random.default_rng(0)
-    table, weights = rng.standard_normal((50, 3)), 0.5 + rng.random(50)
-    noisy = [table + s * rng.standard_normal((50, 3)) for s in (0.5, 0.8, 3.0)]
-    found = shares_of(noisy, table, weights)
-
-    def error(v: Any) -> float:
-        mixed = sum(a * e for a, e in zip(v, noisy, strict=True))
-        return float((weights[:, None] * (mixed - table) ** 2).sum())
-
-    assert found.sum() == pytest.approx(1)
-    assert (found >= 0).all()
-    grid = np.arange(0, 1.001, 0.02)
-    best = min(error((a, b, 1 - a - b)) for a in grid for b in grid if a + b <= 1)
-    assert error(found) <= best + 1e-9
 
 
 @pytest.mark.parametrize("name", MEMBERS)

@@ -92,15 +92,6 @@ def test_declared_constants_hold_and_smaller_ones_are_refused(name: str) -> None
         object.__setattr__(loss, "constant", loss.constant / 0.7)
 
 
-@pytest.mark.parametrize("name", ["squared", "quantile"])
-def test_values_on_the_net_are_those_of_the_formula(name: str) -> None:
-    net, y = theta_net(0.07), np.linspace(0, 1, 13)[:, None]
-    a = net[:, 0]
-    pinball = np.where(y > a, 0.9 * (y - a), 0.1 * (a - y)) / 0.9
-    wanted = (a - y) ** 2 if name == "squared" else pinball
-    assert CONTINUOUS[name].on(net).losses(y) == pytest.approx(wanted)
-
-
 @pytest.mark.parametrize("seed", [0, 1])
 def test_forecasts_from_the_net_stay_below_the_bound_with_its_error(seed: int) -> None:
     served = [SquaredError(), Pinball(0.5), Pinball(0.8)]
@@ -120,15 +111,6 @@ def test_forecasts_from_the_net_stay_below_the_bound_with_its_error(seed: int) -
         ours = (model.act_proba(loss, features) * table).sum() / len(table)
         assert abs(table[np.arange(3000), snap(policy, net)].mean() - own) <= bound.net
         assert ours - own <= 0.1
-
-
-def test_the_net_in_two_dimensions() -> None:
-    rng = np.random.default_rng(0)
-    outcomes = np.clip(np.array([0.3, 0.7]) + 0.05 * rng.standard_normal((400, 2)), 0, 1)
-    model = online([SquaredError(2)], theta=0.1, rounds_kept=60).fit(None, outcomes)
-    acts = model.act(SquaredError(2), np.empty((50, 0)))
-    assert acts.mean(0) == pytest.approx([0.3, 0.7], abs=0.12)
-    assert set(acts.ravel()) <= {0.1, 0.3, 0.5, 0.7, 0.9}
 
 
 def test_a_loss_of_ones_own_is_known_again_and_is_not_saved(tmp_path: Path) -> None:

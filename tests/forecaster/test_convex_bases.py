@@ -110,15 +110,6 @@ def test_a_broken_line_takes_a_quarter_over_the_error(error: float, constant: fl
     assert basis.lipschitz == constant
 
 
-def test_a_broken_line_is_exact_at_its_knots() -> None:
-    """A loss whose kinks are at the knots is its own linear form."""
-    basis = ReLUBasis(error=0.05)
-    knots = np.array([[0.0, 0.2, 0.4, 0.8, 1.0]])
-    kinks = np.array([[0.1, 0.5, 0.2, 0.9, 0.3]])
-    loss = Convex1D(kinks, knots, slope=np.array(-0.8))
-    assert basis.audit(loss, FINE[:, None]) <= ROUNDING
-
-
 def test_no_basis_of_this_size_does_better_with_its_functions() -> None:
     """The half excess is the best constant: errors of both signs are equal."""
     basis = ReLUBasis(error=0.05)
@@ -136,13 +127,6 @@ def test_an_optimised_basis_is_smaller_by_a_factor(error: float) -> None:
     assert optimised.error <= error
     assert 1.8 * optimised.size <= line.size
     assert optimised.lipschitz <= line.lipschitz + ROUNDING
-
-
-def test_a_loose_cap_is_kept_and_saves_functions() -> None:
-    """Sums of coefficients may reach the cap, and no more functions are needed."""
-    loose, tight = OptimisedConvexBasis(error=0.02, cap=3.0), OptimisedConvexBasis(error=0.02)
-    assert 1 <= loose.lipschitz <= 3 + ROUNDING
-    assert loose.size <= tight.size
 
 
 def test_every_shipped_table_is_what_it_declares() -> None:

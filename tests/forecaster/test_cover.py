@@ -76,27 +76,6 @@ def test_the_distance_is_the_greatest_over_the_box(seed: int) -> None:
     assert single == pytest.approx(distance(offset, weights)[3])
 
 
-def test_the_distance_of_known_coefficients() -> None:
-    """The offset may cancel the weights on one side, and the worst action counts."""
-    weights = np.array([[[1.0, -2.0], [0.0, 0.0]]])
-    assert distance(np.array([[0.0, 0.0]]), weights) == pytest.approx([2.0])
-    assert distance(np.array([[1.0, 0.0]]), weights) == pytest.approx([2.0])
-    assert distance(np.array([[0.5, 0.0]]), weights) == pytest.approx([1.5])
-    assert distance(np.array([[0.5, -1.75]]), weights) == pytest.approx([1.75])
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_distance_is_a_metric(seed: int) -> None:
-    """Symmetric, zero for equal losses alone, and the triangle inequality for all triples."""
-    offset, weights = table(seed, losses=15)
-    pairs = distance(offset[:, None] - offset, weights[:, None] - weights)
-    assert pairs == pytest.approx(pairs.T)
-    assert np.diag(pairs) == pytest.approx(np.zeros(15))
-    assert pairs[0, 1] == 0
-    assert (pairs[3:, 3:][~np.eye(12, dtype=bool)] > 0).all()
-    assert (pairs[:, None, :] <= pairs[:, :, None] + pairs[None, :, :] + SMALLEST).all()
-
-
 # Covers.
 
 
@@ -116,23 +95,6 @@ def test_every_loss_is_within_its_radius(name: str, seed: int) -> None:
     assert cover.served[0] == cover.served[1]  # equal losses
 
 
-@EVERY
-def test_representatives_are_distinct(name: str) -> None:
-    cover = COVERS[name](table(0))
-    flat = np.concatenate([cover.offset[..., None], cover.weights], axis=-1)
-    assert len(np.unique(flat.reshape(len(flat), -1), axis=0)) == len(flat)
-
-
-@EVERY
-def test_two_losses_of_one_representative_are_within_both_radii(name: str) -> None:
-    offset, weights = own = table(3)
-    cover = COVERS[name](own)
-    pairs = distance(offset[:, None] - offset, weights[:, None] - weights)
-    together = cover.served[:, None] == cover.served
-    reach = cover.radius[:, None] + cover.radius
-    assert (pairs <= reach + 1e-9)[together].all()
-
-
 @pytest.mark.parametrize("gamma", [1.0, 0.3, 0.01, 1e-7])
 def test_snapping_rounds_every_coefficient_to_the_nearest_multiple(gamma: float) -> None:
     """Each is off by at most gamma / 2, so the radius is at most (n + 1) gamma / 2."""
@@ -145,44 +107,6 @@ def test_snapping_rounds_every_coefficient_to_the_nearest_multiple(gamma: float)
     assert cover.radius.max() <= 5 * gamma / 2 * (1 + 1e-6)
     most = np.abs(own[1]).sum(-1).max() + 4 * gamma / 2
     assert np.abs(cover.weights).sum(-1).max() <= most * (1 + 1e-9)
-
-
-def test_snapping_leaves_no_more_values_than_there_are_multiples() -> None:
-    """Rounded to the nearest there are 2 floor(lambda / gamma + 1/2) + 1 values in [-1, 1]."""
-    coefficients = np.linspace(-1, 1, 4001)[:, None, None]
-    for gamma in (0.6, 0.5, 0.21, 0.03):
-        cover = snapped(coefficients[..., 0], coefficients, gamma=gamma)
-        assert len(cover.offset) == 2 * int(1 / gamma + 0.5) + 1
-
-
-def test_a_vanishing_gamma_keeps_every_loss() -> None:
-    """All but the equal ones, and in the limit unchanged."""
-    own = table(2)
-    cover = snapped(*own, gamma=1e-13)
-    assert len(cover.offset) == 59
-    assert cover.radius.max() < 1e-11
-    assert len(snapped(*own, gamma=1e3).offset) == 1
-
-
-def test_the_sign_of_a_zero_is_no_difference() -> None:
-    """Half a step above and below 0 round to the same value."""
-    weights = np.array([[[0.01]], [[-0.01]], [[0.0]], [[-0.0]]])
-    cover = snapped(weights[..., 0], weights, gamma=0.1)
-    assert len(cover.offset) == 1
-
-
-def test_fewer_representatives_for_a_larger_radius() -> None:
-    own = table(4)
-    counts = [
-        len(clustered(*own, radius=radius).offset)
-        for radius in (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 99.0)
-    ]
-    assert counts == sorted(counts, reverse=True)
-    assert counts[0] == 59
-    assert counts[-1] == 1
-    assert 1 < counts[3] < 59
-    coarser = [len(snapped(*own, gamma=gamma).offset) for gamma in (1e-9, 0.1, 1.0, 10.0)]
-    assert coarser == sorted(coarser, reverse=True)
 
 
 @pytest.mark.parametrize("radius", [0.0, 0.2, 0.6, 2.0])
@@ -229,18 +153,6 @@ def test_looking_in_32_bits_first_changes_no_bit(size: int, scale: float) -> Non
     assert (cover.offset == offset[chosen[:60]]).all()
     assert (cover.served == served).all()
     assert (cover.radius == near).all()
-
-
-def test_a_count_is_kept_unless_fewer_do() -> None:
-    own = table(6)
-    assert [len(clustered(*own, count=count).offset) for count in (1, 7, 59, 60, 500)] == [
-        1,
-        7,
-        59,
-        59,
-        59,
-    ]
-    assert len(clustered(*own, radius=0.5, count=3).offset) == 3
 
 
 def test_the_papers_gamma() -> None:
@@ -408,32 +320,3 @@ def test_agents_who_play_their_own_response_have_no_guarantee() -> None:
     assert len(seated.coefficients[0]) == len(seated.loss) == 12
     forecaster: Any = model.game.blocks[seated.block].forecaster
     assert len(forecaster.events.rows.start) - 1 == 2
-
-
-def test_agents_play_their_representatives_response_and_not_their_own() -> None:
-    """With one representative all play alike; with their own response they do not."""
-    distinct = []
-    for play in ("representative", "own"):
-        cover = {"kind": "cluster", "count": 1, "play": play}
-        model = market([cohort("linear", cover)])
-        model.run(40)
-        played = [set(model.last_actions(0).tolist())]
-        for _ in range(20):
-            model.step()
-            played.append(set(model.last_actions(0).tolist()))
-        distinct.append(max(len(actions) for actions in played))
-    assert distinct[0] == 1
-    assert distinct[1] > 1
-
-
-def test_covers_resume() -> None:
-    """A restored market continues to the same actions."""
-    told = [cohort("linear", KINDS["count"]), cohort("cobb-douglas", KINDS["radius"])]
-    whole, first, second = market(told), market(told), market(told)
-    whole.run(50)
-    first.run(30)
-    second.restore(first.state())
-    second.run(50)
-    for k in (0, 1):
-        assert np.array_equal(whole.last_actions(k), second.last_actions(k))
-    assert whole.agents_frame().equals(second.agents_frame())

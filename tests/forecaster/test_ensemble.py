@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -21,14 +21,12 @@ from regretless.forecaster import bases
 from regretless.forecaster.ensemble_broadcast import EnsembleBroadcast, ensemble_solver
 from regretless.forecaster.events.protected import LossGroup, Rows, arrays_of, respond, rows_of
 from regretless.forecaster.minimax.base import Solution
-from regretless.forecaster.minimax.cube import Simplex
 from regretless.forecaster.minimax.ensembles import (
     WeightedOutcomes,
     candidates,
     fewest,
     nearest_outcomes,
 )
-from regretless.forecaster.minimax.image import Image
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
@@ -119,20 +117,6 @@ def test_an_oracle_bounds_every_outcome_and_closely(name: str) -> None:
         assert bound <= max(brute, float(vertex.image @ direction)) + SERVED[name][1]
 
 
-@given(st.integers(0, 10_000))
-@settings(max_examples=15)
-def test_an_oracle_bounds_what_was_not_sampled(seed: int) -> None:
-    """Around the best outcome, where a bound that is not one would be beaten."""
-    rng = np.random.default_rng(seed)
-    for name in ("powers", "monomials", "chebyshev", "cara", "exact"):
-        basis, support = served(name)
-        direction = rng.standard_normal(basis.size)
-        best = support.best(direction).outcome
-        near = np.clip(best + rng.choice([1e-3, 1e-2, 0.1]) * rng.normal(size=(500, 1)), 0, 1)
-        near = np.clip(best + (near - best) * rng.standard_normal((500, basis.outcomes)), 0, 1)
-        assert (basis.transform(near) @ direction).max() <= support.bound(direction)
-
-
 # Ensembles.
 
 
@@ -165,18 +149,6 @@ def test_the_nearest_ensemble_is_nearest(name: str) -> None:
         assert ((images - cloud.point) @ (target - cloud.point)).max() <= 2e-3
         assert basis.transform(cloud.outcomes) == pytest.approx(cloud.images, abs=1e-12)
     assert np.linalg.norm(nearest_outcomes(inside, support, start).point - inside) <= 0.02
-
-
-def test_ties_go_to_the_lowest_index_within_the_tolerance() -> None:
-    table = np.array([[0.5 + 5e-10, 0.5, 0.7], [0.5 + 2e-9, 0.5, 0.5], [0.3, 0.2, 0.2]])
-    assert best_response(table).tolist() == [1, 1, 1]
-    assert best_response(table, tie=TIE).tolist() == [0, 1, 1]
-    point = np.zeros(1)
-    for tie in (0.0, TIE):
-        group = LossGroup(table, np.zeros((3, 3, 1)), tie=tie)
-        out = np.empty(9)
-        respond(arrays_of(rows_of([group])), point, out)
-        assert out.reshape(3, 3).argmax(1).tolist() == best_response(table, tie=tie).tolist()
 
 
 @given(st.integers(0, 10_000), st.floats(0.1, 100), st.floats(0, 0.2))
@@ -426,15 +398,6 @@ def test_a_resumed_market_is_the_same_to_the_last_bit(name: str, kind: str, tmp_
     assert whole == later
 
 
-def test_asking_twice_changes_nothing() -> None:
-    model = market(EXACT["powers"])
-    model.run(5)
-    forecaster = model.game.blocks[0].forecaster
-    first, second = forecaster.mixture(None), forecaster.mixture(None)
-    assert (first.points == second.points).all()
-    assert (first.weights == second.weights).all()
-
-
 # Baselines, and what is refused.
 
 
@@ -455,21 +418,6 @@ def test_baselines_broadcast_the_nearest_ensemble(kind: str) -> None:
     if kind in aim:
         assert block.forecaster.predict(None).statistics == pytest.approx(aim[kind], abs=0.01)
     assert set(model.agents_frame()["guarantee"]) == {"none"}
-
-
-def test_cells_are_their_own_ensembles() -> None:
-    model = market(EXACT["grid"])
-    forecaster: Any = model.game.blocks[0].forecaster
-    assert isinstance(forecaster.solver, Simplex)
-    assert forecaster.bias_bound().hull == "simplex"
-    powers: Any = market(EXACT["powers"]).game.blocks[0].forecaster
-    assert isinstance(powers.solver, Image)
-    assert powers.bias_bound().hull == "image"
-
-
-def test_who_does_not_listen_gets_no_ensemble() -> None:
-    mixture = market(cohort("powers", "best-response")).game.blocks[0].forecaster.mixture(None)
-    assert mixture.ensembles is None
 
 
 def test_what_cannot_be_is_refused_in_one_line() -> None:

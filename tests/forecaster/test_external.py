@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from regretless.forecaster import RunningMean
 from regretless.forecaster.bases import PowerBasis
-from regretless.forecaster.models.base import features
 from regretless.forecaster.models.external import (
     SHORT,
-    BatchModel,
     OnlineModel,
     SeriesModel,
     adapted,
@@ -88,13 +86,6 @@ def test_what_a_model_must_offer() -> None:
     assert adapted(own, 2) is own
     with pytest.raises(ValueError, match="object cannot be a base model"):
         adapted(object(), 2)
-
-
-def test_contexts_become_named_features() -> None:
-    assert features(None) == {}
-    assert features(at(3)) == {"day": 3.0}
-    assert features({"a": 1}) == {"a": 1.0}
-    assert features([1, 2]) == {"x_0": 1.0, "x_1": 2.0}
 
 
 class Fitted:
@@ -206,12 +197,3 @@ def test_a_series_that_stays_too_short_is_the_users_to_mend() -> None:
         series(Long(), np.full(2 * SHORT, 0.3))
     with pytest.raises(ValueError, match="give the basis as well"):
         adapted(Long(), 2)
-
-
-def test_the_fits_of_4000_rounds_are_about_forty() -> None:
-    base = BatchModel(MeanPerFeature(), 1)
-    for t in range(4000):
-        base.predict({"day": t % 3})
-        base.update(np.array([0.5]))
-    assert base._model.fits == 39
-    assert len(base._model.rows) == 2000

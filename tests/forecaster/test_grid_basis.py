@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from regretless.forecaster.bases.grid import LipschitzGridBasis
 from regretless.market.losses import (
-    Linear,
     LipschitzLoss,
     SeparablePower,
 )
@@ -117,32 +116,3 @@ def test_a_constant_of_one_would_not_bound_swap_regret(constant: float, least: f
     assert regret >= least - 1e-9
     assert regret > 10 * 2 * 1 * bias.max()  # lambda = 1 on both sides of the comparison
     assert regret <= 2 * basis.lipschitz * bias.max() + 2 * basis.error
-
-
-def test_labels_are_the_mean_point_of_a_prediction() -> None:
-    """Scale does not matter, negative weights count as 0, and no weight at all as uniform."""
-    basis = LipschitzGridBasis(2, constant=1.0, error=0.25)
-    assert basis.inverse(np.eye(4)) == pytest.approx(basis.points)
-    assert basis.inverse(np.array([0.0, 0.1, 0.3, -0.2])) == pytest.approx([0.625, 0.375])
-    assert basis.inverse(np.array([0.0, 0.3, 0.0, 0.1])) == pytest.approx([0.375, 0.75])
-    assert basis.inverse(np.zeros((3, 4))) == pytest.approx(np.full((3, 2), 0.5))
-
-
-def test_what_the_grid_does_not_serve_is_refused() -> None:
-    """Steeper losses, infinitely steep ones, other outcomes, senseless or immense grids."""
-    basis = LipschitzGridBasis(2, constant=1.0, error=0.25)
-    with pytest.raises(ValueError, match=r"constant 1\.5, above the basis's 1"):
-        basis.coefficients(Linear([[1.0, 0.5]]))
-    assert basis.coefficients(Linear([[0.5, 0.5]]))[1].shape == (1, 4)
-    with pytest.raises(ValueError, match="constant inf"):
-        basis.coefficients(SeparablePower([[0.1, 0.1]], np.array(0.5)))
-    stacked = Linear(np.array([[[0.5, 0.5]], [[0.6, 0.5]]]))
-    with pytest.raises(ValueError, match=r"constant 1\.1"):
-        basis.coefficients(stacked)
-    with pytest.raises(ValueError, match="3 outcomes"):
-        basis.coefficients(Linear([[0.1, 0.1, 0.1]]))
-    with pytest.raises(ValueError, match="100\\^3 cells exceed 200000; allow a greater error"):
-        LipschitzGridBasis(3, constant=2.0, error=0.01)
-    for constant, error in [(0.0, 0.1), (1.0, 0.0), (1.0, -1.0), (float("nan"), 0.1)]:
-        with pytest.raises(ValueError, match="must be above 0"):
-            LipschitzGridBasis(1, constant=constant, error=error)

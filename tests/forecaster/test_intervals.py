@@ -92,12 +92,6 @@ def test_the_bound_of_an_interval_is_of_the_root_of_its_length() -> None:
     assert sums[1] / sums[0] < 5  # of the root of 16
 
 
-def test_without_intervals_windows_have_no_bound() -> None:
-    played = model("iid", 60, intervals=False)
-    played.run()
-    assert "bound" not in played.windows_frame()
-
-
 def test_every_interval_has_a_small_bias_after_a_long_past() -> None:
     """Biases of open intervals stay below what their own rounds allow."""
     played = model("switching", 600)

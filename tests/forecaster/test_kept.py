@@ -82,19 +82,6 @@ def test_kept_weights_are_those_of_all_biases(make: Make) -> None:
     assert np.abs(anew).sum() > 0.1
 
 
-def test_rows_that_nobody_played_are_not_weighed_again() -> None:
-    player = plain()
-    play(player, range(5))
-    active: Any = player.events.active(np.zeros(POLICIES, dtype=int))
-    before = active[0].occupancy.copy()
-    kept = active[0].kept
-    assert not kept.stale.any()
-    player.mixture(np.zeros(POLICIES, dtype=int))
-    player.update(np.zeros(SIZE))
-    assert (kept.stale == (active[0].occupancy > before)).all()
-    assert 0 < kept.stale.sum() < len(kept.stale)
-
-
 def test_a_restored_forecaster_goes_on_with_the_same_bytes() -> None:
     first, second = plain(), plain()
     play(second, range(100, 130))  # what it keeps is of another past
@@ -114,9 +101,3 @@ def test_exponents_too_great_to_be_kept_are_taken_relative_to_the_greatest() -> 
     table = weighed(player, context)
     assert table.tobytes() == weighed(player, context, anew=True).tobytes()
     assert table.sum() == pytest.approx(1)
-
-
-def test_small_tables_keep_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinate, "MANY", LOSSES * ACTIONS * SIZE * 2 + 1)
-    active: Any = plain().events.active(np.zeros(POLICIES, dtype=int))
-    assert all(view.kept is None for view in active)

@@ -69,45 +69,6 @@ def test_the_bound_grows_like_the_root_of_the_delay() -> None:
     assert 1.5 < bounds[2] / bounds[1] < 2.1
 
 
-def test_it_continues_from_a_checkpoint() -> None:
-    rng = np.random.default_rng(1)
-    first, second = (Delayed(plain, 2) for _ in range(2))
-    for outcome in rng.random((10, 2)):
-        first.mixture()
-        first.update(outcome)
-    second.restore(first.state())
-    assert second.time == 10
-    assert np.array_equal(first.mixture().points, second.mixture().points)
-
-
-def test_where_nothing_is_promised_nothing_is_printed() -> None:
-    leaving = {"exit_rate": 0.1}
-    model = market(STREAMS["iid"], {"delay": 2}, rounds=20, seed=0, **leaving).build()
-    model.run()
-    agents = model.agents_frame()
-    assert set(agents["guarantee"]) == {"none"}
-    assert agents[["bound", "bound_from_variation"]].isna().all(axis=None)
-
-
-@pytest.mark.parametrize("events", ["coordinates", "losses"])
-@pytest.mark.parametrize("stream", STREAMS)
-def test_models_and_ensembles_are_told_late_and_keep_their_promises(
-    stream: str, events: str
-) -> None:
-    """With a reference that learns late, over conv s(Y), and with intervals beside."""
-    table = {"delay": 3, "models": ["last-value", "running-mean"], "events": events}
-    model = market(STREAMS[stream], table | {"intervals": True}, rounds=240, seed=1)
-    built = model.build(log_every=240)
-    built.run()
-    player = built.game.blocks[0].forecaster
-    assert [own.time for own in player.instances] == [60] * 4
-    assert player.reference.model.time == 240 - 3
-    agents = built.agents_frame()
-    assert set(agents["guarantee"]) == {"decision-swap"}
-    assert (agents["swap_regret"] <= agents["bound_from_variation"]).all()
-    assert (agents["bound_from_variation"] <= agents["bound"]).all()
-
-
 @pytest.mark.parametrize(("name", "back"), [("last", 3), ("season", 5)])
 def test_a_reference_is_told_two_rounds_late_and_predicts_two_ahead(name: str, back: int) -> None:
     """The last value is that of three rounds ago; a season of five rounds keeps its phase."""

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from regretless.forecaster.bases import leontief
 from regretless.forecaster.bases.convex import ConvexRankBasis
 from regretless.forecaster.bases.leontief import (
     LeontiefBasis,
@@ -27,7 +26,6 @@ from regretless.forecaster.bases.leontief import (
     step_lows,
     suffix_piece,
     turned,
-    worst_cases,
 )
 from regretless.market.losses import MinimumOfRatios
 
@@ -269,31 +267,6 @@ def test_the_declared_constants_hold_for_all_of_the_family() -> None:
     assert basis.audit(every, even(2)) <= basis.error + 1e-12
 
 
-def test_many_losses_are_bounded_by_orthants(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the family is too long to list, the constants are larger and still hold."""
-    exact = LeontiefBasis(2, 12, nearest=True)
-    monkeypatch.setattr(leontief, "LISTED", 10)
-    assert worst_cases(12, 2).shape == (144, 169)
-    loose = LeontiefBasis(2, 12, nearest=True)
-    assert loose.size == exact.size
-    assert loose.lipschitz > exact.lipschitz
-
-
-def test_the_amplitude_and_the_offset_of_a_loss_are_kept() -> None:
-    """A normalised loss, a gain, and a loss that does not depend on the outcome."""
-    losses = ratios(2)
-    basis = LeontiefBasis(2, 10, constant=30.0, nearest=True)
-    assert basis.audit(losses.normalised(), even(2)) <= basis.error
-    row = losses.requirements[0, 0]
-    mixed = MinimumOfRatios(
-        np.stack([row, row, row]), np.array([-1, 2, 0]), offset=np.array([5, -3, 7])
-    )
-    assert basis.audit(mixed, even(2)) <= basis.error
-    offset, weights = basis.coefficients(mixed)
-    assert offset[2] == 7
-    assert not weights[2].any()
-
-
 @pytest.mark.parametrize("nearest", [False, True])
 @pytest.mark.parametrize(("constant", "error"), [(1.0, 0.2), (2.0, 0.3), (0.1, 5.0)])
 def test_covering_keeps_the_error_that_was_asked_for(
@@ -332,12 +305,3 @@ def test_what_a_basis_does_not_serve_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=says) as refusal:
         make()
     assert "\n" not in str(refusal.value)
-
-
-@pytest.mark.parametrize(("error", "size"), [(0.1, 7), (0.01, 63), (0.001, 563)])
-def test_the_convex_rank_basis_is_larger_than_a_relu_grid(error: float, size: int) -> None:
-    """Two to three times 1/(4 error), with the whole error spent on rounding."""
-    basis = ConvexRankBasis(error=error)
-    assert basis.size == size
-    assert 2 < size * 4 * error < 3
-    assert basis.error == pytest.approx(error)

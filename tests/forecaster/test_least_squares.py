@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regretless.forecaster.models.columns import LEVELS, Columns
-from regretless.forecaster.models.least_squares import MOST, LeastSquares
+from regretless.forecaster.models.least_squares import LeastSquares
 
 SIZE = 4
 
@@ -81,57 +80,3 @@ def test_nothing_winds_up_under_forgetting() -> None:
     )
     moved = player.predict({"hour": 4, "load": 1e9}).statistics
     assert np.abs(moved - 0.6).max() < 0.3
-
-
-def test_features_are_bounded() -> None:
-    rng = np.random.default_rng(3)
-    player = LeastSquares(200, lags=5)
-    for t in range(150):
-        x = {f"column {i}": int(rng.integers(0, 40)) for i in range(30)}
-        player.predict(x | {"day": t})
-        player.update(rng.random(200))
-    assert len(player._gram) <= 1 + 2 * MOST
-
-
-def test_a_column_is_level_by_level_until_it_is_no_category() -> None:
-    columns = Columns(200)
-    for value in range(LEVELS):
-        assert columns.learn({"day": float(value), "kind": float(value % 3)}) is None
-    assert columns.size == 2 + LEVELS + 3
-    before = columns.encoded({"day": 3.0, "kind": 1.0})
-    assert (before == 1.0).sum() == 2
-    remain = columns.learn({"day": float(LEVELS), "kind": 0.0})
-    assert remain is not None
-    assert columns.size == len(remain) == 5
-    after = columns.encoded({"day": 3.0, "kind": 1.0})
-    assert (after == 1.0).sum() == 1
-    assert before[remain] == pytest.approx(after, abs=0.1)
-
-
-def test_levels_that_are_dropped_leave_the_regression_without_them() -> None:
-    """As though the column had been a number only from the start."""
-    rng = np.random.default_rng(4)
-    values = [0.0, *rng.integers(0, 3, 20).astype(float), 0.5, *rng.normal(size=5)]
-    own, plain = LeastSquares(1, lags=0), LeastSquares(1, lags=0)
-    plain._columns._open("x")
-    del plain._columns._levels["x"]
-    plain._gram, plain._cross = np.zeros((2, 2)), np.zeros((2, 1))
-    plain._begin = lambda _: None  # type: ignore[method-assign,misc]
-    for value in values:
-        for player in (own, plain):
-            player._open = {"x": value}
-            player.update([0.5 + 0.1 * value])
-    assert len(own._gram) == len(plain._gram) == 2
-    assert own.predict({"x": 1.0}).statistics == pytest.approx(plain.predict({"x": 1.0}).statistics)
-    assert own._gram == pytest.approx(plain._gram)
-
-
-def test_numbers_are_standardised_and_clipped() -> None:
-    columns, values = Columns(10), [1.5, 2.5, 4.5]
-    for value in values:
-        columns.learn({"load": value})
-    deviation = np.std(values)
-    assert columns.encoded({"load": 3.5}) == pytest.approx([(3.5 - np.mean(values)) / deviation])
-    assert columns.encoded({"load": 1e300}) == [3.0]
-    assert (columns.encoded({}) == 0).all()
-    assert (columns.encoded({"other": 1.0}) == 0).all()

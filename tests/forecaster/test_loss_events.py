@@ -15,9 +15,7 @@ from regretless.forecaster.events.protected import LossGroup, played_of
 from regretless.forecaster.events.rules import RULES, rule_of
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.events.weights import AdaptiveWeights, Band, Moment
-from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market.core.errors import UserError
-from regretless.market.model import MarketModel
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
@@ -102,51 +100,6 @@ def test_the_table_pulls_towards_what_comparators_gain(name: str, zone: float) -
     assert events.experts == 3 * 3 * (3 - 1 + 2) + 2 * 2 * 1
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_regret_is_at_most_the_positive_gains(seed: int) -> None:
-    """The inequality of the docstring, in expectation over the mixtures, policies included."""
-    group = groups(seed)[0]
-    events = GainEvents([group])
-    player = UnbiasedPrediction(events)
-    rng = np.random.default_rng(seed)
-    rounds = []
-    for x in range(60):
-        mixture = player.mixture(x)
-        truth = rng.random(4) ** 2
-        player.update(truth)
-        rounds.append((x, mixture.points, mixture.weights, truth))
-    regret = np.zeros((3, 3, 5))  # loss, played action, comparator
-    for x, points, mass, truth in rounds:
-        comparators = [0, 1, 2, *(policy(x) for policy in POLICIES)]
-        for k in range(3):
-            true = group.offset[k] + group.weights[k] @ truth
-            for point, weight in zip(points, mass, strict=True):
-                a = int(best_response(expected_losses(group.offset, group.weights, point))[k])
-                regret[k, a] += weight * (true[a] - true[comparators])
-    kept = np.array([row[5] for row in events.table()]).reshape(3, 3, 5)
-    assert (regret <= kept + 1e-9).all()
-    bound = player.bias_bound()
-    assert isinstance(bound, GainBound)
-    assert (kept.max(2).sum(1) / 60 <= bound.regret(group.weights, policies=2)).all()
-
-
-def played(stream: str, seed: int, **forecaster: Any) -> MarketModel:
-    """Play the market of `python -m paper streams` with scalar events."""
-    table = {"kind": "decision-swap", "events": "losses"} | forecaster
-    model = market(STREAMS[stream], table, rounds=400, seed=seed).build(log_every=400)
-    model.run()
-    return model
-
-
-@pytest.mark.parametrize("stream", STREAMS)
-def test_regret_is_below_the_bounds(stream: str) -> None:
-    for seed in range(2):
-        agents = played(stream, seed).agents_frame()
-        assert (agents["guarantee"] == "decision-swap").all()
-        assert (agents["swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
-        assert (agents["bound_from_bias"] <= agents["bound"]).all()
-
-
 def test_the_bound_of_a_simplex_knows_no_number_of_cells() -> None:
     """Where predictions stay in conv s(Y) the range of a gain is 2, whatever lambda and n."""
     weights = np.random.default_rng(0).random((2, 3, 40))
@@ -184,14 +137,6 @@ def test_a_grid_is_served_by_scalar_events() -> None:
     assert player.events.gains.within == pytest.approx(2.2)
     assert (agents["swap_regret"] <= agents["bound_from_bias"]).all()
     assert (agents["bound_from_bias"] <= agents["bound"]).all()
-
-
-def test_the_log_holds_gains_by_comparator() -> None:
-    biases = played("iid", 0).biases_frame()
-    assert {f"bias_{i}" for i in range(5)} <= set(biases.columns)
-    assert biases["policy"].isna().all()
-    diagonal = [row[f"bias_{int(row['action'])}"] for _, row in biases.iterrows()]
-    assert (np.array(diagonal) == 0).all()
 
 
 def test_events_are_for_the_forecaster_alone() -> None:

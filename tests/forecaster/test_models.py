@@ -12,18 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from streams import STREAMS, market
 
-from regretless.forecaster import GainEvents, LossGroup, Reference, VectorEvents
-from regretless.forecaster.minimax.cube import cube
-from regretless.forecaster.models import Aggregate, Constant, LeastSquares, SeasonalNaive
+from regretless.forecaster.models import Aggregate, Constant, SeasonalNaive
 from regretless.forecaster.models.aggregate import SCALE
 from regretless.forecaster.models.panel import PANEL, made
 from regretless.forecaster.models.seasonal import MOST
-from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.records import Context
-from regretless.scenarios.run import Options, run
 
 SIZE = 3
 
@@ -39,14 +35,6 @@ CONTEXTS = st.one_of(
     st.dictionaries(st.sampled_from(["hour", "3 hour", "load"]), NUMBERS),
     st.tuples(NUMBERS, NUMBERS).map(lambda pair: Context(("hour", "load"), np.array(pair))),
 )
-
-
-def anchored(groups: Any, model: Any, *, hull: Any = "box", **told: Any) -> UnbiasedPrediction:
-    """Make a forecaster with a reference."""
-    events = VectorEvents(groups)
-    if made_of := Reference(model).model.made_of:
-        events = events + GainEvents(groups, models=len(made_of), fixed=False)
-    return UnbiasedPrediction(events, cube(events.size, hull), Reference(model, **told))
 
 
 def lived(player: Any, contexts: list[Any], seed: int = 0, start: int = 0) -> np.ndarray[Any, Any]:
@@ -85,30 +73,6 @@ def test_witnesses_resume_and_are_copied(name: str, tmp_path: Path) -> None:
         assert (lived(player, contexts[60:], start=60) == whole[60:]).all()
 
 
-@pytest.mark.parametrize("kind", ["seasonal-naive", "least-squares", "aggregate"])
-def test_models_forecast_in_a_scenario_and_are_told_outcomes(kind: str, tmp_path: Path) -> None:
-    """They are witnesses there: lags of y are fewer than those of s(y)."""
-    scenario = market(STREAMS["cyclic"], {"kind": kind}, rounds=60, seed=0)
-    model = scenario.build(log_every=60)
-    model.run()
-    player: Any = model.game.blocks[0].forecaster
-    if kind == "aggregate":
-        player = player.members["least-squares"]
-    if kind != "seasonal-naive":
-        outcomes = model.game.blocks[0].basis.outcomes
-        assert player._past.shape == (3, outcomes)
-        assert player._past[0] == pytest.approx(model.game.history.last()[0] - 0.5)
-    run(scenario, Options(tmp_path / "out"))
-
-
-def test_an_anchored_base_is_told_outcomes() -> None:
-    losses = LossGroup(np.ones((2, 3)), -np.random.default_rng(0).dirichlet(np.ones(SIZE), (2, 3)))
-    base = LeastSquares(SIZE)
-    lived(anchored([losses], base), [None] * 5)
-    assert base._past.shape == (3, 2)
-    lived(anchored([losses], Constant(SIZE)), [None] * 5)
-
-
 def test_a_season_is_a_period_or_a_combination_of_integers() -> None:
     truths = np.random.default_rng(0).random((40, SIZE))
     by_period, by_context = SeasonalNaive(SIZE, period=7), SeasonalNaive(SIZE)
@@ -118,14 +82,6 @@ def test_a_season_is_a_period_or_a_combination_of_integers() -> None:
         for player in (by_period, by_context):
             assert (player.predict(x).statistics == expected).all()
             player.update(truth)
-
-
-def test_seasons_are_smoothed() -> None:
-    player = SeasonalNaive(1, period=2, rate=0.25)
-    for value in (0.4, 0.9, 0.8, 0.9):
-        player.predict()
-        player.update([value])
-    assert player.predict().statistics == pytest.approx([0.4 + 0.25 * 0.4])
 
 
 def test_seasons_are_bounded_and_the_oldest_makes_way() -> None:
@@ -151,14 +107,6 @@ def test_seasons_are_bounded_and_the_oldest_makes_way() -> None:
 def test_mistakes_get_one_line(kind: str, parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         market(STREAMS["iid"], {"kind": kind, **parameters}, rounds=5, seed=0).build()
-
-
-def test_the_panel_is_data_of_registered_kinds() -> None:
-    models = made(PANEL, 4)
-    assert list(models) == list(PANEL)
-    assert all(model.predict().statistics.shape == (4,) for model in models.values())
-    with pytest.raises(UserError, match="unknown forecaster 'nothing'"):
-        made({"x": {"kind": "nothing"}}, 4)
 
 
 def told(player: Aggregate, truths: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:

@@ -170,12 +170,6 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(base: str) -> N
 # Policies.
 
 
-def test_the_best_tree_weighs_what_is_at_stake() -> None:
-    features = np.array([[0.0], [0.0], [1.0]])
-    table = np.array([[0.0, 0.1], [0.9, 0.0], [0.0, 0.5]])  # the first row loses little
-    assert best_tree(features, table).predict([[0.0], [1.0]]).tolist() == [1, 0]
-
-
 # Files.
 
 

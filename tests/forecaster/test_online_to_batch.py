@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
@@ -92,12 +91,6 @@ def test_sample_size_grows_as_the_theorem_says_and_is_enough() -> None:
 def test_sample_sizes_are_of_regrets_between_0_and_1(regret: float) -> None:
     with pytest.raises(UserError, match="give a number between 0 and 1"):
         online([losses()]).sample_size(regret)
-
-
-def test_it_learns_what_the_policies_tell_apart() -> None:
-    fitted = online([losses()], RULES[:1], rounds_kept=100).fit(*examples(2000))
-    for side, least, most in ((0.2, 0.15, 0.3), (0.8, 0.7, 0.85)):
-        assert least < fitted.predict_outcome(np.array([[side, 0.5]]))[0, 0] < most
 
 
 def test_a_forecast_of_the_outcome_is_the_mean_of_what_came() -> None:
@@ -195,25 +188,6 @@ def test_a_prediction_is_the_uniform_mixture_of_the_kept_rounds(
     assert model.predict(features) == pytest.approx(np.array([laws[i].mean for i in place]))
 
 
-def test_play_is_the_best_response_to_each_atom(model: OfflineOmnipredictor) -> None:
-    own, (features, _) = losses()[2], examples(20, 7)
-    offset, weights = model.basis_.coefficients(own)
-    place, laws = model.predict_mixture(features)
-    for row, law in zip(model.act_proba(own, features), (laws[i] for i in place), strict=True):
-        actions = (offset + law.points @ weights.T).argmin(1)
-        assert row == pytest.approx(np.bincount(actions, law.weights, minlength=3))
-
-
-def test_draws_follow_the_law(model: OfflineOmnipredictor) -> None:
-    features, own = np.tile([[0.2, 0.2]], (4000, 1)), losses()[0]
-    shares = np.bincount(model.act(own, features), minlength=3) / 4000
-    assert shares == pytest.approx(model.act_proba(own, features)[0], abs=0.04)
-    drawn = model.predict(features, draw=True)
-    assert drawn.mean(0) == pytest.approx(model.predict(features)[0], abs=0.04)
-    points = model.predict_mixture(features)[1][0].points
-    assert {tuple(p) for p in drawn} <= {tuple(p) for p in points}
-
-
 def test_a_loss_that_was_not_listed_acts_and_has_a_bound_only_within_gamma() -> None:
     outcomes, blank = examples(60)[1], np.empty((1, 0))
     with pytest.raises(UserError, match="basis does not serve"):
@@ -232,27 +206,6 @@ def test_no_policies_and_no_features_predict_the_mean() -> None:
     loss = Linear(np.array([[0.5, -0.5], [-0.5, 0.5]]), 0.5)
     fitted = online([loss], rounds_kept=1500).fit([], outcomes)
     assert fitted.predict(np.empty((3, 0)))[2] == pytest.approx(outcomes.mean(0), abs=0.05)
-
-
-def test_policies_see_tables_once_and_callables_see_rows_and_names() -> None:
-    asked, (features, outcomes) = [], examples(60)
-
-    class Counting(Threshold):
-        def predict(self, X: Any) -> Any:  # noqa: N803
-            asked.append(len(X))
-            return super().predict(X)
-
-    frame = pd.DataFrame(features, columns=["rain", "sun"])
-    made = [
-        online([losses()], [rule], rounds_kept=9).fit(table, outcomes).predict(table)
-        for rule, table in (
-            (lambda x: int(x["rain"] > 0.5), frame),
-            (lambda x: int(x[0] > 0.5), features),
-            (Counting(0, 0.5, 0, 1), features),
-        )
-    ]
-    assert asked == [60, 60]
-    assert made[0].tobytes() == made[1].tobytes() == made[2].tobytes()
 
 
 def test_the_bound_in_coordinates_knows_the_spread_of_the_losses() -> None:

@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from regretless.forecaster.bases import MonomialBasis
-from regretless.forecaster.models.outcomes import REACH, WINDOW, ColumnForecast, Spread
+from regretless.forecaster.models.outcomes import WINDOW, ColumnForecast
 from regretless.market.core.errors import UserError
 
 BASIS = MonomialBasis(2, 2)  # y_1, y_2, their squares and their product
@@ -103,28 +101,6 @@ def test_a_forecast_is_believed_at_first() -> None:
     samples = ColumnForecast(BASIS, columns=[["a", "c"], ["b", "d"]])
     told = samples.predict({"a": 0.1, "b": 0.9, "c": 0.7, "d": 0.2}).statistics
     assert told == pytest.approx(BASIS.transform([[0.1, 0.9], [0.7, 0.2]]).mean(0))
-
-
-@given(
-    st.lists(st.floats(0, 1), min_size=1, max_size=6).map(sorted),
-    st.floats(0, 1),
-    st.floats(0, 1),
-)
-def test_marks_lead_back_to_the_outcome(values: list[float], outcome: float, turn: float) -> None:
-    """Unless it is out of reach: then to as near as the forecast goes."""
-    spread = Spread(np.array([values]))
-    mark = spread.mark(np.array([outcome]), turn)
-    ends = np.array([[-REACH], [1 + REACH]])
-    low, high = spread.at(ends).ravel()
-    assert spread.at(mark[None])[0, 0] == pytest.approx(np.clip(outcome, low, high), abs=1e-5)
-
-
-def test_equal_quantiles_share_their_levels_evenly() -> None:
-    """It is dry on most days: the marks of zero fill the levels that say so."""
-    spread = Spread(np.array([[0.0, 0.0, 0.0, 0.5]]), np.array([0.1, 0.4, 0.7, 0.9]))
-    marks = np.array([spread.mark(np.zeros(1), turn)[0] for turn in np.linspace(0, 1, 101)])
-    assert np.diff(marks) == pytest.approx(np.diff(marks)[0])
-    assert marks[-1] == pytest.approx(0.7, abs=1e-4)
 
 
 @pytest.mark.parametrize(

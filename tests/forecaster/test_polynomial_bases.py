@@ -20,9 +20,6 @@ from regretless.forecaster.bases.multisets import (
     ChebyshevExponentialBasis,
     MonomialBasis,
     TaylorExponentialBasis,
-    monomials,
-    multinomials,
-    multisets,
 )
 from regretless.forecaster.bases.polynomial import BernsteinBasis, PowerBasis
 from regretless.market.losses import ExponentialOfSum, Loss, PowerOfSum, SeparablePower
@@ -172,25 +169,7 @@ def test_published_figures_of_the_exponential() -> None:
     assert [basis.lipschitz for basis in rough] == pytest.approx([1.529, 1.583], abs=1e-3)
 
 
-TAYLOR = [name for name in CASES if name.startswith("taylor")]
 CHEBYSHEV = [name for name in CASES if name.startswith("chebyshev")]
-
-
-@pytest.mark.parametrize("name", TAYLOR)
-@SEEDS
-@CHECKED
-def test_lambda_of_taylors_series(name: str, seed: int) -> None:
-    """The declared one for A = 1, and times the amplitude for normalised losses."""
-    basis, losses = CASES[name].basis, CASES[name].losses(seed, actions=1)
-    assert isinstance(basis, TaylorExponentialBasis)
-    raw = ExponentialOfSum(losses.weights, losses.power, losses.floor)
-    unscaled = np.abs(basis.coefficients(raw)[1]).sum(-1)
-    assert unscaled.max() <= basis.lipschitz * (1 + 1e-12)
-    normalised = np.abs(basis.coefficients(losses)[1]).sum(-1)
-    assert normalised.max() <= basis.lipschitz * basis.amplitude * (1 + 1e-12)
-    largest = np.zeros((1, basis.outcomes)) + basis.reach / basis.outcomes
-    end = ExponentialOfSum(largest, losses.power[0], losses.floor[0])
-    assert np.abs(basis.coefficients(end)[1]).sum() == pytest.approx(basis.lipschitz)
 
 
 @pytest.mark.parametrize("name", CHEBYSHEV)
@@ -246,16 +225,3 @@ def test_impossible_bases_are_refused(name: str) -> None:
     make, says = IMPOSSIBLE[name]
     with pytest.raises(ValueError, match=says):
         make()
-
-
-def test_multisets_count_each_monomial_once() -> None:
-    """Sorted tuples by size; multinomials count their orders, d^m in all."""
-    counts = multisets(3, range(1, 4))
-    assert len(np.unique(counts, axis=0)) == len(counts) == 3 + 6 + 10
-    assert counts[:5].tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [2, 0, 0], [1, 1, 0]]
-    orders = multinomials(counts)
-    assert orders[4] == 2
-    assert [orders[counts.sum(1) == m].sum() for m in (1, 2, 3)] == [3, 9, 27]
-    values = np.array([[-2.0, 3.0, 0.5], [0.0, 1.0, -1.0]])
-    expected = (values[:, None, :] ** counts).prod(-1)
-    assert monomials(values, counts) == pytest.approx(expected)

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 
 from regretless.agents.utilities.forms import CES, CobbDouglas, Leontief, LpTarget
 from regretless.forecaster.bases import ExactLossesBasis, ReducedBasis
-from regretless.forecaster.bases.reduced import SLACK, Selection, SupNormFit, pivots
+from regretless.forecaster.bases.reduced import SLACK, SupNormFit
 from regretless.market.losses import (
     Convex1D,
     Linear,
@@ -168,46 +168,6 @@ def test_the_exact_basis_serves_constants_and_refuses_strangers() -> None:
 
 
 # The choice.
-
-
-def random_selection(seed: int, cap: float = 1.0) -> Selection:
-    """Smooth random functions, stretched and not."""
-    rng = np.random.default_rng(seed)
-    grid = np.linspace(0, 1, 120)
-    raw = np.array([np.interp(grid, np.linspace(0, 1, 6), rng.random(6)) for _ in range(25)])
-    low, high = raw.min(1, keepdims=True), raw.max(1, keepdims=True)
-    candidates = (raw - low) / (high - low)
-    return Selection(raw, candidates, cap, pivots(candidates, 2), LEAST, list(range(0, 120, 10)))
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_errors_are_upper_bounds_and_the_worst_is_the_worst(seed: int) -> None:
-    """At every step, by the full program."""
-    choice = random_selection(seed)
-    for step in range(5):
-        row = choice.worst()
-        table = choice.candidates[choice.chosen]
-        best = np.array([optimum(table, values, 1.0) for values in choice.targets])
-        assert (choice.errors >= best - 1e-8).all()
-        assert choice.errors[row] == choice.errors.max()
-        assert choice.errors[row] <= max(SLACK * best[row], best[row] + LEAST) + 1e-9
-        assert choice.errors[row] >= best.max() - 1e-8
-        choice.chosen.append(row)
-        assert len(set(choice.chosen)) == 3 + step
-
-
-def test_growing_reaches_the_error_and_no_further() -> None:
-    """What grow returns is the greatest error, true of every function."""
-    choice = random_selection(7)
-    before = len(choice.chosen)
-    reached = choice.grow(0.1, 25)
-    assert reached <= 0.1
-    assert reached == choice.errors.max()
-    assert before < len(choice.chosen) < 25
-    table = choice.candidates[choice.chosen]
-    assert max(optimum(table, values, 1.0) for values in choice.targets) <= 0.1 + 1e-8
-    shorter = choice.candidates[choice.chosen[:-1]]
-    assert max(optimum(shorter, values, 1.0) for values in choice.targets) > 0.1 - LEAST
 
 
 # The reduced basis.

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from streams import STREAMS, market
 from weighing import weighed
 
 from regretless.forecaster.events.bounds import BiasBound
@@ -75,26 +74,6 @@ def test_no_gain_passes_it_in_games_of_value_zero(seed: int) -> None:
         variation += step**2
         nearest = max(nearest, float((gain / limit.bias(variation)).max()))
     assert 0.3 < nearest <= 1
-
-
-@pytest.mark.parametrize("events", ["coordinates", "losses"])
-@pytest.mark.parametrize("stream", STREAMS)
-def test_biases_stay_below_what_their_squares_allow(stream: str, events: str) -> None:
-    forecaster = {"weights": "second-order", "events": events}
-    model = market(STREAMS[stream], forecaster, rounds=300, seed=3).build(log_every=300)
-    model.run()
-    player = model.game.blocks[0].forecaster
-    bound, arrays = player.bias_bound(), player.events.arrays
-    names = ("gain", "variation") if events == "losses" else ("decision_0", "decision_1")
-    bias, squares = (arrays[name] for name in names)
-    assert (
-        np.where(np.isfinite(bias), np.abs(bias) if events != "losses" else bias, 0)
-        <= bound.bias_at(squares) + 1e-9
-    ).all()
-    assert squares.max() > 1
-    agents = model.agents_frame()
-    assert (agents["swap_regret"] <= agents["bound_from_variation"]).all()
-    assert (agents["bound_from_variation"] <= agents["bound"]).all()
 
 
 def test_the_table_is_the_definition_and_huge_biases_do_not_overflow() -> None:

@@ -15,7 +15,7 @@ from regretless.forecaster import SmoothDecisionSwap
 from regretless.forecaster.bases import PowerBasis
 from regretless.forecaster.events.bounds import recommended_eta
 from regretless.forecaster.events.coordinate import VectorEvents
-from regretless.forecaster.events.protected import LossGroup, responses_at, rows_of
+from regretless.forecaster.events.protected import LossGroup, responses_at
 from regretless.forecaster.unbiased import UnbiasedPrediction
 from regretless.market import register
 from regretless.market.calibration import decision_calibration
@@ -97,13 +97,6 @@ def test_compiled_and_called_rules_agree() -> None:
             player.update(truth)
 
 
-def test_custom_groups_keep_their_rows() -> None:
-    tables = np.zeros((1, 2)), np.array([[[1.0], [0.0]]])
-    always_last = LossGroup(*tables, play=lambda predicted: np.eye(2)[[1] * len(predicted)])
-    rows = rows_of([LossGroup(*tables), always_last, LossGroup(*tables)])
-    assert responses_at(rows, np.zeros(1)).tolist() == [1, 0, 0, 1, 1, 0]
-
-
 class Sloppy(Sparsemax):
     """Declares less than it loses."""
 
@@ -165,12 +158,6 @@ def test_labels_need_a_convex_image() -> None:
     regret = np.mean(suffered, axis=0).max(1).sum()
     weights = np.asarray(player.events.rows.weights)[None]
     assert regret <= float(player.bias_bound().regret(weights)[0]) + quantal_gap(3, ETA) + 0.5
-
-
-def test_a_rule_takes_the_place_of_eta() -> None:
-    loss = Linear(-np.random.default_rng(0).dirichlet(np.ones(2), (2, 3)), 1.0)
-    player = SmoothDecisionSwap([loss], response=Sparsemax())
-    assert player.predict().label == pytest.approx(player.predict().statistics)
 
 
 def test_smooth_calibration_is_what_is_controlled() -> None:

@@ -62,14 +62,6 @@ def test_endowments_are_checked() -> None:
         Accounts(people(1), -1.0)
 
 
-def test_accounts_resume() -> None:
-    first, second = (Accounts(people(3), 2.0, [1.0]) for _ in range(2))
-    first.move([1.0, 0.0, -1.0], 0.25)
-    second.restore(first.state())
-    assert (second.cash == first.cash).all()
-    assert (second.goods == first.goods).all()
-
-
 def test_agents_of_ones_own_read_their_accounts() -> None:
     @register.agent("spender")
     class Spender(ScriptedAgent):

@@ -113,24 +113,6 @@ def test_losses_at_the_price_are_what_accounts_gained() -> None:
         assert gained == pytest.approx(-market.chosen(own, decisions), abs=1.01 / LOTS)
 
 
-@settings(max_examples=5)
-@given(seed=st.integers(0, 10**6))
-def test_an_auction_resumes_to_the_same_bytes(seed: int) -> None:
-    def played(rounds: int, market: CallAuction, rng: np.random.Generator) -> Array:
-        return np.array([market.clear(rng.random(2), chosen(rng, 8)) for _ in range(rounds)])
-
-    people = crowd(np.random.default_rng(seed), 8, 2)
-    first, second = (CallAuction(people, np.random.default_rng(1), refresh=4) for _ in range(2))
-    rng = np.random.default_rng(seed)
-    played(5, first, rng)
-    second.restore(first.state())
-    fork = np.random.default_rng(seed + 1)
-    ahead = played(9, first, np.random.default_rng(seed + 1))
-    assert (played(9, second, fork) == ahead).all()
-    assert (second.accounts.cash == first.accounts.cash).all()
-    assert first.described() == second.described()
-
-
 def test_what_is_no_order_is_refused() -> None:
     rng = np.random.default_rng(0)
     plain = SimpleNamespace(name="odd", loss=Linear(np.ones((1, 2, 1))), row_of=np.array([0]))

@@ -45,31 +45,6 @@ class Party(Walker):
         return [walker.rng for walker in self.walkers]
 
 
-class Sums(Remembering):
-    """Sums of which somebody holds a view."""
-
-    REMEMBERED: Any = ("arrays", "rounds")
-    IN_PLACE = True
-
-    def __init__(self, size: int) -> None:
-        self.whole, self.rounds = np.zeros(size), 0
-        self.arrays = {"first": self.whole[:2], "rest": self.whole[2:]}
-
-
-class Own:
-    """A class of somebody's own, with methods and no base."""
-
-    played = 0
-
-    def state(self) -> dict[str, Any]:
-        """Return the count."""
-        return {"played": self.played}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue."""
-        self.played = state["played"]
-
-
 def through_a_file(state: dict[str, Any], folder: Path) -> dict[str, Any]:
     checkpoint.save(folder / "there.npz", state)
     return checkpoint.load(folder / "there.npz")
@@ -94,30 +69,6 @@ def test_every_kind_of_memory_comes_back(tmp_path: Path) -> None:
     assert second.streams == [walker.rng for walker in second.walkers]
 
 
-def test_a_state_does_not_change_with_the_object() -> None:
-    sums = Sums(3)
-    state = sums.state()
-    sums.whole += 1.0
-    assert state["arrays"]["first"].tolist() == [0, 0]
-    second = Walker(0)
-    given = Walker(1).state()
-    second.restore(given)
-    second._place += 1.0
-    assert given["place"].tolist() == [0, 0]
-
-
-def test_arrays_are_written_into_where_others_hold_them() -> None:
-    first, second = Sums(3), Sums(3)
-    first.whole[:], first.rounds = [1, 2, 3], 7
-    held = second.arrays["rest"]
-    second.restore(first.state())
-    assert second.whole.tolist() == [1, 2, 3]
-    assert held.tolist() == [3]
-    assert second.rounds == 7
-    with pytest.raises(ValueError, match=r"shape \(1,\)"):
-        Sums(4).restore(first.state())
-
-
 def test_a_group_of_another_size_is_refused() -> None:
     party = Party(1)
     party.walkers = party.walkers[:1]
@@ -125,16 +76,3 @@ def test_a_group_of_another_size_is_refused() -> None:
         party.restore(Party(1).state())
     with pytest.raises(KeyError):
         party.restore(Walker(1).state())
-
-
-def test_who_remembers_somebody_without_a_memory_is_not_resumable() -> None:
-    party: Any = Party(1)
-    assert party.resumable
-    party.walkers = (Own(),)
-    party.walkers[0].rng = np.random.default_rng(1)
-    assert party.resumable
-    party.walkers = (Walker(1), object())
-    assert not party.resumable
-    party = Party(1)
-    party.paths = [{1, 2}]
-    assert not party.resumable

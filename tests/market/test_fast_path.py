@@ -26,10 +26,8 @@ from regretless.market.game.round import play_round
 from regretless.market.game.seats import attending, present
 from regretless.market.losses import Linear, Loss, SeparablePower, unique, unique_losses
 from regretless.market.model import MarketModel
-from regretless.market.numerics import threads
 from regretless.market.records import Round, one_hot
 from regretless.market.regret.ledger import MEASURES
-from regretless.market.response import best_response
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
 
@@ -230,18 +228,6 @@ def check(ledger: Any, row: int, agent: Naive) -> None:
         assert ledger.regret("swap")[row] == pytest.approx(swap / agent.rounds, abs=CLOSE)
 
 
-def test_an_error_in_a_kernel_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "LANES", 2)
-    monkeypatch.setattr(threads, "_pool", [])
-
-    def kernel(first: int, _: int) -> None:
-        if first == 0:
-            raise ArithmeticError("first span")
-
-    with pytest.raises(ArithmeticError):
-        threads.over_rows(kernel, 40_000)
-
-
 def test_a_fork_starts_threads_of_its_own() -> None:
     program = """
 import os
@@ -258,15 +244,6 @@ raise SystemExit(os.waitpid(child, 0)[1])
 """
     command = [sys.executable, "-W", "ignore", "-c", program]
     assert subprocess.run(command, timeout=60, check=False).returncode == 0
-
-
-@given(seed=st.integers(0, 2**32 - 1), rows=st.integers(1, 40), tied=st.booleans())
-@settings(max_examples=50, deadline=None)
-def test_the_least_loss_is_the_first_of_equals(seed: int, rows: int, *, tied: bool) -> None:
-    rng = np.random.default_rng(seed)
-    table = rng.integers(3, size=(rows, 4)).astype(float) if tied else rng.random((rows, 4))
-    expected = [row.index(min(row)) for row in table.tolist()]
-    assert best_response(table).tolist() == expected
 
 
 @given(

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -16,8 +12,6 @@ from regretless.market.losses.sums import weighted_sums
 from regretless.market.numerics import storage
 from regretless.market.numerics.threads import FEWEST
 from regretless.market.response import expected_losses
-from regretless.scenarios.build.scenario import Scenario
-from regretless.scenarios.spec.scenario import validated
 
 Array = NDArray[np.float64]
 
@@ -55,12 +49,6 @@ def test_sums_are_in_index_order_in_every_layout(
         assert weighted_sums(offset, table, values[None]).tobytes() == true.tobytes()
 
 
-def test_a_zero_keeps_its_sign() -> None:
-    weights, offset = np.full((1, 1, 1), -1.0), np.full((1, 1), -0.0)
-    assert np.signbit(expected_losses(offset, weights, np.zeros(1))).all()
-    assert np.signbit(weighted_sums(offset, weights, np.zeros((1, 1)))).all()
-
-
 def test_narrow_weights_lose_nothing() -> None:
     rng = np.random.default_rng(0)
     wide = rng.normal(size=(FEWEST, 9, 5))
@@ -75,31 +63,3 @@ def test_narrow_weights_lose_nothing() -> None:
     offset, point = rng.normal(size=wide.shape[:2]), rng.random(5)
     both = [expected_losses(offset, table, point) for table in (loss.weights, narrow)]
     assert both[0].tobytes() == both[1].tobytes()
-
-
-def test_a_run_does_not_depend_on_the_layout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Up to rounding: ranges are summed along memory."""
-
-    def regrets() -> list[Array]:
-        model = Scenario(validated(SCENARIO, origin=Path())).build()
-        model.run(60)
-        return [np.asarray(cohort.ledger.regret("swap")) for cohort in model.game.cohorts]
-
-    few = regrets()
-    monkeypatch.setattr(storage, "MANY", 0)
-    for one, other in zip(few, regrets(), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-9)
-
-
-SCENARIO: dict[str, Any] = {
-    "name": "laid-out",
-    "rounds": 60,
-    "seed": 5,
-    "cohort": [
-        {"name": "a", "utility": "linear", "count": 9, "actions": 5},
-        {"name": "b", "utility": "ces", "count": 6, "actions": 3, "parameters": {"rho": 0.5}},
-        {"name": "c", "utility": "leontief", "count": 4, "actions": 3},
-    ],
-    "forecaster": {"kind": "running-mean"},
-    "adversary": {"kind": "iid", "outcomes": 2},
-}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -117,19 +116,6 @@ def test_every_regret_agrees_with_the_reference(
                 assert kept[row] == pytest.approx(reference(*single, benchmark), abs=1e-9)
 
 
-@given(seed=SEEDS, policies=st.integers(0, 3), mixed=st.booleans())
-@CHECKED
-def test_sums_are_what_was_played(seed: int, policies: int, *, mixed: bool) -> None:
-    """Counts, own losses and mean losses are plain sums over the rounds."""
-    log = random_play(np.random.default_rng(seed), policies=policies, mixed=mixed)
-    ledger = log.enter(log.ledger())
-    charged = log.play * log.losses
-    assert ledger.rounds == len(log.losses)
-    assert ledger.count == pytest.approx(log.play.sum(0), abs=1e-9)
-    assert ledger.own == pytest.approx(charged.sum(0), abs=1e-9)
-    assert ledger.mean_loss() == pytest.approx(charged.sum(2).mean(0), abs=1e-9)
-
-
 @pytest.mark.parametrize("constants", [True, False])
 @given(seed=SEEDS, policies=st.integers(0, 3))
 @CHECKED
@@ -184,35 +170,3 @@ def test_one_decision_without_expectation_leaves_no_bound(silent: int) -> None:
         told = None if t == silent else losses
         ledger.add(Decision(play, play.argmax(1), told), losses, log.suggested[0])
         assert (ledger.bound_from_bias() is None) == (t >= silent)
-
-
-@given(seed=SEEDS, policies=st.integers(0, 3), mixed=st.booleans(), told=st.booleans())
-@CHECKED
-def test_a_restored_ledger_continues_bit_identically(
-    seed: int, policies: int, *, mixed: bool, told: bool
-) -> None:
-    """State and restore carry everything: stopping in the middle leaves no trace."""
-    rng = np.random.default_rng(seed)
-    log = random_play(rng, policies=policies, mixed=mixed)
-    predicted = rng.random(log.losses.shape) if told else None
-    log = Play(log.losses, log.play, log.suggested, predicted)
-    half = len(log.losses) // 2
-    stopped = copy.deepcopy(log.enter(log.ledger(), slice(half)).state())
-    resumed = log.ledger()
-    resumed.restore(stopped)
-    assert_equal(resumed, log.enter(log.ledger(), slice(half)))
-    assert_equal(log.enter(resumed, slice(half, None)), log.enter(log.ledger()))
-
-
-def assert_equal(one: Ledger, other: Ledger) -> None:
-    """Compare everything that two ledgers hold and report, bit by bit."""
-    left, right = one.state(), other.state()
-    assert left.keys() == right.keys()
-    assert all(np.array_equal(left[name], right[name]) for name in left)
-    reports = zip(_reports(one), _reports(other), strict=True)
-    assert all(np.array_equal(mine, yours) for mine, yours in reports)
-
-
-def _reports(ledger: Ledger) -> list[Array]:
-    found = [ledger.mean_loss(), ledger.bound_from_bias(), *map(ledger.regret, MEASURES)]
-    return [np.array([]) if array is None else array for array in found]

@@ -109,36 +109,3 @@ def test_the_error_is_bounded(dimension: int) -> None:
             direct = swap_regret(loss.losses(outcomes)[:, k], log[0][:, k])
             quantised = swap_regret_of(bins.joints(0)[k].T, tables[k])
             assert abs(direct - quantised) <= 2 * error[k] + 1e-12
-
-
-def test_the_same_after_a_checkpoint() -> None:
-    rng = np.random.default_rng(4)
-    outcomes = rng.random((120, 2))
-    for stop in (0, 30, 100):
-        whole, log = filled(outcomes)
-        first = OutcomeBins(SIZES, 2)
-        for t in range(stop):
-            first.add([log[0][t], log[1][t]], outcomes[t])
-        second = OutcomeBins(SIZES, 2)
-        second.restore(first.state())
-        for t in range(stop, 120):
-            second.add([log[0][t], log[1][t]], outcomes[t])
-        assert second.points.tobytes() == whole.points.tobytes()
-        for c in range(2):
-            assert second.joints(c).tobytes() == whole.joints(c).tobytes()
-
-
-def test_bad_rounds_are_refused() -> None:
-    bins = OutcomeBins(SIZES, 2)
-    play = [np.full((3, 4), 0.25), np.full((2, 2), 0.5)]
-    with pytest.raises(ValueError, match="2 numbers from 0 to 1"):
-        bins.add(play, [0.5])
-    with pytest.raises(ValueError, match="2 numbers from 0 to 1"):
-        bins.add(play, [0.5, 1.5])
-    with pytest.raises(ValueError, match="2 numbers from 0 to 1"):
-        bins.add(play, [0.5, np.nan])
-    with pytest.raises(ValueError, match="shapes"):
-        bins.add(play[:1], [0.5, 0.5])
-    with pytest.raises(ValueError, match="at least 1"):
-        OutcomeBins(SIZES, 0)
-    assert not len(bins.points)

@@ -16,11 +16,9 @@ from first_price import AFFORDABLE, BIDDERS, GRID, FirstPrice, by_hand, written
 
 from regretless import UserError, decision_swap_regret, external_regret, load, swap_regret
 from regretless.market import register
-from regretless.market.core import checkpoint
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.run import Options, run
 
-SILENT = BIDDERS[:-1]  # whose memory a checkpoint can hold
 LEARNERS, POOR, SCRIPTED = (3, 4), 6, 9
 
 
@@ -75,17 +73,6 @@ def test_nothing_is_promised_and_a_line_says_why(tmp_path: Path) -> None:
     told = json.dumps(json.loads((tmp_path / "run/manifest.json").read_text(encoding="utf-8")))
     assert "followers: no guarantee, since the losses of each agent depend on more" in told
     assert "exploitability is empty" in told
-
-
-def test_a_run_resumes_to_the_same_tables(tmp_path: Path) -> None:
-    chosen = auction(tmp_path, SILENT)
-    straight, first, second = (chosen.build() for _ in range(3))
-    straight.run()
-    first.run(17)
-    checkpoint.save(tmp_path / "checkpoint.npz", first.state())
-    second.restore(checkpoint.load(tmp_path / "checkpoint.npz"))
-    second.run()
-    pd.testing.assert_frame_equal(second.agents_frame(), straight.agents_frame(), check_exact=True)
 
 
 class TooMuch(FirstPrice):

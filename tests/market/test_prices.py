@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.losses import (
     Convex1D,
@@ -91,7 +90,6 @@ def played(chosen_: Scenario) -> MarketModel:
 
 
 LAGGED = {"feedback": "lagged", "impact": 0.4, "adjustment": 0.7}
-SAME = LAGGED | {"feedback": "same-round"}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -171,24 +169,6 @@ def test_the_theorem_holds_where_feedback_is_lagged(shocks: str, impact: float) 
             assert (agents["leader_surplus"] <= agents["surplus_cap"] + 1e-9).all()
 
 
-@pytest.mark.parametrize("market", [LAGGED, SAME], ids=["lagged", "same-round"])
-def test_a_resumed_market_goes_on_to_the_same_bytes(market: dict[str, Any], tmp_path: Path) -> None:
-    straight, first, second = (scenario(market).build() for _ in range(3))
-    straight.run()
-    first.run(70)
-    checkpoint.save(tmp_path / "checkpoint.npz", first.state())
-    second.restore(checkpoint.load(tmp_path / "checkpoint.npz"))
-    second.run()
-    rest = straight.rounds_frame().iloc[70:].reset_index(drop=True)
-    pd.testing.assert_frame_equal(second.rounds_frame(), rest, check_exact=True)
-    frames = second.agents_frame(), straight.agents_frame()
-    pd.testing.assert_frame_equal(*frames, check_exact=True)
-    markets = second.game.market, straight.game.market
-    assert markets[0] is not None
-    assert markets[1] is not None
-    assert markets[0].described() == markets[1].described()
-
-
 MISTAKES = [
     ({"impact": 1.5}, "market.impact = 1.5"),
     ({"adjustment": 0.0}, "market.adjustment = 0.0"),
@@ -203,14 +183,6 @@ def test_a_mistake_in_the_table_is_one_line(market: dict[str, Any], line: str) -
         scenario(market)
     assert line in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("setting", [m for m, _ in MISTAKES[:2]] + [{"feedback": "later"}])
-def test_a_market_checks_its_parameters(setting: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match=r"market\."):
-        Prices([cohort(FORMS["linear"], [0])], RNG, **setting)
-    with pytest.raises(UserError, match="goods"):
-        Prices([cohort(FORMS["linear"], [0]), cohort(Linear(np.ones((1, 2, 3))), [0])], RNG)
 
 
 def test_crowding_on_cases_worked_out_by_hand() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from regretless.agents.responses import BestResponse, CertaintyEquivalent, Quantal
+from regretless.agents.responses import BestResponse, Quantal
 from regretless.forecaster.bases import LinearBasis
 from regretless.forecaster.events.protected import LossGroup, arrays_of, respond, rows_of
 from regretless.market.losses import Linear
@@ -80,20 +79,6 @@ def test_a_best_response_is_the_first_least_loss(table: Array) -> None:
     for row, choice in zip(table, best_response(table), strict=True):
         assert row[choice] <= row.min()
         assert (row[:choice] > row[choice]).all()
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_expected_losses_are_offset_plus_weights_times_point(seed: int) -> None:
-    """The compiled kernel is the matrix product, and the index-order sum to the last bit."""
-    rng = np.random.default_rng(seed)
-    offset, weights, point = rng.normal(size=(4, 3)), rng.normal(size=(4, 3, 7)), rng.random(7)
-    table = expected_losses(offset, weights, point)
-    assert table == pytest.approx(offset + weights @ point, abs=1e-12)
-    for k, a in itertools.product(range(4), range(3)):
-        total = float(offset[k, a])
-        for i in range(7):
-            total += float(weights[k, a, i]) * float(point[i])
-        assert table[k, a] == total
 
 
 def eighths(rng: np.random.Generator) -> tuple[Linear, Array]:
@@ -173,12 +158,3 @@ def test_quantal_play_moves_at_most_eta_times_the_table(
     one, other = pair[0], pair[0] + closer * (pair[1] - pair[0])
     moved = np.abs(quantal_response(one, eta) - quantal_response(other, eta)).sum(1)
     assert (moved <= Quantal(eta).lipschitz * np.abs(one - other).max(1) + 1e-12).all()
-
-
-def test_hard_rules_play_one_action_and_have_no_gap() -> None:
-    """Their play is one-hot at the best response and jumps, so it has no Lipschitz constant."""
-    table = np.array([[0.3, 0.1, 0.1], [0.0, 0.5, 0.2]])
-    for rule in (BestResponse(), CertaintyEquivalent()):
-        assert np.array_equal(rule.play(table), [[0, 1, 0], [1, 0, 0]])
-        assert (rule.gap(3), rule.eta, rule.lipschitz) == (0.0, None, math.inf)
-    assert np.array_equal(Quantal(3.0).play(table), quantal_response(table, 3.0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from regretless.agents.adversaries import Adversary, AntiForecast
 from regretless.market.core.errors import UserError
 from regretless.market.core.randomness import generator_state, stream
 from regretless.market.game.round import (
-    Block,
     Drawn,
     Game,
     Round,
@@ -29,46 +27,6 @@ def game(seed: int = 0) -> Game:
     """Build a small game with an adaptive adversary and a forecaster that mixes."""
     chosen = scenario("adaptive", "decision-swap, adaptive", rounds=50, seed=seed)
     return chosen.build().game
-
-
-NOTED = {"context", "mixture", "commit", "decide", "learn", "update", "add"}
-
-
-class Spy:
-    """Writes down who is called when; everything else goes to the player it watches."""
-
-    def __init__(self, player: Any, name: str, log: list[str]) -> None:
-        self._player, self._name, self._log = player, name, log
-
-    def __getattr__(self, attribute: str) -> Any:
-        found = getattr(self._player, attribute)
-        if attribute in NOTED:
-
-            def noted(*arguments: Any) -> Any:
-                self._log.append(f"{self._name}.{attribute}")
-                return found(*arguments)
-
-            return noted
-        return found
-
-
-def test_phases_come_in_their_order() -> None:
-    log: list[str] = []
-    plain = game()
-    plain.adversary = Spy(plain.adversary, "adversary", log)
-    plain.seats = tuple(replace(s, cohort=Spy(s.cohort, "cohort", log)) for s in plain.seats)
-    plain.blocks = tuple(
-        Block(b.name, b.basis, Spy(b.forecaster, "forecaster", log)) for b in plain.blocks
-    )
-    play_round(plain)
-    assert log == [
-        "adversary.context",
-        "forecaster.mixture",
-        "adversary.commit",
-        "cohort.decide",
-        "cohort.learn",
-        "forecaster.update",
-    ]
 
 
 def draws_after_commit(play: Any) -> bool:

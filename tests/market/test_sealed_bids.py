@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from regretless import UserError, external_regret, load, swap_regret
-from regretless.market.core import checkpoint
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
 
@@ -126,20 +125,6 @@ def test_who_is_absent_neither_wins_nor_is_charged() -> None:
     assert model.agents_frame()["mean_loss"].isna().tolist() == [False, False, True, True]
     model.run(60)
     assert model.agents_frame()["mean_loss"].notna().all()
-
-
-def test_a_stopped_auction_goes_on_to_the_same_tables(tmp_path: Any) -> None:
-    chosen = auction("first-price", [{"count": 3}], units=2)
-    straight, first, second = (chosen.build() for _ in range(3))
-    straight.run()
-    first.run(23)
-    checkpoint.save(tmp_path / "state.npz", first.state())
-    second.restore(checkpoint.load(tmp_path / "state.npz"))
-    second.run()
-    for model in (second, straight):
-        model.told = model.game.market.described()
-    assert second.told == straight.told
-    assert second.agents_frame().equals(straight.agents_frame())
 
 
 @pytest.mark.parametrize(

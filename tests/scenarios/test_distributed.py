@@ -24,7 +24,7 @@ from regretless.market import register
 from regretless.market.core import checkpoint
 from regretless.market.core.errors import UserError
 from regretless.market.core.own_code import is_ours
-from regretless.market.core.randomness import Some, stream
+from regretless.market.core.randomness import stream
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.distributed import conduct
 from regretless.scenarios.distributed.conduct import Conductor
@@ -436,15 +436,6 @@ def test_shares_that_are_asked_in_every_round_give_the_bytes_of_the_whole(
     assert_same(options.out, reference(text, *keys, log_every=7))
 
 
-@pytest.mark.parametrize("name", ["umbrellas", "quiet-times", "crop-choice", "late-news"])
-def test_bundled_scenarios_can_be_shared_out(name: str, tmp_path: Path) -> None:
-    brief = scenario(name, "rounds=60")
-    run(brief, Options(tmp_path / "alone"))
-    options = Options(tmp_path / "shared")
-    run(brief, options, player=Conductor(brief, Here(), options, 3))
-    assert_same(tmp_path / "shared", tmp_path / "alone")
-
-
 # Who dies.
 
 
@@ -731,13 +722,6 @@ def test_more_workers_than_agents_are_as_many_as_agents(
 ) -> None:
     shared(PLAIN, tmp_path / "logs", 30)
     assert_same(tmp_path / "logs", reference(PLAIN))
-
-
-def test_a_share_draws_the_numbers_of_its_own() -> None:
-    whole, places = stream(3, "play"), np.array([0, 4, 5, 6, 11])
-    some = Some(stream(3, "play"), places, 12)
-    for _ in range(3):
-        np.testing.assert_array_equal(some.random(5), whole.random(12)[places])
 
 
 def no_weather(x: Any) -> int:

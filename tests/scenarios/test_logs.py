@@ -19,7 +19,6 @@ from regretless.market.logs import journal
 from regretless.market.logs.sampling import shares
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs import parts
-from regretless.scenarios.logs.curves import log_parts, regret_curves
 from regretless.scenarios.logs.directory import read_run
 from regretless.scenarios.run import Options, run
 from regretless.scenarios.spec.scenario import validated
@@ -181,23 +180,3 @@ def test_a_reader_of_one_path_skips_all_other_row_groups(
             tmp_path / "run/regret_log.parquet", filters=[("agent", "==", agent)]
         )
         assert path["round"].tolist() == list(range(11 if agent > 12 else 0, 30))
-
-
-def test_curves_are_the_same_however_the_log_is_cut(tmp_path: Path) -> None:
-    run(scenario(), Options(tmp_path / "run", "csv"))
-    tables = read_run(tmp_path / "run")[1]
-    log, agents = tables["regret_log"], tables["agents"]
-    whole = regret_curves(log_parts(tmp_path / "run"), agents)
-    cut = regret_curves((log.iloc[i : i + 7] for i in range(0, len(log), 7)), agents)
-    pd.testing.assert_frame_equal(whole, cut)
-    frame = log.assign(cohort=log["agent"].map(agents.set_index("agent")["cohort"]))
-    brute = frame.groupby(["cohort", "round"])["decision_swap_regret"].agg(["mean", "max"])
-    pd.testing.assert_frame_equal(whole[["mean", "max"]].sort_index(), brute)
-
-
-def test_a_dry_run_refuses_an_unknown_format() -> None:
-    command = Path(sys.executable).parent / "regretless"
-    words = [command, "run", "crop-choice", "--dry-run", "--format", "xml"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "regretless: --format xml is unknown; choose parquet or csv\n"

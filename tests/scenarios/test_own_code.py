@@ -46,7 +46,6 @@ class Brittle(ScriptedAgent):
     def restore(self, state):
         self.played = state["played"]
 """
-LINE = MODULE.splitlines().index("            return forecast.nothing") + 1
 
 
 @pytest.fixture
@@ -71,20 +70,6 @@ def status(*options: str) -> int:
 
 def tables(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.parquet"))}
-
-
-def test_a_fault_is_one_line_and_leaves_no_directory(
-    desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (desk / "broken-0").touch()
-    assert status() == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    (line,) = printed.err.splitlines()
-    where = f"Brittle.act (brittle_agents.py, line {LINE})"
-    assert line.startswith(f"regretless: round 0: {where}: AttributeError: ")
-    assert "'nothing'" in line
-    assert not (desk / "runs/tiny").exists()
 
 
 def test_after_a_late_fault_the_mended_run_resumes(desk: Path) -> None:
@@ -182,21 +167,6 @@ def test_what_a_response_may_name_is_named_once() -> None:
     for registry, taken in ((register.agent, "hedge"), (register.learner, "quantal")):
         with pytest.raises(UserError, match=f"{registry.kind} '{taken}': there is a .*; choose"):
             registry(taken)(Path)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
-        (("rounds = 600", "roundz = 600"), "unknown key 'roundz'; did you mean 'rounds'?"),
-        (('"cyclic",', '"cyclic", perod = 3,'), "adversary 'cyclic': got an unexpected keyword"),
-    ],
-)
-def test_a_misspelt_key_is_told_before_the_missing_one(
-    desk: Path, capsys: pytest.CaptureFixture[str], wrong: tuple[str, str], told: str
-) -> None:
-    (desk / "tiny.toml").write_text(SCENARIO.replace(*wrong), encoding="utf-8")
-    assert status() == 2
-    assert capsys.readouterr().err.startswith(f"regretless: {told}")
 
 
 def fault(call: Callable[[Any], Any]) -> Exception:

@@ -12,7 +12,6 @@ import plotly.graph_objects as go
 import pytest
 from pages import check, panels
 
-from regretless.forecaster.tolerance import slack_limit
 from regretless.market import register
 from regretless.market.core.errors import UserError
 from regretless.market.markets.price_impact import crowding
@@ -234,26 +233,6 @@ def test_regret_and_its_bounds_are_those_of_the_logs(tables: Tables) -> None:
     assert len(drawn(run_figures.regret(of(tables)))) == 2
 
 
-def test_exploitability_is_counted_per_cohort(tables: Tables) -> None:
-    agents = tables["agents"]
-    agents["exploitability"] = np.resize([0.0, 0.02, np.nan], AGENTS)
-    figure = run_figures.exploitability(of({"agents": agents}))
-    (bars,) = drawn(figure)
-    share = (agents["exploitability"] == 0).sum()
-    assert (bars.y.sum(), bars.y[0]) == (agents["exploitability"].count(), share)
-    (title,) = figure.layout.annotations  # type: ignore[union-attr]
-    assert title.text.startswith(f"growers ({bars.y.sum()} of {AGENTS})<br>")
-    agents["exploitability"] = 0.0  # which the table tells in full
-    assert run_figures.exploitability(of({"agents": agents})) is None
-
-
-def test_certificates_are_added_up(tables: Tables) -> None:
-    tables["rounds"]["certificate"] = np.resize([0.5, -1.0], ROUNDS)
-    total, allowed = drawn(run_figures.certificates(of(tables)))
-    assert total.y[-1] == pytest.approx(0.5 * ROUNDS / 2)
-    assert allowed.y[-1] == pytest.approx(slack_limit(ROUNDS))
-
-
 def test_loss_ends_at_the_mean_loss_beside_the_alternatives(tables: Tables) -> None:
     own, *others = drawn(run_figures.loss(of(tables)))
     assert own.y[-1] == pytest.approx(tables["agents"]["mean_loss"].mean())
@@ -319,11 +298,3 @@ def test_own_measures_are_drawn_by_cohort(tmp_path: Path) -> None:
     ends = {(c.yaxis, c.name): c.y[-1] for c in drawn(market_figures.measures(of(tables)))}
     assert list(ends.values()) == [10.0, 2.0, (AGENTS - 1) / 2]
     assert [name for _, name in ends] == ["all", "growers", "growers"]
-
-
-def test_outcomes_are_in_their_own_units(finished: Path) -> None:
-    config = json.loads((finished / "manifest.json").read_text(encoding="utf-8"))["config"]
-    rounds = pd.DataFrame({"round": [1], "y_0": [0.0], "y_1": [0.0]})
-    assert Run(config, {"rounds": rounds}).outcome_ends["wind, m/s"] == (8.0, 0.0)
-    unnamed = {"outcome 0": (0.0, 1.0), "outcome 1": (0.0, 1.0)}
-    assert Run({}, {"rounds": rounds}).outcome_ends == unnamed

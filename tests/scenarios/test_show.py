@@ -100,28 +100,6 @@ def times(iterations: int) -> dict[str, Any]:
     return {"rng": [None] * iterations} if NEW else {"iterations": iterations}
 
 
-def test_iterations_without_a_seed_are_different_runs_whose_rows_name_their_seeds() -> None:
-    def mean_loss(model: MarketModel) -> float:
-        return float(model.agents_frame()["mean_loss"].mean())
-
-    def collector() -> mesa.DataCollector:
-        return mesa.DataCollector(model_reporters={"mean_loss": mean_loss})
-
-    market = market_class("crop-choice", collector=collector, **FEW)
-    rows = mesa.batch_run(market, {"rounds": 5}, display_progress=False, **times(3))
-    assert len({row["seed"] for row in rows}) == 3
-    assert len({row["mean_loss"] for row in rows}) == 3
-    seeds = [row["seed"] for row in rows]
-    asked = {"rounds": 5, "seed": seeds}
-    again = mesa.batch_run(market, asked, display_progress=False)
-    assert [row["mean_loss"] for row in again] == [row["mean_loss"] for row in rows]
-    asked = {"rounds": 5, "seed": range(2)}
-    twice = [mesa.batch_run(market, asked, display_progress=False) for _ in "ab"]
-    assert twice[0] == twice[1]
-    with pytest.raises(UserError, match=r"^seed: all models would be one run"):
-        market_class("crop-choice", seed=1)
-
-
 def counting() -> mesa.DataCollector:
     """Collect how many rounds were played, and what they cost."""
     loss = {"loss": lambda model: float(model.agents_frame()["mean_loss"].mean())}
