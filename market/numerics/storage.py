@@ -1,8 +1,10 @@
 """Large tables: in memory or in mapped files, and how weights lie in them.
 
-Large tables: in memory, or in files that the system maps into it and drops from it again.
+A mapped file is one that the system maps into memory and drops from it again.
 
-How weights lie in memory, so that a pass over many losses reads little and adds up fast.
+Tables of which a pass visits one row each (``staggered``) begin on a cache line, and at
+different places of a page: a processor takes writing and reading at equal places of two pages for
+one, and waits.
 
 A table of weights (K, A, n) is read action by action or, where many losses have one, number by
 number with the actions side by side in memory: still of shape (K, A, n), but the last axis but one
@@ -28,6 +30,7 @@ from regretless.market.core.arrays import Array
 from regretless.market.numerics.threads import FEWEST
 
 LARGE = 1 << 19  # numbers of a table that may be a file
+LINE, STAGGER = 8, 5  # numbers of a cache line; lines between the places of two tables
 
 
 @contextmanager
@@ -49,6 +52,15 @@ def room(*shape: int) -> Array:
         if hasattr(os, "posix_fallocate"):  # a disk that is full says so now
             os.posix_fallocate(file.fileno(), 0, 8 * size)
         return np.asarray(np.memmap(file, np.float64, "w+", shape=shape))
+
+
+def staggered(*shapes: tuple[int, ...]) -> Iterator[Array]:
+    """Make a table of zeros of each shape, for passes that visit one row of each at a time."""
+    for place, shape in enumerate(shapes):
+        size, shift = int(np.prod(shape)), LINE * STAGGER * place
+        table = np.zeros(LINE + shift + size)
+        start = -(table.ctypes.data // table.itemsize) % LINE + shift
+        yield table[start : start + size].reshape(shape)
 
 
 def is_mapped(table: Any) -> bool:

@@ -24,7 +24,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.clear)  # a fork takes no threads along
 
 
-def over_rows(kernel: Callable[..., None], rows: int, *arrays: Any, fewest: int = FEWEST) -> None:
+def over_rows(kernel: Callable[..., object], rows: int, *arrays: Any, fewest: int = FEWEST) -> None:
     """Call ``kernel(*arrays, first, last)`` so that all rows are covered.
 
     Parameters
@@ -53,7 +53,7 @@ def over_rows(kernel: Callable[..., None], rows: int, *arrays: Any, fewest: int 
 
 
 def _work(
-    kernel: Callable[..., None], arrays: tuple[Any, ...], spans: Iterator[tuple[int, int]]
+    kernel: Callable[..., object], arrays: tuple[Any, ...], spans: Iterator[tuple[int, int]]
 ) -> None:
     for first, last in spans:
         kernel(*arrays, first, last)
