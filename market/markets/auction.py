@@ -39,6 +39,7 @@ from regretless.market.game.accounts import Accounts
 from regretless.market.game.market import Decisions, Market
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses.piecewise import Trade
+from regretless.market.markets.uniform_price import clearing, shares
 
 TICKS = 1024  # between the least and the greatest price
 LOTS = 1024  # to a unit
@@ -46,23 +47,6 @@ MOST = 2.0**62  # of an order times all of them, in lots: what 64 bits hold
 
 Lots = NDArray[np.int64]
 Endowment = float | dict[str, float]
-
-
-def clearing(bids: Lots, asks: Lots, last: int) -> tuple[int, int]:
-    """Return the price, in half ticks, and the volume.
-
-    Parameters
-    ----------
-    bids, asks : int array (TICKS + 1,)
-        Lots demanded and offered at each limit.
-    last : int
-        The last price, in half ticks.
-    """
-    demand, supply = np.cumsum(bids[::-1])[::-1], np.cumsum(asks)
-    low = int(np.argmax(demand - bids <= supply))
-    high = TICKS - int(np.argmax((supply - asks <= demand)[::-1]))
-    volume = int(min(demand[low], supply[low]))
-    return (low + high if volume else min(max(last, 2 * low), 2 * high)), volume
 
 
 def filled(  # noqa: PLR0913 - orders, book, and what was agreed
@@ -81,11 +65,10 @@ def filled(  # noqa: PLR0913 - orders, book, and what was agreed
     traded : int array (n,)
         Written.
     """
-    tick, between = divmod(price, 2)
-    at = np.zeros(2, dtype=np.int64) if between else book[:, tick]
-    better = int(book[0, tick + 1 :].sum()), int(book[1, : tick + between].sum())
-    left = volume - better[0], volume - better[1]
-    return int(fill(wanted, ticks, price, left, at, traded)) / (2 * TICKS * LOTS)
+    left_bid, left_ask, *at = shares(price, volume, *book)
+    return int(fill(wanted, ticks, price, (left_bid, left_ask), np.array(at), traded)) / (
+        2 * TICKS * LOTS
+    )
 
 
 @register.market("call-auction")

@@ -37,6 +37,7 @@ from regretless.market.game.accounts import UNIT, Accounts
 from regretless.market.game.market import Decisions, Market
 from regretless.market.game.protocols import Cohort
 from regretless.market.losses.orders import MOST_FEE, Orders
+from regretless.market.markets.clearing_again import again, play
 from regretless.market.markets.matching import (
     ASK,
     BID,
@@ -53,11 +54,9 @@ from regretless.market.markets.matching import (
     WIDTH,
     Rules,
     Whole,
-    again,
     empty,
     expire,
     layout,
-    play,
 )
 
 Endowment = float | dict[str, float]

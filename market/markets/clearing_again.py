@@ -1,0 +1,143 @@
+"""Compiled rounds of an order book, and what every action of every agent would have changed.
+
+In the continuous book the state before an agent arrives does not depend on its order, so it is
+walked through once, and only arrivals from the agent's own on are played again, as long as it has
+an order open. In a batch all that the others' orders add up to is collected once.
+"""
+
+import numpy as np
+
+from regretless.market.core.compiled import compiled
+from regretless.market.markets.batches import auction, collect, trade_one
+from regretless.market.markets.matching import (
+    CASH,
+    FIRST,
+    OPEN,
+    SAME,
+    WIDTH,
+    Rules,
+    Whole,
+    arrive,
+    own_at,
+)
+
+
+@compiled(nogil=True)
+def play(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    s: Whole, r: Rules, acts: Whole, orders: Whole, order: Whole, actions: Whole, shift: Whole,
+    last: Whole, tape: Whole, count: Whole,
+) -> None:  # fmt: skip
+    """Play a round.
+
+    Parameters
+    ----------
+    order : int array (N,)
+        Agents as they arrive.
+    actions : int array (N,)
+        What each does; -1 where it is absent.
+    """
+    for agent in order:
+        arrive(s, r, acts, orders, agent, actions[agent], shift, tape, count)
+    if r.batch:
+        auction(s, r, order, last, tape, count)
+
+
+@compiled(nogil=True)
+def again(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    s: Whole, r: Rules, acts: Whole, orders: Whole, order: Whole, actions: Whole, shift: Whole,
+    last: Whole, changes: Whole,
+) -> None:  # fmt: skip
+    """Write what every action of every agent would have changed for it.
+
+    Parameters
+    ----------
+    s : int array
+        Before the round; written.
+    last : int array (d,)
+        Prices before the round, in half ticks.
+    changes : int array (N, A, 1 + d)
+        Written: cash, and lots of each good, that the agent has more after the round, were it to
+        take the action and all others theirs. Absent agents' rows are 0.
+    """
+    before = s[r.own :].copy()
+    if r.batch:
+        again_batch(s, r, acts, orders, order, actions, shift, last, changes)
+    else:
+        again_continuous(s, r, acts, orders, order, actions, shift, changes)
+    for i in range(len(actions)):
+        for a in range(acts.shape[1] if actions[i] >= 0 else 0):
+            if acts[i, a, SAME] == a:
+                changes[i, a, 0] -= before[i * r.wide + CASH]
+                for g in range(r.goods):
+                    changes[i, a, 1 + g] -= before[i * r.wide + FIRST + 3 * g]
+            elif acts[i, a, SAME] >= 0:
+                changes[i, a] = changes[i, acts[i, a, SAME]]
+
+
+@compiled(nogil=True)
+def note(s: Whole, r: Rules, agent: int, owned: Whole) -> None:
+    """Write what an agent owns (1 + d,)."""
+    i = own_at(r, agent)
+    owned[0] = s[i + CASH]
+    for g in range(r.goods):
+        owned[1 + g] = s[i + FIRST + 3 * g]
+
+
+@compiled(nogil=True)
+def again_continuous(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    s: Whole, r: Rules, acts: Whole, orders: Whole, order: Whole, actions: Whole, shift: Whole,
+    owned: Whole,
+) -> None:  # fmt: skip
+    """Write what ``again`` does, for a continuous book, as what agents own after the round."""
+    none, count, now = np.zeros((0, 6), dtype=np.int64), np.zeros(2, np.int64), np.empty_like(s)
+    for place in range(len(order)):
+        agent = order[place]
+        for a in range(acts.shape[1] if actions[agent] >= 0 else 0):
+            if acts[agent, a, SAME] != a or acts[agent, actions[agent], SAME] == a:
+                continue
+            now[:] = s
+            arrive(now, r, acts, orders, agent, a, shift, none, count)
+            for later in range(place + 1, len(order)):
+                if not now[own_at(r, agent) + OPEN]:
+                    break
+                who = order[later]
+                arrive(now, r, acts, orders, who, actions[who], shift, none, count)
+            note(now, r, agent, owned[agent, a])
+        arrive(s, r, acts, orders, agent, actions[agent], shift, none, count)
+    for agent in order:
+        if actions[agent] >= 0:
+            note(s, r, agent, owned[agent, acts[agent, actions[agent], SAME]])
+
+
+@compiled(nogil=True)
+def again_batch(  # noqa: PLR0913 - a compiled kernel takes plain arrays
+    s: Whole, r: Rules, acts: Whole, orders: Whole, order: Whole, actions: Whole, shift: Whole,
+    last: Whole, owned: Whole,
+) -> None:  # fmt: skip
+    """Write what ``again`` does, for a batch, as what agents own after the round.
+
+    Nothing trades before all are here, so that what an agent may send depends on itself alone.
+    """
+    none, count, before = np.zeros((0, 6), dtype=np.int64), np.zeros(2, np.int64), s.copy()
+    totals = np.zeros((r.goods, 2, r.top + 1), dtype=np.int64)
+    earlier = np.zeros_like(totals)  # of who arrives before the agent
+    for agent in order:
+        arrive(s, r, acts, orders, agent, actions[agent], shift, none, count)
+        collect(s, r, totals, 1, agent)
+    for agent in order:
+        slots = slice(agent * r.slots * WIDTH, (agent + 1) * r.slots * WIDTH)
+        own = slice(own_at(r, agent), own_at(r, agent + 1))
+        sent, held = s[slots].copy(), s[own].copy()
+        collect(s, r, totals, -1, agent)
+        for a in range(acts.shape[1] if actions[agent] >= 0 else 0):
+            if acts[agent, a, SAME] == a:
+                s[slots], s[own] = before[slots], before[own]
+                arrive(s, r, acts, orders, agent, a, shift, none, count)
+                collect(s, r, totals, 1, agent)
+                for g in range(r.goods):
+                    trade_one(s, r, agent, g, totals[g], earlier[g], last[g])
+                note(s, r, agent, owned[agent, a])
+                collect(s, r, totals, -1, agent)
+        s[slots], s[own] = sent, held
+        collect(s, r, totals, 1, agent)
+        collect(s, r, earlier, 1, agent)
