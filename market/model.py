@@ -1,10 +1,7 @@
 """The Mesa model and the per-agent views on its arrays.
 
-How a market presents itself: in a line, and in figures, which whoever loaded it can draw.
-
-A thin view on one agent, as Mesa wants one: everything is read from its cohort's arrays.
-
-The Mesa model: one step is one round, and every agent is a thin view on its cohort's arrays.
+One step is one round, and every agent is a thin view on its cohort's arrays, from which everything
+is read.
 
 ``model.agents.select(...)``, ``model.agents.get("swap_regret")`` and ``mesa.DataCollector`` work
 as on any model: one that is given to the model as its ``datacollector`` collects after every round,

@@ -1,21 +1,18 @@
 """What travels in a round: contexts, forecasts, distributions, decisions, and the past.
 
-What a cohort does in a round: a mixed strategy per row and an action per agent.
+Records are frozen. Shapes: d coordinates of an outcome, n functions of a basis, m atoms of a
+distribution, f features.
 
-Where all play is pure the law is a one-hot table of mostly zeros, so that one integer per row takes
-its place and the table is made only for who reads it.
+**A decision** is a mixed strategy per row and an action per agent. Where all play is pure the
+strategy is a one-hot table of mostly zeros, so that one integer per row takes its place and the
+table is made only for who reads it.
 
-Frozen records that travel between the rooms, in the order in which a round makes them.
-
-Shapes: d coordinates of an outcome, n functions of a basis, m atoms of a law, f features.
-
-Deviations: single agents who play something else than their rule says, in the eyes of all.
-
-The rule still decides, so that nobody's random numbers move; what the agent does in its place is
+**Deviations**: single agents play something else than their rule says, in the eyes of all. The rule
+still decides, so that nobody's random numbers move; what the agent does in its place is
 what the market clears, the ledger charges and an adversary foresees. Its regret stays exact. It no
 longer chooses by what it expected, so that its expectation is left out, and with it its bound.
 
-The read-only past that players may see: outcomes of earlier rounds, in bounded memory.
+**The past** that players may see is read-only: outcomes of earlier rounds, in bounded memory.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 r"""Leaders with a plan that no forecast changes, and sellers.
 
-Leaders with a plan that no forecast changes: commitment, up then down, pump and dump.
-
 **Commitment** (Conitzer and Sandholm 2006): the law over outcomes that is best to announce to a
 follower who best-responds to it (``market.exploitability.stackelberg``), one linear
 program per action of the follower, every round anew from the same law. The value counts on ties
@@ -23,11 +21,10 @@ those who hold: the price of their trust. Then it lets the good fall, and earns 
 round for as long as they keep holding. Phases alternate. Against followers of an honest average it
 pays where they let go slowly.
 
-Sellers who face no-regret buyers (Braverman, Mao, Schneider and Weinberg 2018).
-
-An arm is an offer: an allocation x of the good and a price p, both in [0, 1]. An outcome lists the
-offers of all arms, (x_0, p_0, x_1, p_1, ...), d = 2 x arms; arm 0 is the null arm, nothing for
-free. A buyer of value v loses (1 + p - v x) / 2 on the arm that it plays, the seller earns p.
+**Sellers who face no-regret buyers** (Braverman, Mao, Schneider and Weinberg 2018). An arm is an
+offer: an allocation x of the good and a price p, both in [0, 1]. An outcome lists the offers of all
+arms, (x_0, p_0, x_1, p_1, ...), d = 2 x arms; arm 0 is the null arm, nothing for free. A buyer of
+value v loses (1 + p - v x) / 2 on the arm that it plays, the seller earns p.
 
 **Staggered offers.** With f = T^(3/4), arm 1 + k for k = 0, 1, ..., floor(3T / 4f) opens at round
 (4/3) f k, gives the good free for f (1 - k / 100) rounds, and asks the price of 1 from then on;

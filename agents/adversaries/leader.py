@@ -1,6 +1,6 @@
 """Leaders: a payoff, the outcomes to choose among, and what each outcome is worth.
 
-What a leader is paid: u(a, y), for the follower's action a and the outcome y.
+**Payoff.** A leader is paid u(a, y) for the follower's action a and the outcome y:
 
     ZeroSum         the follower's own loss, normalised into [0, 1]
     LinearPayoff    offset_a + w_a . y
@@ -8,11 +8,9 @@ What a leader is paid: u(a, y), for the follower's action a and the outcome y.
 Over one-hot outcomes a linear payoff is any bimatrix game: ``weights[a][i]`` is what outcome i
 yields against action a. Revenue is one too: the price of the arm that is bought.
 
-Adversaries with a motive: a payoff u(a, y) and a finite list of outcomes to choose among.
-
-A payoff is linear in the outcome, or where no ``weights`` are given zero-sum: the follower's own
-loss. Where outcomes are a continuum the list is a grid. A list and a payoff make the commitment
-value and the leader's surplus computable after the run (``market.exploitability``).
+**Outcomes to choose among.** They are a finite list, a grid where outcomes are a continuum. A list
+and a payoff make the commitment value and the leader's surplus computable after the run
+(``market.exploitability``).
 
 A population's reaction is its mixed strategy (K, A) per cohort. An outcome y is worth
 

@@ -1,9 +1,8 @@
 r"""Plans as tables, and leaders who learn one: cross-entropy, an evolution strategy, EXP3.
 
-Plans: how to draw outcomes in each phase of the run, after each of the followers' answers.
-
-A plan is a table ``laws`` (P, S, m): a run of T rounds has P equally long phases; in phase p of
-round t = 0, 1, ... the leader draws from
+**A plan** says how to draw outcomes in each phase of the run, after each of the followers' answers:
+it is a table ``laws`` (P, S, m): a run of T rounds has P equally long phases; in phase p of round t
+= 0, 1, ... the leader draws from
 
     laws[p, s],   p = floor(t P / T),   s = what followers played last,
 
@@ -11,9 +10,7 @@ a law over the m outcomes of its support. With S = 1 it does not look at them; w
 action that the cohort's agents played most in the round before (of several the lowest; 0 before the
 first round). So a plan is plain data: a commitment has P = S = 1, up-then-down P = 2.
 
-How an attacker learns: which plans to try next, given what those tried so far were paid.
-
-A search proposes a generation of plans (``agents.adversaries.learned``), is told what each was paid
+**A search** proposes a generation of plans, is told what each was paid
 per round, and so on; ``best`` is the plan that it would play.
 
 **Cross-entropy** (de Boer, Kroese, Mannor and Rubinstein 2005; with noise, Szita and Lorincz 2006).
@@ -30,11 +27,10 @@ a step along the natural gradient of the expected utility; eta = (3 + ln n) / (5
 **EXP3** (``agents.learners.external``) over a finite list of plans, of which eight are drawn before
 it is told anything; but for that delay its theorem bounds what it loses to the best of the list.
 
-The two others start at scores drawn from N(0, 1), with sigma = 2: nowhere in particular.
+The two others start at scores drawn from N(0, 1), with sigma = 2.
 
-Leaders who learn while they play: the run is cut into episodes, and each tries a plan.
-
-After an episode the search (``agents.adversaries.learned``) is told what the plan was paid per
+**Leaders who learn while they play** cut the run into episodes, and try a plan in each. After an
+episode the search is told what the plan was paid per
 round and agent. Followers do not forget between episodes, so that a plan is judged in the wake of
 those before it; ``regretless train`` rehearses in runs that begin anew.
 """

@@ -1,22 +1,20 @@
 r"""Outcomes without a motive: replayed data, nature, and the opponent of the forecast.
 
-Replayed data: outcomes and contexts row by row, from the start again when they run out.
+**Replayed data** are outcomes and contexts row by row, from the start again when they run out.
 
-Nature: i.i.d., drifting, cyclic and regime-switching outcomes, indifferent to the forecast.
+**Nature** is i.i.d., drifting, cyclic or regime-switching, whatever is forecast. It keeps a mean
+path m_t in [0, 1]^d and draws y_t coordinate by coordinate from the beta distribution with that
+mean and ``concentration`` c, Beta(c m, c (1 - m)), whose standard deviation is sqrt(m (1 - m) / (c
++ 1)): c = 2 with mean 1/2 is uniform, large c is nearly the mean itself, and small c nearly a coin
+toss between 0 and 1. c = 0 does not continue this: it stands for the mean itself, without noise. So
+that nobody asks for little noise and gets the most that there can be, 0 < c < 0.05 needs ``extreme
+= true``.
 
-Each keeps a mean path m_t in [0, 1]^d and draws y_t coordinate by coordinate from the beta
-distribution with that mean and ``concentration`` c, Beta(c m, c (1 - m)), whose standard deviation
-is sqrt(m (1 - m) / (c + 1)): c = 2 with mean 1/2 is uniform, large c is nearly the mean itself, and
-small c nearly a coin toss between 0 and 1. c = 0 does not continue this: it stands for the mean
-itself, without noise. So that nobody asks for little noise and gets the most that there can be,
-0 < c < 0.05 needs ``extreme = true``.
-
-The anti-forecast adversary: always where the forecast's mixture is not.
-
-Of the vertices ``1/2 + strength (e_j - 1/2)`` (for one coordinate: its two ends) it picks the one
-farthest from the mean label forecast. That is the vertex of the least predicted coordinate; ties
-go to the lowest index. At strength 1 the outcomes are the unit vectors. A forecast that follows
-the past (last value, smoothing) is wrong every round.
+**The anti-forecast adversary** is where the forecast's mixture is not. Of the vertices ``1/2 +
+strength (e_j - 1/2)`` (for one coordinate: its two ends) it picks the one farthest from the mean
+label forecast. That is the vertex of the least predicted coordinate; ties go to the lowest index.
+At strength 1 the outcomes are the unit vectors. A forecast that follows the past (last value,
+smoothing) is wrong every round.
 """
 
 from collections.abc import Sequence

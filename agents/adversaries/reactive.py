@@ -1,7 +1,5 @@
 r"""Adversaries that answer the announced play: leaders, and one that maximises regret.
 
-Leaders who answer the announced play: myopic ones, one that looks ahead, one that cheats.
-
 **Myopic**: the outcome that pays most against the mixed strategies that everybody is announced to
 follow this round, averaged over all agents; in a market, by what the market will make of it.
 
@@ -16,10 +14,9 @@ a mixture of predictions safe. ``DrawSeer`` breaks it: it picks what pays most a
 actions that the drawn forecast induces. In matching pennies it wins every round. It exists to show
 that the rule is needed; nothing is guaranteed in its presence.
 
-An opponent of the guarantee itself: every outcome is the one that makes somebody regret most.
-
-It counts what each follower's expected swap regret would be after the round, at the announced laws
-of play q, for every outcome y of its support,
+**Maximising regret.** Every outcome is the one that makes somebody regret most. The adversary
+counts what each follower's expected swap regret would be after the round, at the announced laws of
+play q, for every outcome y of its support,
 
     R_k(y) = sum_a max_b [ G_k[a, b] + q_k(a) (l_k(a, y) - l_k(b, y)) ],    G the sums so far,
 

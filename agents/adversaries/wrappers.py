@@ -1,8 +1,7 @@
 """Adversaries made of others: a coalition, and one kept to a space.
 
-A coalition: several adversaries, each in charge of its own coordinates of the outcome.
-
-A member is any registered adversary. It plays as if its coordinates were the whole outcome: the
+**A coalition** is several adversaries, each in charge of its own coordinates of the outcome. A
+member is any registered adversary. It plays as if its coordinates were the whole outcome: the
 history and the labels of the forecast that it is shown are those of its coordinates, and of the
 rest it sees what it declares by itself. Members commit independently of each other, so the
 coalition's law is the product of theirs.
@@ -12,7 +11,8 @@ of the others stand at one half. That is exact for the member's choice where los
 coordinates (linear, separable), as its part does not depend on theirs. A linear payoff concerns the
 member's own coordinates alone.
 
-Any adversary, kept to a part of the cube: outcomes outside are drawn back to the border.
+**Confined**, any adversary is kept to a part of the cube: outcomes outside are drawn back to its
+border.
 """
 
 import inspect

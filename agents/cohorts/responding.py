@@ -1,22 +1,19 @@
 """Agents who respond to a forecast: the common draw or their own, at once or with delay.
 
-Who of a cohort hears what: rows at one distance from the forecaster form a party.
+They are held as arrays. Agents with equal losses who hear the same forecast choose alike, so a
+cohort of N agents keeps K rows, one per distinct loss, and ``row_of`` says which row an agent
+belongs to. Every round costs a handful of passes over ``(K, A)`` and ``(K, A, n)``. Agents who are
+counted have ``heads`` in place of a list of agents: how many each row stands for. Where they draw,
+one action is drawn for each row, that of the agent in the tables, and those of the others by one
+multinomial distribution.
 
-A party that hears a prediction, of now or of h rounds ago, expects the losses that its response
-rule reads from it. One that no prediction has reached expects the linear form of its losses at the
-running mean of s(y), as ``market.game.network`` says, and its rule responds to that table.
+**Parties.** Rows at one distance from the forecaster form a party. One that hears a prediction, of
+now or of h rounds ago, expects the losses that its response rule reads from it. A party that no
+prediction has reached expects the linear form of its losses at the running mean of s(y), as
+``market.game.network`` says, and its rule responds to that table.
 
-Many agents of one kind held as arrays: the fast path, and the only one.
-
-Agents with equal losses who hear the same forecast choose alike, so a cohort of N agents keeps K
-rows, one per distinct loss, and ``row_of`` says which row an agent belongs to. Every round costs
-a handful of passes over ``(K, A)`` and ``(K, A, n)``. A crowd that is counted keeps ``heads`` in
-place of a list of agents: how many each row stands for. Where its agents draw, one action is thrown
-for each row, the agent of the tables, and those of the others by one multinomial law.
-
-Agents who each draw a prediction of their own from the round's mixture.
-
-The mixture is common, the draw is not: what one agent hears says nothing of what another does. The
+**Private draws.** Where agents each draw a prediction of their own from the round's mixture, the
+mixture is common, the draw is not: what one agent hears says nothing of what another does. The
 draws come from a stream of the cohort's own that the referee holds. Agents of equal losses act
 differently, so that each has a row of its own and is charged what it did.
 """

@@ -1,6 +1,6 @@
 """Agents of a user's own, one by one or all of a cohort at once.
 
-Agents of a user's own, all of a cohort at once: arrays in, arrays out, one call a round.
+**All of a cohort at once**: arrays in, arrays out, one call a round.
 
     @register.agent("contrarian")
     class Contrarian(ScriptedCrowd):
@@ -13,10 +13,9 @@ Agents of a user's own, all of a cohort at once: arrays in, arrays out, one call
         def act_many(self, forecasts, contexts):
             return forecasts.losses(self.loss).argmax(1)
 
-``columns`` names attributes that tables, ``model.agents.get`` and checkpoints see. A class of
-``agents.cohorts.scripted`` answers for one agent; its instances sit side by side in a crowd, too.
+``columns`` names attributes that tables, ``model.agents.get`` and checkpoints see.
 
-Agents that a user writes: subclass ``ScriptedAgent``, write ``act``, register it under a name.
+**One by one**: subclass ``ScriptedAgent``, write ``act``, register it under a name.
 
     @register.agent("stubborn")
     class Stubborn(ScriptedAgent):
@@ -24,8 +23,7 @@ Agents that a user writes: subclass ``ScriptedAgent``, write ``act``, register i
             return 0
 
 ``response = "stubborn"`` in a cohort of a scenario then makes one instance per agent; of a
-``ScriptedCrowd`` (``agents.cohorts.scripted``) it makes one for all. They sit beside the fast
-cohorts in the same ledger.
+``ScriptedCrowd`` it makes one for all. They sit beside the fast cohorts in the same ledger.
 """
 
 from collections.abc import Sequence

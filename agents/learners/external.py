@@ -1,8 +1,7 @@
 r"""Learners without external regret, with full information or with their own loss alone.
 
-Learners without external regret, and the one that has it: follow the leader.
-
-With L_a the cumulative loss of action a, t the round and x+ = max(x, 0):
+**Full information.** Of these, follow the leader alone has external regret. With L_a the cumulative
+loss of action a, t the round and x+ = max(x, 0):
 
     hedge                   q_a ~ exp(-rate_t L_a)
     regret-matching         q_a ~ R_a+, R_a = sum of <q, l> - l_a; uniform where no R_a is positive
@@ -15,9 +14,8 @@ and 2.3); Hart and Mas-Colell 2000, in expectation (the polynomial forecaster wi
 Cesa-Bianchi and Lugosi 2006, Corollary 2.1); Tammelin, Burch, Johanson and Bowling 2015;
 Fudenberg and Levine 1995 for smooth fictitious play.
 
-A learner that sees no more than the loss of its own action.
-
-EXP3: exponential weights of unbiased estimates, made from the one loss that was seen. Two forms:
+**Its own loss alone.** EXP3 is exponential weights of unbiased estimates, made from the one loss
+that was seen. It has two forms:
 
 **With exploration**, as printed by Auer, Cesa-Bianchi, Freund and Schapire (2002): gains 1 - l are
 estimated by (1 - l_a) [a was played] / q_a, and a share gamma = A rate (at most 1) of the law is

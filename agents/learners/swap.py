@@ -1,6 +1,6 @@
 r"""Learners without swap regret, for few actions and for many.
 
-Learners without swap regret, for few actions: a stationary law of an A x A chain per round.
+For few actions they play the stationary distribution of an A x A chain every round.
 
 **Blum-Mansour** (2007): a copy of Hedge per action a, charged q_a l; the copies' laws are the rows
 of a chain and q is its stationary law, so that the loss suffered is the sum of what the copies
@@ -16,13 +16,11 @@ sum_a q_a^2 sum_b (l_a - l_b)^2 <= A - 1, so those of R+ stay below (A - 1) T, a
 
     T x swap regret = sum_a max_b R_ab+ <= sqrt(A sum_a max_b (R_ab+)^2) <= sqrt(A (A - 1) T).
 
-A learner without swap regret for many actions: TreeSwap.
-
-Dagan, Daskalakis, Fishelson and Golowich 2024 (Algorithm 1) and, with the same tree, Peng and
-Rubinstein 2024. A tree of depth d and breadth M covers M^d rounds. A node at level h = 1, ..., d
-lives for M steps of M^(d - h) rounds each and runs a fresh Hedge (rate sqrt(8 ln A / M)) on the
-steps' mean losses; its law stays fixed during a step. The mixed strategy is the plain mean of the
-laws of the d nodes that are alive. Beyond M^d rounds a new tree begins.
+**TreeSwap**, for many actions (Dagan, Daskalakis, Fishelson and Golowich 2024, Algorithm 1; with
+the same tree, Peng and Rubinstein 2024). A tree of depth d and breadth M covers M^d rounds. A node
+at level h = 1, ..., d lives for M steps of M^(d - h) rounds each and runs a fresh Hedge (rate
+sqrt(8 ln A / M)) on the steps' mean losses; its law stays fixed during a step. The mixed strategy
+is the plain mean of the laws of the d nodes that are alive. Beyond M^d rounds a new tree begins.
 
 **Bound.** Within a step the law is fixed, so the best replacement costs at least the step's best
 action: with OPT_h the sum over the steps of level h of their best action's loss, the swap regret

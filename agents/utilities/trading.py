@@ -1,6 +1,6 @@
 r"""Agents whose actions a market clears, buyers of a seller, and followers of a matrix game.
 
-Whose actions a market clears: traders with orders, firms with output, depositors, and tables.
+**Agents whose actions a market clears.**
 
     trader    action 0 stays out; action 1 + k d + g trades (k + 1) / levels of ``size`` of good g
     firm      action a sells q_a = a / (A - 1) of its capacity, at the price y_j, and earns
@@ -27,19 +27,17 @@ A bank promises r to who withdraws early and has 1 for each; what stays in grows
 
 so that waiting is better if and only if  y < (R - r) / (r (R - 1)).
 
-Buyers in a market with a seller: the outcome lists an offer per arm, allocation and price.
+**Buyers in a market with a seller.** The outcome lists an offer per arm, allocation and price. A
+buyer of value v who plays arm a gets the good with probability (or in quantity) x_a and pays p_a,
+so that its utility is v x_a - p_a and its loss (1 + p_a - v x_a) / 2, in [0, 1]. The sellers and
+their arms are those of ``agents.adversaries.fixed_plans`` (Braverman, Mao, Schneider and Weinberg
+2018), arm 0 being nothing for free.
 
-A buyer of value v who plays arm a gets the good with probability (or in quantity) x_a and pays
-p_a, so that its utility is v x_a - p_a and its loss (1 + p_a - v x_a) / 2, in [0, 1]. The sellers
-and their arms are those of ``agents.adversaries.fixed_plans`` (Braverman, Mao, Schneider and
-Weinberg 2018), arm 0 being nothing for free.
-
-Followers in a game of a file: the outcome is the leader's action, as a one-hot vector.
-
-A loss that is linear in the outcome y, ``l_a(y) = sum_i y_i l[i, a]``, is the follower's expected
-loss when y is a mixed action of the leader. Since the y_i sum to 1, any constant c_a may be taken
-off the weights and added to the offset; the middle of the losses of a is, which keeps weights, and
-with them the forecaster's bounds, small. The loss lies in [0, 1] wherever y is a mixed action.
+**Followers in a game of a file.** The outcome is the leader's action, as a one-hot vector. A loss
+that is linear in the outcome y, ``l_a(y) = sum_i y_i l[i, a]``, is the follower's expected loss
+when y is a mixed action of the leader. Since the y_i sum to 1, any constant c_a may be taken off
+the weights and added to the offset; the middle of the losses of a is, which keeps weights, and with
+them the forecaster's bounds, small. The loss lies in [0, 1] wherever y is a mixed action.
 """
 
 import numpy as np

@@ -1,10 +1,7 @@
 """Files that are written whole or not at all, and checkpoints in them, without pickle.
 
-Files that are there whole or not at all, and survive a loss of power once they are there.
-
-Checkpoints without pickle: what is remembered, as a tree of arrays and plain values in a file.
-
-A class that inherits from ``Remembering`` names its memory once and can be stopped and continued:
+A file that is there survives a loss of power. A class that inherits from ``Remembering`` names its
+memory once and can be stopped and continued:
 
     class Counter(Remembering):
         REMEMBERED = ("rounds", "_sums")

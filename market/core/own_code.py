@@ -1,15 +1,13 @@
 """The border to a user's own code: faults are named, and what is handed over is read-only.
 
-Faults in a user's own code: one line that names the class, the method and the round.
+**Faults** are one line that names the class, the method and the round. Code is a user's own where
+it belongs neither to this project nor to Python nor to a package that is installed, unless
+something registered comes from there. Nothing is wrapped: a fault is attributed by its traceback,
+so that a round without one costs nothing.
 
-Code is a user's own where it belongs neither to this project nor to Python nor to a package that is
-installed, unless something registered comes from there. Nothing is wrapped: a fault is attributed
-by its traceback, so that a round without one costs nothing.
-
-Arrays at the border to a user's own code: what it is handed is read-only, its answer is checked.
-
-The project's own methods are handed the arrays themselves: kernels are compiled once for arrays
-that can be written and once for those that cannot.
+**Arrays** that it is handed are read-only, and its answer is checked. The project's own methods are
+handed the arrays themselves: kernels are compiled once for arrays that can be written and once for
+those that cannot.
 """
 
 import sysconfig

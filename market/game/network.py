@@ -1,17 +1,13 @@
 """Who hears the forecast and when: graphs, distances, and forecasts on their way.
 
-News on its way: what was broadcast of a block, for those who hear it late or never.
+**Late news.** An agent at distance h from the forecaster hears in round t the prediction that was
+drawn in round t - h. Until the first one has come through to it, and for ever where none does, it
+goes by the running mean of s(y) over the rounds that were played, outcomes being public: responding
+to it is a best response to the empirical law of outcomes (follow the leader). Before the first
+outcome the mean is 1/2 in every coordinate, as for the running-mean forecaster.
 
-An agent at distance h from the forecaster hears in round t the prediction that was drawn in round
-t - h. Until the first one has come through to it, and for ever where none does, it goes by the
-running mean of s(y) over the rounds that were played, outcomes being public: responding to it is a
-best response to the empirical law of outcomes (follow the leader). Before the first outcome the
-mean is 1/2 in every coordinate, as for the running-mean forecaster.
-
-Who hears the forecast, and when: subscribers at once, everybody else along a graph.
-
-The distance of an agent is the number of hops from it to the nearest subscriber, and news travels
-one hop a round: at distance h it is h rounds old (``market.game.network``). Graphs are undirected:
+**Graphs.** The distance of an agent is the number of hops from it to the nearest subscriber, and
+news travels one hop a round: at distance h it is h rounds old. Graphs are undirected:
 
     small-world   a ring lattice of which some edges are rewired (Watts and Strogatz, Collective
                   dynamics of 'small-world' networks, Nature 1998), in a connected draw of it

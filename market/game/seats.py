@@ -1,28 +1,27 @@
 r"""Seats at the table: who takes part, what they see, and how they are compared.
 
-Who is at the table: cohorts and single agents may enter after the start, and leave.
+A seat is one cohort and what lies around it:
 
-An agent is there in the rounds t with ``entered <= t < left`` (rounds count from 0). Before and
-after it does not decide (its action is -1), is not charged and learns nothing, and its measures are
-over its own rounds alone. A ``Round`` holds None in place of a cohort of which nobody is there; a
-``Decision`` says in ``present`` which rows of a cohort were, where some were not. Nobody else
-notices: a cohort neither draws from another's random stream nor changes what is predicted.
-
-Agents are listed, one entry of ``row_of`` each, or **counted**: then a cohort has ``heads``, how
-many agents each entry stands for. They have equal losses, one rule and one forecast, so that what
-a row is charged and regrets is each one's, and all that adds up over agents is weighed by heads.
-Where they draw, the entry's agent in the tables is one of them, and only action counts are stored:
-``taken`` reads them.
-
-A seat at the table: one cohort, and what lies around it.
-
-    attendance  which rows take part in a round              (``market.game.seats``)
+    attendance  which rows take part in a round              (below)
     signal      what its agents see beside the context       (below)
     budget      which actions they can afford                (``market.game.budget``)
     comparison  what they would have lost otherwise           (``market.regret.model_comparison``)
     deviations  who plays something else than the rule says  (``market.records``)
 
 Each has a plain case that changes nothing, so that a round asks all seats alike.
+
+**Attendance.** Cohorts and single agents may enter after the start, and leave. An agent is there in
+the rounds t with ``entered <= t < left`` (rounds count from 0). Before and after it does not decide
+(its action is -1), is not charged and learns nothing, and its measures are over its own rounds
+alone. A ``Round`` holds None in place of a cohort of which nobody is there; a ``Decision`` says in
+``present`` which rows of a cohort were, where some were not. Nobody else notices: a cohort neither
+draws from another's random stream nor changes what is predicted.
+
+Agents are listed, one entry of ``row_of`` each, or **counted**: then a cohort has ``heads``, how
+many agents each entry stands for. They have equal losses, one rule and one forecast, so that what
+a row is charged and regrets is each one's, and all that adds up over agents is weighed by heads.
+Where they draw, the entry's agent in the tables is one of them, and only action counts are stored:
+``taken`` reads them.
 
 **Signals.** Only a signal sees the outcome before it is revealed. Agent i of a cohort with a
 signal sees, beside the public context,

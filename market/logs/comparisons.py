@@ -1,15 +1,14 @@
 """Alternatives in hindsight, and what a branch did to whom.
 
-Alternatives in hindsight: following the forecast against every model, policy and fixed action.
+**Alternatives in hindsight** are every model, policy and fixed action. All losses are averages per
+round, in [0, 1], of the agents' own records. The **difference** of an alternative is its mean loss
+minus the mean loss of what the agents did, so that a positive one says that following the forecast
+was better. In the units of a utility it is ``loss_scale`` times as large. Intervals hold for all
+differences of the table at once, and p-values are adjusted for their number
+(``market.regret.inference``). An agent's best fixed action is chosen in hindsight, which favours
+it.
 
-All losses are averages per round, in [0, 1], of the agents' own records. The **difference** of an
-alternative is its mean loss minus the mean loss of what the agents did, so that a positive one
-says that following the forecast was better. In the units of a utility it is ``loss_scale`` times as
-large. Intervals hold for all differences of the table at once, and p-values are adjusted for their
-number (``market.regret.inference``). An agent's best fixed action is chosen in hindsight, which
-favours it.
-
-What a branch did to whom: losses with and without a change, from the round at which it was made.
+**A branch** gives losses with and without a change, from the round at which it was made:
 
     gain_i = loss of agent i in the trunk - in the branch, per round since the branch began,
 

@@ -1,12 +1,10 @@
 """States and measures of a user's own: the tables ``states`` and ``measures``.
 
-What a user's own agents show of themselves: the table ``states``.
+**States.** What a user's own agents show of themselves has a row per logged agent that took part in
+a logged round, of the cohorts whose class declares ``columns``: ``round``, ``agent`` and a column
+for each name, as it stands after it; empty for agents of a class that has no such column.
 
-A row per logged agent that took part in a logged round, of the cohorts whose class declares
-``columns``: ``round``, ``agent`` and a column for each name, as it stands after it; empty for
-agents of a class that has no such column.
-
-Measures of a user's own: the table ``measures``.
+**Measures** are registered:
 
     @register.measure("gini")
     def gini(model):

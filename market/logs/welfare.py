@@ -1,14 +1,12 @@
 r"""Welfare in the utility's own units, its inequality, and means over counted agents.
 
-Means over agents from tables, of which some have a row for many agents that are counted.
+**Counted agents.** Where a row of the agents table stands for many agents, its column ``count``
+says for how many. Where there is no such column, or nothing in it, a row is an agent, and the
+functions do what pandas does.
 
-Then the agents table says in ``count`` how many each of its rows stands for. Where there is no such
-column, or nothing in it, a row is an agent, and the functions do what pandas does.
-
-Welfare: what agents earned, in the utility's own units, and how unequally it is spread.
-
-The welfare of an agent is its mean utility per round. Its losses are normalised into [0, 1] and
-the log keeps the map back, so that with m its mean loss per round
+**Welfare** is what agents earned, in the utility's own units: for an agent, its mean utility per
+round. Its losses are normalised into [0, 1] and the log keeps the map back, so that with m its mean
+loss per round
 
     W = -(loss_offset + loss_scale * m).
 

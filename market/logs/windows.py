@@ -1,9 +1,8 @@
 r"""Regret over windows of rounds, and beside its bounds as a run goes on.
 
-Regret over windows: what each agent regrets of the rounds from ``first`` to ``last`` alone.
-
-A ledger only adds, so the sums of a window are the difference of the ledger after its last round
-and a copy taken before its first one (``Ledger.excerpt``, ``Ledger.since``),
+**Windows.** What each agent regrets of the rounds from ``first`` to ``last`` alone. A ledger only
+adds, so the sums of a window are the difference of the ledger after its last round and a copy taken
+before its first one (``Ledger.excerpt``, ``Ledger.since``),
 
     fixed_w[k, a, b] = fixed_last[k, a, b] - fixed_{first - 1}[k, a, b],
 
@@ -15,8 +14,7 @@ overlap, so one copy per ledger is kept at a time, whatever the number of window
 An agent that joined within a window is averaged over its own rounds of it, and one that played none
 has no row.
 
-Regret beside its bounds, as a run goes on: four times in every doubling of the rounds.
-
+**Beside its bounds**, as a run goes on, regret is read four times in every doubling of the rounds.
 One row per cohort to which a theorem applies, with the greatest value over its agents in every
 column. The bounds hold in all rounds at once, so that one may stop a run when one of them pleases.
 """

@@ -1,6 +1,6 @@
 r"""Crowds: the share of agents who play each action, and roads on which times grow.
 
-How many do the same: the outcome is the share of agents who play each action but the first.
+**Attendance.** The outcome is the share of agents who play each action but the first:
 
     share_g = (agents who play action g + 1) / (agents who are there)
     y_g     = always_g + (1 - sum_h always_h) share_g + noise (fundamental_g - 1/2), cut to [0, 1]
@@ -18,7 +18,7 @@ A bank run (Diamond and Dybvig 1983). Action 1 is to withdraw, the impatient alw
 ``depositor`` everybody's patience and everybody's run are both equilibria, and y at the start
 decides between them, or what is forecast of it.
 
-Roads with congestion: what a road takes grows with the share of all drivers on it.
+**Roads.** What a road takes grows with the share of all drivers on it:
 
     x_e = mean over agents of the slope of their loss in y_e:  1 where the route has road e, else 0
     t_e = free_e + load_e x_e                                  what road e takes

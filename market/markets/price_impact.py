@@ -1,26 +1,7 @@
 r"""Prices that move with demand, and what demand and the forecast did to each other.
 
-Crowding: what agents' demand and the forecast did to each other, read from the logs of a run.
-
-    concentration  sum_g (D_g / sum_h D_h)^2, the Herfindahl index of a round's demand D: 1/d where
-                   it is spread evenly over d goods, 1 where all of it goes to one
-    churn          1/2 sum_g |D_g(t) - D_g(t-1)|: the share of all budgets that moved from one good
-                   to another since the round before; large in cobweb cycles (Ezekiel 1938)
-    miss           mean over the goods of |label_g - y_g|: the drawn label forecast's distance to
-                   the outcome
-    miss_before    the same distance to the fundamental, the outcome before the market moved it
-    confirmed      miss_before - miss: by how much the market brought the outcome nearer to what had
-                   been said. Above 0 the forecast fulfilled itself, below 0 it defeated itself
-                   (Merton 1948; "performative" in Perdomo et al. 2020)
-
-The functions are pure: they read the tables ``rounds`` and ``forecasts`` of a run with a market.
-Rounds in which nobody demands anything have no concentration (NaN). Where several blocks are
-broadcast their drawn labels are averaged; without labels the last three are NaN. ``Tally`` keeps
-the means of the first two while a run goes on.
-
-An endogenous market: what agents buy moves prices, and prices move what goods yield.
-
-An action spends a budget on the d goods. Its demand for good g is read off the loss itself,
+**The market.** What agents buy moves prices, and prices move what goods yield. An action spends a
+budget on the d goods. Its demand for good g is read off the loss itself,
 
     gain_ag  = max(0, l(a, y with y_g = 0) - l(a, y with y_g = 1)),   the other coordinates at 1/2,
     share_ag = gain_ag / max_b sum_h gain_bh,
@@ -44,6 +25,25 @@ with the price of before the round where feedback is lagged, else that of after 
 Prices are shares of the agents' total budget, from 0 to 1; 1/d is what equal shares come to and
 has no effect. With impact > 0 crowded goods yield less (congestion), with impact < 0 more
 (momentum). If everybody spends the whole budget the shifts add up to 0 over the goods.
+
+**Crowding**, what agents' demand and the forecast did to each other, is read from the logs of a
+run:
+
+    concentration  sum_g (D_g / sum_h D_h)^2, the Herfindahl index of a round's demand D: 1/d where
+                   it is spread evenly over d goods, 1 where all of it goes to one
+    churn          1/2 sum_g |D_g(t) - D_g(t-1)|: the share of all budgets that moved from one good
+                   to another since the round before; large in cobweb cycles (Ezekiel 1938)
+    miss           mean over the goods of |label_g - y_g|: the drawn label forecast's distance to
+                   the outcome
+    miss_before    the same distance to the fundamental, the outcome before the market moved it
+    confirmed      miss_before - miss: by how much the market brought the outcome nearer to what had
+                   been said. Above 0 the forecast fulfilled itself, below 0 it defeated itself
+                   (Merton 1948; "performative" in Perdomo et al. 2020)
+
+The functions are pure: they read the tables ``rounds`` and ``forecasts`` of a run with a market.
+Rounds in which nobody demands anything have no concentration (NaN). Where several blocks are
+broadcast their drawn labels are averaged; without labels the last three are NaN. ``Tally`` keeps
+the means of the first two while a run goes on.
 """
 
 from collections.abc import Sequence
