@@ -89,31 +89,6 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(
         assert ours.read_bytes() == theirs.read_bytes(), file
 
 
-LINES = {
-    "settings: is for learners and for agents": [traders(settings={"rate": 1.0})],
-    "takes rate": [learners(settings={"speed": 1.0})],
-    "cohort.learners.settings of learner 'hedge': rate = -1": [learners(settings={"rate": -1})],
-    "cohort.learners.settings: rate = 0.9": [learners("exp3", settings={"rate": 0.9})],
-    "takes eta": [learners("quantal-fictitious-play", settings={})],
-    "cohort.learners.basis: learners hear no forecast": [learners(basis="linear"), traders()],
-    "cohort.learners.gamma: learners hear no forecast": [
-        learners(enters=5, gamma=0.1), traders()
-    ],
-    "eta: is the smoothness of response": [learners(eta=3.0)],
-    "cover: a representative stands": [learners(cover={"kind": "snap"})],
-    "all cohorts join late": [learners(enters=5)],
-    "unknown 'hedg'; did you mean 'hedge'": [learners("hedg")],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("line", LINES)
-def test_a_mistake_is_one_line_with_the_key_and_the_cure(line: str) -> None:
-    with pytest.raises(UserError) as error:
-        scenario(*LINES[line]).build()
-    assert line in str(error.value)
-    assert "\n" not in str(error.value)
-
-
 def test_an_unfinished_learner_of_a_user_is_refused() -> None:
     class Nameless(TotalLearner):
         def step(self, losses: Any, actions: Any) -> Any:

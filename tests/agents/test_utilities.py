@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,6 @@ from regretless.agents.utilities.forms import (
     MeanVariance,
     Newsvendor,
 )
-from regretless.agents.utilities.populations import Population
-from regretless.market.core.errors import UserError
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
@@ -32,8 +29,6 @@ from regretless.market.losses import (
     PowerOfSum,
     SeparablePower,
 )
-from regretless.scenarios.build.populations import drawn_population
-from regretless.scenarios.spec.scenario import validated
 
 Array = NDArray[np.float64]
 
@@ -268,108 +263,8 @@ def test_parameters_outside_their_domain_are_refused(make: Callable[[], Any], sa
 
 # --- populations ---------------------------------------------------------------------------------
 
-COMMON = [[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]
-
-
-def population(seed: int = 7, count: int = 400) -> Population:
-    """Two actions, three goods."""
-    return Population(np.random.default_rng(seed), count, 2, 3)
-
-
-@pytest.mark.parametrize(
-    ("weights", "concentration", "says"),
-    [
-        ([[0.5, 0.5]], None, r"weights have shape \(1, 2\); give \(2, 3\)"),
-        ([[0.5, 0.3, 0.1], [0.1, 0.1, 0.8]], 5.0, "weights must sum to 1"),
-        ([[0.5, 0.7, -0.2], [0.1, 0.1, 0.8]], 5.0, "weights must sum to 1"),
-        (COMMON, 0.0, "concentration = 0: must be positive"),
-        (COMMON, [5.0, 6.0], "concentration must be one number"),
-        (COMMON, "wide", "concentration = 'wide': give numbers"),
-        (None, 5.0, "give weights too"),
-    ],
-)
-def test_bad_shares_are_refused(weights: Any, concentration: Any, says: str) -> None:
-    """Shapes must fit, and only shares can be drawn around."""
-    with pytest.raises(ValueError, match=says):
-        population().shares(weights, concentration)
-
 
 # a maker's parameters, arrays being one number per agent, and the same utility for agent k alone
 
 
 # --- as scenario files name them -----------------------------------------------------------------
-
-
-def draft(
-    name: str, parameters: dict[str, Any], *, seed: int = 3, count: int = 4, actions: int = 3
-) -> Loss:
-    """Draw a cohort the way a scenario does: three goods, the parameters of a file."""
-    cohort = {
-        "name": "people",
-        "utility": name,
-        "count": count,
-        "actions": actions,
-        "parameters": parameters,
-    }
-    raw = {
-        "name": "test",
-        "rounds": 2,
-        "adversary": {"kind": "iid", "outcomes": 3},
-        "cohort": [cohort],
-    }
-    spec = validated(raw, origin=Path())
-    return drawn_population(spec.cohort[0], seed, 3)[0]
-
-
-MISTAKES: list[tuple[str, dict[str, Any], str]] = [
-    ("ces", {}, "'rho'; it takes rho, v, y_min, weights, concentration"),
-    ("ces", {"rho": 0}, "rho = 0: must be positive; at 0 use Cobb-Douglas"),
-    ("ces", {"rho": [0.5, 0.6, 0.7]}, r"rho = \[0.5, 0.6, 0.7\]: write a number, a range"),
-    ("ces", {"rho": "high"}, "rho = 'high': give numbers"),
-    ("ces", {"rho": True}, "rho = True: give numbers"),
-    ("ces", {"rho": [-1, -0.5], "v": 1}, "below 0 it needs y_min above 0"),
-    ("ces", {"rho": 0.5, "v": 1, "y_min": [0.1, 0.2]}, "y_min must be one number for all agents"),
-    ("ces", {"rho": 0.5, "v": 1, "y_min": {"choices": [0.1]}}, "y_min must be one number"),
-    ("ces", {"rho": 0.5, "y_min": 0.1}, "y_min = 0.1: needs v"),
-    ("ces", {"rho": 0.5, "v": -1}, "v = -1: must be positive"),
-    ("ces", {"rho": 0.5, "weights": [[1, 2], [3]]}, "weights = .* rows equally long"),
-    ("ces", {"rho": 0.5, "weights": [["a"]]}, r"weights = \[\['a'\]\]: give numbers"),
-    ("ces", {"rho": 0.5, "concentration": 4}, "give weights too"),
-    ("cobb-douglas", {"returns": 0}, "returns = 0: must be positive"),
-    ("cobb-douglas", {"productivity": [-1, 1]}, "productivity = -0.*: must be positive"),
-    ("cobb-douglas", {"y_min": 0}, "y_min = 0: must be above 0"),
-    ("cobb-douglas", {"y_min": [0.1, 0.2]}, "y_min must be one number for all agents"),
-    ("cobb-douglas", {"weights": [[-1, 1, 1]] * 3}, "weights = -1: must be at least 0"),
-    ("cobb-douglas", {"alpha": 1}, "'alpha'; it takes returns, y_min, productivity, weights"),
-    ("leontief", {"steepness": 0.5}, "steepness = 0.5: must be at least 1"),
-    ("leontief", {"requirements": [[1, 1, 1]]}, r"requirements have shape \(1, 3\); give \(3, 3\)"),
-    ("leontief", {"requirements": [[0, 0, 0]] * 3}, "requirements = 0: .* one of each action pos"),
-    ("leontief", {"requirements": [[1, -1, 0]] * 3}, "requirements = -1: must be at least 0"),
-    ("leontief", {"requirements": [[1, 1, 0]] * 3, "steepness": 2}, "exclude each other; give one"),
-    ("cara", {"risk_aversion": -1}, "risk_aversion = -1: must be at least 1e-06; use linear"),
-    ("mean-variance", {"risk_aversion": 0}, "risk_aversion = 0: must be at least 1e-06"),
-    ("mean-variance", {"reference": "mean"}, "reference = 'mean': give numbers"),
-    ("newsvendor", {"underage": 0, "overage": 0}, "underage = 0: must be positive where overage"),
-    ("newsvendor", {"overage": -1}, "overage = -1: must be at least 0"),
-    ("newsvendor", {"coordinate": 3}, "coordinate = 3: give a whole number from 0 to 2"),
-    ("newsvendor", {"coordinate": [0, 1]}, "coordinate = array.*: give a whole number from 0 to 2"),
-    ("newsvendor", {"coordinate": True}, "coordinate = True: give a whole number"),
-    ("newsvendor", {"orders": [0.1, 0.2, 1.3]}, r"orders = 1.3: must lie in \[0, 1\]"),
-    ("newsvendor", {"orders": [0.1, 0.2, 0.3, 0.4]}, "orders: give 3 numbers"),
-    ("newsvendor", {"orders": 0.5}, "orders: give 3 numbers"),
-    ("lp-target", {"p": 0.5}, "p = 0.5: must be at least 1"),
-    ("lp-target", {"targets": [[0.5, 0.5]]}, r"targets have shape \(1, 2\); give \(3, 3\)"),
-    ("lp-target", {"importance": [1, 2]}, "importance: give 3 numbers"),
-    ("lp-target", {"importance": [1, 2, -1]}, "importance = -1: must be at least 0"),
-]
-
-
-@pytest.mark.parametrize(("name", "parameters", "says"), MISTAKES, ids=range(len(MISTAKES)))
-def test_mistakes_in_a_file_are_one_line(name: str, parameters: dict[str, Any], says: str) -> None:
-    """The line names the cohort, the utility, the parameter and the cure."""
-    with pytest.raises(UserError, match=says) as caught:
-        draft(name, parameters)
-    line = str(caught.value)
-    assert line.startswith(f"cohort.people.parameters of utility '{name}'")
-    assert "\n" not in line
-    assert len(line) < 300

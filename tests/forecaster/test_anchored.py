@@ -164,23 +164,6 @@ def test_a_model_of_the_user_serves_as_base(tmp_path: Path) -> None:
         run(scenario, Options(tmp_path / "out", resume=True))
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        ({"reference": "runing-mean"}, "unknown forecaster.reference 'runing-mean'; did you mean"),
-        ({"reference": {"kind": "constant", "value": 3.0}}, "value is 3.0"),
-        ({"reference": {"kind": "constant", "valu": 0.3}}, "valu"),
-        ({"band": 0.3}, "band goes with a reference"),
-        ({"reference": "constant", "band": -0.3}, "forecaster.band = -0.3"),
-        ({"kind": "running-mean", "reference": "constant"}, "reference: a model alone corrects"),
-        ({"ban": 0.3}, "unknown key 'forecaster.ban'; did you mean 'band'"),
-    ],
-)
-def test_mistakes_get_one_line(table: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        market(STREAMS["iid"], table, rounds=5, seed=0).build()
-
-
 @pytest.mark.parametrize(("trust", "lost"), [(0.2, 0), (2.0, 6)])
 def test_when_trust_was_lost_is_told(trust: float, lost: int) -> None:
     """Off by 0.8 in every round: 0.8 t exceeds 2 sqrt(0.8 t) from t = 6 on."""

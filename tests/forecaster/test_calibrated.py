@@ -255,22 +255,6 @@ def test_a_scenario_plays_the_recipe_and_promises_nothing() -> None:
     assert policies.groupby("policy")["occupancy"].sum().max() <= 120 + 1e-9
 
 
-@pytest.mark.parametrize(
-    ("assignment", "line"),
-    [
-        ("forecaster.cells=28", r"3 numbers need 28\^3 grid points, above 20,000"),
-        ("forecaster.cells=0", "forecaster.cells = 0: input should be greater than or equal to 2"),
-        ("forecaster.cell=9", "unknown key 'forecaster.cell'; did you mean 'cells'"),
-        ("forecaster.seed=9", "unknown key 'forecaster.seed'"),
-        ("forecaster.kind=calibratio", "did you mean 'calibration'"),
-    ],
-)
-def test_a_scenario_that_asks_for_too_much_is_refused(assignment: str, line: str) -> None:
-    with pytest.raises(UserError, match=line) as refusal:
-        scenario(assignment).build()
-    assert "\n" not in str(refusal.value)
-
-
 def test_a_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     settings = "rounds=1100", "forecaster.cells=4"
 

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from streams import STREAMS, market
 
 from regretless.forecaster.events.bounds import BiasBound, GainBound, gain_range
 from regretless.forecaster.events.protected import LossGroup, played_of
 from regretless.forecaster.events.rules import RULES, rule_of
 from regretless.forecaster.events.scalar import GainEvents
 from regretless.forecaster.events.weights import AdaptiveWeights, Band, Moment
-from regretless.market.core.errors import UserError
 from regretless.market.response import best_response, expected_losses
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
@@ -137,10 +135,3 @@ def test_a_grid_is_served_by_scalar_events() -> None:
     assert player.events.gains.within == pytest.approx(2.2)
     assert (agents["swap_regret"] <= agents["bound_from_bias"]).all()
     assert (agents["bound_from_bias"] <= agents["bound"]).all()
-
-
-def test_events_are_for_the_forecaster_alone() -> None:
-    with pytest.raises(UserError, match="a model alone corrects nothing"):
-        market(STREAMS["iid"], {"kind": "running-mean", "events": "losses"}, rounds=5, seed=0)
-    with pytest.raises(UserError, match=r"forecaster.events = 'loss'"):
-        market(STREAMS["iid"], {"events": "loss"}, rounds=5, seed=0)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from streams import STREAMS, market
 
 from regretless.forecaster.models import Aggregate, Constant, SeasonalNaive
 from regretless.forecaster.models.aggregate import SCALE
@@ -18,7 +17,6 @@ from regretless.forecaster.models.panel import PANEL, made
 from regretless.forecaster.models.seasonal import MOST
 from regretless.market import register
 from regretless.market.core import checkpoint
-from regretless.market.core.errors import UserError
 from regretless.market.records import Context
 
 SIZE = 3
@@ -92,21 +90,6 @@ def test_seasons_are_bounded_and_the_oldest_makes_way() -> None:
     assert len(player._rows) == len(player._table) == MOST
     assert player.predict({"day": 10}).statistics == [10 / 2000]
     assert player.predict({"day": 9}).statistics == [(MOST + 9) / 2000]
-
-
-@pytest.mark.parametrize(
-    ("kind", "parameters", "message"),
-    [
-        ("seasonal-naive", {"period": 0}, "period is 0"),
-        ("least-squares", {"lags": -1}, "lags is -1"),
-        ("least-squares", {"forgetting": 1.5}, "forgetting is 1.5"),
-        ("least-squares", {"ridg": 1.0}, "ridg"),
-        ("aggregate", {"rate": 0.1}, "rate"),
-    ],
-)
-def test_mistakes_get_one_line(kind: str, parameters: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        market(STREAMS["iid"], {"kind": kind, **parameters}, rounds=5, seed=0).build()
 
 
 def told(player: Aggregate, truths: np.ndarray[Any, Any]) -> tuple[Any, Any, Any]:

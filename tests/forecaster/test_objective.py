@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from regretless.forecaster.tolerance import tolerance_at
-from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.scenarios import load
 from regretless.scenarios.build.scenario import Scenario
@@ -76,24 +75,6 @@ def test_a_wish_is_no_knowledge() -> None:
         agents = model.agents_frame()
         assert model.game.cohorts[0].ledger.count[:, 1].sum() <= cases / 5
         assert (agents["decision_swap_regret"] <= agents["bound_from_bias"] + 1e-9).all()
-
-
-@pytest.mark.parametrize(
-    ("keys", "words"),
-    [
-        ({"wish": {"other": [1.0, 0.0]}}, "no cohort 'other'"),
-        ({"wish": {"own": [1.0]}}, r"shape \(1,\); give 2 numbers, or 2 lists of 2"),
-        ({"market": {"impact": 0.2}, "kind": "running-mean"}, "objective: a model alone corrects"),
-    ],
-)
-def test_where_it_has_no_meaning_it_is_refused(keys: dict[str, Any], words: str) -> None:
-    response = keys.pop("response", "best-response")
-    cohort = {"name": "own", "utility": "linear", "actions": 2, "response": response}
-    wish = {"kind": keys.pop("kind", "decision-swap"), "objective": keys.pop("wish", "welfare")}
-    nature = {"kind": "iid", "outcomes": 2}
-    raw = {"name": "own", "rounds": 5, "adversary": nature, "cohort": [cohort], "forecaster": wish}
-    with pytest.raises(UserError, match=words):
-        Scenario(validated(raw | keys, origin=Path())).build()
 
 
 @pytest.mark.parametrize("response", ["best-response", "ensemble", "private"])

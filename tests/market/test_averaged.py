@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from regretless.agents.utilities import CES
-from regretless.market.core.errors import UserError
 from regretless.market.losses import averaged
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
@@ -70,23 +69,3 @@ def test_no_noise_changes_no_loss() -> None:
     y = np.random.default_rng(0).uniform(0, 1, (20, 2))
     own, plain = (model.game.cohorts[0].loss.losses(y) for model in (still, none))
     assert own == pytest.approx(plain, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("idiosyncratic", "line"),
-    [
-        ({"deviation": -0.1}, "cohort.own.idiosyncratic.deviation = -0.1"),
-        ({"deviation": 0.1, "coordinates": [2]}, "coordinates = [2]: give up to 6 different"),
-        ({"deviation": 0.1, "coordinates": [0, 0]}, "coordinates = [0, 0]: give up to 6"),
-        ({"spread": 0.1}, "unknown key 'cohort.own.idiosyncratic.spread'"),
-    ],
-)
-def test_what_cannot_be_is_one_line(idiosyncratic: Any, line: str) -> None:
-    with pytest.raises(UserError) as error:
-        run(idiosyncratic)
-    assert line in str(error.value)
-
-
-def test_infinite_slopes_are_refused() -> None:
-    with pytest.raises(UserError, match=r"infinitely steep; choose parameters"):
-        run({"deviation": 0.1}, parameters={"rho": 0.5})

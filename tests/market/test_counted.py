@@ -172,25 +172,6 @@ def test_a_billion_agents_are_as_many_rows_as_archetypes(response: Keys) -> None
     assert model.game.market.last["demand"].sum() <= 1 + TOLERANCE
 
 
-OBSTACLES: list[tuple[Keys, Keys, str]] = [
-    ({"types": None}, {}, "give types"),
-    ({"response": "hedge"}, {}, "a path of actions is each agent's own"),
-    ({"response": "private"}, {}, "a path of actions is each agent's own"),
-    ({"entry_rate": 0.5}, {}, "entry_rate tells agents"),
-    ({"budget_constraint": True}, {}, "budget_constraint tells agents"),
-    ({}, {"network": {"graph": "small-world"}}, "[network]"),
-    ({}, {"market": {"kind": "portfolio"}}, "market 'portfolio' deals"),
-]
-
-
-@pytest.mark.parametrize(("cohort", "keys", "reason"), OBSTACLES)
-def test_what_tells_agents_apart_is_refused(cohort: Keys, keys: Keys, reason: str) -> None:
-    with pytest.raises(UserError, match=r"^cohort\.crowd\.multiplicity: ") as refused:
-        scenario({"multiplicity": True} | cohort, keys.pop("market", {}), 3, **keys)
-    assert reason in str(refused.value)
-    assert ";" in str(refused.value)
-
-
 def test_it_goes_on_from_a_checkpoint_and_in_a_branch(tmp_path: Path) -> None:
     keys = {"multiplicity": True, "response": "quantal", "eta": 4.0}
     whole, first, second = (scenario(keys, {"impact": 0.3}, 3).build(seed=6) for _ in range(3))

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from regretless.market.core.errors import UserError
 from regretless.market.exploitability import stackelberg
 from regretless.market.game.round import play_round
 from regretless.market.model import MarketModel
@@ -103,19 +102,3 @@ def test_a_buyer_gains_its_value_and_pays_the_price() -> None:
     own = -(loss.unit_offset[:, None] + loss.unit_scale[:, None] * loss.losses(offers))
     assert own[:, 0] == pytest.approx([0, 0, 0])
     assert own[:, 1] == pytest.approx([0.6 * v - 0.3 for v in worth])
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "value", "line"),
-    [
-        (4, 1.5, "value = 1.5: give a number in [0, 1]"),
-        (4, -0.1, "value = -0.1: give a number in [0, 1]"),
-        (3, 0.5, "2 arms and 3 outcomes"),
-        (4, [0.1, 0.2, 0.3, 0.4], "value = [0.1, 0.2, 0.3, 0.4]: write a number"),
-    ],
-)
-def test_a_mistake_of_buyers_is_one_line(outcomes: int, value: Any, line: str) -> None:
-    with pytest.raises(UserError) as error:
-        buyers(outcomes, value=value).build()
-    assert line in str(error.value)
-    assert "\n" not in str(error.value)

@@ -121,35 +121,6 @@ def test_who_plans_in_a_market_plans_with_it(kind: str, feedback: str, *, fits: 
             chosen.build()
 
 
-MISTAKES = [
-    ("oligopoly", "market.slope=-1.0", "market.slope = -1.0"),
-    ("oligopoly", "market.feedback='later'", "market.feedback 'later'"),
-    ("oligopoly", "market.adjustment=0.0", "market.adjustment = 0.0"),
-    ("oligopoly", "market.slop=1.0", "it takes slope, intercept"),
-    ("pigou", "market.load=[1.0]", "market.load = [1.0]; give 2 numbers"),
-    ("pigou", "market.toll=-1.0", "market.toll = -1.0"),
-    ("el-farol", "market.always=1.5", "market.always = [1.5]"),
-    ("call-auction", "market.cash={bankers=1.0}", "market.cash.bankers"),
-    ("shops", "market.seen='nothing'", "market.seen 'nothing'"),
-    ("shops", "market.cost=9.0", "market.cost"),
-    ("paying-to-know", "market.supply=0.0", "market 'information' are positive"),
-    ("survival", "market.cash=-1.0", "market.cash = -1.0"),
-    ("survival", "market.kind='portfolo'", "did you mean 'portfolio'?"),
-    ("call-auction", "cohort.buyers.actions=4", "4 actions for 2 goods"),
-    ("bank-run", "cohort.depositors.parameters.early=3.0", "early = 3.0, late = 2.0"),
-    ("oligopoly", "cohort.firms.parameters.capacity=0.0", "capacity"),
-    ("survival", "cohort.cautious.parameters.low=-9.0", "low = -9.0"),
-]
-
-
-@pytest.mark.parametrize(("name", "assignment", "line"), MISTAKES)
-def test_a_mistake_is_one_line(name: str, assignment: str, line: str) -> None:
-    with pytest.raises(UserError) as caught:
-        small(name, assignment).build().run()
-    assert line in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 def test_running_moments_are_those_of_the_whole() -> None:
     rows, moments = RNG.normal(size=(50, 3)), Moments(3)
     for row in rows:

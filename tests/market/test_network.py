@@ -135,35 +135,6 @@ def test_the_bound_from_biases_holds_for_stale_news_too(stream: str, seed: int) 
 
 
 @pytest.mark.parametrize(
-    ("table", "says"),
-    [
-        ({"graph": "ring"}, "network.graph = 'ring'"),
-        ({"graph": "small-world", "neighbours": 3}, "network.neighbours = 3"),
-        ({"graph": "small-world", "attachments": 3}, "no key attachments"),
-        ({"graph": "edge-list"}, "needs the key file"),
-        ({"graph": "edge-list", "file": "nowhere.csv"}, "network.file 'nowhere.csv' does not"),
-        ({"graph": "none", "subscriber": 3}, "unknown key 'network.subscriber'"),
-        ({"graph": "none", "subscribers": 0}, "network.subscribers: 0: give a share"),
-        ({"graph": "none", "subscribers": 1.5}, "network.subscribers: 1.5"),
-        ({"graph": "none", "subscribers": True}, "network.subscribers: true"),
-        ({"graph": "none", "subscribers": [1, 1]}, "network.subscribers: [1, 1]"),
-        ({"graph": "none", "subscribers": [7]}, "agent 7: there are 6 agents"),
-        (
-            {"graph": "none", "subscribers": 7},
-            "network.subscribers = 7: 6 agents follow the forecast",
-        ),
-        ({"graph": "small-world", "neighbours": 6}, "network.neighbours = 6: there are 6 agents"),
-        ({"graph": "scale-free", "attachments": 6}, "network.attachments = 6"),
-    ],
-)
-def test_a_mistake_is_named(table: dict[str, Any], says: str) -> None:
-    with pytest.raises(UserError) as error:
-        scenario(cohort(), network=table).build()
-    assert says in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
     ("text", "says"),
     [
         ("a,b\n1,9\n", "data row 1 (line 2): '9' is no agent; give numbers from 1 to 6"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from plain_book import Order, Owner, PlainBook
 
-from regretless import UserError, external_regret, swap_regret
+from regretless import external_regret, swap_regret
 from regretless.market.core import checkpoint
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.logs.directory import read_run
@@ -230,40 +230,6 @@ def test_a_stopped_run_goes_on_to_the_same_tables(matching: str, tmp_path: Path)
     assert second.trades_frame().equals(late)
     assert second.game.market.described() == straight.game.market.described()
     assert (second.game.market.open == straight.game.market.open).all()
-
-
-@pytest.mark.parametrize(
-    ("market", "cohort", "says"),
-    [
-        ({"ticks": 10}, {}, "market.ticks = 10: give a power of 2"),
-        ({"ticks": 4}, {}, r"cohort.cohort 0: a limit of 0.125 is no multiple of 1/4; change it"),
-        ({"lots": 2**20}, {}, "market.ticks, market.lots: 8 x 1048576 is above"),
-        ({"taker_fee": 0.5}, {}, "market.taker_fee = 0.5: give a number from -0.125 to 0.125"),
-        ({"matching": "random"}, {}, "market.matching = 'random': give 'continuous' or 'batch'"),
-        ({"centre": "mid"}, {}, "market.centre = 'mid': give 'fixed' or 'news'"),
-        ({"outcome": "mid"}, {}, "market.outcome = 'mid': give 'price' or 'value'"),
-        ({"latency": {"x": 1}}, {}, "market.latency.x: .*cohort 0"),
-        ({"latency": {"cohort 0": -1}}, {}, "market.latency.cohort 0 = -1: give a number of at"),
-        ({"hold": -2}, {}, "market.hold.cohort 0 = -2: give a number of at least 0"),
-        ({"refresh": -1}, {}, "market.refresh = -1: give a whole number of at least 0"),
-        ({"stock": 0.5}, {}, "market.stock: lots are 1/1 of a unit; give multiples of that"),
-        ({"stock": [1.0, 1.0]}, {}, "market.stock has 2 entries; give one per good"),
-        ({}, {"utility": "linear", "parameters": {}}, "linear loss of cohort.cohort 0 sends no"),
-        ({}, {"parameters": {"size": -1.0}}, "size = -1.0: give"),
-        ({}, {"parameters": GRID | {"size": 1.5}}, "an order for 1.5 units is no multiple of 1/1"),
-        ({}, {"parameters": {"side": "up"}}, "side = 'up'"),
-        ({}, {"parameters": {"asset": 1}}, "asset = 1: goods are numbered 0 to 0"),
-        ({}, {"parameters": {"high": 1.5}}, "limit = 1.* give limits in"),
-        ({}, {"actions": 4}, "4 actions; give one for no order, and equal sides"),
-        ({}, {"parameters": {"most": 0.5}}, "most = 0.5: the largest action sends 1 units"),
-        ({}, {"parameters": {"value": 2.0}}, "value = 2: give a number in"),
-        ({}, {"parameters": {"menu": [[1.0, 0.5]]}}, r"menu has shape \(1, 2\); give 15 x 3 m"),
-    ],
-)
-def test_bad_input_is_one_line(market: Any, cohort: Any, says: str) -> None:
-    with pytest.raises(UserError, match=says) as error:
-        scenario([TRADERS | cohort], market).build()
-    assert "\n" not in str(error.value)
 
 
 def test_an_order_that_cannot_be_paid_is_refused() -> None:

@@ -15,7 +15,6 @@ from regretless.forecaster.events.bounds import BiasBound, GainBound
 from regretless.forecaster.events.weights import AdaptiveWeights
 from regretless.market.core.checkpoint import load as load_checkpoint
 from regretless.market.core.checkpoint import save as save_checkpoint
-from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
 from regretless.market.game.seats import Stay, drawn_stays
 from regretless.market.model import MarketModel
@@ -176,29 +175,6 @@ def test_a_run_with_network_and_rates_is_resumed_bit_for_bit(tmp_path: Path, at:
     pd.testing.assert_frame_equal(second.agents_frame(), whole.agents_frame())
     rest = whole.regret_frame().query("round >= @at").reset_index(drop=True)
     pd.testing.assert_frame_equal(second.regret_frame(), rest)
-
-
-@pytest.mark.parametrize(
-    ("cohorts", "says"),
-    [
-        ([cohort(exits=0)], "cohort.guests.exits = 0"),
-        ([cohort(enters=9, exits=9), cohort("x")], "exits = 9 is not after enters = 9"),
-        ([cohort(exits=9)], "cohort.guests.exits = 9: no cohort is left in that round"),
-        ([cohort(exits=9), cohort("x", enters=10)], "no cohort is left in that round"),
-        ([cohort(entry_rate=0.0)], "cohort.guests.entry_rate = 0.0"),
-        ([cohort(exit_rate=1.5)], "cohort.guests.exit_rate = 1.5"),
-        ([cohort(exit_rat=0.5)], "unknown key 'cohort.guests.exit_rat'; did you mean"),
-        (
-            [cohort(), cohort("h", response="hedge", exit_rate=0.5)],
-            "cohort.h.exit_rate: agents",
-        ),
-    ],
-)
-def test_a_mistake_is_named(cohorts: list[dict[str, Any]], says: str) -> None:
-    with pytest.raises(UserError) as error:
-        scenario(*cohorts)
-    assert says in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_a_stay_is_checked() -> None:

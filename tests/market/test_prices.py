@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from regretless.market.core.errors import UserError
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
@@ -167,22 +166,6 @@ def test_the_theorem_holds_where_feedback_is_lagged(shocks: str, impact: float) 
             assert np.abs(bias).max() <= float(np.max(limits.bias(occupancy))) + 1e-9
         if adversary is PUMP:
             assert (agents["leader_surplus"] <= agents["surplus_cap"] + 1e-9).all()
-
-
-MISTAKES = [
-    ({"impact": 1.5}, "market.impact = 1.5"),
-    ({"adjustment": 0.0}, "market.adjustment = 0.0"),
-    ({"feedback": "later"}, "market.feedback = 'later'"),
-    ({"impct": 0.5}, "unknown key 'market.impct'; did you mean 'impact'?"),
-]
-
-
-@pytest.mark.parametrize(("market", "line"), MISTAKES)
-def test_a_mistake_in_the_table_is_one_line(market: dict[str, Any], line: str) -> None:
-    with pytest.raises(UserError) as caught:
-        scenario(market)
-    assert line in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_crowding_on_cases_worked_out_by_hand() -> None:

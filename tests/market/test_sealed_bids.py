@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regretless import UserError, external_regret, load, swap_regret
+from regretless import external_regret, load, swap_regret
 from regretless.scenarios.build.scenario import Scenario
 from regretless.scenarios.spec.scenario import validated
 
@@ -125,18 +125,3 @@ def test_who_is_absent_neither_wins_nor_is_charged() -> None:
     assert model.agents_frame()["mean_loss"].isna().tolist() == [False, False, True, True]
     model.run(60)
     assert model.agents_frame()["mean_loss"].notna().all()
-
-
-@pytest.mark.parametrize(
-    ("market", "cohort", "says"),
-    [
-        ({"units": 0}, {}, "market.units = 0: give a whole number of at least 1"),
-        ({"reserve": 2.0}, {}, r"market.reserve = 2.0: give a number in \[0, 1\]"),
-        ({}, {"utility": "linear"}, 'linear loss of cohort.* bids for no unit; use utility = "bid'),
-        ({}, {"parameters": {"high": 1.5}}, "high.*at most 1"),
-        ({}, {"parameters": {"value": -0.5}}, "value.*in \\[0, 1\\]"),
-    ],
-)
-def test_bad_input_is_one_line(market: Any, cohort: Any, says: str) -> None:
-    with pytest.raises(UserError, match=says):
-        auction("first-price", [{"count": 2} | cohort], **market).build()

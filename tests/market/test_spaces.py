@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regretless.market.core.errors import UserError
 from regretless.market.losses import (
     Convex1D,
     ExponentialOfSum,
@@ -136,16 +135,3 @@ def test_a_market_in_a_polytope_keeps_its_guarantee() -> None:
     agents = model.agents_frame()
     assert (agents["guarantee"] == "decision-swap").all()
     assert (agents["decision_swap_regret"] <= agents["bound"]).all()
-
-
-@pytest.mark.parametrize(
-    ("vertices", "words"),
-    [
-        ([[0.0, 0.0], [1.0]], "differ in length"),
-        ([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]], "span all dimensions"),
-        ([[0.0], [1.0]], "give 2"),
-    ],
-)
-def test_a_wrong_space_is_one_line(vertices: Any, words: str) -> None:
-    with pytest.raises(UserError, match=words):
-        market(space={"vertices": vertices}).build()

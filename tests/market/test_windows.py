@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from regretless.market.core.errors import UserError
 from regretless.market.logs import journal
 from regretless.market.model import MarketModel
 from regretless.market.regret import definitions
@@ -120,23 +119,3 @@ def test_resumed_within_a_window_gives_the_same_tables(
     page = write_report(tmp_path / "cut").read_text(encoding="utf-8")
     assert 'id="chart-windows"' in page
     assert pd.read_parquet(tmp_path / "cut" / "agents.parquet")["logged"].sum() == 6
-
-
-@pytest.mark.parametrize(
-    ("windows", "named"),
-    [
-        ({}, "exactly one"),
-        ({"every": 5, "starts": [0]}, "exactly one"),
-        ({"every": 5, "length": 5}, "length"),
-        ({"every": 0}, "windows.every"),
-        ({"starts": [5, 5]}, "ascend"),
-        ({"starts": [0, 5], "length": 6}, "overlap"),
-        ({"starts": [0, ROUNDS]}, "windows.starts"),
-        ({"evry": 5}, "every"),
-    ],
-)
-def test_windows_that_cannot_be_are_one_line(windows: dict[str, Any], named: str) -> None:
-    with pytest.raises(UserError) as fault:
-        scenario(windows=windows)
-    assert named in str(fault.value)
-    assert "\n" not in str(fault.value)

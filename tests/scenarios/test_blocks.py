@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from registered import built_in
@@ -98,15 +97,6 @@ def blocks(*cohorts: dict[str, Any], **keys: Any) -> list[tuple[str, list[str]]]
         (block.name, [seated.name for seated in model.game.cohorts if seated.block == index])
         for index, block in enumerate(model.game.blocks)
     ]
-
-
-def refusal(*cohorts: dict[str, Any], **keys: Any) -> str:
-    """Expect one line of complaint and return it."""
-    with pytest.raises(UserError) as caught:
-        market(*cohorts, **keys).run()
-    line = str(caught.value)
-    assert "\n" not in line
-    return line
 
 
 def attempt(*cohorts: dict[str, Any], **keys: Any) -> MarketModel | str:
@@ -341,65 +331,7 @@ def test_a_kind_serves_the_losses_or_says_in_one_line_that_it_does_not(
     assert kind != "linear" or utility == "linear"
 
 
-@pytest.mark.parametrize(
-    ("utility", "basis", "says"),
-    [
-        ("linear", {"kind": "liner"}, "did you mean 'linear'"),
-        ("linear", {"kind": 3}, "basis.kind = 3"),
-        ("newsvendor", {"kind": "relu", "eror": 0.1}, "eror.*it takes error"),
-        ("newsvendor", {"kind": "relu", "error": -1.0}, "error = -1"),
-        ("newsvendor", {"kind": "relu", "error": "small"}, "error = 'small'"),
-        ("newsvendor", {"kind": "convex-rank", "error": 1e-9}, "error"),
-        ("cara", {"kind": "taylor", "error": 1e-13}, "error"),
-        ("leontief", {"kind": "reduced", "cap": 0.01}, "cap"),
-        ("leontief", {"kind": "reduced", "seed": -1}, "seed = -1"),
-        ("leontief", {"kind": "lipschitz-grid", "error": 1e-6}, "cells"),
-        ("leontief", {"kind": "leontief", "error": 0.0}, "error"),
-        ("additive", {"kind": "lipschitz-grid"}, "infinitely steep"),
-        # These two fail: their tables do not fit into any memory.
-        ("newsvendor", {"kind": "relu", "error": 1e-15}, "error = 1e-15"),
-        ("leontief", {"kind": "ramps", "knots": 10**7}, "knots = 10000000"),
-        ("leontief", {"kind": "reduced", "quick": "no"}, "quick"),
-    ],
-)
-def test_bad_bases_are_refused_in_one_line(utility: str, basis: Any, says: str) -> None:
-    line = refusal(cohort(utility, basis=basis))
-    assert pd.Series([line]).str.contains(says).all(), line
-
-
 # Covers and types.
-
-
-@pytest.mark.parametrize(
-    ("cover", "says"),
-    [
-        ({"kind": "snap", "radius": 0.1}, "takes gamma alone; drop radius and count"),
-        ({"kind": "cluster"}, "takes either radius or count, and no gamma"),
-        ({"kind": "cluster", "radius": 0.1, "count": 2}, "takes either radius or count"),
-        ({"kind": "cluster", "count": 0}, "cover.count = 0"),
-        ({"kind": "snap", "gamma": 0.0}, "cover.gamma = 0.0"),
-        ({"kind": "snapped"}, "cover.kind = 'snapped'"),
-        ({"kind": "snap", "play": "none"}, "cover.play = 'none'"),
-        ({}, "cover.kind' is missing"),
-        ("snap", "cover = 'snap'"),
-    ],
-)
-def test_bad_covers_are_refused_in_one_line(cover: Any, says: str) -> None:
-    line = refusal(cohort("linear", cover=cover))
-    assert says in line
-    assert "cohort.linear.cover" in line
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [
-        {"response": "quantal", "eta": 4.0},
-        {"response": "certainty-equivalent"},
-    ],
-)
-def test_a_cover_serves_best_responses_alone(keys: dict[str, Any]) -> None:
-    line = refusal(cohort("linear", cover={"kind": "snap"}, **keys))
-    assert "cover: a representative stands" in line
 
 
 def test_archetypes_are_shared_by_the_agents() -> None:
@@ -414,11 +346,6 @@ def test_archetypes_are_shared_by_the_agents() -> None:
     assert len(alone.loss) == 40
     one: Any = market(many | {"types": 1}).game.cohorts[0]
     assert len(one.loss) == 1
-
-
-def test_more_archetypes_than_agents_are_refused() -> None:
-    assert "more types than agents" in refusal(cohort("linear", types=4))
-    assert "types = 0" in refusal(cohort("linear", types=0))
 
 
 # Mixed markets.

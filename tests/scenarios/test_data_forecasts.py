@@ -87,41 +87,6 @@ def test_a_reversed_scale_turns_quantiles_round(tmp_path: Path) -> None:
         table(tmp_path, {"model-b": skewed}, scale={"temp": [20.0, 0.0]})
 
 
-@pytest.mark.parametrize(
-    ("forecasts", "keys", "said"),
-    [
-        ({"a": {}}, {}, "data.forecasts.a: give exactly one of point, quantiles and samples"),
-        ({"a": {"point": ["t1", "w1"], "samples": [T, W]}}, {}, "give exactly one of point"),
-        ({"a": {"quantiles": [T, W]}}, {}, "data.forecasts.a: levels go with quantiles"),
-        ({"a": {"point": ["t1", "w1"], "levels": [0.5]}}, {}, "levels go with quantiles"),
-        ({"a": QUANTILES | {"levels": [0.5, 0.1, 0.9]}}, {}, "do not ascend"),
-        ({"a": QUANTILES | {"levels": [0.1, 0.5, 1.0]}}, {}, "data.forecasts.a.levels.* = 1.0"),
-        ({"a": QUANTILES | {"levels": [0.1, 0.9]}}, {}, "outcome 1 has 3 columns .*; give it 2"),
-        ({"a": {"samples": [T, W[:2]]}}, {}, "outcome 2 has 2 columns in samples; give it 3"),
-        (
-            {"a": {"point": ["t1"]}},
-            {},
-            "forecasts.a.point is for 1 outcomes; give it one entry for each of 2",
-        ),
-        ({"a": {"pont": ["t1"]}}, {}, "data.forecasts.a.pont'; did you mean 'point'"),
-        ({"a": {"point": ["t1", "w9"]}}, {}, "data.forecasts.a: no column 'w9'; choose one of"),
-        ({"a.b": {"point": ["t1", "w1"]}}, {}, "'a.b' is no name; give one without dots"),
-        ({"a": {"point": ["t1", "t1"]}}, {"outcomes": ["wind", "wind"]}, "would be there twice"),
-        (
-            {"a": {"levels": [0.1, 0.9], "quantiles": [["t1", "t2"], ["w2", "w1"]]}},
-            {},
-            "data.forecasts.a: 'w1' is below 'w2' in data row 2 .line 3.; order the columns",
-        ),
-    ],
-)
-def test_what_does_not_fit_is_refused(
-    forecasts: dict[str, Any], keys: dict[str, Any], said: str, tmp_path: Path
-) -> None:
-    with pytest.raises(UserError, match=said) as refused:
-        table(tmp_path, forecasts, **keys)
-    assert "\n" not in str(refused.value)
-
-
 def test_forecasts_are_seen_before_the_round_and_do_not_swell_the_logs(tmp_path: Path) -> None:
     raw = scenario(tmp_path, {"ensemble": {"samples": [T, W]}}, context=["month"])
     model = Scenario(validated(raw, origin=tmp_path)).build(seed=1)

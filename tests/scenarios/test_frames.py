@@ -130,26 +130,6 @@ def test_a_name_twice_in_parquet_is_said(tmp_path: Path) -> None:
     assert "column 'y' is there twice, as 1 and 2" in refused(tmp_path, twice)
 
 
-@pytest.mark.parametrize(
-    ("keys", "said"),
-    [
-        ({"separator": ";;"}, "data.separator: ';;' separates no values; give one character"),
-        ({"separator": "a"}, "data.separator: 'a' separates no values"),
-        ({"decimal": ";"}, "data.decimal = ';': input should be '.' or ','"),
-        ({"missing": "next"}, "data.missing = 'next': input should be 'previous' or 'drop'"),
-        ({"codes": {"y": {"a": "b"}}}, "data.codes.y.a = 'b'"),
-        ({"index": "round"}, "data.index: the table of rounds has its own column 'round'"),
-        ({"index": "y_0"}, "data.index: the table of rounds has its own column 'y_0'"),
-        ({"seperator": ";"}, "unknown key 'data.seperator'; did you mean 'separator'"),
-    ],
-)
-def test_a_key_that_cannot_be_is_one_line(keys: dict[str, Any], said: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError) as error:
-        scenario(tmp_path, "y\n1\n", **keys)
-    assert said in str(error.value)
-    assert "\n" not in str(error.value)
-
-
 def test_the_last_value_is_carried_forward_or_the_row_dropped(tmp_path: Path) -> None:
     text = "day,y,x,f\n1,0.1,7,1\n2,,8,1\n3,0.3,NA,1\n4,0.4,6,\n5,0.5,5,0\n"
     keys: dict[str, Any] = {"context": ["x"], "forecasts": {"a": {"point": ["f"]}}}

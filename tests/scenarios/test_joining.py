@@ -17,7 +17,6 @@ from regretless.forecaster.events.bounds import BiasBound, GainBound, spread
 from regretless.forecaster.events.cover import paper_gamma
 from regretless.forecaster.events.weights import AdaptiveWeights, ExponentialWeights
 from regretless.market import register
-from regretless.market.core.errors import UserError
 from regretless.market.game.round import play_round
 from regretless.market.logs import journal
 from regretless.market.model import MarketModel
@@ -77,13 +76,6 @@ def market(*cohorts: dict[str, Any], **keys: Any) -> MarketModel:
 def played(model: MarketModel, rounds: int | None = None) -> list[Round]:
     """Play and keep the raw rounds."""
     return [play_round(model.game) for _ in range(rounds or model.rounds)]
-
-
-def refusal(*cohorts: dict[str, Any], **keys: Any) -> str:
-    with pytest.raises(UserError) as caught:
-        market(*cohorts, **keys)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 def of(model: MarketModel, name: str) -> pd.DataFrame:
@@ -352,14 +344,6 @@ def test_they_hear_the_block_that_spans_their_losses() -> None:
     model.run()
 
 
-def test_losses_that_no_basis_spans_are_refused_in_one_line() -> None:
-    says = refusal(
-        linear("early", WEIGHTS), cohort("late", utility="leontief", parameters={}, enters=5)
-    )
-    assert says.startswith("cohort.late: no block of the forecast spans its losses")
-    assert "(there are: linear)" in says
-
-
 # What the log holds.
 
 
@@ -536,31 +520,3 @@ def test_manifest_and_summary_say_who_joined(
 
 
 # What is refused.
-
-
-@pytest.mark.parametrize(
-    ("keys", "says"),
-    [
-        ({"enters": 120}, "cohort.late.enters = 120: there are 120 rounds"),
-        (
-            {"gamma": 0.05},
-            "cohort.late: gamma is how near losses must be",
-        ),
-        ({"enters": 5, "gamma": 0.0}, "cohort.late.gamma = 0.0"),
-        (
-            {"enters": 5, "cover": {"kind": "snap"}},
-            "cohort.late: cover does not go with enters",
-        ),
-        (
-            {"enters": 5, "basis": "ramps"},
-            "cohort.late: basis does not go with enters",
-        ),
-        ({"enter": 5}, "unknown key 'cohort.late.enter'; did you mean 'enters'"),
-    ],
-)
-def test_bad_keys_are_refused_in_one_line(keys: dict[str, Any], says: str) -> None:
-    assert says in refusal(cohort("early"), cohort("late", **keys))
-
-
-def test_somebody_must_be_there_from_the_start() -> None:
-    assert "all cohorts join late" in refusal(cohort("a", enters=4), cohort("b", enters=5))

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regretless.market.core.errors import UserError
 from regretless.market.logs import journal
 from regretless.market.logs.sampling import shares
 from regretless.scenarios.build.scenario import Scenario
@@ -109,11 +108,6 @@ def test_places_are_shared_in_proportion(sizes: list[int], data: st.DataObject) 
     for size, places in zip(sizes, given_out, strict=True):
         assert 1 <= places <= size
         assert abs(places - 1 - fair * (size - 1)) < 1
-
-
-def test_a_sample_smaller_than_the_cohorts_is_refused() -> None:
-    with pytest.raises(UserError, match="log_agents = 2: every one of 3 cohorts"):
-        scenario(log_agents=2).build()
 
 
 PEAK = """

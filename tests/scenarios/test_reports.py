@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from regretless.agents.cohorts.responding import RespondingCohort
-from regretless.market.core.errors import UserError
 from regretless.market.losses import Linear
 from regretless.market.model import MarketModel
 from regretless.scenarios.build.scenario import Scenario
@@ -110,17 +109,3 @@ def test_what_is_not_reported_is_as_in_truth_and_outsiders_are_the_same_people()
     assert (honest[0].loss.rows() == lying[0].loss.rows()).all()
     own, theirs = (c[1].loss.rows()[c[1].row_of] for c in (honest, lying))
     assert (own == theirs).all()
-
-
-@pytest.mark.parametrize(
-    ("liars", "complaint"),
-    [
-        ({"response": "hedge"}, "reports: learners tell"),
-        ({"enters": 3}, "reports does not go with enters"),
-        ({"cover": {"kind": "snap"}}, "reports do not go with a cover"),
-        ({"reports": {"wieghts": SHARES}}, "wieghts"),
-    ],
-)
-def test_reports_that_nobody_hears_are_refused(liars: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(UserError, match=complaint):
-        built({"reports": {"weights": SHARES}} | liars)

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from regretless.forecaster.models.panel import PANEL, made
-from regretless.market.core.errors import UserError
 from regretless.market.model import MarketModel
 from regretless.market.records import Context
 from regretless.market.response import expected_losses
@@ -207,34 +206,6 @@ def test_without_models_the_forecaster_is_plain(folder: Path) -> None:
     run(scenario(folder, {"models": []}, rounds=5), Options(folder / "plain"))
     assert not (folder / "plain/models.parquet").exists()
     assert (folder / "plain/verdict.parquet").exists()
-
-
-@pytest.mark.parametrize(
-    ("forecaster", "said"),
-    [
-        ({"models": ["last-valu"]}, "unknown model 'last-valu'; did you mean 'last-value'"),
-        ({"models": ["offic"]}, "unknown model 'offic'; did you mean"),
-        ({"models": ["panel", "last-value"]}, "two models are called 'last-value'; give one"),
-        ({"models": [{"rate": 0.1}]}, "is no model; write a name, or { kind ="),
-        ({"models": [{"kind": "last-value", "rate": 1}]}, "model 'last-value': .*'rate'"),
-        ({"models": [{"kind": "seasonal-naive", "rate": 0.0}]}, "rate is 0.0"),
-        ({"models": [{"kind": "office", "rate": 0.1}]}, "take no parameters; drop 'rate'"),
-        ({"models": ["aggregate"]}, "'aggregate' is the name of them all"),
-        (
-            {"models": ["office"], "reference": "offic"},
-            "unknown model 'offic'; did you mean",
-        ),
-        ({"models": [], "give_up": 1.0}, "give_up goes with a reference"),
-        (
-            {"kind": "last-value", "models": ["panel"]},
-            "models: a model alone corrects",
-        ),
-    ],
-)
-def test_mistakes_get_one_line(forecaster: dict[str, Any], said: str, folder: Path) -> None:
-    with pytest.raises(UserError, match=said) as refused:
-        scenario(folder, forecaster).build()
-    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["seasonal-0.2", "office"])

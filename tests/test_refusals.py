@@ -1,0 +1,76 @@
+"""What a scenario file may not say is one line that names it and the cure; ``refusals/cases.txt``.
+
+Every case goes through a file and the command, which ends with status 2 and writes nothing.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import tomli_w
+from desk import Refused
+
+from regretless.scenarios.spec.files import find, override, read
+
+HOME = Path(__file__).parent / "refusals"
+MOST = 1000  # characters of a line
+
+
+class Case(NamedTuple):
+    """A scenario, what is changed in it, and what the line has to say."""
+
+    base: str
+    changes: tuple[str, ...]
+    says: tuple[str, ...]
+
+
+def cases() -> list[Case]:
+    """Read the table."""
+    found, base, form = [], "", ""
+    for line in (HOME / "cases.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            base, _, form = (part.strip() for part in line[3:].partition(":"))
+        elif line and not line.startswith("#"):
+            given, _, said = line.partition(" | ")
+            changes = tuple(given.split(" & "))
+            if form:
+                changes = tuple((form % changes).split(" & "))
+            found.append(Case(base, changes, tuple(said.split(" & "))))
+    return found
+
+
+def changed(raw: dict[str, Any], change: str) -> dict[str, Any]:
+    """Set a key, or take one away."""
+    if not change.startswith("-"):
+        return override(raw, [change])
+    *above, last = change[1:].split(".")
+    table: Any = raw
+    for step in above:
+        table = (
+            {own["name"]: own for own in table}[step] if isinstance(table, list) else table[step]
+        )
+    del table[last]
+    return raw
+
+
+@pytest.mark.parametrize(
+    "case", cases(), ids=lambda case: f"{case.base}: {' & '.join(case.changes)}"
+)
+def test_it_is_one_line_with_the_key_and_the_cure(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
+) -> None:
+    own = HOME / f"{case.base}.toml"
+    raw = read(own if own.exists() else find(case.base))
+    for change in case.changes:
+        raw = changed(raw, change)
+    for table in HOME.glob("*.csv"):
+        shutil.copy(table, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    Path("bad.toml").write_text(tomli_w.dumps(raw), encoding="utf-8")
+    line = refused("run", "bad.toml", "--out", "out", "--quiet")
+    assert [part for part in case.says if part not in line] == [], line
+    assert len(line) < MOST
+    assert not Path("out").exists()
